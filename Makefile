@@ -31,7 +31,7 @@ $(READY): requirements.lock torch.lock pyproject.toml
 	@echo "Installing into $(VENV) (about 3 minutes the first time) ..."
 	@$(INSTALL) -r torch.lock
 	@$(INSTALL) --require-hashes -r requirements.lock
-	@$(INSTALL) -e .
+	@$(INSTALL) --no-build-isolation -e .
 	@$(BIN)/python -m compileall -qq -j 0 -x '$(SELDOM)' $(VENV)/lib || true # some packages bring templates that are no Python
 	@touch $(READY)
 
@@ -64,8 +64,8 @@ format: $(READY) ## format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
 
 dev: $(READY) ## open the Dagster UI on http://127.0.0.1:3000 with all assets of all studies
-	@$(BIN)/python -m orchestration.settings
-	@DAGSTER_HOME=$(ASSAY_HOME)/dagster PYTHONWARNINGS='$(SUPERSEDED)' $(BIN)/dagster dev -h 127.0.0.1 -p 3000 -m orchestration.definitions
+	@$(BIN)/python -m rag_assay.orchestration.settings
+	@DAGSTER_HOME=$(ASSAY_HOME)/dagster PYTHONWARNINGS='$(SUPERSEDED)' $(BIN)/dagster dev -h 127.0.0.1 -p 3000 -m rag_assay.orchestration.definitions
 
 report: $(READY) ## write the HTML report of a study that was run (STUDY=demo)
 	@$(BIN)/assay report $(STUDY)

@@ -11,22 +11,22 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from assets.chunking import Tools
-from assets.chunking.document_chunks import Earlier, chunk_batches
-from assets.cleaning.corpus import corpus_documents, corpus_duplicates
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import EmbedderRecipe
-from assets.engine.checking import at_most
-from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
-from assets.engine.table import Table, distribution
-from assets.recipes.build_half import Chunking
-from assets.recipes.merging import Build
-from assets.tokenizing.named import tokenizer_of
-from warehouse.artifacts import Artifact
-from warehouse.errors import AssayError, CorruptFileError
-from warehouse.identity import digest, digest_strings
-from warehouse.parquet import write_batches, write_parquet
-from warehouse.schemas import CHUNKS
+from rag_assay.assets.chunking import Tools
+from rag_assay.assets.chunking.document_chunks import Earlier, chunk_batches
+from rag_assay.assets.cleaning.corpus import corpus_documents, corpus_duplicates
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.assets.engine.row_checks import at_most
+from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.table import StageTable, distribution
+from rag_assay.assets.recipes.build_half import Chunking
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.tokenization.tokenizer_names import tokenizer_of
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.errors import AssayError, CorruptFileError
+from rag_assay.warehouse.identity import digest, digest_strings
+from rag_assay.warehouse.parquet import write_batches, write_parquet
+from rag_assay.warehouse.schemas import CHUNKS
 
 COPIES_AT_MOST = 0.1  # of the documents, without a warning
 
@@ -41,7 +41,7 @@ class Chunks(Stage):
         "ids follow from document, version and offsets. Stored: Parquet; beside it duplicates.parquet links "
         "copies of a document to the first one, the only one that is cut where the corpus asks for that."
     )
-    table = Table(
+    table = StageTable(
         "chunks.parquet",
         CHUNKS,
         ("title", "ordinal", "n_tokens", "text"),
@@ -66,10 +66,10 @@ class Chunks(Stage):
         """Return `corpus.chunking` keys."""
         return sorted(self.build_plan.chunk_sets)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return the documents of every source of the corpus."""
         corpus, _ = self.build_plan.chunk_sets[key]
-        return [Need("documents", source) for source in self.build_plan.corpora[corpus].sources]
+        return [PartitionRef("documents", source) for source in self.build_plan.corpora[corpus].sources]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of the chunking, and of what the corpus leaves out."""
@@ -84,7 +84,7 @@ class Chunks(Stage):
         chunkers = (one.chunker for one in self.build_plan.chunkings.values())
         return LOCAL_MODEL if any(one.embedding_model for one in chunkers) else None
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Cut all documents of the corpus."""
         corpus, chunking = self.build_plan.chunk_sets[key]
         recipe = self.build_plan.chunkings[chunking]
@@ -130,10 +130,10 @@ class Chunks(Stage):
             *tally.checks(),
             at_most("few_copies", COPIES_AT_MOST, copies, len(documents), "documents are copies"),
         )
-        return Built(digest_strings(pl.concat(tally.versions)), meta, checks)
+        return BuildResult(digest_strings(pl.concat(tally.versions)), meta, checks)
 
 
-def _earlier(before: Artifact | None, cut_by: str, work: Work) -> Earlier | None:
+def _earlier(before: Artifact | None, cut_by: str, work: BuildContext) -> Earlier | None:
     """Return the chunks of the run before, where the same chunking cut them and they can be read."""
     if before is None or before.meta.get("cut_by") != cut_by:
         return None
@@ -185,7 +185,7 @@ class _Tally:
         )
 
 
-def _tools(recipe: Chunking, work: Work) -> Tools:
+def _tools(recipe: Chunking, work: BuildContext) -> Tools:
     """Return what the chunker of a chunking may use."""
     tokenizer = tokenizer_of(recipe.tokenizer, work.home, lambda text: work.progress(text, 0, 0))
     model = recipe.chunker.embedding_model

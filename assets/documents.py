@@ -12,27 +12,27 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.cleaning.batches import Batch, Cleaning, Known
-from assets.cleaning.dating import Dating, identity_of
-from assets.cleaning.language import detector
-from assets.cleaning.page_cleaner import CODE_VERSION, DAMAGED
-from assets.cleaning.versions import carried_on, changes
-from assets.engine.checking import at_most
-from assets.engine.pictures import histogram
-from assets.engine.stage import Built, Check, Need, Stage, Work
-from assets.engine.table import Plot, Table
-from assets.recipes.merging import Build
-from assets.recipes.spending import may_cost
-from warehouse.artifact_records import file_damage
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.errors import CorruptFileError
-from warehouse.identity import digest, sha256_text
-from warehouse.inference.gateway import Gateway
-from warehouse.inference.purpose import Purpose
-from warehouse.pages import bring_bodies, bring_pages, read_manifest
-from warehouse.parquet import read_parquet, write_batches, write_parquet
-from warehouse.schemas import DOCUMENTS, DROPPED, VERSIONS, Schema
-from warehouse.source import DateBy
+from rag_assay.assets.cleaning.batches import Batch, Cleaning, Known
+from rag_assay.assets.cleaning.date_inference import Dating, identity_of
+from rag_assay.assets.cleaning.language import detector
+from rag_assay.assets.cleaning.page_cleaner import CODE_VERSION, DAMAGED
+from rag_assay.assets.cleaning.versions import changes, update_versions
+from rag_assay.assets.engine.plots import histogram
+from rag_assay.assets.engine.row_checks import at_most
+from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.table import Plot, StageTable
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.warehouse.artifact_records import file_damage
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.identity import digest, sha256_text
+from rag_assay.warehouse.inference.call_tags import Purpose
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.pages import bring_bodies, bring_pages, read_manifest
+from rag_assay.warehouse.parquet import read_parquet, write_batches, write_parquet
+from rag_assay.warehouse.schemas import DOCUMENTS, DROPPED, VERSIONS, Schema
+from rag_assay.warehouse.source import DateBy
 
 FIRST = 10  # dropped pages that are told by name
 DROPPED_AT_MOST = 0.1  # of the stored pages, without a warning
@@ -54,7 +54,7 @@ class Documents(Stage):
         "Pages that give no document are listed in dropped.parquet with the reason; versions.parquet says "
         "which version of each document held when. Only pages that changed are cleaned again."
     )
-    table = Table(
+    table = StageTable(
         "documents.parquet",
         DOCUMENTS,
         ("title", "url", "language", "published_at", "text"),
@@ -79,9 +79,9 @@ class Documents(Stage):
         """Return the names of the sources."""
         return sorted(self.sources)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return the source's pages."""
-        return [Need("pages", key)]
+        return [PartitionRef("pages", key)]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of what cleaning takes from outside the pages: the source's name and language.
@@ -111,7 +111,7 @@ class Documents(Stage):
         """Return whether a model is asked for missing dates that may cost money."""
         return may_cost(self.sources[key].date_by)
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Clean the pages that the last build does not know, and carry the versions on."""
         before = self._before(key, folder, work)
         parts = folder / "parts"
@@ -128,7 +128,7 @@ class Documents(Stage):
         write_parquet(dropped, folder / "dropped.parquet")
         seen = pl.DataFrame(tally.seen, schema=_SEEN, orient="row")
         history = _history(self.name, key, folder, work)
-        versions = carried_on(history, seen, manifest)
+        versions = update_versions(history, seen, manifest)
         write_parquet(versions, folder / "versions.parquet")
         shutil.rmtree(parts, ignore_errors=True)
         reasons = dict(Counter(dropped["reason"].to_list()).most_common(20))
@@ -148,16 +148,16 @@ class Documents(Stage):
         }
         meta |= _gaps(dropped, manifest, dating.metadata() if dating else {})
         checks = (*_checks(seen, dropped, reasons), tally.scans())
-        return Built(_data_version(seen, dropped), meta, checks, complete="incomplete" not in meta)
+        return BuildResult(_data_version(seen, dropped), meta, checks, complete="incomplete" not in meta)
 
-    def _before(self, key: str, folder: Path, work: Work) -> Path | None:
+    def _before(self, key: str, folder: Path, work: BuildContext) -> Path | None:
         """Return the folder of the last build, unless that is the one which is built now."""
         artifact = work.store.current(self.name, key)
         if artifact is None or artifact.identity == folder.parent.name:
             return None
         return work.store.folder(self.name, artifact.identity)
 
-    def _incomplete(self, key: str, folder: Path, work: Work) -> list[Path]:
+    def _incomplete(self, key: str, folder: Path, work: BuildContext) -> list[Path]:
         """Return the folder that is built again because calls failed: what it holds stays good."""
         artifact = work.store.current(self.name, key)
         return [folder] if artifact and not artifact.complete else []
@@ -223,7 +223,7 @@ class _Tally:
 
 
 @contextmanager
-def _dating(source: str, date_by: DateBy | None, work: Work) -> Iterator[Dating | None]:
+def _dating(source: str, date_by: DateBy | None, work: BuildContext) -> Iterator[Dating | None]:
     """Yield what asks a model for missing dates, with its gateway open; None where the source names none."""
     if date_by is None:
         yield None
@@ -262,7 +262,7 @@ def _checks(seen: pl.DataFrame, dropped: pl.DataFrame, reasons: dict[str, int]) 
     )
 
 
-def _history(stage: str, key: str, folder: Path, work: Work) -> pl.DataFrame:
+def _history(stage: str, key: str, folder: Path, work: BuildContext) -> pl.DataFrame:
     """Return the versions that the newest build of the key knew, whose file can be read."""
     store = work.store
     built = [artifact for artifact in store.all(stage) if artifact.key == key]

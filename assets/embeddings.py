@@ -12,21 +12,21 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 
-from assets.embedding.blocks import ROWS, Survey, blocks, survey, texts_of
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import EmbedderRecipe, Matrix
-from assets.embedding.windows import first_windows
-from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
-from assets.engine.table import Table
-from assets.enriching.similarity import similarities, tags_text
-from assets.indexing.index_rows import QUESTIONS
-from assets.recipes.merging import Build
-from assets.recipes.spending import may_cost
-from warehouse.artifacts import Artifact
-from warehouse.errors import AssayError
-from warehouse.identity import digest, sha256_text
-from warehouse.parquet import read_parquet, write_batches
-from warehouse.schemas import EMBEDDINGS, Schema
+from rag_assay.assets.embedding.blocks import ROWS, Survey, blocks, survey, texts_of
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
+from rag_assay.assets.embedding.windows import first_windows
+from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.table import StageTable
+from rag_assay.assets.enrichment.similarity import similarities, tags_text
+from rag_assay.assets.indexing.index_rows import QUESTIONS
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.identity import digest, sha256_text
+from rag_assay.warehouse.parquet import read_parquet, write_batches
+from rag_assay.warehouse.schemas import EMBEDDINGS, Schema
 
 CLOSE = 0.999  # least cosine of a fast backend's vector and that of fp32
 
@@ -44,7 +44,7 @@ class Embeddings(Stage):
         "wrote, where those are indexed. A text is embedded once a revision, whatever chunking or study it "
         "comes from. Stored: Parquet, and the vector cache."
     )
-    table = Table("embeddings.parquet", EMBEDDINGS, ())
+    table = StageTable("embeddings.parquet", EMBEDDINGS, ())
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "sentence-transformers", "parquet"})
     code_version = "2"
     upstream = ("chunks", "enrichments")
@@ -62,10 +62,13 @@ class Embeddings(Stage):
         """Return `corpus.chunking.embedder` keys."""
         return sorted(self.build_plan.indexes)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return the chunks and, where a model's questions are indexed too, those."""
         chunks = key.rpartition(".")[0]
-        return [Need("chunks", chunks), *([Need("enrichments", chunks)] if self._asks(key) else [])]
+        return [
+            PartitionRef("chunks", chunks),
+            *([PartitionRef("enrichments", chunks)] if self._asks(key) else []),
+        ]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of the embedder, and of how it embeds questions where some are indexed."""
@@ -87,7 +90,7 @@ class Embeddings(Stage):
         """Return whether a server embeds."""
         return may_cost(self.build_plan.embedders[self.build_plan.indexes[key][2]])
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Embed the chunks of one chunking; nothing is embedded when a chunk is too long and may not be."""
         recipe = self.build_plan.embedders[self.build_plan.indexes[key][2]]
         artifact, *enriched = self.inputs(key, work.store)
@@ -97,7 +100,7 @@ class Embeddings(Stage):
         found = survey(path, embedder)
         fit = self._fit(key, recipe, found)
         if not fit.passed:
-            return Built(
+            return BuildResult(
                 digest([recipe.passage_revision(), artifact.data_version, "too long"]),
                 {"chunks": found.texts, "too_long": found.too_long, "incomplete": fit.description},
                 (fit,),
@@ -129,7 +132,9 @@ class Embeddings(Stage):
             facts, close = _closeness(embedder, found)
             meta |= facts
             checks.append(close)
-        return Built(digest([recipe.passage_revision(), writing.content.hexdigest()]), meta, tuple(checks))
+        return BuildResult(
+            digest([recipe.passage_revision(), writing.content.hexdigest()]), meta, tuple(checks)
+        )
 
     def _fit(self, key: str, recipe: EmbedderRecipe, found: Survey) -> Check:
         """Check that every chunk fits; name the chunking, its chunker and the model where one does not."""
@@ -164,7 +169,7 @@ class _Writing:
 
     embedder: CachedEmbedder
     key: str
-    work: Work
+    work: BuildContext
     new: int
     computed: int = 0
     dimensions: int = 0
@@ -215,7 +220,7 @@ class _Writing:
         return self.embedder.embed(whole, lambda done, of: self.work.progress(label, done, of)).vectors
 
 
-def _write_questions(enriched: Artifact, embedder: CachedEmbedder, folder: Path, work: Work) -> int:
+def _write_questions(enriched: Artifact, embedder: CachedEmbedder, folder: Path, work: BuildContext) -> int:
     """Embed the questions that a model wrote for chunks, as questions are; return how many there are.
 
     `questions.parquet`: chunk_id and vector, one row a question.

@@ -9,18 +9,18 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.engine.checking import WITHIN_BUDGET, within_budget
-from assets.engine.stage import Built, Check, Need, Stage, Work
-from assets.engine.table import Table
-from assets.enriching.by_model import Enrichment, Task, enrich
-from assets.recipes.merging import Build
-from assets.recipes.spending import may_cost
-from warehouse.artifacts import Artifact
-from warehouse.identity import digest
-from warehouse.inference.gateway import Gateway
-from warehouse.inference.purpose import Purpose
-from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.schemas import ENRICHMENTS, RETRYABLE
+from rag_assay.assets.engine.row_checks import WITHIN_BUDGET, within_budget
+from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.table import StageTable
+from rag_assay.assets.enrichment.llm_enrichment import Enrichment, EnrichmentTask, enrich
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.call_tags import Purpose
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.schemas import ENRICHMENTS, RETRYABLE
 
 
 class Enrichments(Stage):
@@ -32,7 +32,7 @@ class Enrichments(Stage):
         "Summaries of documents and questions that chunks answer, by a language model; only for chunkings "
         "that ask for it. Every call goes through the cache of calls: an unchanged text costs nothing twice."
     )
-    table = Table("enrichments.parquet", ENRICHMENTS, ("kind", "status", "text", "reason"))
+    table = StageTable("enrichments.parquet", ENRICHMENTS, ("kind", "status", "text", "reason"))
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "parquet"})
     upstream = ("chunks", "documents")
     checks: ClassVar[dict[str, str]] = {
@@ -47,11 +47,11 @@ class Enrichments(Stage):
         """Return the `corpus.chunking` keys whose chunking asks for enrichment."""
         return sorted(key for key in self.build_plan.chunk_sets if self._recipe(key) is not None)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return the chunks, and the documents that summaries are made of."""
         corpus, _ = self.build_plan.chunk_sets[key]
         sources = self.build_plan.corpora[corpus].sources
-        return [Need("chunks", key), *(Need("documents", source) for source in sources)]
+        return [PartitionRef("chunks", key), *(PartitionRef("documents", source) for source in sources)]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of what is asked."""
@@ -62,7 +62,7 @@ class Enrichments(Stage):
         """Return whether the model that is asked may cost money."""
         return may_cost(self._recipe(key))
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Ask for all that is missing; what was answered before comes from the cache of calls."""
         recipe = self._recipe(key)
         if recipe is None:
@@ -85,7 +85,9 @@ class Enrichments(Stage):
         return self.build_plan.chunkings[chunking].enrich
 
 
-def _summaries(recipe: Enrichment, chunks: Artifact, documents: list[Artifact], work: Work) -> Iterator[Task]:
+def _summaries(
+    recipe: Enrichment, chunks: Artifact, documents: list[Artifact], work: BuildContext
+) -> Iterator[EnrichmentTask]:
     """Yield a task for each document that has chunks (copies that the corpus leaves out have none)."""
     if not recipe.summary:
         return
@@ -93,20 +95,22 @@ def _summaries(recipe: Enrichment, chunks: Artifact, documents: list[Artifact], 
     for artifact in documents:
         path = work.store.folder(artifact.stage, artifact.identity) / "documents.parquet"
         rows = read_parquet(path, ["doc_id", "text"]).filter(pl.col("doc_id").is_in(known)).sort("doc_id")
-        yield from (Task(doc_id, None, text) for doc_id, text in rows.iter_rows())
+        yield from (EnrichmentTask(doc_id, None, text) for doc_id, text in rows.iter_rows())
 
 
-def _questions(recipe: Enrichment, chunks: Artifact, work: Work) -> Iterator[Task]:
+def _questions(recipe: Enrichment, chunks: Artifact, work: BuildContext) -> Iterator[EnrichmentTask]:
     if recipe.questions:
         columns = ["doc_id", "chunk_id", "text"]
-        yield from (Task(*row) for row in _chunks(chunks, work, columns).select(columns).iter_rows())
+        yield from (
+            EnrichmentTask(*row) for row in _chunks(chunks, work, columns).select(columns).iter_rows()
+        )
 
 
-def _chunks(artifact: Artifact, work: Work, columns: list[str]) -> pl.DataFrame:
+def _chunks(artifact: Artifact, work: BuildContext, columns: list[str]) -> pl.DataFrame:
     return read_parquet(work.store.folder(artifact.stage, artifact.identity) / "chunks.parquet", columns)
 
 
-def _built(rows: list[dict[str, Any]]) -> Built:
+def _built(rows: list[dict[str, Any]]) -> BuildResult:
     statuses = Counter(str(row["status"]) for row in rows)
     unusable = [row for row in rows if row["text"] is None]
     again = [row for row in rows if row["status"] in RETRYABLE]
@@ -129,4 +133,4 @@ def _built(rows: list[dict[str, Any]]) -> Built:
     check = Check("usable", not unusable, message, numbers, severe=False)
     paid = within_budget((str(row["chunk_id"] or row["doc_id"]), row["status"]) for row in rows)
     content = [[row["doc_id"], row["chunk_id"], row["kind"], row["ordinal"], row["text"]] for row in rows]
-    return Built(digest(content), meta, (check, paid), complete=not again)
+    return BuildResult(digest(content), meta, (check, paid), complete=not again)

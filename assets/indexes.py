@@ -7,17 +7,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
-from assets.engine.stage import Built, Check, Need, Stage, Work
-from assets.indexing.approximate import RECALL
-from assets.indexing.index_facts import IndexFacts
-from assets.indexing.index_recipe import IndexRecipe
-from assets.indexing.index_rows import QUESTIONS, StoredRows
-from assets.indexing.index_table import build as build_table
-from assets.indexing.index_table import open_table
-from assets.indexing.upsert import link_or_copy
-from assets.recipes.merging import Build
-from warehouse.errors import AssayError
-from warehouse.identity import digest
+from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.indexing.approximate import RECALL
+from rag_assay.assets.indexing.index_facts import IndexFacts
+from rag_assay.assets.indexing.index_recipe import IndexRecipe
+from rag_assay.assets.indexing.index_rows import QUESTIONS, StoredRows
+from rag_assay.assets.indexing.index_table import build as build_table
+from rag_assay.assets.indexing.index_table import open_table
+from rag_assay.assets.indexing.upsert import link_or_copy
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.identity import digest
 
 NOTE_FROM = 20_000  # chunks from which on a build takes so long that each of its steps is told
 
@@ -51,15 +51,15 @@ class Indexes(Stage):
         """Return `corpus.chunking.embedder` keys."""
         return sorted(self.build_plan.indexes)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return the chunks and their embeddings."""
-        return [Need("chunks", key.rpartition(".")[0]), Need("embeddings", key)]
+        return [PartitionRef("chunks", key.rpartition(".")[0]), PartitionRef("embeddings", key)]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of how the corpus' indexes are searched."""
         return {f"index.{self.build_plan.indexes[key][0]}": self._recipe(key).identity()}
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Write the index."""
         chunk_artifact, embedding_artifact = self.inputs(key, work.store)
         if not embedding_artifact.complete:
@@ -91,7 +91,7 @@ class Indexes(Stage):
         held = open_table(folder).count_rows()
         counts = {"rows": held, "chunks": rows.count}
         all_rows = Check("all_rows", held == rows.count, f"{held} rows for {rows.count} chunks", counts)
-        return Built(version, meta, (all_rows, _recall(facts)))
+        return BuildResult(version, meta, (all_rows, _recall(facts)))
 
     def _recipe(self, key: str) -> IndexRecipe:
         return self.build_plan.corpora[self.build_plan.indexes[key][0]].index

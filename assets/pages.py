@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
 
-from assets.engine.checking import FIRST
-from assets.engine.crawl_process import run_crawler
-from assets.engine.stage import Built, Check, Need, Stage, Work
-from assets.engine.table import Table, distribution
-from assets.recipes.merging import Build
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.errors import AssayError, CorruptFileError
-from warehouse.files import fingerprint
-from warehouse.identity import digest, sha256_file
-from warehouse.pages import (
+from rag_assay.assets.engine.crawl_process import run_crawler
+from rag_assay.assets.engine.row_checks import FIRST
+from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.table import StageTable, distribution
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.errors import AssayError, CorruptFileError
+from rag_assay.warehouse.files import fingerprint
+from rag_assay.warehouse.identity import digest, sha256_file
+from rag_assay.warehouse.pages import (
     NOT_BEGUN,
     PASSING,
     bring_pages,
@@ -26,8 +26,8 @@ from warehouse.pages import (
     read_manifest,
     share_pages,
 )
-from warehouse.paths import Home
-from warehouse.schemas import PAGES
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import PAGES
 
 WITHOUT_EFFECT = {"schedule", "delay", "contact", "language", "date_by"}  # on what is stored
 
@@ -42,7 +42,7 @@ class Pages(Stage):
         "and a Parquet manifest (URL, status, headers, time, SHA-256, what the spider read from the page). "
         "Materializing it crawls again: unchanged pages are not stored twice."
     )
-    table = Table(
+    table = StageTable(
         "manifest.parquet",
         PAGES,
         ("url", "status", "content_type", "size", "reason"),
@@ -64,7 +64,7 @@ class Pages(Stage):
         """Return the names of the sources."""
         return sorted(self.sources)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return nothing: here the data come in."""
         return []
 
@@ -107,7 +107,7 @@ class Pages(Stage):
         """Return the manifest of the source: it lies in one place."""
         return manifest_file(store.home, artifact.key)
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Crawl the source, and look at what there is now."""
         if damaged := _damaged_bodies(key, work.store):
             work.progress(f"{key}: {len(damaged)} stored pages are damaged, and are fetched again", 0, 0)
@@ -163,7 +163,7 @@ class Pages(Stage):
         }
         meta |= _passing(reasons)
         complete = "incomplete" not in meta
-        return Built(manifest_digest(manifest), meta, (check, cut), complete=complete)
+        return BuildResult(manifest_digest(manifest), meta, (check, cut), complete=complete)
 
 
 def _holds(artifact: Artifact, home: Home) -> bool:

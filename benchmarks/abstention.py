@@ -20,16 +20,16 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from assets.embedding.cached import CachedEmbedder
 from benchmarks.defaults import MINILM, OWN, in_language
 from benchmarks.defaults_data import Queries, collections, opened
-from evals.generating.extractive import extract_many
-from evals.generating.gate import Feature, Gate, feature_of, fitted
-from evals.retrieving.context import RetrievalContext
-from evals.retrieving.ranking import Ranking
-from evals.study.registry import read_retriever
-from warehouse.identity import digest
-from warehouse.paths import home
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.evals.generation.extractive import extract_many
+from rag_assay.evals.generation.gate import Feature, Gate, feature_of, fit_threshold
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.ranking import Ranking
+from rag_assay.evals.study.registry import read_retriever
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.paths import home
 
 READ = 5  # passages that are read
 FEATURES: tuple[Feature, ...] = get_args(Feature)
@@ -99,7 +99,7 @@ def of_gate(found: Sequence[Pair], feature: Feature) -> tuple[float, float]:
     yes, no = (
         values([getattr(one, kind) for one in train], feature) for kind in ("answerable", "unanswerable")
     )
-    fit = fitted(feature, yes[np.isfinite(yes)].tolist(), no[np.isfinite(no)].tolist())
+    fit = fit_threshold(feature, yes[np.isfinite(yes)].tolist(), no[np.isfinite(no)].tolist())
     return fit.value, balanced(Gate(feature=feature, threshold=fit.threshold), test)
 
 

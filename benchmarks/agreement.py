@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evals.statistics.alpha import Level, krippendorffs_alpha
-from evals.statistics.clusters import Codes
-from evals.statistics.resampling import Floats
+from rag_assay.evals.statistics.alpha import Level, krippendorffs_alpha
+from rag_assay.evals.statistics.clusters import Codes
+from rag_assay.evals.statistics.resampling import Floats
 
 RUNS = 1_000  # a share of 95 % is known to 0.7 % (standard error)
 MANY = 200_000

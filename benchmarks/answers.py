@@ -15,13 +15,13 @@ from pathlib import Path
 
 from rank_bm25 import BM25Okapi
 
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import EmbedderRecipe
-from assets.tokenizing.named import tokenizer_of
-from evals.generating.contract import GenerationContext, Passage, Request
-from evals.generating.extractive import Extractive
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.assets.tokenization.tokenizer_names import tokenizer_of
+from rag_assay.evals.generation.contract import GenerationContext, Passage, Request
+from rag_assay.evals.generation.extractive import Extractive
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home
 
 QUESTIONS = 1_000
 MODEL = "all-MiniLM-L6-v2"

@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from evals.chatting.talk import Talk
-    from orchestration.chatting.desk import ChatDesk
-    from warehouse.conversation_records import Turn
+    from rag_assay.evals.chat.chat_session import ChatSession
+    from rag_assay.orchestration.chat.chat_service import ChatService
+    from rag_assay.warehouse.conversation_records import Turn
 
 PEOPLE, BOATS, MODEL_SECONDS, PIECES = 20, 300, 2.0, 60
 TARGET = 0.3  # seconds of overhead that 95 % of the answers keep to
@@ -138,9 +138,11 @@ def study_file(folder: Path, server: str) -> Path:
 # Conversations ---------------------------------------------------------------------------------------------
 
 
-def converse(desk: ChatDesk, talk: Talk, person: int, until: float) -> tuple[str, list[Turn], list[str]]:
+def converse(
+    desk: ChatService, talk: ChatSession, person: int, until: float
+) -> tuple[str, list[Turn], list[str]]:
     """Ask until the time is over; return the conversation, its turns as given, and what is wrong."""
-    from evals.chatting.asking import Asking
+    from rag_assay.evals.chat.question_requests import QuestionRequest
 
     conversation = desk.begin(talk.study, f"person {person}")
     given: list[Turn] = []
@@ -153,7 +155,7 @@ def converse(desk: ChatDesk, talk: Talk, person: int, until: float) -> tuple[str
             if number % 2
             else f"And when does it leave? The code {code}."
         )
-        waiting = desk.ask(talk, conversation, Asking(text))
+        waiting = desk.ask(talk, conversation, QuestionRequest(text))
         for _ in waiting.drafts():
             pass
         (turn,) = waiting.turns()
@@ -167,7 +169,9 @@ def converse(desk: ChatDesk, talk: Talk, person: int, until: float) -> tuple[str
     return conversation, given, wrong
 
 
-def everybody(desk: ChatDesk, talk: Talk, seconds: float) -> tuple[dict[str, list[Turn]], list[str]]:
+def everybody(
+    desk: ChatService, talk: ChatSession, seconds: float
+) -> tuple[dict[str, list[Turn]], list[str]]:
     """Let all people converse at once."""
     found: dict[str, list[Turn]] = {}
     wrong: list[str] = []
@@ -186,9 +190,9 @@ def everybody(desk: ChatDesk, talk: Talk, seconds: float) -> tuple[dict[str, lis
     return found, wrong
 
 
-def lost(talk: Talk, found: dict[str, list[Turn]]) -> list[str]:
+def lost(talk: ChatSession, found: dict[str, list[Turn]]) -> list[str]:
     """Return the conversations whose turns are not, all and in order, in their file and in DuckDB."""
-    from warehouse.connection import connect
+    from rag_assay.warehouse.connection import connect
 
     with connect(talk.chats.home.database) as connection:
         rows = connection.execute(
@@ -213,22 +217,22 @@ def quantile(values: Sequence[float], share: float) -> float:
 
 def measure(folder: Path, seconds: float, server: str) -> bool:
     """Run the study, converse, and print what came of it; return whether it is as it should be."""
-    from orchestration.settings import prepare
+    from rag_assay.orchestration.settings import prepare
 
     prepare()
-    from assets.engine.stage import Work
-    from evals.chatting.opening import open_talk
-    from evals.study.study_file import read_study
-    from orchestration.chatting.desk import ChatDesk
-    from orchestration.driver import Driver
-    from warehouse.paths import home
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.chat.cell_loader import open_talk
+    from rag_assay.evals.study.study_file import read_study
+    from rag_assay.orchestration.chat.chat_service import ChatService
+    from rag_assay.orchestration.driver import Driver
+    from rag_assay.warehouse.paths import home
 
     study = read_study(study_file(folder, server))
     failed = [reason for stage in Driver(study, home()).run().stages for reason in stage.failed.values()]
     if failed:
         raise SystemExit(f"the study failed: {failed[0]}")
-    with closing(Work(home())) as work, open_talk(study, study.cells()[0], work) as talk:
-        with closing(ChatDesk(home())) as desk:
+    with closing(BuildContext(home())) as work, open_talk(study, study.cells()[0], work) as talk:
+        with closing(ChatService(home())) as desk:
             converse(desk, talk, 0, time.monotonic())  # what is loaded at the first question
             began, busy = time.monotonic(), time.process_time()
             found, wrong = everybody(desk, talk, seconds)

@@ -25,17 +25,17 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from assets.chunking import CHUNKERS, Chunker, Material, Tools
-from assets.chunking.document_chunks import chunk_documents, material_of
-from assets.chunking.tokens import TokenWindows
-from assets.cleaning.eurlex.cleaner import clean_eurlex
-from assets.engine.stage import Work
-from assets.tokenizing.named import tokenizer_of
-from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer, read_tokenizer
-from warehouse.inference import models
-from warehouse.parquet import frame
-from warehouse.paths import Home
-from warehouse.schemas import DOCUMENTS
+from rag_assay.assets.chunking import CHUNKERS, Chunker, ChunkerInput, Tools
+from rag_assay.assets.chunking.document_chunks import chunk_documents, material_of
+from rag_assay.assets.chunking.tokens import TokenWindows
+from rag_assay.assets.cleaning.eurlex.cleaner import clean_eurlex
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.assets.tokenization.tokenizer import Tokenizer, load_tokenizer, read_tokenizer
+from rag_assay.assets.tokenization.tokenizer_names import tokenizer_of
+from rag_assay.warehouse.inference import models
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import DOCUMENTS
 
 MODEL = "all-MiniLM-L6-v2"
 SPEED: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -115,7 +115,7 @@ def kept_answers(folder: Path, chunker: Chunker, tokenizer: Tokenizer) -> Kept:
     answers = asked = 0
     lost = []
     for text, places in _articles_of_xquad(folder):
-        spans = chunker.split(Material(text), Tools(tokenizer))
+        spans = chunker.split(ChunkerInput(text), Tools(tokenizer))
         for start, end in places:
             answers += 1
             if _longer(text[start:end], chunker, tokenizer):
@@ -168,7 +168,7 @@ def given_vectors(texts: Sequence[str]) -> npt.NDArray[np.float32]:
     return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
 
-def megabytes_a_second(chunker: Chunker, materials: list[Material], folder: Path) -> tuple[float, int]:
+def megabytes_a_second(chunker: Chunker, materials: list[ChunkerInput], folder: Path) -> tuple[float, int]:
     """Return the speed of cutting, best of three with a tokenizer that has seen nothing, and the chunks."""
     size = sum(len(material.text.encode()) for material in materials) / 1e6
     seconds, chunks = [], 0
@@ -197,7 +197,7 @@ def _print_speed(documents: pl.DataFrame, folder: Path) -> None:
 
 def main() -> None:
     """Measure."""
-    work = Work(Home(Path(os.environ.get("ASSAY_HOME", "var"))))
+    work = BuildContext(Home(Path(os.environ.get("ASSAY_HOME", "var"))))
     tokenizer = tokenizer_of(MODEL, work.home, print)
     model = models.fetch(MODEL, work.home)
     data = Path(sys.argv[1]) if len(sys.argv) > 1 else Path()

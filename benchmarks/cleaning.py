@@ -22,12 +22,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from assets.cleaning.article import clean_article
-from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.eurlex.cleaner import clean_eurlex
-from assets.cleaning.tree import parsed
 from benchmarks.losses import Losses, blocks_of, blog_losses
-from warehouse.pages import decode
+from rag_assay.assets.cleaning.article import clean_article
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.eurlex.cleaner import clean_eurlex
+from rag_assay.assets.cleaning.tree import parse_page
+from rag_assay.warehouse.pages import decode
 
 # ------------------------------------------------------------------------------------------- news
 
@@ -85,7 +85,7 @@ def news_losses(folder: Path) -> Losses:
         for section in body["sections"]:
             blocks += [("heading", text) for text in section["headline"]]
             blocks += [("paragraph", text) for text in section["paragraphs"]]
-        others = list(blocks_of(parsed(decode(page, "text/html")[0])))
+        others = list(blocks_of(parse_page(decode(page, "text/html")[0])))
         losses.take(path.name, blocks, others, partial(clean_article, page, "text/html", ""))
     return losses
 
@@ -132,7 +132,7 @@ class ActFigures:
     failed: list[str] = field(default_factory=list)
 
 
-def own_articles(draft: Draft) -> list[str]:
+def own_articles(draft: DocumentDraft) -> list[str]:
     """Return the numbers of the act's own articles in their order; those in annexes are left out."""
     return [
         part["number"] or "?"
@@ -169,7 +169,7 @@ def measure_acts(folder: Path) -> ActFigures:
         start = time.perf_counter()
         try:
             draft = clean_eurlex(page, "text/html", "")
-        except (Unusable, ValueError) as error:
+        except (UnusablePage, ValueError) as error:
             figures.failed.append(f"{known['file']}: {error}")
             continue
         figures.seconds += time.perf_counter() - start
@@ -177,7 +177,7 @@ def measure_acts(folder: Path) -> ActFigures:
     return figures
 
 
-def _compare(figures: ActFigures, draft: Draft, known: dict[str, Any]) -> None:
+def _compare(figures: ActFigures, draft: DocumentDraft, known: dict[str, Any]) -> None:
     name, facts = known["file"], draft.metadata
     numbers = own_articles(draft)
     figures.acts += 1

@@ -22,8 +22,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from warehouse.pages import read_manifest
-from warehouse.paths import Home
+from rag_assay.warehouse.pages import read_manifest
+from rag_assay.warehouse.paths import Home
 
 ROOT = Path(__file__).resolve().parent.parent
 PER_INDEX = 50
@@ -157,7 +157,7 @@ def crawl(spec: Path, home: Home, pipe: Connection, number: int) -> dict[str, An
     counts(pipe, reset=True)
     began = time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "-m", "crawlers", "bench", "--spec", str(spec)],
+        [sys.executable, "-m", "rag_assay.crawlers", "bench", "--spec", str(spec)],
         cwd=ROOT,
         env={**os.environ, "ASSAY_HOME": str(home.root)},
         stdout=subprocess.PIPE,

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import EmbedderRecipe
 from benchmarks.defaults_data import Collection, Queries, collections, opened
-from evals.measuring.contract import RetrievalMetric
-from evals.measuring.mrr import Mrr
-from evals.measuring.ndcg import Ndcg
-from evals.retrieving.context import RetrievalContext
-from evals.study.registry import read_retriever
-from warehouse.paths import home
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.evals.metrics.contract import RetrievalMetric
+from rag_assay.evals.metrics.mrr import Mrr
+from rag_assay.evals.metrics.ndcg import Ndcg
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.study.registry import read_retriever
+from rag_assay.warehouse.paths import home
 
 MINILM = EmbedderRecipe(model="all-MiniLM-L6-v2", max_tokens=256, overflow="truncate")
 E5 = EmbedderRecipe.model_validate({"model": "multilingual-e5-small", "overflow": "truncate"})
@@ -133,7 +133,7 @@ def main(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    from orchestration.settings import prepare
+    from rag_assay.orchestration.settings import prepare
 
     prepare()
     main(Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data"))

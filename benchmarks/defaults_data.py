@@ -12,35 +12,35 @@ from typing import Any
 
 import polars as pl
 
-from assets.chunking.contract import Tools
-from assets.chunking.document_chunks import chunk_documents
-from assets.cleaning.article import clean_article
-from assets.cleaning.draft import Unusable
-from assets.cleaning.plain import clean_beir
-from assets.embedding.cached import CachedEmbedder
-from assets.indexing import index_table
-from assets.indexing.index_facts import read_facts
-from assets.indexing.index_rows import HeldRows
-from assets.recipes.build_half import Chunking
-from assets.tokenizing.tokenizer import load_tokenizer
-from crawlers.reading.beir import Beir
-from evals.gold.evidence import gold_of
-from evals.gold.reading.beir import read_beir
-from evals.measuring.contract import Gold, RetrievalMetric
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.query import Query
-from evals.retrieving.ranking import Ranking
-from evals.study.grid import Grid
-from evals.study.study import Study
-from evals.study.study_file import BUNDLED, read_study
-from warehouse.artifacts import ArtifactStore
-from warehouse.errors import CorruptFileError
-from warehouse.inference import models
-from warehouse.parquet import frame, read_parquet
-from warehouse.paths import Home
-from warehouse.schemas import DOCUMENTS
-from warehouse.source import Source
-from warehouse.spans import Span
+from rag_assay.assets.chunking.contract import Tools
+from rag_assay.assets.chunking.document_chunks import chunk_documents
+from rag_assay.assets.cleaning.article import clean_article
+from rag_assay.assets.cleaning.draft import UnusablePage
+from rag_assay.assets.cleaning.plain import clean_beir
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.indexing import index_table
+from rag_assay.assets.indexing.index_facts import read_facts
+from rag_assay.assets.indexing.index_rows import HeldRows
+from rag_assay.assets.recipes.build_half import Chunking
+from rag_assay.assets.tokenization.tokenizer import load_tokenizer
+from rag_assay.crawlers.readers.beir import Beir
+from rag_assay.evals.metrics.contract import Gold, RetrievalMetric
+from rag_assay.evals.question_sets.evidence import gold_of
+from rag_assay.evals.question_sets.readers.beir import read_beir
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Query
+from rag_assay.evals.retrieval.ranking import Ranking
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import BUNDLED, read_study
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.inference import models
+from rag_assay.warehouse.parquet import frame, read_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import DOCUMENTS
+from rag_assay.warehouse.source import Source
+from rag_assay.warehouse.spans import Span
 
 WHOLE: dict[str, Any] = {"document": {}}
 WINDOWS: dict[str, Any] = {"tokens": {"size": 254, "overlap": 0}}
@@ -173,7 +173,7 @@ def _news(folder: Path, home: Home) -> Collection:
     for path in sorted(folder.glob("*.html.gz")):
         try:
             draft = clean_article(gzip.decompress(path.read_bytes()), None, f"https://x.example/{path.name}")
-        except Unusable:
+        except UnusablePage:
             continue
         text = draft.text.replace(draft.title or "", "").strip()
         if draft.title and len(text) >= FEWEST:
@@ -184,7 +184,7 @@ def _news(folder: Path, home: Home) -> Collection:
 
 def _sample_sites(home: Home) -> Iterator[Collection]:
     """Crawl the sites of the demo; all of their pages are searched, its questions asked by language."""
-    from orchestration.driver import Driver
+    from rag_assay.orchestration.driver import Driver
 
     study: Study = read_study(BUNDLED / "demo.yaml")
     small = {

@@ -23,17 +23,17 @@ from pathlib import Path
 
 import polars as pl
 
-from assets.cleaning.batches import Cleaning, Known
-from assets.documents import Documents
-from assets.engine.building import build_key
-from assets.engine.stage import Work
-from assets.recipes.merging import Build
-from warehouse.artifacts import Artifact
-from warehouse.pages import manifest_digest, read_manifest, write_body, write_manifest
-from warehouse.parquet import frame
-from warehouse.paths import Home
-from warehouse.schemas import PAGES
-from warehouse.source import Source
+from rag_assay.assets.cleaning.batches import Cleaning, Known
+from rag_assay.assets.documents import Documents
+from rag_assay.assets.engine.builder import build_key
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.pages import manifest_digest, read_manifest, write_body, write_manifest
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import PAGES
+from rag_assay.warehouse.source import Source
 
 SOURCE = "bench"
 _TEXT = (
@@ -119,7 +119,7 @@ def _resident(process: int) -> int:
 def build(home: Home) -> tuple[float, dict[str, object]]:
     """Build the documents of the pages of now; return the seconds and the metadata."""
     stage = Documents(Build(sources={SOURCE: Source.model_validate({"reader": "folder", "path": "."})}))
-    work = Work(home)
+    work = BuildContext(home)
     work.store.commit(Artifact("pages", SOURCE, "pages", manifest_digest(read_manifest(home, SOURCE))))
     begin = time.perf_counter()
     outcome = build_key(stage, SOURCE, work)

@@ -27,18 +27,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from assets.embedding.cached import FLUSH, CachedEmbedder
-from assets.embedding.embedder import EmbedderRecipe
-from assets.embeddings import Embeddings
-from assets.engine.building import build_key
-from assets.engine.stage import Work
-from assets.recipes.merging import Build
-from warehouse.artifacts import Artifact
-from warehouse.identity import digest, digest_strings
-from warehouse.parquet import frame, write_parquet
-from warehouse.paths import Home, home
-from warehouse.schemas import CHUNKS
-from warehouse.segments import read_name
+from rag_assay.assets.embedding.cached_embedder import FLUSH, CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.assets.embeddings import Embeddings
+from rag_assay.assets.engine.builder import build_key
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.identity import digest, digest_strings
+from rag_assay.warehouse.parquet import frame, write_parquet
+from rag_assay.warehouse.paths import Home, home
+from rag_assay.warehouse.schemas import CHUNKS
+from rag_assay.warehouse.segments import read_name
 
 MODEL = "all-MiniLM-L6-v2"
 FEW, ROUNDS = 192, 3
@@ -72,7 +72,7 @@ def timed(work: Callable[[], Any]) -> tuple[Clock, Any]:
 def build(root: Path, recipe: EmbedderRecipe, texts: Sequence[str], key: str = "c.t.e") -> dict[str, Any]:
     """Run the embeddings stage over chunks of these texts; return its metadata."""
     names = key.split(".")
-    work = Work(Home(root))
+    work = BuildContext(Home(root))
     rows: list[dict[str, object]] = [
         {"chunk_id": digest([n, text]), "text": text, "prefix": ""} for n, text in enumerate(texts)
     ]
@@ -160,7 +160,7 @@ def _run(path: Path, environment: dict[str, str]) -> Run:
     """Run a study as a user does, in a process of its own."""
     cache = Path(environment["ASSAY_HOME"]) / "cache" / "vectors"
     before, begin, clock = _vectors(cache), time.perf_counter(), time.time()
-    command = [sys.executable, "-m", "orchestration.start", "run", str(path)]
+    command = [sys.executable, "-m", "rag_assay.orchestration.start", "run", str(path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - begin
     if done.returncode:

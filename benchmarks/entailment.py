@@ -21,17 +21,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assets.chunking.sentence_splitter import sentences
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import Embedder, EmbedderRecipe, Matrix
-from evals.generating.contract import Passage
-from evals.judging.contract import Judge, JudgeCase, JudgeContext
-from evals.judging.entailment.judge import Entailment
-from evals.judging.entailment_classifier import EntailmentClassifier
-from evals.judging.yes_no import YesNo
-from evals.statistics.roc import roc_auc
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home, home
+from rag_assay.assets.chunking.sentence_splitter import sentences
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import Embedder, EmbedderRecipe, Matrix
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.contract import Judge, JudgeCase, JudgeContext
+from rag_assay.evals.judging.entailment.judge import Entailment
+from rag_assay.evals.judging.entailment_classifier import EntailmentClassifier
+from rag_assay.evals.judging.yes_no import YesNo
+from rag_assay.evals.statistics.roc import roc_auc
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home, home
 
 SUPPORT, CONTRADICT, NEITHER = "SUPPORT", "CONTRADICT", "NEITHER"
 MODELS = ("local/smollm2-135m-instruct", "local/qwen2.5-coder-0.5b-instruct")

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from evals.gold.alignment import SIMILAR, most_similar
-from evals.gold.lookup import COVERED, Lookup
-from evals.gold.places import find_quote, places_of
-from evals.gold.words import WordedText
+from rag_assay.evals.question_sets.alignment import SIMILAR, most_similar
+from rag_assay.evals.question_sets.exact_matches import find_quote, places_of
+from rag_assay.evals.question_sets.lookup import COVERED, Lookup
+from rag_assay.evals.question_sets.word_spans import WordedText
 
 LENGTHS = (5, 8, 12, 20, 40)  # words of a quote, about
 PUT_IN = [

@@ -34,20 +34,20 @@ from pathlib import Path
 from statistics import median
 from urllib.parse import urlsplit
 
-from assets.engine.building import build_keys
-from assets.engine.stage import Built, Need, Stage, Work
-from evals.pipeline.pipeline import open_pipeline
-from evals.pipeline.stage_inputs import read_questions
-from evals.study.grid import Grid
-from evals.study.study_file import find_study
-from warehouse.identity import digest
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.drafts import Draft, drafts_to
-from warehouse.inference.gateway import Gateway
-from warehouse.inference.local_llm import free_cores
-from warehouse.inference.replies import Reply
-from warehouse.paths import Home, home
-from warehouse.schemas import Status
+from rag_assay.assets.engine.builder import build_keys
+from rag_assay.assets.engine.stage import BuildContext, BuildResult, PartitionRef, Stage
+from rag_assay.evals.pipeline.pipeline import open_pipeline
+from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study_file import find_study
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.inference.local_llm import free_cores
+from rag_assay.warehouse.inference.replies import Reply
+from rag_assay.warehouse.inference.streaming import PartialAnswer, on_token
+from rag_assay.warehouse.paths import Home, home
+from rag_assay.warehouse.schemas import Status
 
 CALLS, AT_ONCE, DELAY = 320, 32, 0.2
 IDEAL = CALLS / AT_ONCE * DELAY
@@ -223,7 +223,7 @@ class Cells(Stage):
         """Return the cells."""
         return [f"cell-{number:02}" for number in range(CELLS)]
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return nothing."""
         return []
 
@@ -235,13 +235,13 @@ class Cells(Stage):
         """Return that all do."""
         return True
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Ask the questions of a cell."""
         names = [f"{key}-{number}" for number in range(QUESTIONS)]
         gateway = self.gateway = self.gateway or Gateway(work.home)  # one a run, as that of a study
         replies = list(gateway.map(lambda name: question(gateway, self.chat, name), names, self.chat))
         (folder / "answers.json").write_text(json.dumps([reply.text for reply in replies]))
-        return Built(digest([reply.text for reply in replies]))
+        return BuildResult(digest([reply.text for reply in replies]))
 
 
 def _told(name: str, seconds: float, cpu: float, more: str, ideal: float = IDEAL) -> None:
@@ -297,13 +297,13 @@ def listening(server: str, scratch: Path, names: list[str]) -> None:
     spent: dict[str, list[tuple[float, float]]] = {"whole": [], "heard": []}
     n_drafts = 0
 
-    def hear(_draft: Draft) -> None:
+    def hear(_draft: PartialAnswer) -> None:
         nonlocal n_drafts
         n_drafts += 1
 
     for turn in range(3):
         for kind, times in spent.items():
-            with drafts_to(hear) if kind == "heard" else nullcontext():
+            with on_token(hear) if kind == "heard" else nullcontext():
                 seconds, cpu, right = ask_all(scratch / f"{kind}{turn}", chat_of(server, kind), names)
             times.append((seconds, cpu))
             if right != len(names):
@@ -327,7 +327,7 @@ def first_words(name: str, scratch: Path) -> None:
         for cell in study.cells()
         if cell.reads_ranking and (chat := study.generators[cell.generator].chat) and chat.is_local
     )
-    work = Work(home())
+    work = BuildContext(home())
     first, whole = [], []
     try:
         found = [work.store.current("questions", key) for key in Grid([study]).set_keys(study.study)]
@@ -341,12 +341,12 @@ def first_words(name: str, scratch: Path) -> None:
             for row in rows:
                 seen: list[float] = []
 
-                def hear(draft: Draft, seen: list[float] = seen) -> None:
+                def hear(draft: PartialAnswer, seen: list[float] = seen) -> None:
                     if draft.text:
                         seen.append(time.perf_counter())
 
                 begin = time.perf_counter()
-                with drafts_to(hear):
+                with on_token(hear):
                     pipeline.ask_row(row)
                 if seen:
                     first.append(seen[0] - begin)
@@ -378,7 +378,8 @@ def main(study: str | None) -> None:
         _told("again, from the cache", seconds, cpu, f"{again} requests, {right} right")
         under_load(server, scratch, names)
         begin, used = time.perf_counter(), time.process_time()
-        outcomes = list(build_keys(Cells(chat_of(server, "cells")), Cells(plain).keys(), Work(Home(scratch))))
+        cells = Cells(chat_of(server, "cells"))
+        outcomes = list(build_keys(cells, Cells(plain).keys(), BuildContext(Home(scratch))))
         seconds, cpu = time.perf_counter() - begin, time.process_time() - used
         built = f"{len(requests(server, 'cells'))} requests, {sum(one.ok for one in outcomes)} cells built"
         ideal = CELLS * QUESTIONS / AT_ONCE * DELAY

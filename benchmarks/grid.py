@@ -65,12 +65,12 @@ def main() -> None:
         models = Path(os.environ.get("ASSAY_MODELS") or Path(os.environ.get("ASSAY_HOME", "var")) / "models")
         os.environ["ASSAY_MODELS"] = str(models.resolve())
         os.environ["ASSAY_HOME"] = str(folder / "var")
-        from orchestration.settings import prepare
+        from rag_assay.orchestration.settings import prepare
 
         prepare()
-        from evals.study.study_file import read_study
-        from orchestration.driver import Driver
-        from warehouse.paths import home
+        from rag_assay.evals.study.study_file import read_study
+        from rag_assay.orchestration.driver import Driver
+        from rag_assay.warehouse.paths import home
 
         path = study_file(folder)
         study = read_study(path)

@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.grid import study_file
-from warehouse.call_cache import CallCache
-from warehouse.identity import digest
-from warehouse.paths import Home, home
+from rag_assay.warehouse.call_cache import CallCache
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.paths import Home, home
 
 CALLS = 20_000
 LARGE, SMALL = (25, 40, 1), (12, 4, 2)  # chunkings, retrievers, generators
@@ -39,15 +39,16 @@ def said(what):
     used = resource.getrusage(resource.RUSAGE_SELF)
     print("PART", what, time.monotonic(), used.ru_utime + used.ru_stime, file=sys.stderr)
 said("start of Python")
-import orchestration.start as start
-from orchestration import cli
+import rag_assay.orchestration.start as start
+from rag_assay.orchestration import cli
 said("import of the commands")
-import evals.study.study, evals.racing.records
+import rag_assay.evals.study.study, rag_assay.evals.successive_halving.records
 said("import of studies")
-import orchestration.driver, orchestration.progress, evals.reporting.rows, orchestration.terminal.showing
+import rag_assay.orchestration.driver, rag_assay.orchestration.progress
+import rag_assay.evals.reporting.rows, rag_assay.orchestration.terminal.tables
 said("import of Dagster and the report")
-from orchestration.driver import Driver
-from orchestration.walking.walk import Walk
+from rag_assay.orchestration.driver import Driver
+from rag_assay.orchestration.runs.run import Walk
 begin, end = Walk.begin, Walk.end
 Walk.begin = lambda self: (said("study, its questions, Dagster's instance"), begin(self), said("sync"))[1]
 Walk.end = lambda self: (said("look at the stages"), end(self))[1]
@@ -85,7 +86,7 @@ def timed(*arguments: str) -> Cost:
 
 def run(path: Path) -> Cost:
     """Bring a study up to date as a user does."""
-    return timed("-m", "orchestration.start", "run", str(path))
+    return timed("-m", "rag_assay.orchestration.start", "run", str(path))
 
 
 def parts(path: Path) -> None:
@@ -129,8 +130,8 @@ def idle(path: Path, what: str, target: str) -> None:
 
 def repeated(path: Path, runs: int) -> None:
     """Print what crawls again cost, each a Dagster run, and then a run that has nothing to do."""
-    from evals.study.study_file import read_study
-    from orchestration.driver import Driver
+    from rag_assay.evals.study.study_file import read_study
+    from rag_assay.orchestration.driver import Driver
 
     dagster, study = home().root / "dagster", read_study(path)
     for number in range(1, runs + 1):
@@ -153,7 +154,7 @@ def main() -> None:
     models = home().models
     with tempfile.TemporaryDirectory(prefix="assay-bench-") as name:
         os.environ |= {"ASSAY_MODELS": str(models), "ASSAY_HOME": str(Path(name) / "var")}
-        from orchestration.settings import prepare
+        from rag_assay.orchestration.settings import prepare
 
         prepare()
         shape = SMALL if options.small else LARGE

@@ -63,10 +63,10 @@ def main() -> None:
 
 
 def _import(path: Path, home: Path) -> None:
-    import evals.study.registry  # noqa: F401 -- fills the registry of rubrics
-    from evals.importing.importing import import_sheet
-    from evals.importing.mapping import read_mapping
-    from warehouse.paths import Home
+    import rag_assay.evals.study.registry  # noqa: F401 -- fills the registry of rubrics
+    from rag_assay.evals.spreadsheet_import.import_run import import_sheet
+    from rag_assay.evals.spreadsheet_import.mapping import read_mapping
+    from rag_assay.warehouse.paths import Home
 
     begin, mapping = (time.perf_counter(), time.process_time()), path.with_name(f"{path.name}.yaml")
     found = import_sheet(path, mapping, read_mapping(mapping), Home(home))

@@ -24,21 +24,21 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from assets.engine.building import build_key
-from assets.engine.stage import Work
-from assets.indexes import Indexes
-from assets.indexing.approximate import nearest
-from assets.indexing.index_facts import read_facts
-from assets.indexing.index_table import open_table
-from assets.indexing.inverting import invert
-from assets.indexing.lexical import open_lexical
-from assets.indexing.row_files import ROWS, read_texts
-from assets.recipes.build_half import Corpus
-from assets.recipes.merging import Build
-from warehouse.artifacts import Artifact
-from warehouse.parquet import frame, write_batches
-from warehouse.paths import Home
-from warehouse.schemas import CHUNKS, Schema
+from rag_assay.assets.engine.builder import build_key
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.assets.indexes import Indexes
+from rag_assay.assets.indexing.approximate import nearest
+from rag_assay.assets.indexing.index_facts import read_facts
+from rag_assay.assets.indexing.index_table import open_table
+from rag_assay.assets.indexing.inverted_index import invert
+from rag_assay.assets.indexing.lexical import open_lexical
+from rag_assay.assets.indexing.row_files import ROWS, read_texts
+from rag_assay.assets.recipes.build_half import Corpus
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.parquet import frame, write_batches
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import CHUNKS, Schema
 
 LARGE, APPROXIMATE, SMALL = 200_000, 60_000, 5_183
 DIMENSIONS = 384
@@ -85,7 +85,7 @@ def vectors(count: int, changed: int | None) -> Iterator[pl.DataFrame]:
 
 def store(home: Home, count: int, changed: int | None = None) -> None:
     """Write chunks and embeddings as their stages would have."""
-    store_of, identity = Work(home).store, f"{count}-{changed}"
+    store_of, identity = BuildContext(home).store, f"{count}-{changed}"
     write_batches(chunks(count, changed), CHUNKS, store_of.folder("chunks", identity) / "chunks.parquet")
     schema: Schema = {"chunk_id": pl.String, "vector": pl.Array(pl.Float32, DIMENSIONS)}
     write_batches(
@@ -106,7 +106,7 @@ def build(home: Home, recipe: dict[str, Any]) -> dict[str, Any]:
     corpus = Corpus.model_validate({"name": "bench", "sources": ["none"], "index": recipe})
     stage = Indexes(Build(corpora={"bench": corpus}, indexes={KEY: ("bench", "random", "random")}))
     start, begin = resident("VmRSS"), time.perf_counter()
-    outcome = build_key(stage, KEY, Work(home))
+    outcome = build_key(stage, KEY, BuildContext(home))
     seconds = time.perf_counter() - begin
     if outcome.artifact is None or outcome.error:
         raise SystemExit(outcome.error)
@@ -135,7 +135,7 @@ def large(home: Home) -> None:
 
 def lexical(home: Home, identity: str) -> None:
     """Print what the lexical index of an index that was built costs."""
-    folder = Work(home).store.folder("indexes", identity)
+    folder = BuildContext(home).store.folder("indexes", identity)
     begin = time.perf_counter()
     invert(read_texts(folder / ROWS, "text"), home.root / "lexical")
     middle = time.perf_counter()
@@ -151,7 +151,7 @@ def approximate(home: Home, count: int, kind: str) -> None:
     cost = f"{found['wall']:.1f} s, {found['memory']:,.0f} MB beyond the start"
     print(f"{count:,} chunks, {kind}: {cost}, recall@10 {found['recall_at_10']:.3f} (>= 0.95)")
     print(f"  searched with {found['search']}")
-    folder = Work(home).store.folder("indexes", found["identity"])
+    folder = BuildContext(home).store.folder("indexes", found["identity"])
     table, search = open_table(folder), read_facts(folder).search
     stored = np.concatenate([part["vector"].to_numpy() for part in vectors(count, None)])
     random = np.random.default_rng(99)

@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from assets.cleaning.article import clean_article
-from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.markdown import clean_markdown
-from assets.cleaning.tree import Element, parsed
+from rag_assay.assets.cleaning.article import clean_article
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.markdown import clean_markdown
+from rag_assay.assets.cleaning.tree import Element, parse_page
 
 Block = tuple[str, str]  # its kind and its text
 
@@ -69,11 +69,13 @@ class Losses:
         self.code_lines += len(code)
         self.code_lines_lost += (Counter(code) - Counter(line.rstrip() for line in lines)).total()
 
-    def take(self, name: str, blocks: list[Block], others: list[Block], clean: Callable[[], Draft]) -> None:
+    def take(
+        self, name: str, blocks: list[Block], others: list[Block], clean: Callable[[], DocumentDraft]
+    ) -> None:
         """Compare what cleaning gives with ``blocks``; a text that it refuses is named with the reason."""
         try:
             draft = clean()
-        except (Unusable, ValueError) as error:
+        except (UnusablePage, ValueError) as error:
             words = sum(len(words_of(text)) for _, text in blocks)
             self.dropped.append(f"{name} ({words} words): {error}")
         else:
@@ -120,7 +122,7 @@ def blog_losses(folder: Path) -> dict[str, Losses]:
     pages, files = Losses(), Losses()
     for post, body in posts_in(folder):
         shown = rendered(body)
-        blocks = list(blocks_of(parsed(f"<body>{shown}</body>")))
+        blocks = list(blocks_of(parse_page(f"<body>{shown}</body>")))
         byline = f"{', '.join(post['authors'] or [])} {(post['date'] or '')[:10]}"
         others = [("title", post["title"]), ("byline", byline), *_CHROME]
         page = as_page(post["title"], byline, shown)

@@ -18,17 +18,17 @@ import numpy as np
 import polars as pl
 import yaml
 
-from assets.engine.stage import Work
-from evals.making.choosing import by_kind
-from evals.making.kinds import KINDS
-from evals.making.making import DEFAULT, Made, Plan
-from evals.making.question_file import make_for, write_questions
-from evals.statistics.agreement import Values, agreement, halves
-from evals.study.study import Study
-from evals.study.study_file import read_study
-from evals.study.study_names import BUNDLED
-from orchestration.driver import Driver
-from warehouse.paths import Home, home
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.question_generation.generator import DEFAULT, GeneratedQuestions, GenerationPlan
+from rag_assay.evals.question_generation.kinds import KINDS
+from rag_assay.evals.question_generation.question_file import make_for, write_questions
+from rag_assay.evals.question_generation.selection import by_kind
+from rag_assay.evals.statistics.agreement import Values, agreement, halves
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.evals.study.study_names import BUNDLED
+from rag_assay.orchestration.driver import Driver
+from rag_assay.warehouse.paths import Home, home
 
 METRICS = ("evidence_coverage@5", "ndcg@10")
 KEPT = ("seed", "sources", "corpus", "chunkings", "embedders")
@@ -58,13 +58,13 @@ def study_in(folder: Path, *made: str) -> Study:
     return read_study(path)
 
 
-def made_in(folder: Path, where: Home) -> Made:
+def made_in(folder: Path, where: Home) -> GeneratedQuestions:
     """Make the questions of all kinds, and write them."""
     study = study_in(folder)
     Driver(study, where).run(("pages", "documents"))
-    work = Work(where)
+    work = BuildContext(where)
     try:
-        found = make_for(study, Plan(kinds=KINDS, n=150, seed=SEED), work)
+        found = make_for(study, GenerationPlan(kinds=KINDS, n=150, seed=SEED), work)
     finally:
         work.close()
     write_questions(found, study, folder / "made.questions.yaml")
@@ -73,7 +73,7 @@ def made_in(folder: Path, where: Home) -> Made:
 
 def values_of(study: Study, metric: str, where: Home) -> tuple[list[str], Values]:
     """Return the questions that a metric applies to, and its values, shape (questions, cells)."""
-    store = Work(where).store
+    store = BuildContext(where).store
     frames = []
     for cell in study.cells():
         artifact = store.current("scores", cell.key)
@@ -116,7 +116,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    from orchestration.settings import prepare
+    from rag_assay.orchestration.settings import prepare
 
     prepare()
     main()

@@ -21,12 +21,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from assets.embedding.cached import CachedEmbedder
 from benchmarks.entailment import MINILM, cosines, pairs_of
-from evals.statistics.clusters import Codes
-from evals.statistics.prediction_powered import Items, Mean, powered
-from evals.statistics.resampling import Floats
-from warehouse.paths import Home, home
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.evals.statistics.clusters import Codes
+from rag_assay.evals.statistics.prediction_powered import Items, Mean, estimate_mean
+from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.warehouse.paths import Home, home
 
 SEED, RUNS, ITEMS = 7, 1_000, 300
 LABELS = (20, 50, 100, 200)
@@ -127,7 +127,7 @@ def coverage(
             scored = chance.random(ITEMS) < drawn
         else:
             scored = np.isin(np.arange(ITEMS), chance.choice(ITEMS, n, replace=False))
-        found = powered(Items(np.where(scored, scores, np.nan), judged, people.bounds, drawn, clusters))
+        found = estimate_mean(Items(np.where(scored, scores, np.nan), judged, people.bounds, drawn, clusters))
         if found.people.low is not None and found.combined.low is not None:
             one, other = (_row(mean, truth) for mean in (found.people, found.combined))
             rows.append([*one, *other, found.saved])

@@ -24,25 +24,25 @@ import polars as pl
 
 from benchmarks.report_data import Made, data_of, made, ranking_of
 from benchmarks.report_rows import STUDY, Size
-from evals.gold.evidence import gold_of
-from evals.reporting import files as files_file
-from evals.reporting import page as page_file
-from evals.reporting import view as view_file
-from evals.reporting.context_curves import curves_of
-from evals.reporting.data import ReportData
-from evals.reporting.files import folders_of, write_report
-from evals.reporting.journey import section as section_file
-from evals.reporting.journey.reading import cut, stored_ended, stored_hits, stored_lost
-from evals.reporting.journey_rows import TAKEN, JourneyRows, merged
-from evals.reporting.stored_rows import (
+from rag_assay.evals.question_sets.evidence import gold_of
+from rag_assay.evals.reporting import files as files_file
+from rag_assay.evals.reporting import page as page_file
+from rag_assay.evals.reporting import view as view_file
+from rag_assay.evals.reporting.context_curves import curves_of
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.files import folders_of, write_report
+from rag_assay.evals.reporting.journey import section as section_file
+from rag_assay.evals.reporting.journey.rows import cut, stored_ended, stored_hits, stored_lost
+from rag_assay.evals.reporting.journey_rows import TAKEN, JourneyRows, merged
+from rag_assay.evals.reporting.stored_rows import (
     stored_answers,
     stored_judgements,
     stored_losses,
     stored_questions,
     stored_scores,
 )
-from warehouse.connection import connect
-from warehouse.paths import Home
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.paths import Home
 
 
 def main() -> None:
@@ -135,7 +135,7 @@ def _written(data: ReportData, home: Home) -> list[Path]:
         (module, name): one
         for module in (view_file, page_file, files_file, section_file)
         for name, one in vars(module).items()
-        if isinstance(one, FunctionType) and one.__module__.startswith("evals.reporting")
+        if isinstance(one, FunctionType) and one.__module__.startswith("rag_assay.evals.reporting")
     }
 
     def measured(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -32,14 +32,14 @@ from benchmarks.report_rows import (
     ranked_of,
     scores_of,
 )
-from evals.annotating.points import Points
-from evals.reporting.data import ReportData
-from evals.reporting.people_scores import CELLS, ScoresOfPeople
-from evals.statistics.question_clusters import ALONE
-from evals.statistics.verdict import Facts, Verdict, labels_of
-from evals.statistics.verdict_text import verdict_on
-from warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS, HUMAN_SCORES
-from warehouse.schemas import (
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.rating_scores import CELLS, ScoresOfPeople
+from rag_assay.evals.rubrics.points import Points
+from rag_assay.evals.statistics.question_clusters import ALONE
+from rag_assay.evals.statistics.verdict import Verdict, VerdictInputs, labels_of
+from rag_assay.evals.statistics.verdict_text import verdict_on
+from rag_assay.warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS, HUMAN_SCORES
+from rag_assay.warehouse.schemas import (
     LEADERBOARD,
 )
 
@@ -130,7 +130,7 @@ def data_of(study: Made, rows: dict[str, pl.DataFrame]) -> ReportData:
 
 def _verdict(board: pl.DataFrame) -> Verdict:
     rows = board.to_dicts()
-    return verdict_on(STUDY, rows, METRICS, Facts(labels_of(rows), {}, {}, ALONE))
+    return verdict_on(STUDY, rows, METRICS, VerdictInputs(labels_of(rows), {}, {}, ALONE))
 
 
 def _board(scores: pl.DataFrame, cells: list[dict[str, Any]]) -> pl.DataFrame:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evals.gold.losses import Loss
-from evals.reporting.data import MetricInfo
-from warehouse.schemas import ANSWERS, HITS, JUDGEMENTS, QUESTIONS, SCORES
+from rag_assay.evals.question_sets.losses import Loss
+from rag_assay.evals.reporting.data import MetricInfo
+from rag_assay.warehouse.schemas import ANSWERS, HITS, JUDGEMENTS, QUESTIONS, SCORES
 
 STUDY = "bench"
 CHUNKINGS = ("tokens-64", "tokens-128", "tokens-256", "articles", "sentences-6")

@@ -23,17 +23,17 @@ import numpy as np
 import polars as pl
 import yaml
 
-from assets.tokenizing.tokenizer import load_tokenizer
-from evals.pipeline.ranking_rows import RankingRows
-from evals.retrieving.clock import Clock
-from evals.retrieving.context import RetrievalContext, TextEmbedder
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.memory import Memory
-from evals.retrieving.query_vectors import QueryVector, embed_queries
-from evals.retrieving.running import QueryRunner, warm_up
-from evals.retrieving.shared import SharedSearcher
-from warehouse.inference import models
-from warehouse.paths import Home, home
+from rag_assay.assets.tokenization.tokenizer import load_tokenizer
+from rag_assay.evals.pipeline.ranking_rows import RankingRows
+from rag_assay.evals.retrieval.clock import Clock
+from rag_assay.evals.retrieval.context import RetrievalContext, TextEmbedder
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query_runner import QueryRunner, warm_up
+from rag_assay.evals.retrieval.query_vectors import QueryVector, embed_queries
+from rag_assay.evals.retrieval.ranking_cache import Memory
+from rag_assay.evals.retrieval.retriever_references import SharedSearcher
+from rag_assay.warehouse.inference import models
+from rag_assay.warehouse.paths import Home, home
 
 ARMS = ("bm25", "dense", "recency", "metadata")
 SIZES: dict[str, dict[str, Any]] = {
@@ -62,11 +62,11 @@ WORDS = ("cells", "protein", "patients", "cancer", "mice", "gene", "risk", "huma
 
 def documents_of(folder: Path, most: int | None) -> pl.DataFrame:
     """Read the corpus as documents (schemas.DOCUMENTS), with dates and keywords by their number."""
-    from assets.cleaning.plain import clean_beir
-    from crawlers.reading.beir import Beir
-    from warehouse.parquet import frame
-    from warehouse.schemas import DOCUMENTS
-    from warehouse.source import Source
+    from rag_assay.assets.cleaning.plain import clean_beir
+    from rag_assay.crawlers.readers.beir import Beir
+    from rag_assay.warehouse.parquet import frame
+    from rag_assay.warehouse.schemas import DOCUMENTS
+    from rag_assay.warehouse.source import Source
 
     pages = Beir().read(Source.model_validate({"reader": "beir", "path": str(folder)}))
     rows: list[dict[str, object]] = []
@@ -88,11 +88,11 @@ def documents_of(folder: Path, most: int | None) -> pl.DataFrame:
 
 def prepare(data: Path, place: Path, most: int | None, *, by_chance: bool) -> None:
     """Build the indexes that are not there yet."""
-    from assets.chunking.contract import Tools
-    from assets.chunking.document_chunks import chunk_documents
-    from assets.indexing import index_table
-    from assets.indexing.index_rows import HeldRows
-    from assets.recipes.build_half import Chunking
+    from rag_assay.assets.chunking.contract import Tools
+    from rag_assay.assets.chunking.document_chunks import chunk_documents
+    from rag_assay.assets.indexing import index_table
+    from rag_assay.assets.indexing.index_rows import HeldRows
+    from rag_assay.assets.recipes.build_half import Chunking
 
     documents = documents_of(data, most)
     tokenizer = load_tokenizer(models.fetch("all-MiniLM-L6-v2", home()))
@@ -113,8 +113,8 @@ def prepare(data: Path, place: Path, most: int | None, *, by_chance: bool) -> No
 
 def embedder(place: Home) -> Any:
     """Return the embedder of the benchmark, cached."""
-    from assets.embedding.cached import CachedEmbedder
-    from assets.embedding.embedder import EmbedderRecipe
+    from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+    from rag_assay.assets.embedding.embedder import EmbedderRecipe
 
     return CachedEmbedder(
         EmbedderRecipe(model="all-MiniLM-L6-v2", max_tokens=256, overflow="truncate"), place
@@ -156,9 +156,9 @@ def run(
 
 def measure(data: Path, place: Path) -> None:
     """Rank, and print seconds by retriever and chunk size, memory, and latencies."""
-    from evals.gold.reading.beir import read_beir
-    from evals.study.powersets import expanded
-    from evals.study.registry import read_retriever_or_powerset
+    from rag_assay.evals.question_sets.readers.beir import read_beir
+    from rag_assay.evals.study.powersets import expand_powersets
+    from rag_assay.evals.study.registry import read_retriever_or_powerset
 
     questions = pl.DataFrame(
         [
@@ -169,7 +169,7 @@ def measure(data: Path, place: Path) -> None:
     caller = embedder(home())
     vectors = embed_queries(questions["question"].to_list(), caller)
     recipes = {"all": {"powerset": list(ARMS), "fuse": "rrf", "k": 10}, **yaml.safe_load(ALONE)}
-    retrievers = expanded({name: read_retriever_or_powerset(one) for name, one in recipes.items()})
+    retrievers = expand_powersets({name: read_retriever_or_powerset(one) for name, one in recipes.items()})
     clock = Clock()
     count = load_tokenizer(models.fetch("all-MiniLM-L6-v2", home())).count
     contexts = {
@@ -220,7 +220,7 @@ def main() -> None:
     parser.add_argument("--random-vectors", action="store_true")
     parser.add_argument("--prepare", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    from orchestration.settings import prepare as quiet
+    from rag_assay.orchestration.settings import prepare as quiet
 
     quiet()
     kind = f"{given.documents or 'all'}{'-random' if given.random_vectors else ''}"

@@ -23,18 +23,18 @@ from typing import Any
 
 import numpy as np
 
-from assets.engine.building import build_key
-from assets.engine.stage import Work
-from assets.indexes import Indexes
-from assets.recipes.build_half import Corpus
-from assets.recipes.merging import Build
 from benchmarks.indexes import resident
 from benchmarks.scale_data import KEY, ask, questions, store
-from evals.retrieving.context import RetrievalContext
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.query import Query
-from evals.study.registry import read_retriever
-from warehouse.paths import Home
+from rag_assay.assets.engine.builder import build_key
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.assets.indexes import Indexes
+from rag_assay.assets.recipes.build_half import Corpus
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Query
+from rag_assay.evals.study.registry import read_retriever
+from rag_assay.warehouse.paths import Home
 
 SIZES = (50_000, 200_000, 1_000_000)
 ASKED = 300
@@ -55,11 +55,11 @@ def build(home: Home, count: int) -> Figures:
     corpus = Corpus.model_validate({"name": "bench", "sources": ["none"], "index": {"search": "hnsw"}})
     stage = Indexes(Build(corpora={"bench": corpus}, indexes={KEY: ("bench", "generated", "clustered")}))
     told = Steps()
-    outcome = build_key(stage, KEY, Work(home, progress=told.begin))
+    outcome = build_key(stage, KEY, BuildContext(home, progress=told.begin))
     if outcome.artifact is None or outcome.error:
         raise SystemExit(outcome.error)
     told.begin("")
-    folder = Work(home).store.folder("indexes", outcome.artifact.identity)
+    folder = BuildContext(home).store.folder("indexes", outcome.artifact.identity)
     sizes = {part.name: size(part) for part in sorted(folder.iterdir())}
     meta = outcome.artifact.meta
     return {

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from assets.engine.stage import Work
-from warehouse.artifacts import Artifact
-from warehouse.parquet import frame, write_batches
-from warehouse.paths import Home
-from warehouse.schemas import CHUNKS, Schema
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.parquet import frame, write_batches
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import CHUNKS, Schema
 
 DIMENSIONS = 384
 GROUP = 8_192
@@ -80,7 +80,7 @@ def near(points: Vectors, seed: int) -> Vectors:
 
 def store(home: Home, count: int) -> None:
     """Write chunks and embeddings as their stages would have."""
-    held, identity = Work(home).store, str(count)
+    held, identity = BuildContext(home).store, str(count)
     write_batches(chunks(count), CHUNKS, held.folder("chunks", identity) / "chunks.parquet")
     schema: Schema = {"chunk_id": pl.String, "vector": pl.Array(pl.Float32, DIMENSIONS)}
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from assets.indexing.lexical import plain_tokens
 from benchmarks.scifact_data import Questions, SciFact, read
-from evals.retrieving.bm25 import Bm25
-from evals.retrieving.contract import Retriever
-from evals.retrieving.dense import Dense
-from evals.retrieving.fusing import fused
-from evals.retrieving.methods import (
+from rag_assay.assets.indexing.lexical import plain_tokens
+from rag_assay.evals.retrieval.bm25 import Bm25
+from rag_assay.evals.retrieval.contract import Retriever
+from rag_assay.evals.retrieval.dense import Dense
+from rag_assay.evals.retrieval.fusion import fuse_rankings
+from rag_assay.evals.retrieval.fusion_methods import (
     Arithmetic,
     Geometric,
     Harmonic,
@@ -31,10 +31,10 @@ from evals.retrieving.methods import (
     Rrf,
     Weighted,
 )
-from evals.retrieving.query import Query
-from evals.retrieving.ranking import Ranking
-from evals.retrieving.tuning import choose_weights
-from warehouse.paths import home
+from rag_assay.evals.retrieval.fusion_tuning import choose_weights
+from rag_assay.evals.retrieval.query import Query
+from rag_assay.evals.retrieval.ranking import Ranking
+from rag_assay.warehouse.paths import home
 
 DEPTH = 1_000
 TOKENIZERS: dict[str, dict[str, Any]] = {
@@ -131,7 +131,7 @@ class Study:
         tuned = choose_weights(questions, method, DEPTH)
         found = {
             split: [
-                fused(rankings, tuned.weights, method, DEPTH)
+                fuse_rankings(rankings, tuned.weights, method, DEPTH)
                 for rankings in zip(*(arm[split] for arm in arms), strict=True)
             ]
             for split in self.splits

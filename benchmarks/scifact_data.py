@@ -9,27 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from assets.cleaning.plain import clean_beir
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import EmbedderRecipe
-from assets.indexing import index_table
-from assets.indexing.index_facts import read_facts
-from assets.indexing.index_rows import HeldRows
-from crawlers.reading.beir import Beir
-from evals.gold.reading.beir import read_beir
-from evals.measuring.contract import Gold
-from evals.measuring.ndcg import Ndcg
-from evals.retrieving.clock import Clock
-from evals.retrieving.context import RetrievalContext, TextEmbedder
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.query import Query
-from evals.retrieving.ranking import Ranking
-from evals.retrieving.tuning import TrainQuestion, Worth, apart
-from warehouse.errors import CorruptFileError
-from warehouse.parquet import frame
-from warehouse.paths import Home
-from warehouse.schemas import CHUNKS, QUESTIONS
-from warehouse.source import Source
+from rag_assay.assets.cleaning.plain import clean_beir
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.assets.indexing import index_table
+from rag_assay.assets.indexing.index_facts import read_facts
+from rag_assay.assets.indexing.index_rows import HeldRows
+from rag_assay.crawlers.readers.beir import Beir
+from rag_assay.evals.metrics.contract import Gold
+from rag_assay.evals.metrics.ndcg import Ndcg
+from rag_assay.evals.question_sets.readers.beir import read_beir
+from rag_assay.evals.retrieval.clock import Clock
+from rag_assay.evals.retrieval.context import RetrievalContext, TextEmbedder
+from rag_assay.evals.retrieval.fusion_tuning import TrainQuestion, Worth, apart
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Query
+from rag_assay.evals.retrieval.ranking import Ranking
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import CHUNKS, QUESTIONS
+from rag_assay.warehouse.source import Source
 
 MINILM = EmbedderRecipe(model="all-MiniLM-L6-v2", max_tokens=256, overflow="truncate")
 

@@ -25,26 +25,26 @@ import numpy as np
 import polars as pl
 import yaml
 
-from assets.engine.stage import Work
-from evals.pipeline.stage_inputs import read_questions
-from evals.racing.drawing import drawn
-from evals.racing.factors import one_factor
-from evals.racing.looks import Rules, Values, look
-from evals.racing.missed import missed
-from evals.racing.race import race
-from evals.racing.rungs import Asked, question_order, rungs, strata_of
-from evals.statistics.question_clusters import ALONE, Clustering, clustering
-from evals.study.cells import NO_GENERATOR, Cell
-from evals.study.grid import Grid
-from evals.study.known_studies import find_known
-from evals.study.study import Study
-from evals.study.study_file import read_study
-from orchestration.driver import Driver
-from orchestration.reach import up_to
-from orchestration.settings import prepare
-from warehouse.artifacts import ArtifactStore
-from warehouse.parquet import read_parquet
-from warehouse.paths import home
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.statistics.question_clusters import ALONE, Clustering, clustering
+from rag_assay.evals.study.cells import NO_GENERATOR, Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.known_studies import find_known
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.evals.successive_halving.elimination import EliminationRules, Values, look
+from rag_assay.evals.successive_halving.factors import one_factor
+from rag_assay.evals.successive_halving.race import race
+from rag_assay.evals.successive_halving.random_search import draw_cells
+from rag_assay.evals.successive_halving.regret import regret_of
+from rag_assay.evals.successive_halving.rungs import StratifiedQuestion, question_order, rungs, strata_of
+from rag_assay.orchestration.driver import Driver
+from rag_assay.orchestration.settings import prepare
+from rag_assay.orchestration.stage_selection import up_to
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import home
 
 SEED, RUNS, ALPHA = 7, 40, 0.05
 METRIC = "ndcg@10"
@@ -106,10 +106,11 @@ def racing(first: int, growth: float, share: float | None = None) -> Method:
 
     def run(grid: Scored, seed: int) -> Outcome:
         asked = [
-            Asked(name, grid.clusters.of.get(name, name), stratum) for name, stratum in grid.strata.items()
+            StratifiedQuestion(name, grid.clusters.of.get(name, name), stratum)
+            for name, stratum in grid.strata.items()
         ]
         blocks = rungs(question_order(asked, seed), first, growth)
-        rules = Rules(ALPHA / max(len(blocks) - 1, 1), seed)
+        rules = EliminationRules(ALPHA / max(len(blocks) - 1, 1), seed)
         cap = None if share is None else round(share * len(grid.cells) * len(grid.questions))
         found = race([cell.short for cell in grid.cells], grid.values, blocks, rules, grid.clusters, cap=cap)
         known = {rung: sum(map(len, blocks[:rung])) for rung in found.dropped}
@@ -124,7 +125,7 @@ def drawing(share: float) -> Method:
 
     def run(grid: Scored, seed: int) -> Outcome:
         n = max(1, round(share * len(grid.cells)))
-        left = [one.short for one in drawn(grid.cells, seed, lambda some: len(some) <= n)]
+        left = [one.short for one in draw_cells(grid.cells, seed, lambda some: len(some) <= n)]
         gone = {one.short: 0 for one in grid.cells if one.short not in left}
         return Outcome(left, gone, len(left) * len(grid.questions), 0)
 
@@ -199,7 +200,7 @@ def stored(study: Study, cells: list[Cell], metric: str, clusters: str) -> Score
         wanted = rows.filter(pl.col("metric") == metric).drop_nulls("value")
         values[cell.short] = dict(wanted.select("question_id", "value").iter_rows())
     found = [store.current("questions", key) for key in Grid([study]).set_keys(study.study)]
-    questions = read_questions([one for one in found if one is not None], Work(home()))
+    questions = read_questions([one for one in found if one is not None], BuildContext(home()))
     kinds = dict(zip(questions["question_id"], strata_of(questions.to_dicts()), strict=True))
     asked = {name: str(kinds[name]) for name in sorted(values[cells[0].short])}
     return Scored(f"{study.study}, {metric}", cells, values, asked, clustering(questions, clusters))
@@ -251,7 +252,11 @@ def measured(grid: Scored, group: set[str], found: Outcome, seed: int) -> Measur
         order = [
             name
             for ids in question_order(
-                [Asked(one, grid.clusters.of.get(one, one), kind) for one, kind in grid.strata.items()], seed
+                [
+                    StratifiedQuestion(one, grid.clusters.of.get(one, one), kind)
+                    for one, kind in grid.strata.items()
+                ],
+                seed,
             )
             for name in ids
         ]
@@ -259,7 +264,7 @@ def measured(grid: Scored, group: set[str], found: Outcome, seed: int) -> Measur
             cell: {name: grid.values[cell][name] for name in order[:n] if name in grid.values[cell]}
             for cell, n in found.dropped.items()
         }
-        told = missed(
+        told = regret_of(
             [*found.dropped],
             winner,
             {**known, winner: grid.values[winner]},
@@ -312,7 +317,7 @@ HEAD = f"| {' | '.join(TITLES)} |\n|{'---|' * len(TITLES)}"
 def tie_group(grid: Scored) -> set[str]:
     """Return the cells that the whole grid cannot tell apart from its leader."""
     names = [cell.short for cell in grid.cells]
-    return set(look(names, grid.values, Rules(ALPHA, SEED), grid.clusters).left)
+    return set(look(names, grid.values, EliminationRules(ALPHA, SEED), grid.clusters).left)
 
 
 def main(grids: Iterator[Scored], runs: int) -> None:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evals.statistics.bootstrap import intervals
-from evals.statistics.clusters import Codes
-from evals.statistics.resampling import Floats
-from evals.statistics.significance import paired_bootstrap
+from rag_assay.evals.statistics.bootstrap import intervals
+from rag_assay.evals.statistics.clusters import Codes
+from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.evals.statistics.significance import paired_bootstrap
 
 SEED = 7
 STUDIES = 2_000  # of each line about intervals: a share of 95 % is known to 0.5 % (standard error)

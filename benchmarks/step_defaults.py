@@ -19,18 +19,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import ttest_1samp
 
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.hashing import Hashing
 from benchmarks.defaults import MINILM, OWN, head, in_language
 from benchmarks.defaults_data import Queries, collections, opened
-from evals.measuring.contract import RetrievalMetric
-from evals.measuring.ndcg import Ndcg
-from evals.measuring.recall import Recall
-from evals.retrieving.clock import Clock
-from evals.retrieving.context import RetrievalContext, TextEmbedder
-from evals.statistics.significance import ALPHA
-from evals.study.registry import read_retriever
-from warehouse.paths import home
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.hashing import Hashing
+from rag_assay.evals.metrics.contract import RetrievalMetric
+from rag_assay.evals.metrics.ndcg import Ndcg
+from rag_assay.evals.metrics.recall import Recall
+from rag_assay.evals.retrieval.clock import Clock
+from rag_assay.evals.retrieval.context import RetrievalContext, TextEmbedder
+from rag_assay.evals.statistics.significance import ALPHA
+from rag_assay.evals.study.registry import read_retriever
+from rag_assay.warehouse.paths import home
 
 WORDS = Hashing()
 BM25: dict[str, Any] = {"bm25": {"language": OWN, "k": 100}}
@@ -116,7 +116,7 @@ def main(data: Path, *, only_words: bool = False, extra: Sequence[Comparison] = 
 
 
 if __name__ == "__main__":
-    from orchestration.settings import prepare
+    from rag_assay.orchestration.settings import prepare
 
     prepare()
     parser = argparse.ArgumentParser()

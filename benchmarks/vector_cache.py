@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from warehouse.paths import Home
-from warehouse.vectors import VectorCache
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.vectors import VectorCache
 
 SIZES = (250_000, 1_000_000, 4_000_000)
 WIDTH, BATCH, FEW, ROUNDS = 384, 16_384, 1_024, 7

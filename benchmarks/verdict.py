@@ -17,17 +17,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from evals.measuring.running_costs import RunningCost
-from evals.statistics.bootstrap import UNIT, intervals
-from evals.statistics.clusters import Codes
-from evals.statistics.comparison import UNCOMPARED
-from evals.statistics.contrasts import contrasts
-from evals.statistics.permutation import step_down
-from evals.statistics.posterior import posterior
-from evals.statistics.question_clusters import Clustering
-from evals.statistics.resampling import Floats
-from evals.statistics.significance import ALPHA
-from evals.statistics.verdict import Facts, decide
+from rag_assay.evals.metrics.running_costs import RunningCost
+from rag_assay.evals.statistics.bootstrap import UNIT, intervals
+from rag_assay.evals.statistics.clusters import Codes
+from rag_assay.evals.statistics.comparison import UNCOMPARED
+from rag_assay.evals.statistics.contrasts import contrasts
+from rag_assay.evals.statistics.permutation import step_down
+from rag_assay.evals.statistics.posterior import posterior
+from rag_assay.evals.statistics.question_clusters import Clustering
+from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.evals.statistics.significance import ALPHA
+from rag_assay.evals.statistics.verdict import VerdictInputs, decide
 
 SEED = 20_261
 STUDIES = 600
@@ -186,7 +186,7 @@ def decided(values: Floats, of: Codes, costs: Floats) -> tuple[int, int, int]:
     ]
     priced = {str(at): RunningCost(float(cost), 1.0) for at, cost in enumerate(costs)}
     verdict = decide(
-        "s", rows, [_Metric()], Facts({}, {}, priced, Clustering("documents", {}), "cost", MARGIN)
+        "s", rows, [_Metric()], VerdictInputs({}, {}, priced, Clustering("documents", {}), "cost", MARGIN)
     )
     assert verdict.recommended is not None  # noqa: S101 -- every cell has a rank
     tied = np.flatnonzero(p >= ALPHA)

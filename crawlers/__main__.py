@@ -1,4 +1,4 @@
-"""`python -m crawlers SOURCE`: one crawl in its own process, started by Dagster (Pipes) or by a person.
+"""`python -m rag_assay.crawlers SOURCE`: one crawl in its own process, started by Dagster or by hand.
 
 Exit codes: 0 the crawl ended (failed pages are data), 1 it could not, 2 wrong input.
 """
@@ -16,11 +16,11 @@ from typing import Any
 from dagster_pipes import DAGSTER_PIPES_CONTEXT_ENV_VAR, PipesContext, open_dagster_pipes
 from pydantic import ValidationError
 
-from crawlers.crawl import crawl, summary
-from warehouse.errors import AssayError, InputError
-from warehouse.lifeline import end_with_parent
-from warehouse.paths import home
-from warehouse.source import Source
+from rag_assay.crawlers.crawl import crawl, summary
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.parent_watchdog import end_with_parent
+from rag_assay.warehouse.paths import home
+from rag_assay.warehouse.source import Source
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
@@ -58,7 +58,7 @@ def _report(context: PipesContext, why: str) -> None:
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m crawlers", description="Crawl one source.")
+    parser = argparse.ArgumentParser(prog="python -m rag_assay.crawlers", description="Crawl one source.")
     parser.add_argument("name", metavar="SOURCE", nargs="?", help="name of the source")
     parser.add_argument(
         "--spec", type=Path, metavar="FILE.json", help="the source, as a study file writes it"

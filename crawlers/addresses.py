@@ -20,7 +20,7 @@ from scrapy.resolver import CachingHostnameResolver
 from twisted.internet.interfaces import IHostResolution, IResolutionReceiver
 from zope.interface import implementer  # type: ignore[import-untyped]
 
-from crawlers.heads import BoundedHeadFactory
+from rag_assay.crawlers.heads import BoundedHeadFactory
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 _COMPATIBLE = IPv6Network("::/96")

@@ -7,8 +7,8 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from warehouse.errors import InputError
-from warehouse.source import Source
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.source import Source
 
 _BY_COMMA = {"start", "domains"}  # the other lists may hold commas: regular expressions
 _ELSEWHERE = {

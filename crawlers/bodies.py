@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warehouse.identity import sha256_bytes
-from warehouse.packs import SMALL, SUFFIX, Packs, PackWriter
-from warehouse.pages import is_whole, write_body
-from warehouse.paths import Home
+from rag_assay.warehouse.identity import sha256_bytes
+from rag_assay.warehouse.packs import SMALL, SUFFIX, Packs, PackWriter
+from rag_assay.warehouse.pages import is_whole, write_body
+from rag_assay.warehouse.paths import Home
 
 
 class Bodies:

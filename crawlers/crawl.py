@@ -10,13 +10,13 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
-from crawlers.journal import Row
-from crawlers.store import FINISHED, STOPPED, PageStore
-from warehouse.errors import AssayError
-from warehouse.pages import NOT_BEGUN
-from warehouse.paths import Home
-from warehouse.source import Source
-from warehouse.source_kinds import SPIDERS
+from rag_assay.crawlers.journal import Row
+from rag_assay.crawlers.store import FINISHED, STOPPED, PageStore
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.pages import NOT_BEGUN
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.source import Source
+from rag_assay.warehouse.source_kinds import SPIDERS
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -49,7 +49,7 @@ def crawl(home: Home, name: str, source: Source, progress: Progress, timeout: fl
 
 
 def _read(home: Home, name: str, source: Source) -> Row:
-    from crawlers.reading import Reading
+    from rag_assay.crawlers.readers import Reading
 
     reading = Reading(source)
     with PageStore(home, name, source.origin, from_files=True) as store:
@@ -62,8 +62,8 @@ def _read(home: Home, name: str, source: Source) -> Row:
 def _scrape(home: Home, name: str, source: Source, progress: Progress, timeout: float) -> Row:
     from scrapy.crawler import AsyncCrawlerProcess
 
-    from crawlers.mirror import check_mirrored, settings_of
-    from crawlers.settings import settings_for
+    from rag_assay.crawlers.mirror import check_mirrored, settings_of
+    from rag_assay.crawlers.settings import settings_for
 
     if source.mirror:
         check_mirrored(source.start)
@@ -104,7 +104,7 @@ def close(store: PageStore, crawler: Crawler, reason: str) -> Row:
 def _mirror(source: Source) -> Any:
     if source.mirror is None:
         return nullcontext("")
-    from crawlers.sample_site.server import serve
+    from rag_assay.crawlers.sample_site.server import serve
 
     return serve(port=0)
 

@@ -12,9 +12,9 @@ from scrapy.extensions.throttle import AutoThrottle
 from scrapy.http import Headers
 from scrapy.robotstxt import RobotParser
 
-from crawlers.robots import is_robots
-from crawlers.spiders.base import spider_of
-from warehouse.pages import media_type
+from rag_assay.crawlers.robots import is_robots
+from rag_assay.crawlers.spiders.base import spider_of
+from rag_assay.warehouse.pages import media_type
 
 
 class _Extension:

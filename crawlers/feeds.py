@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from parsel import Selector
 
-from warehouse.iso_dates import iso
+from rag_assay.warehouse.iso_dates import iso
 
 
-class Listed(NamedTuple):
+class ListedAddress(NamedTuple):
     """An address that a list names.
 
     date: when the page was published, or else changed, in UTC; None where the list does not say
@@ -41,7 +41,7 @@ _LOOKS_LISTED = re.compile(
 _SNIFFED = 4096  # bytes in which a list shows what it is
 
 
-def listed_in(text: str) -> list[Listed] | None:
+def listed_in(text: str) -> list[ListedAddress] | None:
     """Return what a sitemap, a sitemap index, an RSS or an Atom feed lists; None for any other XML.
 
     The newest come first, those without a date last, each in the order of the list. Entities that the file
@@ -59,7 +59,7 @@ def listed_in(text: str) -> list[Listed] | None:
     if form not in _ENTRIES:
         return None
     found = [
-        Listed(url, _date(entry.root), form == "sitemapindex")
+        ListedAddress(url, _date(entry.root), form == "sitemapindex")
         for entry in xml.xpath(_ENTRIES[form])
         for url in map(str.strip, _addresses(entry.root, form))
         if url
@@ -82,7 +82,7 @@ def listed_lines(text: str) -> list[str]:
     return lines if all(re.fullmatch(r"https?://\S+", line) for line in lines) else []
 
 
-def _newest_first(one: Listed) -> float:
+def _newest_first(one: ListedAddress) -> float:
     return -one.date.timestamp() if one.date else float("inf")
 
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from warehouse.identity import canonical
+from rag_assay.warehouse.identity import canonical
 
 logger = logging.getLogger(__name__)
 

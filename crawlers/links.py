@@ -11,7 +11,7 @@ from urllib.parse import urldefrag, urljoin, urlsplit
 from scrapy.http import HtmlResponse, Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
 
-from warehouse.source import Source
+from rag_assay.warehouse.source import Source
 
 
 def clean_url(base: str, href: str) -> str:

@@ -7,7 +7,7 @@ import os
 from io import TextIOWrapper
 from pathlib import Path
 
-from warehouse.errors import LockedError
+from rag_assay.warehouse.errors import LockedError
 
 
 def locked(path: Path, source: str) -> TextIOWrapper:

@@ -8,7 +8,7 @@ from typing import Any
 
 from parsel import Selector, SelectorList
 
-from warehouse.json_ld import nodes_in, strings
+from rag_assay.warehouse.json_ld import nodes_in, strings
 
 Node = dict[str, Any]
 
@@ -39,7 +39,7 @@ def meta(page: Selector, *names: str) -> list[str]:
         found = page.xpath(
             "//meta[@name=$name or @property=$name or @itemprop=$name]/@content", name=name
         ).getall()
-        if values := [text for text in map(squeezed, found) if text]:
+        if values := [text for text in map(collapse_whitespace, found) if text]:
             return values
     return []
 
@@ -48,8 +48,8 @@ def first(*candidates: Any) -> str | None:
     """Return the first string among the candidates, or in lists of them, that holds more than white space."""
     for candidate in candidates:
         for text in strings(candidate):
-            if squeezed(text):
-                return squeezed(text)
+            if collapse_whitespace(text):
+                return collapse_whitespace(text)
     return None
 
 
@@ -73,13 +73,13 @@ def listed(*values: Any) -> list[str]:
 def distinct(texts: Iterator[str] | list[str]) -> list[str]:
     """Return texts without white space around them, each once (case aside), empty ones left out."""
     found: dict[str, str] = {}
-    for text in map(squeezed, texts):
+    for text in map(collapse_whitespace, texts):
         if text:
             found.setdefault(text.casefold(), text)
     return list(found.values())
 
 
-def squeezed(text: str | None) -> str:
+def collapse_whitespace(text: str | None) -> str:
     """Return a text with all runs of white space made one space."""
     return " ".join((text or "").split())
 
@@ -87,7 +87,7 @@ def squeezed(text: str | None) -> str:
 def text_of(found: Selector | SelectorList[Selector]) -> str:
     """Return the text of the (first) element, white space squeezed."""
     node = found[:1] if isinstance(found, SelectorList) else found
-    return squeezed(" ".join(node.xpath(".//text()").getall()))
+    return collapse_whitespace(" ".join(node.xpath(".//text()").getall()))
 
 
 def present(**fields: Any) -> dict[str, Any]:

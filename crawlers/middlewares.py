@@ -14,12 +14,12 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 
-from crawlers.extensions import slow_down
-from crawlers.followed import Followed
-from crawlers.robots import MOST_BYTES, is_robots
-from crawlers.spiders.base import SiteSpider, spider_of
-from warehouse.errors import CorruptFileError
-from warehouse.pages import read_body
+from rag_assay.crawlers.extensions import slow_down
+from rag_assay.crawlers.followed_pages import Followed
+from rag_assay.crawlers.robots import MOST_BYTES, is_robots
+from rag_assay.crawlers.spiders.base import SiteSpider, spider_of
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.pages import read_body
 
 _VALIDATORS = (("If-None-Match", "etag"), ("If-Modified-Since", "last_modified"))
 _REDIRECTS = {301, 302, 303, 307, 308}

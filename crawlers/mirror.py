@@ -12,7 +12,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 
-from warehouse.errors import InputError
+from rag_assay.warehouse.errors import InputError
 
 SAMPLE_SITES = Path(__file__).parent / "sample_site"
 SAMPLE_DOMAIN = "sample.example"
@@ -71,5 +71,5 @@ def check_mirrored(urls: tuple[str, ...]) -> None:
 
 def settings_of(base: str) -> dict[str, Any]:
     """Return the Scrapy settings that send all requests to the mirror at ``base``."""
-    handler = "crawlers.mirror.MirrorHandler"
+    handler = "rag_assay.crawlers.mirror.MirrorHandler"
     return {"MIRROR": base, "DOWNLOAD_HANDLERS": {"http": handler, "https": handler}}

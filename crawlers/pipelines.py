@@ -9,11 +9,11 @@ from typing import Any, Self
 from scrapy import signals
 from scrapy.crawler import Crawler
 
-from crawlers.crawl import close, summary
-from crawlers.items import Page
-from crawlers.spiders.base import spider_of
-from crawlers.store import PageStore
-from warehouse.paths import home
+from rag_assay.crawlers.crawl import close, summary
+from rag_assay.crawlers.items import Page
+from rag_assay.crawlers.spiders.base import spider_of
+from rag_assay.crawlers.store import PageStore
+from rag_assay.warehouse.paths import home
 
 PROGRESS_SECONDS = 10
 

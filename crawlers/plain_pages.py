@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from parsel import Selector
 from scrapy.http import HtmlResponse
 
-from crawlers.markup import meta
+from rag_assay.crawlers.markup import meta
 
 LEAST_WORDS = 25  # outside links: a page of fewer is a menu, a form or a notice
 _BESIDE = (

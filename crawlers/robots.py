@@ -11,9 +11,9 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
 
-from crawlers.reasons import is_unreachable, reason_of
-from crawlers.spiders.base import spider_of
-from crawlers.spiders.discovery import sitemaps_in
+from rag_assay.crawlers.reasons import is_unreachable, reason_of
+from rag_assay.crawlers.spiders.base import spider_of
+from rag_assay.crawlers.spiders.discovery import sitemaps_in
 
 READ_BYTES = 512 * 1024  # RFC 9309, 2.5: a crawler reads 500 KiB at least
 MOST_BYTES = 5_000_000

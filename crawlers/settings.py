@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from warehouse.paths import Home
-from warehouse.source import Source
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.source import Source
 
 AGENT = "rag-assay/0.1"
 
 BOT_NAME = "rag-assay"
-SPIDER_MODULES = ["crawlers.spiders"]
-NEWSPIDER_MODULE = "crawlers.spiders"
+SPIDER_MODULES = ["rag_assay.crawlers.spiders"]
+NEWSPIDER_MODULE = "rag_assay.crawlers.spiders"
 MIRROR = ""  # base URL of the loopback server that answers for the sample hosts
 ALLOW_PRIVATE = False  # connect to addresses that are not public
-TWISTED_DNS_RESOLVER = "crawlers.addresses.GuardedResolver"
-_HTTP = "crawlers.addresses.GuardedHandler"
+TWISTED_DNS_RESOLVER = "rag_assay.crawlers.addresses.GuardedResolver"
+_HTTP = "rag_assay.crawlers.addresses.GuardedHandler"
 DOWNLOAD_HANDLERS = {"http": _HTTP, "https": _HTTP, "file": None, "ftp": None, "s3": None, "data": None}
 HTTPPROXY_ENABLED = False  # a proxy would connect where the resolver cannot look
 
@@ -53,24 +53,24 @@ SCHEDULER_MEMORY_QUEUE = "scrapy.squeues.FifoMemoryQueue"
 SCHEDULER_DISK_QUEUE = SCHEDULER_MEMORY_QUEUE
 
 # Without pickle: a crawl is resumed from what is stored, so that a job folder (JOBDIR) need not hold it.
-DUPEFILTER_CLASS = "crawlers.middlewares.SeenInThisCrawl"
+DUPEFILTER_CLASS = "rag_assay.crawlers.middlewares.SeenInThisCrawl"
 
 DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
-    "crawlers.robots.RobotsMiddleware": 100,
+    "rag_assay.crawlers.robots.RobotsMiddleware": 100,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
-    "crawlers.packed.WholeBodiesMiddleware": 590,
-    "crawlers.middlewares.RevalidateMiddleware": 620,
-    "crawlers.middlewares.RedirectBoundsMiddleware": 610,
-    "crawlers.middlewares.BackOffMiddleware": 560,  # before a retry is made of the answer
+    "rag_assay.crawlers.compressed_bodies.WholeBodiesMiddleware": 590,
+    "rag_assay.crawlers.middlewares.RevalidateMiddleware": 620,
+    "rag_assay.crawlers.middlewares.RedirectBoundsMiddleware": 610,
+    "rag_assay.crawlers.middlewares.BackOffMiddleware": 560,  # before a retry is made of the answer
 }
 EXTENSIONS = {
     "scrapy.extensions.spiderstate.SpiderState": None,
-    "crawlers.extensions.HeadersExtension": 100,
-    "crawlers.extensions.CrawlDelayExtension": 110,
-    "crawlers.extensions.BytesExtension": 120,
+    "rag_assay.crawlers.extensions.HeadersExtension": 100,
+    "rag_assay.crawlers.extensions.CrawlDelayExtension": 110,
+    "rag_assay.crawlers.extensions.BytesExtension": 120,
 }
-ITEM_PIPELINES = {"crawlers.pipelines.StorePipeline": 100}
+ITEM_PIPELINES = {"rag_assay.crawlers.pipelines.StorePipeline": 100}
 LOG_LEVEL = "INFO"
 LOG_FILE_APPEND = False
 STATS_DUMP = True

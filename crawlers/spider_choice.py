@@ -11,14 +11,14 @@ import httpx
 from protego import Protego
 from scrapy.http import HtmlResponse
 
-from crawlers.feeds import listed_in, looks_listed
-from crawlers.links import base_of, clean_url
-from crawlers.markup import article_of, json_ld, meta
-from crawlers.plain_pages import is_dated, reads_as_text
-from crawlers.settings import AGENT, ROBOTSTXT_USER_AGENT
-from warehouse.inference.http_limits import ENCODINGS, limit
-from warehouse.json_ld import strings
-from warehouse.pages import decode
+from rag_assay.crawlers.feeds import listed_in, looks_listed
+from rag_assay.crawlers.links import base_of, clean_url
+from rag_assay.crawlers.markup import article_of, json_ld, meta
+from rag_assay.crawlers.plain_pages import is_dated, reads_as_text
+from rag_assay.crawlers.settings import AGENT, ROBOTSTXT_USER_AGENT
+from rag_assay.warehouse.inference.http_limits import ENCODINGS, limit
+from rag_assay.warehouse.json_ld import strings
+from rag_assay.warehouse.pages import decode
 
 PAGES = 3  # that are looked at beside the first
 MOST_BYTES = 2_000_000
@@ -26,7 +26,7 @@ MOST_REDIRECTS = 5
 SECONDS = 10.0
 
 
-class Look(NamedTuple):
+class SpiderChoice(NamedTuple):
     """The spider that fits a site, and why."""
 
     spider: str
@@ -37,7 +37,7 @@ class _UnseenError(Exception):
     """The page cannot be looked at; says why."""
 
 
-def spider_for(url: str, delay: float = 1.0) -> Look:
+def spider_for(url: str, delay: float = 1.0) -> SpiderChoice:
     """Look at a site, as robots.txt allows, and say which spider stores its pages.
 
     Args:
@@ -50,7 +50,7 @@ def spider_for(url: str, delay: float = 1.0) -> Look:
             robots = _robots(client, url)
             first = _page(client, url, robots)
         except _UnseenError as reason:
-            return Look("site", f"{url} could not be looked at: {reason}")
+            return SpiderChoice("site", f"{url} could not be looked at: {reason}")
         pages = [first]
         for link in _links(first):
             time.sleep(delay)
@@ -60,23 +60,23 @@ def spider_for(url: str, delay: float = 1.0) -> Look:
                 continue
     looks = [look for page in pages if (look := _look(page))]
     order = ("news", "blog")
-    return min(looks, key=lambda look: order.index(look.spider), default=Look("site", _NO_MARKS))
+    return min(looks, key=lambda look: order.index(look.spider), default=SpiderChoice("site", _NO_MARKS))
 
 
 _NO_MARKS = "none of the pages looked at calls itself an article or reads as a dated post"
 
 
-def _look(page: HtmlResponse) -> Look | None:
+def _look(page: HtmlResponse) -> SpiderChoice | None:
     """Return what a page tells of its site; None where it is no article."""
     selector = page.selector
     article = article_of(json_ld(selector))
     kinds = strings((article or {}).get("@type"))
     if any("News" in kind for kind in kinds) or meta(selector, "news_keywords"):
-        return Look("news", f"{page.url} calls itself a news article")
+        return SpiderChoice("news", f"{page.url} calls itself a news article")
     if kinds or "article" in meta(selector, "og:type"):
-        return Look("blog", f"{page.url} calls itself an article")
+        return SpiderChoice("blog", f"{page.url} calls itself an article")
     if reads_as_text(selector) and is_dated(page):
-        return Look("blog", f"{page.url} reads as a dated post")
+        return SpiderChoice("blog", f"{page.url} reads as a dated post")
     return None
 
 

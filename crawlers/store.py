@@ -15,14 +15,15 @@ from typing import Literal, NamedTuple, Self
 
 import polars as pl
 
-from crawlers.bodies import Bodies
-from crawlers.followed import FollowedPages
-from crawlers.items import Page
-from crawlers.journal import KILLED, Row, killed, read_journal
-from crawlers.lock import locked
-from warehouse.errors import CorruptFileError
-from warehouse.identity import canonical
-from warehouse.pages import (
+from rag_assay.crawlers.bodies import Bodies
+from rag_assay.crawlers.followed_pages import FollowedPages
+from rag_assay.crawlers.items import Page
+from rag_assay.crawlers.journal import KILLED, Row, killed, read_journal
+from rag_assay.crawlers.lock import locked
+from rag_assay.warehouse.atomic_write import atomic_write, sweep
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.identity import canonical
+from rag_assay.warehouse.pages import (
     NOT_BEGUN,
     keep_manifest,
     kept_manifest,
@@ -32,10 +33,9 @@ from warehouse.pages import (
     read_manifest,
     write_manifest,
 )
-from warehouse.parquet import frame
-from warehouse.paths import Home
-from warehouse.replacing import replacing, sweep
-from warehouse.schemas import CRAWLS, PAGES
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import CRAWLS, PAGES
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ INTERRUPTED = re.compile(rf"{KILLED}|{STOPPED}|limit: \d+ seconds|error: .*|{NOT
 RESUMABLE = timedelta(hours=24)  # what an interrupted crawl fetched is not asked for again for so long
 
 
-class Seen(NamedTuple):
+class SeenUrl(NamedTuple):
     """What this crawl knows of a URL that it has come across."""
 
     outcome: Added
@@ -85,7 +85,7 @@ class PageStore:
         self.crawl_id = f"{self.started_at:%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
         self._path = self.folder / "journal.jsonl"
         self._lock = locked(self.folder / "lock", source)
-        self._added: dict[str, Seen] = {}
+        self._added: dict[str, SeenUrl] = {}
         self._rows: dict[str, Row] = {}
         self._others: dict[str, Row] = {}  # of what the source was before: to ask conditionally, and no more
         self._before: dict[str, str | None] = {}  # url -> sha256, as the last crawl left it
@@ -206,7 +206,7 @@ class PageStore:
         sha256 = self._bodies.store(page.body) if page.body is not None else None
         outcome = _outcome(sha256, self._before.get(page.url))
         self._note({"outcome": outcome, "page": _row(page, sha256)})
-        self._added[page.url] = Seen(outcome, page.reason, page.alias, page.requested_url)
+        self._added[page.url] = SeenUrl(outcome, page.reason, page.alias, page.requested_url)
         return outcome
 
     def _is_better(self, page: Page) -> bool:
@@ -222,7 +222,7 @@ class PageStore:
     def leave(self, url: str) -> None:
         """Mark a page as gone: its row and body stay, and it comes back when it is served again."""
         self._note({"gone": url, "at": datetime.now(UTC).isoformat()})
-        self._added[url] = Seen("gone")
+        self._added[url] = SeenUrl("gone")
 
     def settle(self, url: str) -> None:
         """Note that a URL answered and holds nothing to store: an earlier failure of it is over."""
@@ -357,7 +357,7 @@ class PageStore:
         return max(began, datetime.now(UTC) - RESUMABLE) if began else None
 
     def _record(self, row: Row) -> None:
-        with replacing(self.folder / f"{row['crawl_id']}.json") as temporary:
+        with atomic_write(self.folder / f"{row['crawl_id']}.json") as temporary:
             temporary.write_text(json.dumps({name: row[name] for name in CRAWLS}, indent=1), encoding="utf-8")
 
 

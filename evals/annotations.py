@@ -7,25 +7,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from assets.engine.stage import DUCKDB, Built, Check, Need, Stage, Work
-from assets.engine.table import Table, distribution
-from evals.annotating.joining import Joined, Places, Rejected, Row, joined
-from evals.annotating.preview import preview
-from evals.annotating.rubric import Rubric, metric_name
-from evals.calibrating.agreement import agreement_rows, agreement_warnings
-from evals.pipeline.cell_items import item_needs, read_items, scorable, scored_cells
-from evals.pipeline.stage_inputs import read_questions
-from evals.queueing.seen import Seen, drawn, seen_now
-from evals.statistics.question_clusters import clustering
-from evals.study.cells import Cell
-from evals.study.grid import Grid
-from evals.study.study import Study
-from warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS, HUMAN_SCORES, REJECTED_SCORES
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.human_scores import CHAT, HumanScores, Records, current_scores
-from warehouse.identity import digest
-from warehouse.parquet import frame, write_parquet
-from warehouse.schemas import QUESTIONS
+from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.table import StageTable, distribution
+from rag_assay.evals.human.snapshot import RatingSnapshot, drawing_probabilities, seen_now
+from rag_assay.evals.judge_calibration.agreement import agreement_rows, agreement_warnings
+from rag_assay.evals.pipeline.cell_items import item_needs, read_items, scorable, scored_cells
+from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.rubrics.joins import Joined, RatableItems, Rejected, Row, join_scores
+from rag_assay.evals.rubrics.preview import preview
+from rag_assay.evals.rubrics.rubric import Rubric, metric_name
+from rag_assay.evals.statistics.question_clusters import clustering
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS, HUMAN_SCORES, REJECTED_SCORES
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.human_scores import CHAT, HumanScores, Records, current_scores
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.parquet import frame, write_parquet
+from rag_assay.warehouse.schemas import QUESTIONS
 
 FILE, COUNTED, REJECTED = "annotations.parquet", "human_scores.parquet", "rejected_scores.parquet"
 AGREED = "agreement.parquet"
@@ -62,7 +62,7 @@ class Annotations(Stage):
         "no answer, rubric or value of now are kept beside it, with the reason; and so is how far annotators "
         "agree. A new score makes it anew."
     )
-    table = Table(FILE, ANNOTATIONS, (), (distribution("scores of people", "value"),))
+    table = StageTable(FILE, ANNOTATIONS, (), (distribution("scores of people", "value"),))
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "2"
     upstream = ("answers", "rankings", "indexes", "chunks", "documents", "questions")
@@ -75,13 +75,13 @@ class Annotations(Stage):
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, RatingSnapshot] = {}
 
     def keys(self) -> list[str]:
         """Return the names of the studies with rubrics."""
         return sorted(name for name, study in self.grid.studies.items() if study.rubrics)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return what the items of the cells are made of, as far as these were answered."""
         study = self.grid.studies[key]
         found = [need for cell in self._run(study) for need in _needs(self.grid, study, cell)]
@@ -107,10 +107,10 @@ class Annotations(Stage):
         run = set(self._run(study))
         return [cell.key for cell in scored_cells(study) if cell not in run]
 
-    def regarded(self, artifact: Artifact) -> list[str]:
+    def cache_key_of(self, artifact: Artifact) -> list[str]:
         """Return also what was cut off of the passages of answers: it is not in their content."""
         cut = artifact.meta.get(CUT) if artifact.stage == "answers" else None
-        return [*super().regarded(artifact), *([str(cut)] if cut else [])]
+        return [*super().cache_key_of(artifact), *([str(cut)] if cut else [])]
 
     def identity(self, key: str, store: ArtifactStore) -> str:
         """Return the digest of all that goes in, of what people have said, and of which queue counts."""
@@ -129,7 +129,7 @@ class Annotations(Stage):
         """Return the pool of DuckDB."""
         return DUCKDB
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Join the scores of one study to its cells."""
         study = self.grid.studies[key]
         seen = self._seen.get(key) or seen_now(work.home, study.whole)
@@ -139,10 +139,10 @@ class Annotations(Stage):
         is_scored = any(row["rubric_version"] in versions for row in current)
         places, unscorable = self._places(study, work, is_scored=is_scored)
         of_rubrics = {name: places[rubric.against] for name, rubric in study.rubrics.items()}
-        queued = drawn(
+        queued = drawing_probabilities(
             work.home, study.whole, seen, {row["item_id"] for row in current if row["status"] == "ok"}
         )
-        result = joined(study.rubrics, of_rubrics, current, queued)
+        result = join_scores(study.rubrics, of_rubrics, current, queued)
         if study.slice is not None:  # scores of what it leaves out are no mistakes
             result.rejected.clear()
         # In a chat people ask what they like: what is said of questions that the study has not is no mistake.
@@ -160,10 +160,14 @@ class Annotations(Stage):
         }
         meta["preview"] = preview(meta, study.rubrics)
         checks = (*_checks(meta, result), _agreement_check(agreement))
-        return Built(_content(result), meta, checks, measured=_measured(result, agreement))
+        return BuildResult(_content(result), meta, checks, measured=_measured(result, agreement))
 
     def _agreement(
-        self, study: Study, result: Joined, places: Mapping[str | None, Mapping[str, Places]], work: Work
+        self,
+        study: Study,
+        result: Joined,
+        places: Mapping[str | None, Mapping[str, RatableItems]],
+        work: BuildContext,
     ) -> list[Row]:
         """Return how far annotators agree, items of one question and cluster being drawn together."""
         found = [one for cells in places.values() for one in cells.values()]
@@ -176,14 +180,14 @@ class Annotations(Stage):
         )
 
     def _places(
-        self, study: Study, work: Work, *, is_scored: bool
-    ) -> tuple[dict[str | None, dict[str, Places]], int]:
+        self, study: Study, work: BuildContext, *, is_scored: bool
+    ) -> tuple[dict[str | None, dict[str, RatableItems]], int]:
         """Return by cell what can be scored, alone and beside other cells, and how many answers cannot be.
 
         is_scored: somebody has scored anything; else the items are not looked at
         """
         inputs = dict(zip(self.needs(study.study), self.inputs(study.study, work.store), strict=True))
-        found: dict[str | None, dict[str, Places]] = {}
+        found: dict[str | None, dict[str, RatableItems]] = {}
         missing = 0
         cells = self._run(study)
         for against in dict.fromkeys(rubric.against for rubric in study.rubrics.values()):
@@ -192,17 +196,17 @@ class Annotations(Stage):
                 if is_scored:
                     read = read_items(self.grid, cell, inputs, work, against)
                     ids = {question: item.item_id for question, item in read.items.items()}
-                    found[against][cell.key] = Places(ids, read.ties)
+                    found[against][cell.key] = RatableItems(ids, read.ties)
                     lacking = len(read.missing)
                 else:
                     questions, ties, lacking = scorable(self.grid, cell, inputs, work, against)
-                    found[against][cell.key] = Places(dict.fromkeys(questions), ties)
+                    found[against][cell.key] = RatableItems(dict.fromkeys(questions), ties)
                 missing += lacking if against is None else 0
                 work.progress(f"items of {study.study}", number, len(cells))
         return found, missing
 
 
-def _needs(grid: Grid, study: Study, cell: Cell) -> list[Need]:
+def _needs(grid: Grid, study: Study, cell: Cell) -> list[PartitionRef]:
     against = dict.fromkeys(rubric.against for rubric in study.rubrics.values())
     return list(dict.fromkeys(need for one in against for need in item_needs(grid, cell, one)))
 

@@ -10,32 +10,32 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.engine.checking import WITHIN_BUDGET, at_most, within_budget
-from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
-from assets.engine.table import Table, distribution
-from assets.recipes.spending import may_cost
-from evals.generating.context_budget import Cut
-from evals.generating.contract import Answer, Passage, Request
-from evals.pipeline.answer_inputs import headings_of, read_needs, read_passages
-from evals.pipeline.gating import FitInputs, record_of_gate, with_fitted_gate
-from evals.pipeline.generation import generation_context, parts_of
-from evals.pipeline.imported_answers import cell_recipes, imported_answers, write_contexts
-from evals.pipeline.retrieval import (
+from rag_assay.assets.engine.row_checks import WITHIN_BUDGET, at_most, within_budget
+from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.table import StageTable, distribution
+from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.evals.generation.context_budget import Cut
+from rag_assay.evals.generation.contract import Answer, Passage, Request
+from rag_assay.evals.pipeline.answer_inputs import headings_of, read_needs, read_passages
+from rag_assay.evals.pipeline.gate_fitting import FitInputs, record_of_gate, with_fitted_gate
+from rag_assay.evals.pipeline.generation import generation_context, parts_of
+from rag_assay.evals.pipeline.imported_answers import cell_recipes, imported_answers, write_contexts
+from rag_assay.evals.pipeline.retrieval import (
     LateRetrieval,
     OpenRetrieval,
     RetrievalInputs,
     open_retrieval,
     search_recipes,
 )
-from evals.pipeline.stage_inputs import read_questions, sampled_questions
-from evals.study.cells import Cell
-from evals.study.grid import Grid
-from evals.study.study import Study
-from warehouse.errors import CorruptFileError
-from warehouse.identity import digest
-from warehouse.machine import machine_class
-from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.schemas import ANSWERS, MIN_COVERAGE, RETRYABLE, Status
+from rag_assay.evals.pipeline.stage_inputs import read_questions, sampled_questions
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.machine import machine_class
+from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.schemas import ANSWERS, MIN_COVERAGE, RETRYABLE, Status
 
 CUT_AT_MOST = 0.1  # of the answers, without a warning
 SAID = frozenset({Status.OK, Status.REFUSED, Status.NO_CONTEXT})
@@ -51,7 +51,7 @@ class Answers(Stage):
         "through a cache by content, so that a killed or repeated run pays nothing twice; a failed one is a "
         "row with its reason, and is tried again by the next run."
     )
-    table = Table(
+    table = StageTable(
         "answers.parquet",
         ANSWERS,
         ("question_id", "status", "answer", "reason"),
@@ -75,7 +75,7 @@ class Answers(Stage):
         """Return the keys of the cells that have a generator."""
         return sorted(self.grid.answered())
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return what the generator reads (a ranking and its texts, documents, nothing), and the questions.
 
         Beside them the train sets, where the generator is fitted on them, or may search again by a retriever
@@ -83,7 +83,7 @@ class Answers(Stage):
         """
         cell = self.grid.cells[key]
         sets = [*self.grid.set_keys(cell.study), *self._train_keys(cell)]
-        questions = [Need("questions", name) for name in sets]
+        questions = [PartitionRef("questions", name) for name in sets]
         return [*read_needs(self.grid, cell), *questions]
 
     def _train_keys(self, cell: Cell) -> list[str]:
@@ -147,7 +147,7 @@ class Answers(Stage):
         chat = self.grid.studies[cell.study].generators[cell.generator].chat
         return chat is not None and not chat.is_local
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Answer the questions of one cell; those that an earlier run answered well are kept."""
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
@@ -193,7 +193,7 @@ class Answers(Stage):
         return replace(built, meta=meta, machines=machines, keeps=keeps)
 
 
-def _imported(study: Study, cell: Cell, question_ids: list[str], folder: Path) -> Built:
+def _imported(study: Study, cell: Cell, question_ids: list[str], folder: Path) -> BuildResult:
     """Write the answers that a sheet has of a cell, and its passages; no further run mends what it lacks."""
     found = imported_answers(study, cell, question_ids)
     rows = [
@@ -294,7 +294,7 @@ def _traced(answer: Answer) -> dict[str, Any]:
     }
 
 
-def _built(rows: list[dict[str, Any]], meant: Mapping[str, Cut | None] | None = None) -> Built:
+def _built(rows: list[dict[str, Any]], meant: Mapping[str, Cut | None] | None = None) -> BuildResult:
     """Return what was built; ``meant``: question id -> the passage that the budget of context cuts."""
     statuses = Counter(str(row["status"]) for row in rows)
     again = [row for row in rows if row["status"] in RETRYABLE]
@@ -320,7 +320,9 @@ def _built(rows: list[dict[str, Any]], meant: Mapping[str, Cut | None] | None = 
     content = [[row[column] for column in named] for row in rows]
     columns = ("reason", "seconds", "prompt_tokens", "completion_tokens", "usd", "cached")
     measured = digest([[row[column] for column in columns] for row in rows])
-    return Built(digest(content), meta, _checks(rows, meant or {}), complete=not again, measured=measured)
+    return BuildResult(
+        digest(content), meta, _checks(rows, meant or {}), complete=not again, measured=measured
+    )
 
 
 def _checks(rows: list[dict[str, Any]], meant: Mapping[str, Cut | None]) -> tuple[Check, ...]:

@@ -9,22 +9,22 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.engine.stage import DUCKDB, Built, Need, Stage, Work
-from assets.engine.table import Table
-from evals.calibrating.human_estimates import estimate_rows, judging_metrics, wanted_width
-from evals.pipeline.stage_inputs import read_questions
-from evals.queueing.drawing import drawing_weight
-from evals.queueing.queue_files import read_queue
-from evals.statistics.question_clusters import clustering
-from evals.study.cells import Cell
-from evals.study.grid import Grid
-from evals.study.study import Study
-from warehouse.annotation_schemas import HUMAN_ESTIMATES
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.errors import CorruptFileError
-from warehouse.identity import digest
-from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.paths import Home
+from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, PartitionRef, Stage
+from rag_assay.assets.engine.table import StageTable
+from rag_assay.evals.human.item_sampling import drawing_weight
+from rag_assay.evals.human.queue_files import read_queue
+from rag_assay.evals.judge_calibration.human_estimates import estimate_rows, judging_metrics, wanted_width
+from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.statistics.question_clusters import clustering
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.annotation_schemas import HUMAN_ESTIMATES
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.paths import Home
 
 FILE = "human_estimates.parquet"
 
@@ -39,7 +39,7 @@ class HumanEstimates(Stage):
         "judgements alone, and of both together (prediction-powered inference), with 95 % intervals, the "
         "labels that judgements save, and how many the wanted interval needs. No model is asked."
     )
-    table = Table(
+    table = StageTable(
         FILE, HUMAN_ESTIMATES, ("cell", "rubric", "criterion", "metric", "people", "combined", "labels")
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
@@ -54,14 +54,18 @@ class HumanEstimates(Stage):
         """Return the names of the studies that people score."""
         return sorted(name for name, study in self.grid.studies.items() if study.rubrics)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return what people said, the scores of every replicate that could be run, and the questions."""
-        sets = [Need("questions", name) for name in self.grid.set_keys(key)]
-        return [Need("annotations", key), *(Need("scores", one.key) for one in self._run(key)), *sets]
+        sets = [PartitionRef("questions", name) for name in self.grid.set_keys(key)]
+        return [
+            PartitionRef("annotations", key),
+            *(PartitionRef("scores", one.key) for one in self._run(key)),
+            *sets,
+        ]
 
     def _run(self, key: str) -> list[Cell]:
         cells = self.grid.studies[key].runs()
-        return [one for one in cells if Need("scores", one.key) not in self.without]
+        return [one for one in cells if PartitionRef("scores", one.key) not in self.without]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digests of the scales, of what judges, and of the names in the rows."""
@@ -85,16 +89,16 @@ class HumanEstimates(Stage):
         """Return the pool of DuckDB."""
         return DUCKDB
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Estimate the means of one study."""
         study = self.grid.studies[key]
         inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
-        annotations = _read(inputs[Need("annotations", key)], work)
-        scores = {one.key: _read(inputs[Need("scores", one.key)], work) for one in self._run(key)}
+        annotations = _read(inputs[PartitionRef("annotations", key)], work)
+        scores = {one.key: _read(inputs[PartitionRef("scores", one.key)], work) for one in self._run(key)}
         clusters = clustering(read_questions(list(inputs.values()), work), study.clusters)
         rows = estimate_rows(study, annotations, scores, clusters, _sooner(work.home, key))
         write_parquet(frame(rows, HUMAN_ESTIMATES), folder / FILE)
-        return Built(digest([[*row.values()] for row in rows]), _meta(study, rows))
+        return BuildResult(digest([[*row.values()] for row in rows]), _meta(study, rows))
 
 
 def _sooner(home: Home, study: str) -> Mapping[str, float]:
@@ -107,7 +111,7 @@ def _sooner(home: Home, study: str) -> Mapping[str, float]:
     return {one.item_id: drawing_weight(one.disputed) for one in queue.items if one.disputed is not None}
 
 
-def _read(artifact: Artifact, work: Work) -> pl.DataFrame:
+def _read(artifact: Artifact, work: BuildContext) -> pl.DataFrame:
     return read_parquet(work.store.folder(artifact.stage, artifact.identity) / f"{artifact.stage}.parquet")
 
 

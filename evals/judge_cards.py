@@ -9,32 +9,39 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.engine.checking import WITHIN_BUDGET, at_most, within_budget
-from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
-from assets.engine.table import Table
-from assets.recipes.spending import may_cost
-from evals.calibrating.card import Measured, card_rows, stored_rows
-from evals.calibrating.judged import Judged
-from evals.calibrating.people_labels import people_rows, rated_of, with_people
-from evals.calibrating.trials import Trial, Trials, trials_of
-from evals.judging.cards.labels import read_labels
-from evals.judging.cards.mutations import ORIGINALS
-from evals.judging.contract import Judge, JudgeContext
-from evals.judging.running import JudgeTask, Row, case_id, judgement_rows, kept_rows, may_be_mended
-from evals.pipeline.judge_cases import case_needs, read_cases
-from evals.pipeline.judging import judge_context, judge_digest
-from evals.pipeline.stage_inputs import read_questions
-from evals.statistics.question_clusters import clustering
-from evals.study.cells import Judged as JudgedCell
-from evals.study.grid import Grid
-from evals.study.study import Study
-from warehouse.artifacts import Artifact
-from warehouse.errors import CorruptFileError
-from warehouse.identity import digest, sha256_file
-from warehouse.inference.purpose import Purpose
-from warehouse.parquet import conformed, frame, read_parquet, write_parquet
-from warehouse.pieces import Pieces
-from warehouse.schemas import JUDGE_CARDS, JUDGE_TRIALS, JUDGEMENTS
+from rag_assay.assets.engine.row_checks import WITHIN_BUDGET, at_most, within_budget
+from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.table import StageTable
+from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.evals.judge_calibration.card import CardMeasure, card_rows, stored_rows
+from rag_assay.evals.judge_calibration.human_agreement import people_rows, rated_of, with_people
+from rag_assay.evals.judge_calibration.judge_trials import JudgeTrial, Trials, trials_of
+from rag_assay.evals.judge_calibration.judgements import CalibrationJudgements
+from rag_assay.evals.judging.cards.labels import read_labels
+from rag_assay.evals.judging.cards.mutations import ORIGINALS
+from rag_assay.evals.judging.contract import Judge, JudgeContext
+from rag_assay.evals.judging.judge_runner import (
+    JudgeTask,
+    Row,
+    case_id,
+    judgement_rows,
+    kept_rows,
+    may_be_mended,
+)
+from rag_assay.evals.pipeline.judge_cases import case_needs, read_cases
+from rag_assay.evals.pipeline.judge_setup import judge_context, judge_digest
+from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.statistics.question_clusters import clustering
+from rag_assay.evals.study.cells import JudgedCell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.identity import digest, sha256_file
+from rag_assay.warehouse.inference.call_tags import Purpose
+from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet, write_parquet
+from rag_assay.warehouse.pieces import Pieces
+from rag_assay.warehouse.schemas import JUDGE_CARDS, JUDGE_TRIALS, JUDGEMENTS
 
 MOST_CELLS = 4
 """Cells of which answers are drawn to be made worse."""
@@ -53,7 +60,9 @@ class JudgeCards(Stage):
         "people where cases are labelled, notices answers made worse on purpose, and minds length and "
         "position; and what it costs. What it has judged is kept: only what is new is judged."
     )
-    table = Table(CARD, JUDGE_CARDS, ("metric", "measure", "slice", "value", "low", "high", "n", "reason"))
+    table = StageTable(
+        CARD, JUDGE_CARDS, ("metric", "measure", "slice", "value", "low", "high", "n", "reason")
+    )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "duckdb", "parquet"})
     code_version = "2"
     upstream = (
@@ -73,20 +82,20 @@ class JudgeCards(Stage):
         """Return `study.judge` keys."""
         return sorted(key for study in self.grid.studies for key in self.grid.cards_of(study))
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return the judge's judgements, what people said, and what the cases are made of that are drawn."""
-        judged = [one for one in self._cells(key) if Need("judgements", one.key) not in self.without]
+        judged = [one for one in self._cells(key) if PartitionRef("judgements", one.key) not in self.without]
         cases = [need for one in self._drawn(key) for need in case_needs(self.grid, one)]
-        of_judge = (Need("judgements", one.key) for one in judged)
+        of_judge = (PartitionRef("judgements", one.key) for one in judged)
         return list(dict.fromkeys([*of_judge, *self._of_people(key), *cases]))
 
-    def _of_people(self, key: str) -> list[Need]:
+    def _of_people(self, key: str) -> list[PartitionRef]:
         """Return what people said, and the questions that it is of, where a study has rubrics."""
         study, _ = self._study(key)
-        said = Need("annotations", study.study)
+        said = PartitionRef("annotations", study.study)
         if not study.rubrics or said in self.without:
             return []
-        return [said, *(Need("questions", name) for name in self.grid.set_keys(study.study))]
+        return [said, *(PartitionRef("questions", name) for name in self.grid.set_keys(study.study))]
 
     def _study(self, key: str) -> tuple[Study, str]:
         study, _, judge = key.partition(".")
@@ -109,7 +118,8 @@ class JudgeCards(Stage):
             for one in self._cells(key)
             if one.cell.replicate == 1
             and not any(
-                need in self.without for need in (Need("judgements", one.key), *case_needs(self.grid, one))
+                need in self.without
+                for need in (PartitionRef("judgements", one.key), *case_needs(self.grid, one))
             )
         ]
         return sorted(able, key=lambda one: digest([study.seed, one.cell.key]))[:MOST_CELLS]
@@ -129,9 +139,9 @@ class JudgeCards(Stage):
             f"named.{key}": digest([study.study, name]),
         }
 
-    def regarded(self, artifact: Artifact) -> list[str]:
+    def cache_key_of(self, artifact: Artifact) -> list[str]:
         """Return also what was measured: what judging costs is on the card."""
-        found = super().regarded(artifact)
+        found = super().cache_key_of(artifact)
         return [*found, artifact.measured] if artifact.stage in {"judgements", "answers"} else found
 
     def pool(self) -> str:
@@ -149,7 +159,7 @@ class JudgeCards(Stage):
         chat = study.judges[judge].chat
         return chat is not None and not chat.is_local
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Try one judge; what it has judged before, and has not changed, is kept."""
         study, name = self._study(key)
         judge, card = study.judges[name], study.card_of(name)
@@ -166,7 +176,9 @@ class JudgeCards(Stage):
         pieces = Pieces(folder)
         rows, again = _judged(judge, trials.trials, self._context(key, work), known, pieces)
         lengths = {case_id(case): len(case.answer or "") for case in cases}
-        judged = Judged(judge, judge.judged_metrics, trials.trials, rows, of_study, lengths, study.seed)
+        judged = CalibrationJudgements(
+            judge, judge.judged_metrics, trials.trials, rows, of_study, lengths, study.seed
+        )
         measured = with_people(card_rows(judged, trials.unmade), self._by_people(key, inputs, stored, work))
         write_parquet(frame(rows, JUDGEMENTS), folder / JUDGED)
         write_parquet(frame(_stored_trials(trials), JUDGE_TRIALS), folder / TRIALS)
@@ -175,11 +187,15 @@ class JudgeCards(Stage):
         return _built(measured, trials, rows, again, by)
 
     def _by_people(
-        self, key: str, inputs: Mapping[Need, Artifact], stored: Mapping[str, pl.DataFrame], work: Work
-    ) -> list[Measured]:
+        self,
+        key: str,
+        inputs: Mapping[PartitionRef, Artifact],
+        stored: Mapping[str, pl.DataFrame],
+        work: BuildContext,
+    ) -> list[CardMeasure]:
         """Return how far the judge agrees with people, by what it has judged of the study already."""
         study, name = self._study(key)
-        said = inputs.get(Need("annotations", study.study))
+        said = inputs.get(PartitionRef("annotations", study.study))
         if said is None:
             return []
         folder = work.store.folder("annotations", said.identity)
@@ -193,12 +209,12 @@ class JudgeCards(Stage):
         judgements = {cells[place]: kept_rows(rows) for place, rows in stored.items()}
         return list(people_rows(study.judges[name], judgements, rated, clusters))
 
-    def _context(self, key: str, work: Work) -> JudgeContext:
+    def _context(self, key: str, work: BuildContext) -> JudgeContext:
         study, _ = self._study(key)
         context = judge_context(study, self._cells(key)[0], work)
         return replace(context, purpose=Purpose("judging", study.study, key), progress=work.progress)
 
-    def _known(self, key: str, by: str, folder: Path, work: Work) -> list[Row]:
+    def _known(self, key: str, by: str, folder: Path, work: BuildContext) -> list[Row]:
         """Return what the same judge has judged of its trials, in an incomplete build or before a change."""
         before = work.store.current(self.name, key)
         paths = [folder / JUDGED]
@@ -209,14 +225,14 @@ class JudgeCards(Stage):
 
 def _readable(path: Path) -> list[Row]:
     try:
-        return kept_rows(conformed(read_parquet(path), JUDGEMENTS)) if path.exists() else []
+        return kept_rows(conform_rows(read_parquet(path), JUDGEMENTS)) if path.exists() else []
     except CorruptFileError:
         return []
 
 
-def _stored(artifact: Artifact, work: Work) -> pl.DataFrame:
+def _stored(artifact: Artifact, work: BuildContext) -> pl.DataFrame:
     path = work.store.folder("judgements", artifact.identity) / "judgements.parquet"
-    return conformed(read_parquet(path), JUDGEMENTS)
+    return conform_rows(read_parquet(path), JUDGEMENTS)
 
 
 def _bare(rows: pl.DataFrame, judge: Judge) -> list[Row]:
@@ -229,7 +245,7 @@ def _bare(rows: pl.DataFrame, judge: Judge) -> list[Row]:
     return kept_rows(rows.with_columns(raw, statements, pl.lit(None, pl.String).alias("reason")))
 
 
-def _as_trials(trials: Sequence[Trial], stored: dict[str, pl.DataFrame]) -> list[Row]:
+def _as_trials(trials: Sequence[JudgeTrial], stored: dict[str, pl.DataFrame]) -> list[Row]:
     """Return judgements of the study for trials of the same case: they need not be judged again."""
     wanted = [case_id(trial.case) for trial in trials]
     by_case: dict[str, list[Row]] = {}
@@ -246,7 +262,7 @@ def _as_trials(trials: Sequence[Trial], stored: dict[str, pl.DataFrame]) -> list
 
 
 def _judged(
-    judge: Judge, trials: Sequence[Trial], context: JudgeContext, known: Sequence[Row], pieces: Pieces
+    judge: Judge, trials: Sequence[JudgeTrial], context: JudgeContext, known: Sequence[Row], pieces: Pieces
 ) -> tuple[list[Row], list[Row]]:
     """Return the judgements of all trials, and those that another run may mend.
 
@@ -285,8 +301,8 @@ def _stored_trials(trials: Trials) -> list[dict[str, Any]]:
 
 
 def _built(
-    measured: Sequence[Measured], trials: Trials, rows: Sequence[Row], again: Sequence[Row], by: str
-) -> Built:
+    measured: Sequence[CardMeasure], trials: Trials, rows: Sequence[Row], again: Sequence[Row], by: str
+) -> BuildResult:
     costs = [row["usd"] for row in rows if row["usd"] is not None]
     found = {(one.metric, one.measure): one.estimate for one in measured if one.part is None}
     metrics = dict.fromkeys(one.metric for one in measured if one.metric is not None)
@@ -315,7 +331,7 @@ def _built(
         _readable_check(meta["parse_rate"]),
         within_budget((row["question_id"], row["status"]) for row in rows),
     )
-    return Built(digest(content), meta, checks, complete=not again, measured=digest(lines))
+    return BuildResult(digest(content), meta, checks, complete=not again, measured=digest(lines))
 
 
 def _readable_check(rates: Mapping[str, float]) -> Check:

@@ -8,22 +8,22 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.engine.checking import WITHIN_BUDGET, at_most, within_budget
-from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
-from assets.engine.table import Table, distribution
-from assets.recipes.spending import may_cost
-from evals.judging.running import JudgeTask, Row, judgement_rows, kept_rows, may_be_mended
-from evals.pipeline.judge_cases import case_needs, metrics_of, read_cases, rival_of
-from evals.pipeline.judging import judge_context, judge_digest
-from evals.study.cells import Cell
-from evals.study.grid import Grid
-from evals.study.study import Study
-from warehouse.artifacts import Artifact
-from warehouse.errors import CorruptFileError
-from warehouse.identity import digest
-from warehouse.parquet import conformed, frame, read_parquet, write_parquet
-from warehouse.pieces import Pieces
-from warehouse.schemas import JUDGEMENTS, MIN_COVERAGE, RETRYABLE, Status
+from rag_assay.assets.engine.row_checks import WITHIN_BUDGET, at_most, within_budget
+from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.table import StageTable, distribution
+from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.evals.judging.judge_runner import JudgeTask, Row, judgement_rows, kept_rows, may_be_mended
+from rag_assay.evals.pipeline.judge_cases import case_needs, metrics_of, read_cases, rival_of
+from rag_assay.evals.pipeline.judge_setup import judge_context, judge_digest
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet, write_parquet
+from rag_assay.warehouse.pieces import Pieces
+from rag_assay.warehouse.schemas import JUDGEMENTS, MIN_COVERAGE, RETRYABLE, Status
 
 FILE = "judgements.parquet"
 JUDGE = "judge"
@@ -58,7 +58,7 @@ class Judgements(Stage):
         "cache of calls. What has not changed for a judge is not judged again; what failed is tried again by "
         "the next run."
     )
-    table = Table(
+    table = StageTable(
         FILE,
         JUDGEMENTS,
         ("question_id", "metric", "status", "value", "reason"),
@@ -82,7 +82,7 @@ class Judgements(Stage):
         """Return the keys of the cells with their judges."""
         return sorted(self.grid.judged)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return answers, what their passages are made of where the judge reads them, and questions."""
         return case_needs(self.grid, self.grid.judged[key])
 
@@ -100,9 +100,9 @@ class Judgements(Stage):
         where = f"{judged.cell.study}.{judged.judge}"
         return {f"judge.{where}": judge_digest(study, judged.judge), f"judged.{where}.{key}": digest(much)}
 
-    def regarded(self, artifact: Artifact) -> list[str]:
+    def cache_key_of(self, artifact: Artifact) -> list[str]:
         """Return also what is read and not in the content of answers: why they failed, what was cut off."""
-        found = super().regarded(artifact)
+        found = super().cache_key_of(artifact)
         if artifact.stage != "answers":
             return found
         failed = set(artifact.meta.get("by_status", {})) - {Status.OK, Status.REFUSED}
@@ -125,7 +125,7 @@ class Judgements(Stage):
         chat = self.grid.studies[judged.cell.study].judges[judged.judge].chat
         return chat is not None and not chat.is_local
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Judge one cell by one judge; what was judged before, and has not changed, is kept."""
         judged = self.grid.judged[key]
         study = self.grid.studies[judged.cell.study]
@@ -141,7 +141,7 @@ class Judgements(Stage):
         pieces.clear()
         return _built(rows, may_be_mended(rows, task), {JUDGE: by, "cases": len(cases)})
 
-    def _known(self, key: str, by: str, folder: Path, work: Work) -> list[Row]:
+    def _known(self, key: str, by: str, folder: Path, work: BuildContext) -> list[Row]:
         """Return what the same judge has judged of the cell in an incomplete build, and before a change."""
         before = work.store.current(self.name, key)
         paths = [folder / FILE]
@@ -152,7 +152,7 @@ class Judgements(Stage):
 
 def _readable(path: Path) -> pl.DataFrame | None:
     try:
-        return conformed(read_parquet(path), JUDGEMENTS) if path.exists() else None
+        return conform_rows(read_parquet(path), JUDGEMENTS) if path.exists() else None
     except CorruptFileError:
         return None
 
@@ -161,7 +161,7 @@ def _writes_markers(study: Study, cell: Cell) -> bool:
     return cell.generator in study.generators and study.generators[cell.generator].writes_markers
 
 
-def _built(rows: list[Row], again: list[Row], meta: dict[str, Any]) -> Built:
+def _built(rows: list[Row], again: list[Row], meta: dict[str, Any]) -> BuildResult:
     values: dict[str, list[float]] = {}
     for row in rows:
         if row["value"] is not None:
@@ -192,7 +192,7 @@ def _built(rows: list[Row], again: list[Row], meta: dict[str, Any]) -> Built:
         [*(row[column] for column in content), found] for row, found in zip(rows, taken_apart, strict=True)
     ]
     measured = digest([[row[column] for column in _MEASURED] for row in rows])
-    return Built(digest(named), meta, _checks(rows), complete=not again, measured=measured)
+    return BuildResult(digest(named), meta, _checks(rows), complete=not again, measured=measured)
 
 
 def _checks(rows: list[Row]) -> tuple[Check, ...]:

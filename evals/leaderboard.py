@@ -9,29 +9,29 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.engine.pictures import Interval, intervals
-from assets.engine.stage import DUCKDB, Built, Check, Need, Stage, Work
-from assets.engine.table import Plot, Table
-from evals.judging.scoring import JudgedScores
-from evals.measuring.running_costs import running_costs
-from evals.pipeline.stage_inputs import read_questions
-from evals.statistics.board import Answered, board_rows, not_run
-from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
-from evals.statistics.comparison import answered, primary_of
-from evals.statistics.question_clusters import Clustering, clustering
-from evals.statistics.verdict import Facts, Verdict, labels_of
-from evals.statistics.verdict_text import verdict_on
-from evals.study.cells import NO_GENERATOR, Cell
-from evals.study.coverage import below_gate, coverages, lowest_and_highest, unmeasured
-from evals.study.grid import Grid
-from evals.study.simplicity import chunk_counts, simplicities, unpriced
-from evals.study.study import Study
-from warehouse.artifacts import Artifact
-from warehouse.identity import digest
-from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.paths import Home
-from warehouse.schemas import ANSWERS, LEADERBOARD, QUESTIONS, SCORES
-from warehouse.verdict_schema import VERDICTS
+from rag_assay.assets.engine.plots import PlotInterval, intervals
+from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.table import Plot, StageTable
+from rag_assay.evals.judging.judge_metrics import JudgedScores
+from rag_assay.evals.metrics.running_costs import running_costs
+from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.statistics.board import Answered, board_rows, not_run
+from rag_assay.evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
+from rag_assay.evals.statistics.comparison import answered_share, primary_of
+from rag_assay.evals.statistics.question_clusters import Clustering, clustering
+from rag_assay.evals.statistics.verdict import Verdict, VerdictInputs, labels_of
+from rag_assay.evals.statistics.verdict_text import verdict_on
+from rag_assay.evals.study.cells import NO_GENERATOR, Cell
+from rag_assay.evals.study.complexity import chunk_counts, simplicities, unpriced
+from rag_assay.evals.study.coverage import below_gate, coverages, lowest_and_highest, unmeasured
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import ANSWERS, LEADERBOARD, QUESTIONS, SCORES
+from rag_assay.warehouse.verdict_schema import VERDICTS
 
 _PRICES = ("usd", "prompt_tokens", "completion_tokens")
 NOT_RUN = "not_run"
@@ -49,7 +49,7 @@ def _best_first(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 def _intervals(rows: pl.DataFrame) -> str | None:
     ranked = _best_first(rows.lazy()).drop_nulls("value").select("cell", "value", "low", "high").collect()
-    return intervals([Interval(*row) for row in ranked.iter_rows()])
+    return intervals([PlotInterval(*row) for row in ranked.iter_rows()])
 
 
 class Leaderboard(Stage):
@@ -64,7 +64,7 @@ class Leaderboard(Stage):
         "of questions that share documents finds the cells that are significantly worse than the leader. "
         "Cells that were asked a sample are compared on that sample."
     )
-    table = Table(
+    table = StageTable(
         "leaderboard.parquet",
         LEADERBOARD,
         ("rank", "cell", "value", "low", "high", "coverage", "tie_group"),
@@ -89,15 +89,15 @@ class Leaderboard(Stage):
         """Return the names of the studies."""
         return sorted(self.grid.studies)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return scores and answers of every replicate that could be run, and the questions."""
         run = [cell for cell in self.grid.studies[key].runs() if self._is_run(cell)]
-        answers = [Need("answers", cell.key) for cell in run if cell.generator != NO_GENERATOR]
-        sets = [Need("questions", name) for name in self.grid.set_keys(key)] if run else []
-        return [*(Need("scores", cell.key) for cell in run), *answers, *sets]
+        answers = [PartitionRef("answers", cell.key) for cell in run if cell.generator != NO_GENERATOR]
+        sets = [PartitionRef("questions", name) for name in self.grid.set_keys(key)] if run else []
+        return [*(PartitionRef("scores", cell.key) for cell in run), *answers, *sets]
 
     def _is_run(self, cell: Cell) -> bool:
-        return Need("scores", cell.key) not in self.without
+        return PartitionRef("scores", cell.key) not in self.without
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digests of what compares the cells, of their names, and of those that were not run.
@@ -123,9 +123,9 @@ class Leaderboard(Stage):
         """Return the keys of the replicates that could not be run."""
         return [cell.key for cell in study.runs() if not self._is_run(cell)]
 
-    def regarded(self, artifact: Artifact) -> list[str]:
+    def cache_key_of(self, artifact: Artifact) -> list[str]:
         """Return also which scores they are: a row says of which cell, by the identity of its answers."""
-        return [*super().regarded(artifact), artifact.identity]
+        return [*super().cache_key_of(artifact), artifact.identity]
 
     def links(self, key: str, home: Home) -> dict[str, Path]:
         """Return the report that shows it, which is written after it."""
@@ -135,7 +135,7 @@ class Leaderboard(Stage):
         """Return the pool of DuckDB."""
         return DUCKDB
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Compare the cells of one study."""
         study = self.grid.studies[key]
         run = {cell: _read("scores", cell, work) for cell in study.runs() if self._is_run(cell)}
@@ -166,7 +166,7 @@ class Leaderboard(Stage):
             meta["recommended"] = verdict.recommended.cell
             meta["expected_loss"] = verdict.recommended.expected_loss
         version = digest([[*row.values()] for row in [*rows, verdict.row()]])
-        return Built(version, meta, _checks(below_gate(covered), uneven))
+        return BuildResult(version, meta, _checks(below_gate(covered), uneven))
 
     def _verdict(
         self,
@@ -174,7 +174,7 @@ class Leaderboard(Stage):
         rows: list[dict[str, Any]],
         run: dict[Cell, pl.DataFrame],
         clusters: Clustering,
-        work: Work,
+        work: BuildContext,
     ) -> Verdict:
         """Decide which cell to use, and write it in sentences."""
         primary = primary_of(study.measured, (row["metric"] for row in rows))
@@ -194,7 +194,7 @@ class Leaderboard(Stage):
             seconds,
             unpriced(study),
         )
-        facts = Facts(
+        facts = VerdictInputs(
             labels_of(rows),
             simplicities(study, chunk_counts(study, work.store)),
             costs,
@@ -206,7 +206,9 @@ class Leaderboard(Stage):
         )
         return verdict_on(study.study, rows, metrics, facts)
 
-    def _answered(self, key: str, run: Container[Cell], work: Work, questions: pl.DataFrame) -> Answered:
+    def _answered(
+        self, key: str, run: Container[Cell], work: BuildContext, questions: pl.DataFrame
+    ) -> Answered:
         """Return the share of questions that a cell answered, the mean over its replicates."""
         answerable = dict(questions.select("question_id", "answerable").iter_rows())
         shares: dict[str, list[pl.DataFrame | None]] = {}
@@ -221,7 +223,7 @@ class Leaderboard(Stage):
             known = list(ids)
             asked = [_asked(cell, rows, n, known) for n, rows in enumerate(shares[cell.name])]
             of = [
-                0.0 if rows is None else answered(rows, answerable, ids, said_nothing=cell.imported)
+                0.0 if rows is None else answered_share(rows, answerable, ids, said_nothing=cell.imported)
                 for rows, ids in zip(shares[cell.name], asked, strict=True)
             ]
             return sum(of) / len(of)
@@ -265,7 +267,7 @@ def _checks(thin: pl.DataFrame, uneven: list[str]) -> tuple[Check, ...]:
     )
 
 
-def _read(stage: str, cell: Cell, work: Work, columns: Iterable[str] | None = None) -> pl.DataFrame:
+def _read(stage: str, cell: Cell, work: BuildContext, columns: Iterable[str] | None = None) -> pl.DataFrame:
     """Read the current scores or answers of a cell (schemas.SCORES, schemas.ANSWERS), or some columns."""
     artifact = work.store.current(stage, cell.key)
     assert artifact is not None  # noqa: S101 -- `Stage.inputs` has seen it
@@ -273,7 +275,9 @@ def _read(stage: str, cell: Cell, work: Work, columns: Iterable[str] | None = No
     return read_parquet(path, None if columns is None else list(columns))
 
 
-def _with_cell_ids(rows: list[dict[str, Any]], run: Iterable[Cell], work: Work) -> list[dict[str, Any]]:
+def _with_cell_ids(
+    rows: list[dict[str, Any]], run: Iterable[Cell], work: BuildContext
+) -> list[dict[str, Any]]:
     """Add the identity of each cell that was run: of its answers or, where it has none, its scores.
 
     Of a cell with several replicates it is the digest of theirs.

@@ -9,22 +9,26 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.cleaning.corpus import corpus_documents, corpus_duplicates
-from assets.engine.checking import FIRST
-from assets.engine.pictures import bars
-from assets.engine.stage import DUCKDB, Built, Check, Need, Stage, Work
-from assets.engine.table import Plot, Table
-from evals.gold.evidence import in_first_copies
-from evals.gold.places import places_of
-from evals.gold.reading import files_of
-from evals.gold.resolving import Resolver
-from evals.gold.similar_evidence import ground_truths_without_place, similar_evidence, without_place
-from evals.study.grid import Grid
-from evals.study.written_questions import source_of_set, written_questions
-from warehouse.files import fingerprint
-from warehouse.identity import digest, sha256_file
-from warehouse.parquet import frame, write_parquet
-from warehouse.schemas import QUESTIONS
+from rag_assay.assets.cleaning.corpus import corpus_documents, corpus_duplicates
+from rag_assay.assets.engine.plots import bars
+from rag_assay.assets.engine.row_checks import FIRST
+from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.table import Plot, StageTable
+from rag_assay.evals.question_sets.evidence import in_first_copies
+from rag_assay.evals.question_sets.evidence_resolution import Resolver
+from rag_assay.evals.question_sets.exact_matches import places_of
+from rag_assay.evals.question_sets.readers import files_of
+from rag_assay.evals.question_sets.similar_evidence import (
+    ground_truths_without_place,
+    similar_evidence,
+    without_place,
+)
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.written_questions import source_of_set, written_questions
+from rag_assay.warehouse.files import fingerprint
+from rag_assay.warehouse.identity import digest, sha256_file
+from rag_assay.warehouse.parquet import frame, write_parquet
+from rag_assay.warehouse.schemas import QUESTIONS
 
 
 def _types(rows: pl.DataFrame) -> str | None:
@@ -41,7 +45,7 @@ class Questions(Stage):
         "documents, so that every chunking is measured against the same gold. Evidence that is nowhere in "
         "the corpus is kept, and counts as missed by all."
     )
-    table = Table(
+    table = StageTable(
         "questions.parquet",
         QUESTIONS,
         ("question_id", "type", "question", "ground_truth"),
@@ -66,10 +70,10 @@ class Questions(Stage):
         """Return `corpus.set` keys."""
         return sorted(self.grid.sets)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return the documents of the corpus."""
         corpus = self.grid.build.corpora[self.grid.sets[key].corpus]
-        return [Need("documents", source) for source in corpus.sources]
+        return [PartitionRef("documents", source) for source in corpus.sources]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digests of the question file, or the BEIR folder's files, and of the corpus."""
@@ -95,7 +99,7 @@ class Questions(Stage):
         """Return the pool of DuckDB."""
         return DUCKDB
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Read the set and resolve its evidence."""
         inputs = self.inputs(key, work.store)
         documents = corpus_documents(inputs, work)
@@ -123,7 +127,7 @@ class Questions(Stage):
             "evidence": sum(len(row["evidence"]) for row in rows),
             **{f"evidence_{what}": check.metadata["count"] for what, check in checks.items()},
         }
-        return Built(digest(_identifying(rows)), meta, (_resolvable(rows), *checks.values()))
+        return BuildResult(digest(_identifying(rows)), meta, (_resolvable(rows), *checks.values()))
 
 
 def _resolvable(rows: list[dict[str, Any]]) -> Check:

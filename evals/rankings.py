@@ -10,21 +10,21 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.engine.checking import at_most
-from assets.engine.pictures import histogram
-from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
-from assets.engine.table import Plot, Table
-from assets.recipes.spending import may_cost
-from evals.pipeline.ranking_rows import RankingRows
-from evals.pipeline.retrieval import RetrievalInputs, TuningRecord, open_retrieval, search_recipes
-from evals.pipeline.stage_inputs import read_questions
-from evals.retrieving.query import Note
-from evals.retrieving.running import QueryRunner, warm_up
-from evals.study.cells import Cell
-from evals.study.grid import Grid
-from warehouse.identity import digest
-from warehouse.machine import machine_class
-from warehouse.schemas import HITS, MIN_COVERAGE, RETRYABLE, Status
+from rag_assay.assets.engine.plots import histogram
+from rag_assay.assets.engine.row_checks import at_most
+from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.table import Plot, StageTable
+from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.evals.pipeline.ranking_rows import RankingRows
+from rag_assay.evals.pipeline.retrieval import RetrievalInputs, TuningRecord, open_retrieval, search_recipes
+from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.retrieval.query import Note
+from rag_assay.evals.retrieval.query_runner import QueryRunner, warm_up
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.machine import machine_class
+from rag_assay.warehouse.schemas import HITS, MIN_COVERAGE, RETRYABLE, Status
 
 EMPTY_AT_MOST = 0.1  # of the questions, without a warning
 TOLERATED = 0.05  # share of latencies that a busy machine may have made too high: the p95 is none of them
@@ -44,7 +44,7 @@ class Rankings(Stage):
         "that each question took, the candidates of each step of the retriever, and where evidence was lost. "
         "A question that fails is a row with its status and reason."
     )
-    table = Table(
+    table = StageTable(
         "hits.parquet",
         HITS,
         ("question_id", "rank", "score", "chunk_id"),
@@ -66,13 +66,13 @@ class Rankings(Stage):
         """Return `study.chunking.embedder.retriever` keys."""
         return sorted(self.grid.rankings)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return the index, the study's question sets and, where something is tuned, its train sets."""
         cell = self.grid.rankings[key]
         return [
-            Need("indexes", self.grid.index_key(cell)),
-            *(Need("questions", name) for name in self.grid.set_keys(cell.study)),
-            *(Need("questions", name) for name in self._train_keys(cell)),
+            PartitionRef("indexes", self.grid.index_key(cell)),
+            *(PartitionRef("questions", name) for name in self.grid.set_keys(cell.study)),
+            *(PartitionRef("questions", name) for name in self._train_keys(cell)),
         ]
 
     def _train_keys(self, cell: Cell) -> list[str]:
@@ -104,7 +104,7 @@ class Rankings(Stage):
         retriever = study.retrievers[cell.retriever]
         return may_cost(retriever, study.embedders[cell.embedder] if retriever.needs_vector else None)
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Rank for every question."""
         cell = self.grid.rankings[key]
         study = self.grid.studies[cell.study]
@@ -125,7 +125,7 @@ class Rankings(Stage):
         return _with_tuning(_built(rows), retrieval.tuning, rows.notes)
 
 
-def _with_tuning(built: Built, tuning: TuningRecord | None, notes: Sequence[Note]) -> Built:
+def _with_tuning(built: BuildResult, tuning: TuningRecord | None, notes: Sequence[Note]) -> BuildResult:
     """Say what was chosen, and count the notes: those on train questions decided the weights."""
     if tuning is None:
         return _with_notes(built, notes)
@@ -136,7 +136,7 @@ def _with_tuning(built: Built, tuning: TuningRecord | None, notes: Sequence[Note
     return _with_notes(replace(built, meta={**built.meta, **chosen}), [*tuning.notes, *notes])
 
 
-def _with_notes(built: Built, notes: Sequence[Note]) -> Built:
+def _with_notes(built: BuildResult, notes: Sequence[Note]) -> BuildResult:
     """Count what understanding had to say; a model's passing failure is tried again by the next run."""
     if not notes:
         return built
@@ -164,7 +164,7 @@ def _ask(
             progress(number, len(questions))
 
 
-def _built(rows: RankingRows) -> Built:
+def _built(rows: RankingRows) -> BuildResult:
     ranked = rows.ranked
     failed = [row for row in ranked if row["status"] != Status.OK]
     spent = rows.spent
@@ -194,7 +194,7 @@ def _built(rows: RankingRows) -> Built:
     )
     measured = digest([[row["reason"], row["seconds"]] for row in ranked])
     machines = (machine_class(),) if spent else ()
-    return Built(
+    return BuildResult(
         version, meta, (*_checks(ranked), quiet), complete=not failed, measured=measured, machines=machines
     )
 

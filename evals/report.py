@@ -7,15 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import ClassVar
 
-from assets.engine.stage import DUCKDB, Built, Need, Stage, Work
-from evals.racing.records import STAGE as SEARCHES
-from evals.reporting.study_facts import study_facts
-from evals.study.grid import Grid
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.identity import digest, sha256_file
-from warehouse.paths import Home
-from warehouse.remote import mirror_of
-from warehouse.tables import using, write_history
+from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, PartitionRef, Stage
+from rag_assay.evals.reporting.study_facts import study_facts
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.successive_halving.records import STAGE as SEARCHES
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.identity import digest, sha256_file
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.remote import mirror_of
+from rag_assay.warehouse.tables import use_database, write_history
 
 
 class Report(Stage):
@@ -41,12 +41,12 @@ class Report(Stage):
         """Return the names of the studies."""
         return sorted(self.grid.studies)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return the leaderboard, whose identity covers its cells, cards, estimates and what people said."""
-        others = [Need("judge_cards", name) for name in self.grid.cards_of(key)]
+        others = [PartitionRef("judge_cards", name) for name in self.grid.cards_of(key)]
         if self.grid.studies[key].rubrics:
-            others += [Need("human_estimates", key), Need("annotations", key)]
-        return [Need("leaderboard", key), *(need for need in others if need not in self.without)]
+            others += [PartitionRef("human_estimates", key), PartitionRef("annotations", key)]
+        return [PartitionRef("leaderboard", key), *(need for need in others if need not in self.without)]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of what the study says of itself."""
@@ -54,9 +54,9 @@ class Report(Stage):
         part = [study.slice.sentence] if study.slice else []
         return {f"report.{key}": digest([study.description, study.seed, *part])}
 
-    def regarded(self, artifact: Artifact) -> list[str]:
+    def cache_key_of(self, artifact: Artifact) -> list[str]:
         """Return also which leaderboard it is: what is shown of its cells is not in its content."""
-        return [*super().regarded(artifact), artifact.identity]
+        return [*super().cache_key_of(artifact), artifact.identity]
 
     def identity(self, key: str, store: ArtifactStore) -> str:
         """Return the digest of all that the report shows: facts of the corpus, warnings and failures too."""
@@ -82,9 +82,9 @@ class Report(Stage):
         """Return the pool of DuckDB."""
         return DUCKDB
 
-    def settle(self, keys: Sequence[str], work: Work) -> None:
+    def on_committed(self, keys: Sequence[str], work: BuildContext) -> None:
         """Add the results that studies have come to have to their histories."""
-        from evals.reporting.changes.recording import is_recorded, record_result
+        from rag_assay.evals.reporting.changes.history_writer import is_recorded, record_result
 
         run = getattr(work.dagster, "run_id", "")
         changed = [
@@ -95,13 +95,13 @@ class Report(Stage):
             and record_result(self.grid, key, work.home, run)
         ]
         if changed:
-            using(work.home, lambda connection: write_history(connection, work.home), work.say)
+            use_database(work.home, lambda connection: write_history(connection, work.home), work.say)
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Write the report of one study to its place; the artifact's own folder stays empty."""
         # Imported where a report is written: a run that finds it fresh need not wait for its templates.
-        from evals.reporting.files import write_report
-        from evals.reporting.rows import report_data
+        from rag_assay.evals.reporting.files import write_report
+        from rag_assay.evals.reporting.rows import report_data
 
         data = report_data(self.grid.studies[key], work.home, self.failures)
         page, rows = write_report(data, work.home)
@@ -114,7 +114,7 @@ class Report(Stage):
             "recommended": data.verdict.recommended.cell if data.verdict.recommended else None,
             "sha256": _sums(key, work.home),
         }
-        return Built(self.identity(key, work.store), meta)
+        return BuildResult(self.identity(key, work.store), meta)
 
 
 def _sums(key: str, home: Home) -> list[str | None]:

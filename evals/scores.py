@@ -11,26 +11,26 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from assets.engine.checking import FIRST, WITHIN_BUDGET, at_most, within_budget
-from assets.engine.pictures import bars
-from assets.engine.stage import LOCAL_MODEL, Built, Check, Need, Stage, Work
-from assets.engine.table import Plot, Table
-from assets.recipes.spending import may_cost
-from evals.annotating.human_metrics import PeopleScores, is_unrated
-from evals.annotating.rubric import PEOPLE
-from evals.judging.scoring import JudgedScores
-from evals.measuring.contract import OF_RANKING, Case, Metric, Score
-from evals.measuring.reuse import FILE, METRICS, NOT_ANNOTATED, NOT_JUDGED, WAITING
-from evals.measuring.score_rows import score_rows
-from evals.pipeline.cell_cases import ScoreResources, read_cases
-from evals.study.cells import NO_GENERATOR, Cell, Judged
-from evals.study.grid import Grid
-from evals.study.study import Study
-from warehouse.artifacts import Artifact
-from warehouse.identity import digest
-from warehouse.parquet import frame, write_parquet
-from warehouse.pieces import Pieces
-from warehouse.schemas import RETRYABLE, SCORES, Status
+from rag_assay.assets.engine.plots import bars
+from rag_assay.assets.engine.row_checks import FIRST, WITHIN_BUDGET, at_most, within_budget
+from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.table import Plot, StageTable
+from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.evals.judging.judge_metrics import JudgedScores
+from rag_assay.evals.metrics.contract import OF_RANKING, Case, Metric, Score
+from rag_assay.evals.metrics.reuse import FILE, METRICS, NOT_ANNOTATED, NOT_JUDGED, WAITING
+from rag_assay.evals.metrics.score_rows import score_rows
+from rag_assay.evals.pipeline.cell_cases import ScoreResources, read_cases
+from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores, is_unrated
+from rag_assay.evals.rubrics.rubric import PEOPLE
+from rag_assay.evals.study.cells import NO_GENERATOR, Cell, JudgedCell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.parquet import frame, write_parquet
+from rag_assay.warehouse.pieces import Pieces
+from rag_assay.warehouse.schemas import RETRYABLE, SCORES, Status
 
 FAILED_AT_MOST = 0.02  # of the rows, without a warning
 FAILURES = RETRYABLE - {Status.NOT_RUN} | {Status.PARSE_FAILED, Status.TRUNCATED}
@@ -54,7 +54,7 @@ class Scores(Stage):
         "both, a judge's from its judgements, which vote, and people's from what they say. Each metric is "
         "computed again only where its code, the questions or what it reads has changed."
     )
-    table = Table(
+    table = StageTable(
         FILE,
         SCORES,
         ("question_id", "metric", "status", "value", "reason"),
@@ -77,7 +77,7 @@ class Scores(Stage):
         """Return the keys of the cells."""
         return sorted(self.grid.cells)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return ranking and answers, where it has any, questions, documents, judgements and annotations.
 
         Documents are needed only where a metric reads their titles or days. Judgements and annotations that
@@ -86,23 +86,23 @@ class Scores(Stage):
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         reads = any("documents" in study.metric(name).reads for name in study.metrics)
-        documents = [Need("documents", source) for source in study.corpus.sources] if reads else []
-        answers = [] if cell.generator == NO_GENERATOR else [Need("answers", key)]
-        sets = [Need("questions", name) for name in self.grid.set_keys(cell.study)]
-        rankings = [Need("rankings", cell.ranking)] if cell.reads_ranking else []
-        judgements = [Need("judgements", one.key) for one in self._judgements(key)]
+        documents = [PartitionRef("documents", source) for source in study.corpus.sources] if reads else []
+        answers = [] if cell.generator == NO_GENERATOR else [PartitionRef("answers", key)]
+        sets = [PartitionRef("questions", name) for name in self.grid.set_keys(cell.study)]
+        rankings = [PartitionRef("rankings", cell.ranking)] if cell.reads_ranking else []
+        judgements = [PartitionRef("judgements", one.key) for one in self._judgements(key)]
         return [*rankings, *answers, *sets, *documents, *judgements, *self._annotations(cell)]
 
-    def _annotations(self, cell: Cell) -> list[Need]:
+    def _annotations(self, cell: Cell) -> list[PartitionRef]:
         """Return what people say of the study, where they are asked and the cell has answers."""
         asked = self.grid.studies[cell.study].rubrics and cell.generator != NO_GENERATOR
-        need = Need("annotations", cell.study)
+        need = PartitionRef("annotations", cell.study)
         return [need] if asked and need not in self.without else []
 
-    def _judgements(self, key: str) -> list[Judged]:
+    def _judgements(self, key: str) -> list[JudgedCell]:
         """Return the judges of a cell whose judgements there are, or will be."""
         found = self.grid.judgements_of(self.grid.cells[key])
-        return [one for one in found if Need("judgements", one.key) not in self.without]
+        return [one for one in found if PartitionRef("judgements", one.key) not in self.without]
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digests of the metrics, and of the cell's judges; samples show in what is read."""
@@ -131,11 +131,11 @@ class Scores(Stage):
             **({f"gaps.{key}": digest(sorted(gaps))} if gaps else {}),
         }
 
-    def regarded(self, artifact: Artifact) -> list[str]:
+    def cache_key_of(self, artifact: Artifact) -> list[str]:
         """Return also what was measured: seconds, tokens and reasons are those of the cell that had them."""
-        return [*super().regarded(artifact), artifact.measured]
+        return [*super().cache_key_of(artifact), artifact.measured]
 
-    def taken(self, key: str, artifact: Artifact) -> Artifact:
+    def project_input(self, key: str, artifact: Artifact) -> Artifact:
         """Return an input; of the annotations of a study what people say of this cell."""
         if artifact.stage != "annotations":
             return artifact
@@ -150,12 +150,12 @@ class Scores(Stage):
         study = self.grid.studies[self.grid.cells[key].study]
         return may_cost(*map(study.metric, study.metrics))
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Measure one cell by the metrics whose scores are not there yet."""
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
-        judgements = {one.judge: inputs[Need("judgements", one.key)] for one in self._judgements(key)}
+        judgements = {one.judge: inputs[PartitionRef("judgements", one.key)] for one in self._judgements(key)}
         read = read_cases(study, cell, list(inputs.values()), judgements, work)
         metrics = study.metrics_of(cell)
         annotated = bool(self._annotations(cell))
@@ -191,7 +191,7 @@ class Scores(Stage):
         return _built(scores, meta, list(broken.values()))
 
     def _stored(
-        self, key: str, metrics: list[Metric], wanted: dict[str, str], work: Work
+        self, key: str, metrics: list[Metric], wanted: dict[str, str], work: BuildContext
     ) -> dict[str, pl.DataFrame]:
         """Return the rows of those of the wanted metrics (name -> identity) that were stored before.
 
@@ -247,7 +247,7 @@ def _without(wanted: dict[str, str], names: Container[str]) -> dict[str, str]:
     return {name: identity for name, identity in wanted.items() if name not in names}
 
 
-def _built(scores: pl.DataFrame, meta: dict[str, Any], broken: list[str]) -> Built:
+def _built(scores: pl.DataFrame, meta: dict[str, Any], broken: list[str]) -> BuildResult:
     failed = scores.filter((pl.col("status") == Status.ERROR) & pl.col("value").is_null())
     means = scores.group_by("metric").agg(pl.col("value").mean()).drop_nulls().sort("metric")
     meta = {
@@ -262,7 +262,7 @@ def _built(scores: pl.DataFrame, meta: dict[str, Any], broken: list[str]) -> Bui
         meta["incomplete"] = "; ".join(broken)
     content = list(map(list, scores.select("question_id", "metric", "status", "value").rows()))
     measured = digest(scores["reason"].to_list())
-    return Built(digest(content), meta, _checks(scores), complete=not broken, measured=measured)
+    return BuildResult(digest(content), meta, _checks(scores), complete=not broken, measured=measured)
 
 
 def _checks(scores: pl.DataFrame) -> tuple[Check, ...]:

@@ -11,13 +11,13 @@ from dagster._core.definitions.declarative_automation.operands.subset_automation
 )
 from dagster._record import record
 
-from assets.engine.definition import RECIPES, recipe_versions
-from assets.engine.stage import Need, Stage
-from assets.recipes.merging import Build
-from evals.study.study import Study
-from orchestration.names import identifiers
-from warehouse.artifacts import ArtifactStore
-from warehouse.paths import home
+from rag_assay.assets.engine.definition import RECIPES, recipe_versions
+from rag_assay.assets.engine.stage import PartitionRef, Stage
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.evals.study.study import Study
+from rag_assay.orchestration.names import identifiers
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.paths import home
 
 CARRIED = ("documents", "chunks", "enrichments", "embeddings", "indexes", "questions", "rankings")
 """What follows a changed document by itself, where it costs no money: no stage that generates or judges."""
@@ -131,9 +131,9 @@ class MadeOfWhatIsCurrent(SubsetAutomationCondition[dg.AssetKey]):
 def current_keys(stages: Mapping[str, Stage], name: str, keys: Iterable[str]) -> frozenset[str]:
     """Return the keys of a stage all of whose needs are up to date, and their needs, and so on."""
     store = ArtifactStore(home())
-    known: dict[Need, bool] = {}
+    known: dict[PartitionRef, bool] = {}
 
-    def is_current(need: Need) -> bool:
+    def is_current(need: PartitionRef) -> bool:
         if need not in known:
             stage = stages[need.stage]
             known[need] = stage.fresh(need.key, store) is not None and all(
@@ -146,20 +146,20 @@ def current_keys(stages: Mapping[str, Stage], name: str, keys: Iterable[str]) ->
 
 def free_keys(stages: Mapping[str, Stage]) -> dict[str, frozenset[str]]:
     """Return the partitions of each carried stage that cost nothing, nor anything carried before them."""
-    paid: set[Need] = set()
+    paid: set[PartitionRef] = set()
     found: dict[str, frozenset[str]] = {}
     for name in (name for name in stages if name in CARRIED):
         stage = stages[name]
-        paid |= {Need(name, key) for key in stage.keys() if _is_paid(stage, key, paid)}
-        found[name] = frozenset(key for key in stage.keys() if Need(name, key) not in paid)
+        paid |= {PartitionRef(name, key) for key in stage.keys() if _is_paid(stage, key, paid)}
+        found[name] = frozenset(key for key in stage.keys() if PartitionRef(name, key) not in paid)
     return found
 
 
-def _is_paid(stage: Stage, key: str, paid: set[Need]) -> bool:
+def _is_paid(stage: Stage, key: str, paid: set[PartitionRef]) -> bool:
     return stage.spends(key) or any(need in paid for need in stage.needs(key))
 
 
-def carried_on(stages: Mapping[str, Stage], name: str, free: frozenset[str]) -> Condition:
+def automation_condition(stages: Mapping[str, Stage], name: str, free: frozenset[str]) -> Condition:
     """Return when a partition is built by itself: what it is made of has other contents, or it is new.
 
     An update that leaves the contents as they were makes nothing run. It waits for its turn, so that nothing
@@ -177,12 +177,12 @@ def carried_on(stages: Mapping[str, Stage], name: str, free: frozenset[str]) -> 
     return condition.with_label("carry_on_what_costs_nothing")
 
 
-def automated(
+def automate_assets(
     assets: Sequence[dg.AssetsDefinition], stages: Mapping[str, Stage]
 ) -> list[dg.AssetsDefinition]:
     """Return the assets, the carried ones among them with the condition on which they are built."""
     free = free_keys(stages)
-    conditions = {dg.AssetKey(name): carried_on(stages, name, keys) for name, keys in free.items()}
+    conditions = {dg.AssetKey(name): automation_condition(stages, name, keys) for name, keys in free.items()}
 
     def conditioned(spec: dg.AssetSpec) -> dg.AssetSpec:
         return spec.replace_attributes(automation_condition=conditions.get(spec.key))

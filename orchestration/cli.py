@@ -14,38 +14,38 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.commands import (
+from rag_assay.orchestration.commands import (
     alerts,
-    annotating,
-    asking,
+    annotate,
+    ask,
     changes,
-    chatting,
+    chat,
     corpus,
-    exporting,
-    importing,
+    export,
+    import_scores,
     leaderboard,
-    looking,
     models,
     parts,
     questions,
-    reporting,
-    running,
-    serving,
-    sheets,
-    slicing,
-    trying,
+    report,
+    run,
+    serve,
+    show,
+    slice_options,
+    spreadsheets,
+    try_command,
     usage,
 )
-from orchestration.commands.finding import home_of, prepared_home, study_as_written, study_of
-from orchestration.commands.slicing import CellsOption, QuestionsOption, slice_of
-from orchestration.commands.walking import walk
-from orchestration.settings import Settings
-from orchestration.terminal.speaking import DONE, FAILED, StudyArgument, plainly, say
-from warehouse.errors import InputError
-from warehouse.paths import Home
+from rag_assay.orchestration.commands.run_stages import walk
+from rag_assay.orchestration.commands.slice_options import CellsOption, QuestionsOption, slice_of
+from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, study_as_written, study_of
+from rag_assay.orchestration.settings import Settings
+from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, StudyArgument, plainly, say
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
 
 if TYPE_CHECKING:
-    from evals.study.study import Study
+    from rag_assay.evals.study.study import Study
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -54,7 +54,7 @@ app = typer.Typer(
 )
 
 
-class Questions(StrEnum):
+class QuestionTemplate(StrEnum):
     """What `assay init` puts into the question file."""
 
     made = "made"
@@ -90,12 +90,12 @@ def init(
     ),
     force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
     questions: Annotated[
-        Questions, typer.Option(help="Made from the documents, or a template to fill in.")
-    ] = Questions.made,
+        QuestionTemplate, typer.Option(help="Made from the documents, or a template to fill in.")
+    ] = QuestionTemplate.made,
 ) -> int:
     """Write a commented study file for a folder or a site, and a question file that is made from it."""
-    from orchestration.commands.beginning import fill_in
-    from orchestration.templates.study_files import write_study
+    from rag_assay.orchestration.commands.init import fill_in
+    from rag_assay.orchestration.templates.study_files import write_study
 
     written = write_study(target, output, force=force)
     for path in written:
@@ -103,9 +103,9 @@ def init(
     if len(written) == 1:
         say(f"It has questions of its own; now: assay check {output}")
         return DONE
-    if questions is Questions.made and not fill_in(output, written[1]):
+    if questions is QuestionTemplate.made and not fill_in(output, written[1]):
         return FAILED
-    if questions is Questions.template:
+    if questions is QuestionTemplate.template:
         say(f"Now write questions into the question file, then: assay check {output}")
     return DONE
 
@@ -114,8 +114,8 @@ def init(
 @plainly
 def check(study: StudyArgument) -> None:
     """Check a study file, its question files and paths: all errors at once, and nothing is run."""
-    from evals.study.checking import check_study
-    from evals.study.known_studies import known_path
+    from rag_assay.evals.study.known_studies import known_path
+    from rag_assay.evals.study.study_check import check_study
 
     where = Home(Settings().place())
     path = known_path(study, where)
@@ -132,15 +132,15 @@ def check(study: StudyArgument) -> None:
 @plainly
 def plan(study: StudyArgument, cells: CellsOption = None, questions: QuestionsOption = None) -> None:
     """Say what a run would do: cells, chunks to embed, calls, tokens and US dollars, what is done already."""
-    from evals.racing.records import narrowed
-    from evals.study.costing import estimates
-    from evals.study.grid import Grid
-    from evals.study.planning import plan as make_plan
-    from orchestration.stages import stages_of
-    from orchestration.terminal.showing_plan import show_plan
+    from rag_assay.evals.study.cost_estimate import estimates
+    from rag_assay.evals.study.grid import Grid
+    from rag_assay.evals.study.run_plan import plan as make_plan
+    from rag_assay.evals.successive_halving.records import narrow_study
+    from rag_assay.orchestration.stages import stages_of
+    from rag_assay.orchestration.terminal.plan_view import show_plan
 
-    where = prepared_home()
-    found = narrowed(slice_of(study_as_written(study), cells, questions), where)
+    where = prepare_home()
+    found = narrow_study(slice_of(study_as_written(study), cells, questions), where)
     if found.search is not None and not found.is_narrowed and found.slice is None:
         say("This is the plan of the whole grid: what its `search` leaves out is known when it has run.")
     stages = stages_of(Grid([found]))
@@ -160,7 +160,7 @@ def crawl(
     """Crawl one source again and clean what changed."""
     found = study_of(study) if study else _study_with(source)
     if source not in found.corpus.sources:
-        from warehouse.near_names import unknown
+        from rag_assay.warehouse.suggestions import unknown
 
         raise InputError(unknown("source", source, found.corpus.sources, str(found.path)))
     result = walk(found, home_of(found), only=("pages", "documents"), again=True, keys=(source,))
@@ -171,11 +171,11 @@ def crawl(
 @plainly
 def rebuild() -> None:
     """Make the DuckDB file again from the Parquet files."""
-    from orchestration.walking.home_lock import alone
-    from warehouse.leftovers import marked
-    from warehouse.tables import rebuild as make_again
+    from rag_assay.orchestration.runs.home_lock import alone
+    from rag_assay.warehouse.garbage_collection import marked
+    from rag_assay.warehouse.tables import rebuild as make_again
 
-    where = prepared_home()
+    where = prepare_home()
     with alone(where, lambda text, _done, _of: say(text)), marked(where):
         counts = make_again(where, say=say)
     for table, count in counts.items():
@@ -184,11 +184,11 @@ def rebuild() -> None:
 
 
 def _study_with(source: str) -> Study:
-    from evals.study.run_studies import noted
-    from evals.study.study_file import read_book
-    from warehouse.near_names import unknown
+    from rag_assay.evals.study.run_studies import recorded_studies
+    from rag_assay.evals.study.study_file import read_book
+    from rag_assay.warehouse.suggestions import unknown
 
-    studies = list(read_book(also=noted(prepared_home())).studies.values())
+    studies = list(read_book(also=recorded_studies(prepare_home())).studies.values())
     for study in studies:
         if source in study.corpus.sources:
             return study
@@ -198,21 +198,21 @@ def _study_with(source: str) -> Study:
 
 
 app.add_typer(alerts.app)
-app.add_typer(annotating.app)
-app.add_typer(chatting.app)
-app.add_typer(asking.app)
-app.add_typer(exporting.app)
+app.add_typer(annotate.app)
+app.add_typer(chat.app)
+app.add_typer(ask.app)
+app.add_typer(export.app)
 app.add_typer(changes.app)
-app.add_typer(importing.app)
+app.add_typer(import_scores.app)
 app.add_typer(leaderboard.app)
-app.add_typer(looking.app)
+app.add_typer(show.app)
 app.add_typer(parts.app)
-app.add_typer(reporting.app)
-app.add_typer(running.app)
-app.add_typer(serving.app)
-app.add_typer(sheets.app)
-app.add_typer(slicing.app)
-app.add_typer(trying.app)
+app.add_typer(report.app)
+app.add_typer(run.app)
+app.add_typer(serve.app)
+app.add_typer(spreadsheets.app)
+app.add_typer(slice_options.app)
+app.add_typer(try_command.app)
 app.add_typer(usage.app)
 app.add_typer(corpus.app, name="corpus")
 app.add_typer(models.app, name="models")

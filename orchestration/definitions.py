@@ -7,28 +7,28 @@ from functools import lru_cache
 
 import dagster as dg
 
-from assets.engine.definition import RunOptions, as_asset, backfill_bounds, recipes_asset
-from assets.engine.submission import code_of_now
-from evals.racing.records import narrowed
-from evals.study.grid import Grid
-from evals.study.run_studies import noted
-from evals.study.study import Study
-from evals.study.study_file import read_book
-from orchestration.alerting.sensor import alerts_sensor
-from orchestration.automation import (
-    automated,
+from rag_assay.assets.engine.definition import RunOptions, as_asset, backfill_bounds, recipes_asset
+from rag_assay.assets.engine.submission import code_of_now
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.run_studies import recorded_studies
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_book
+from rag_assay.evals.successive_halving.records import narrow_study
+from rag_assay.orchestration.alerts.sensor import alerts_sensor
+from rag_assay.orchestration.automation import (
+    automate_assets,
     automation_sensor,
     crawl_schedules,
     recipes_sensor,
     study_schedules,
 )
-from orchestration.freshness import with_freshness
-from orchestration.names import identifiers
-from orchestration.people_refresh import refresh_job, scores_sensor
-from orchestration.settings import prepare
-from orchestration.stages import stages_of
-from orchestration.walking.jobs import study_job
-from warehouse.paths import home
+from rag_assay.orchestration.freshness import with_freshness
+from rag_assay.orchestration.human_rating_sensor import refresh_job, scores_sensor
+from rag_assay.orchestration.names import identifiers
+from rag_assay.orchestration.runs.jobs import study_job
+from rag_assay.orchestration.settings import prepare
+from rag_assay.orchestration.stages import stages_of
+from rag_assay.warehouse.paths import home
 
 
 def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
@@ -43,7 +43,7 @@ def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
     return dg.Definitions(
         assets=[
             recipes_asset(list(stages.values())),
-            *with_freshness(automated(assets, stages), grid),
+            *with_freshness(automate_assets(assets, stages), grid),
         ],
         schedules=[*crawl_schedules(grid.build), *study_schedules(grid.studies, jobs)],
         jobs=[refresh, *jobs.values()],
@@ -83,5 +83,5 @@ def _loaded(_name: str) -> dg.Definitions:
 def _of_now() -> dg.Definitions:
     code_of_now()  # so that it is the digest of the code that is in memory
     prepare()
-    studies = read_book(also=noted(home())).studies.values()
-    return definitions_of([narrowed(one, home()) for one in studies])
+    studies = read_book(also=recorded_studies(home())).studies.values()
+    return definitions_of([narrow_study(one, home()) for one in studies])

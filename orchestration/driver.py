@@ -8,21 +8,21 @@ from contextlib import contextmanager
 
 import dagster as dg
 
-from assets.engine.stage import LOCAL_MODEL, Progress
-from evals.study.study import Study
-from orchestration.alerting.telling import tell
-from orchestration.event_log import opened_instance
-from orchestration.interrupts import INTERRUPTIONS
-from orchestration.names import identifiers
-from orchestration.run_report import RunReport
-from orchestration.settings import instance_folder
-from orchestration.walking.home_lock import process_tags
-from orchestration.walking.jobs import STUDY_TAG, walk_job
-from orchestration.walking.session import held
-from orchestration.walking.spread import Spread
-from orchestration.walking.walk import Part, Walk, Watch
-from warehouse.inference.budget import Budgets
-from warehouse.paths import Home
+from rag_assay.assets.engine.stage import LOCAL_MODEL, Progress
+from rag_assay.evals.study.study import Study
+from rag_assay.orchestration.alerts.delivery import tell
+from rag_assay.orchestration.event_log import open_instance
+from rag_assay.orchestration.interrupts import INTERRUPTIONS
+from rag_assay.orchestration.names import identifiers
+from rag_assay.orchestration.run_report import RunReport
+from rag_assay.orchestration.runs.distribution import Spread
+from rag_assay.orchestration.runs.home_lock import process_tags
+from rag_assay.orchestration.runs.jobs import STUDY_TAG, walk_job
+from rag_assay.orchestration.runs.run import RunObserver, RunSelection, Walk
+from rag_assay.orchestration.runs.session import hold_home
+from rag_assay.orchestration.settings import instance_folder
+from rag_assay.warehouse.inference.budget import Budgets
+from rag_assay.warehouse.paths import Home
 
 _ONCE = {"dagster/max_retries": "0"}  # whoever ran a command that was killed runs it again
 
@@ -43,7 +43,7 @@ class Driver:
         study: Study,
         home: Home,
         progress: Progress = lambda _label, _done, _of: None,
-        watch: Watch | None = None,
+        watch: RunObserver | None = None,
         spread: Spread | None = None,
     ) -> None:
         self.study = study
@@ -66,7 +66,7 @@ class Driver:
 
         budgets: what this and other walks may spend together; None: what this one may
         """
-        with held(self.home, lambda: opened_instance(instance_folder(self.home)), self.progress) as (
+        with hold_home(self.home, lambda: open_instance(instance_folder(self.home)), self.progress) as (
             instance,
             interrupted,
         ):
@@ -74,7 +74,7 @@ class Driver:
                 self.study,
                 self.home,
                 instance,
-                Part(only, keys, again),
+                RunSelection(only, keys, again),
                 progress=self.progress,
                 watch=self.watch,
                 interrupted=interrupted,
@@ -129,7 +129,7 @@ class Driver:
         if self.spread is None:
             yield
             return
-        from orchestration.walking.submitted import SubmittedRunner
+        from rag_assay.orchestration.runs.remote_runner import SubmittedRunner
 
         tags = {STUDY_TAG: self.study.study, "assay/walk": context.run_id}
         runner = SubmittedRunner(self.home, walk.instance, tags, self.spread)

@@ -19,8 +19,8 @@ from sqlalchemy import event, select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
-from warehouse.errors import AssayError
-from warehouse.inference.redaction import one_line
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.inference.redaction import one_line
 
 _NO_COMPUTE_LOGS = {
     "compute_logs": {
@@ -30,7 +30,7 @@ _NO_COMPUTE_LOGS = {
 }
 
 
-def opened_instance(folder: Path) -> dg.DagsterInstance:
+def open_instance(folder: Path) -> dg.DagsterInstance:
     """Return the instance under ``folder`` (to be closed) for runs in this process.
 
     What is printed while they run stays on the terminal. Dagster would send it to files, and start two

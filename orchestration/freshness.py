@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import dagster as dg
 
-from evals.study.grid import Grid
-from warehouse.cron import longest_gap
+from rag_assay.evals.study.grid import Grid
+from rag_assay.warehouse.cron import longest_gap
 
 PAGES = dg.AssetKey("pages")
 SLACK = timedelta(hours=1)  # that a crawl may take

@@ -15,13 +15,13 @@ from contextlib import contextmanager
 
 from dagster._core.errors import DagsterExecutionInterruptedError
 
-from orchestration.shutdown import StopSignals
+from rag_assay.orchestration.shutdown import StopSignals
 
 INTERRUPTIONS = (KeyboardInterrupt, DagsterExecutionInterruptedError)
 
 
 @contextmanager
-def noted_interrupts() -> Iterator[Callable[[], bool]]:
+def watch_interrupts() -> Iterator[Callable[[], bool]]:
     """Give a function that says whether a SIGINT or SIGTERM has arrived since; in another thread: never."""
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False

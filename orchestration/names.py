@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warehouse.identity import digest
+from rag_assay.warehouse.identity import digest
 
 
 def identifiers(names: Iterable[str]) -> dict[str, str]:

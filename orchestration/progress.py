@@ -25,10 +25,10 @@ from rich.progress import (
 from rich.table import Column
 from rich.text import Text
 
-from evals.reporting.display import plain
-from orchestration.run_report import StageReport
-from orchestration.terminal.showing import stage_lines
-from orchestration.terminal.speaking import console, text
+from rag_assay.evals.reporting.display import plain
+from rag_assay.orchestration.run_report import StageReport
+from rag_assay.orchestration.terminal.cli_errors import console, text
+from rag_assay.orchestration.terminal.tables import stage_lines
 
 PATIENCE = 2.0  # seconds that a piece of work may take before its bar appears
 SELDOM = 15.0  # seconds between two lines on the same work where there is no terminal

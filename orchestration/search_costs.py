@@ -7,16 +7,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from evals.study.cells import Cell
-from evals.study.costing import estimates
-from evals.study.grid import Grid
-from evals.study.planning import plan
-from evals.study.search import SearchBudget
-from evals.study.slice import Slice
-from evals.study.study import Study
-from orchestration.stages import stages_of
-from warehouse.inference.model_servers import LOCAL
-from warehouse.paths import Home
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.cost_estimate import estimates
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.run_plan import plan
+from rag_assay.evals.study.search import SearchBudget
+from rag_assay.evals.study.slice import Slice
+from rag_assay.evals.study.study import Study
+from rag_assay.orchestration.stages import stages_of
+from rag_assay.warehouse.inference.model_servers import LOCAL
+from rag_assay.warehouse.paths import Home
 
 UNITS = ("evaluations", "calls", "tokens", "usd")
 

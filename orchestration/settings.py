@@ -10,9 +10,9 @@ from typing import Literal
 from pydantic import SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from warehouse.errors import InputError
-from warehouse.paths import Home
-from warehouse.remote_urls import is_url, settled
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.remote_urls import is_url, use_remote_home
 
 
 class Settings(BaseSettings):
@@ -48,7 +48,7 @@ class Settings(BaseSettings):
         Raises:
             InputError: it cannot be used as a path, or no home can lie at the URL.
         """
-        return settled(str(self.home)) if is_url(str(self.home)) else _absolute(Path(self.home))
+        return use_remote_home(str(self.home)) if is_url(str(self.home)) else _absolute(Path(self.home))
 
     def password_of(self, page: str) -> str | None:
         """Return what the page of a name asks for; None: it asks for nothing."""

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from assets.chunks import Chunks
-from assets.documents import Documents
-from assets.embeddings import Embeddings
-from assets.engine.stage import Stage
-from assets.enrichments import Enrichments
-from assets.indexes import Indexes
-from assets.pages import Pages
-from evals.annotations import Annotations
-from evals.answers import Answers
-from evals.human_estimates import HumanEstimates
-from evals.judge_cards import JudgeCards
-from evals.judgements import Judgements
-from evals.leaderboard import Leaderboard
-from evals.questions import Questions
-from evals.rankings import Rankings
-from evals.report import Report
-from evals.scores import Scores
-from evals.study.grid import Grid
+from rag_assay.assets.chunks import Chunks
+from rag_assay.assets.documents import Documents
+from rag_assay.assets.embeddings import Embeddings
+from rag_assay.assets.engine.stage import Stage
+from rag_assay.assets.enrichments import Enrichments
+from rag_assay.assets.indexes import Indexes
+from rag_assay.assets.pages import Pages
+from rag_assay.evals.annotations import Annotations
+from rag_assay.evals.answers import Answers
+from rag_assay.evals.human_estimates import HumanEstimates
+from rag_assay.evals.judge_cards import JudgeCards
+from rag_assay.evals.judgements import Judgements
+from rag_assay.evals.leaderboard import Leaderboard
+from rag_assay.evals.questions import Questions
+from rag_assay.evals.rankings import Rankings
+from rag_assay.evals.report import Report
+from rag_assay.evals.scores import Scores
+from rag_assay.evals.study.grid import Grid
 
 
 def stages_of(grid: Grid) -> dict[str, Stage]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from orchestration.shutdown import STOPPED, end_at_once_after, guard, stopped_sentence, was_stopped
+from rag_assay.orchestration.shutdown import STOPPED, end_at_once_after, guard, stopped_sentence, was_stopped
 
 _COLLECT_AFTER = (50_000, 20, 20)
 """New containers before a search for cycles, and how often older ones are searched too.
@@ -43,7 +43,7 @@ def run() -> None:
     before = signal.signal(signal.SIGTERM, _stopping(os.getpid()))
     try:
         try:
-            from orchestration.cli import main as command
+            from rag_assay.orchestration.cli import main as command
 
             is_stopped = was_stopped()  # a module that was being imported may have swallowed it
         except KeyboardInterrupt:

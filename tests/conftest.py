@@ -12,10 +12,10 @@ import pytest
 from absl import logging as absl_logging
 from hypothesis import HealthCheck, settings
 
-from orchestration.event_log import read_migrations_once
+from rag_assay.orchestration.event_log import read_migrations_once
+from rag_assay.warehouse.inference import models
+from rag_assay.warehouse.paths import Home
 from tests.fakes.shipped import Shipped, shipped_study
-from warehouse.inference import models
-from warehouse.paths import Home
 
 REPOSITORY = Path(__file__).parents[1]
 LONGEST = ("tests/orchestration/", "tests/docs/", "tests/drill/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from warehouse.schemas import UTC_TIME, Schema
+from rag_assay.warehouse.schemas import UTC_TIME, Schema
 
 HUMAN_SCORES: Schema = {
     "score_id": pl.String,  # of this row alone
@@ -71,10 +71,10 @@ IMPORTED: Schema = {
     "comment": pl.String,
     "scored_at": UTC_TIME,  # NULL: the sheet does not say
 }
-"""Rows of a sheet with questions, answers and scores of its own (evals.importing)."""
+"""Rows of a sheet with questions, answers and scores of its own (evals.spreadsheet_import)."""
 
 AGREEMENT: Schema = {
-    "measure": pl.String,  # evals.calibrating.agreement.MEASURES
+    "measure": pl.String,  # evals.judge_calibration.agreement.MEASURES
     "rubric": pl.String,
     "criterion": pl.String,
     "annotator": pl.String,  # NULL: of all of them

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-from warehouse.errors import InputError
+from rag_assay.warehouse.errors import InputError
 
 LONGEST_NAME = 80  # characters
 

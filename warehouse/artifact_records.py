@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from warehouse.identity import sha256_file, sha256_text
+from rag_assay.warehouse.identity import sha256_file, sha256_text
 
 RECORD = "artifact.json"
 DAMAGED = ".damaged.json"  # the record of a result that failed its check
@@ -137,10 +137,10 @@ def read_record(path: Path, stage: str, identity: str) -> Artifact | None:
 
 def _read_record(path: Path, stage: str, identity: str) -> Artifact | None:
     data = bytes_of(path)
-    return None if data is None else parsed_record(data, stage, identity)
+    return None if data is None else parse_record(data, stage, identity)
 
 
-def parsed_record(data: bytes, stage: str, identity: str) -> Artifact | None:
+def parse_record(data: bytes, stage: str, identity: str) -> Artifact | None:
     """Return the artifact of a record; None for a damaged record, or that of another artifact."""
     try:
         found = json.loads(data)
@@ -176,7 +176,7 @@ def _seal(plain: dict[str, Any]) -> str:
     return sha256_text(json.dumps(plain, sort_keys=True))[:20]
 
 
-def stamped(artifact: Artifact, folder: Path) -> Artifact:
+def stamp_artifact(artifact: Artifact, folder: Path) -> Artifact:
     """Return an artifact with the sizes and checksums of the files in a folder, and the time."""
     sizes = {name: (folder / name).stat().st_size for name in _files(folder)}
     return replace(

@@ -20,7 +20,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from warehouse.artifact_records import (
+from rag_assay.warehouse.artifact_records import (
     BUILDING,
     DAMAGED,
     RECORD,
@@ -32,12 +32,12 @@ from warehouse.artifact_records import (
     pointed_identity,
     read_record,
     record_text,
-    stamped,
+    stamp_artifact,
 )
-from warehouse.paths import Home
-from warehouse.remote import artifacts_of
-from warehouse.remote.store import DamagedObjectError
-from warehouse.replacing import replacing, temporary_beside
+from rag_assay.warehouse.atomic_write import atomic_write, temporary_beside
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.remote import artifacts_of
+from rag_assay.warehouse.remote.store import DamagedObjectError
 
 __all__ = ["Artifact", "ArtifactStore"]
 
@@ -116,11 +116,11 @@ class ArtifactStore:
         place = self.place(artifact.stage, artifact.identity)
         record = read_record(place / RECORD, artifact.stage, artifact.identity)
         name = record.folder if record else ""
-        whole = stamped(replace(artifact, folder=name), place / name)
+        whole = stamp_artifact(replace(artifact, folder=name), place / name)
         if self._remote:
             self._remote.commit(whole, place / name, None, always=True)
         else:
-            with replacing(place / RECORD) as temporary:
+            with atomic_write(place / RECORD) as temporary:
                 temporary.write_text(record_text(whole))
         self.point(artifact.stage, artifact.key, artifact.identity)
         return whole
@@ -140,7 +140,7 @@ class ArtifactStore:
         """
         place = self.place(artifact.stage, artifact.identity)
         folder = place / built.name.removeprefix(BUILDING)
-        whole = stamped(replace(artifact, folder=folder.name), built)
+        whole = stamp_artifact(replace(artifact, folder=folder.name), built)
         built.rename(folder)
         if self._remote:
             kept = self._remote.commit(whole, folder, instead_of, always=always)
@@ -170,7 +170,7 @@ class ArtifactStore:
             self._remote.point(stage, key, identity)
             return
         path = self._pointer(stage, key)
-        with replacing(path) as temporary:
+        with atomic_write(path) as temporary:
             temporary.write_text(json.dumps({"identity": identity, "key": key}))
 
     def unpoint(self, stage: str, keys: Iterable[str]) -> None:

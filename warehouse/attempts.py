@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from warehouse.artifact_records import BUILDING, RECORD, Artifact, file_damage, read_record
-from warehouse.by_turns import resting
-from warehouse.locks import try_lock
-from warehouse.replacing import TEMPORARY
-from warehouse.waiting import pause
+from rag_assay.warehouse.artifact_records import BUILDING, RECORD, Artifact, file_damage, read_record
+from rag_assay.warehouse.atomic_write import TEMPORARY
+from rag_assay.warehouse.cancellation import cancellable_sleep
+from rag_assay.warehouse.cooperative_scheduler import release_turn
+from rag_assay.warehouse.locks import try_lock
 
 REPLACED = 3600.0  # seconds that the files of a replaced artifact stay, for those who still read them
 
@@ -41,8 +41,8 @@ def turn(place: Path, waiting: Callable[[], None]) -> Iterator[bool]:
             if not notified:
                 waiting()
                 notified = True
-            with resting():  # who builds it may be a thread of this process
-                pause(0.1)
+            with release_turn():  # who builds it may be a thread of this process
+                cancellable_sleep(0.1)
         yield bool(locked)  # where there are no locks, the first to commit wins
     finally:
         os.close(handle)

@@ -10,12 +10,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from warehouse.locks import try_lock
-from warehouse.paths import Home
-from warehouse.remote import mirror_of
-from warehouse.replacing import replacing
-from warehouse.schemas import CALLS
-from warehouse.waiting import pause
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.cancellation import cancellable_sleep
+from rag_assay.warehouse.locks import try_lock
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.remote import mirror_of
+from rag_assay.warehouse.schemas import CALLS
 
 GLANCE = 0.05  # seconds after which it is looked whether another process has made a call
 
@@ -48,7 +48,7 @@ class CallCache:
         text = json.dumps(
             {**record, "call_id": call_id}, allow_nan=False
         )  # by json's C code, for there is no indent
-        with replacing(self._path(call_id)) as temporary:
+        with atomic_write(self._path(call_id)) as temporary:
             temporary.write_text(text, encoding="ascii")
         if self._mirror:
             self._mirror.keep(self._path(call_id))
@@ -84,7 +84,7 @@ class CallCache:
                 continue
             try:
                 while (locked := try_lock(handle)) is False:
-                    pause(GLANCE)
+                    cancellable_sleep(GLANCE)
                 if locked and _is_at(handle, path):
                     handle, mine = -1, handle
                     return mine

@@ -7,8 +7,8 @@ import re
 from functools import cache
 from types import ModuleType
 
-from warehouse import annotation_schemas, schemas
-from warehouse.schemas import Schema
+from rag_assay.warehouse import annotation_schemas, schemas
+from rag_assay.warehouse.schemas import Schema
 
 _BEGIN = re.compile(r"(\w+): Schema = \{")
 _COLUMN = re.compile(r'    "(\w+)": .*?,\s+# (.+)')
@@ -17,7 +17,7 @@ _COLUMN = re.compile(r'    "(\w+)": .*?,\s+# (.+)')
 def notes_of(schema: Schema) -> dict[str, str]:
     """Return column -> the comment that stands beside it, of a schema of the warehouse; else nothing.
 
-    >>> from warehouse.schemas import CHUNKS
+    >>> from rag_assay.warehouse.schemas import CHUNKS
     >>> notes_of(CHUNKS)["words"] if "words" in notes_of(CHUNKS) else notes_of(CHUNKS)["page"]
     'of the file, from 1; NULL for what has no pages'
     """

@@ -16,7 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warehouse.errors import AssayError, CorruptFileError, InputError, LockedError
+from rag_assay.warehouse.errors import AssayError, CorruptFileError, InputError, LockedError
 
 if TYPE_CHECKING:
     import duckdb
@@ -155,7 +155,7 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> list[str]:
     )
     done = {name for (name,) in connection.execute("SELECT name FROM migrations").fetchall()}
     scripts = sorted(
-        (entry for entry in files("warehouse.migrations").iterdir() if entry.name.endswith(".sql")),
+        (entry for entry in files("rag_assay.warehouse.migrations").iterdir() if entry.name.endswith(".sql")),
         key=lambda entry: entry.name,
     )
     unknown = done - {script.name for script in scripts}

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from warehouse.status import Status
+from rag_assay.warehouse.status import Status
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Side = Literal["a", "b"]
@@ -20,7 +20,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-class Record(BaseModel):
+class ConversationRecord(BaseModel):
     """A line; what it does not know of a later version is passed over."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -29,7 +29,7 @@ class Record(BaseModel):
     at: AwareDatetime = Field(default_factory=now)
 
 
-class Begun(Record):
+class Begun(ConversationRecord):
     """A conversation begins.
 
     person: who asks, as they called themselves; empty: nobody said
@@ -43,7 +43,7 @@ class Begun(Record):
     title: Annotated[str, Field(max_length=500)] = ""
 
 
-class Place(BaseModel):
+class AnswerSlot(BaseModel):
     """Who is to answer a question: a cell, by a turn that has this id once it is there."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -53,7 +53,7 @@ class Place(BaseModel):
     side: Side | None = None
 
 
-class Asked(Record):
+class QuestionAsked(ConversationRecord):
     """A question was put, and is being answered; what ends before it is answered has lost no question.
 
     places: the cell that it was put to, or two side by side; none: they are not known or not open yet, and
@@ -67,20 +67,20 @@ class Asked(Record):
     question: str
     language: str | None = None
     asked_at: str | None = None
-    places: tuple[Place, ...] = ()
+    places: tuple[AnswerSlot, ...] = ()
     process: str = ""
 
     @property
     def turn(self) -> str:
         """Id of the turn of a question that was put to no cell.
 
-        >>> Asked(record_id="x-asked", question="Who?").turn
+        >>> QuestionAsked(record_id="x-asked", question="Who?").turn
         'x'
         """
         return (self.again or self.record_id).removesuffix(ASKED)
 
 
-class Understood(BaseModel):
+class StoredInterpretation(BaseModel):
     """What was understood of a question beside its words.
 
     kind: follow_up | time_frame | entities | …: the query transform that understood it
@@ -107,7 +107,7 @@ class Understood(BaseModel):
 
         Of a follow-up it is whatever it is rewritten to: later it goes on from more than it did.
 
-        >>> Understood(kind="entities", type="club", text="Rot", value="Rot-Weiß").removal
+        >>> StoredInterpretation(kind="entities", type="club", text="Rot", value="Rot-Weiß").removal
         'entities:club:Rot-Weiß'
         """
         parts = (self.kind,) if self.kind == "follow_up" else (self.kind, self.type, self.value)
@@ -140,7 +140,7 @@ class ShownPassage(BaseModel):
     evidence: tuple[tuple[int, int], ...] = ()
 
 
-class Turn(Record):
+class Turn(ConversationRecord):
     """A question and what a cell answered.
 
     number: of the question in its conversation, from 1; two cells side by side answer the same number
@@ -149,8 +149,8 @@ class Turn(Record):
     language: two-letter code of the question's language; None: not known
     asked_at: ISO 8601 day or time that words such as "yesterday" are read by
     question_id: of the study's question that it is, word for word; None: it is none of them
-    status, reason, answer, model, confidence, …: as `evals.generating.contract.Answer` has them
-    declined: what said that the documents do not say (`evals.generating.declining`)
+    status, reason, answer, model, confidence, …: as `evals.generation.contract.Answer` has them
+    declined: what said that the documents do not say (`evals.generation.no_answer_source`)
     partial: what had come of an answer that broke off, failed or was stopped; it is no answer
     turns_left_out: of what was said before, which the model was not given for want of room
     search_seconds, answer_seconds: of understanding and searching, and of generating; NULL where it failed
@@ -165,7 +165,7 @@ class Turn(Record):
     language: str | None = None
     asked_at: str | None = None
     question_id: str | None = None
-    understood: tuple[Understood, ...] = ()
+    understood: tuple[StoredInterpretation, ...] = ()
     status: Status
     reason: str | None = None
     answer: str | None = None
@@ -184,7 +184,7 @@ class Turn(Record):
     seconds: float | None = None
 
 
-class Feedback(Record):
+class AnswerFeedback(ConversationRecord):
     """What a person thinks of an answer; a later one of the same turn takes its place.
 
     turn: `record_id` of the turn
@@ -197,7 +197,7 @@ class Feedback(Record):
     comment: Annotated[str, Field(max_length=10_000)] = ""
 
 
-class Vote(Record):
+class Vote(ConversationRecord):
     """Which of two cells side by side answered better, by a person who did not know which is which.
 
     A later one of the same question takes its place.
@@ -213,7 +213,7 @@ class Vote(Record):
     preferred: Literal["a", "b", "tie"]
 
 
-AnyRecord = Begun | Asked | Turn | Feedback | Vote
+AnyRecord = Begun | QuestionAsked | Turn | AnswerFeedback | Vote
 _LINE: TypeAdapter[AnyRecord] = TypeAdapter(Annotated[AnyRecord, Field(discriminator="kind")])
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import threading
 
-from warehouse.connection import connect
-from warehouse.conversation_tables import write_conversations
-from warehouse.errors import LockedError
-from warehouse.paths import Home
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.conversation_tables import write_conversations
+from rag_assay.warehouse.errors import LockedError
+from rag_assay.warehouse.paths import Home
 
 SOON = 0.5  # seconds in which further changes are waited for, to be written together
 AGAIN = 5.0  # seconds after which a database that was held is tried again

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from warehouse.conversation_records import ShownPassage, Turn, Understood
-from warehouse.conversations import Conversation, Conversations, Stamp
-from warehouse.parquet import frame
-from warehouse.paths import Home
-from warehouse.schemas import UTC_TIME, Schema
+from rag_assay.warehouse.conversation_records import ShownPassage, StoredInterpretation, Turn
+from rag_assay.warehouse.conversations import Conversation, Conversations, Stamp
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import UTC_TIME, Schema
 
 if TYPE_CHECKING:
     import duckdb
@@ -108,7 +108,7 @@ BATCH = 500  # conversations written at once, and …
 BYTES = 32_000_000  # of their files: bounds the memory
 _OF_TURN = tuple(name for name in CHAT_TURNS if name in Turn.model_fields)
 _OF_PASSAGE = tuple(name for name in CHAT_PASSAGES if name in ShownPassage.model_fields)
-_OF_UNDERSTOOD = tuple(name for name in CHAT_UNDERSTOOD if name in Understood.model_fields)
+_OF_UNDERSTOOD = tuple(name for name in CHAT_UNDERSTOOD if name in StoredInterpretation.model_fields)
 
 Rows = dict[str, list[dict[str, Any]]]
 Key = tuple[str, str]

@@ -13,11 +13,20 @@ from pathlib import Path
 from secrets import token_urlsafe
 from typing import Any, NamedTuple
 
-from warehouse.conversation_records import AnyRecord, Asked, Begun, Feedback, Place, Turn, Vote, line_of
-from warehouse.errors import AssayError, InputError
-from warehouse.journal import append, read_lines
-from warehouse.paths import Home
-from warehouse.remote import mirror_of
+from rag_assay.warehouse.conversation_records import (
+    AnswerFeedback,
+    AnswerSlot,
+    AnyRecord,
+    Begun,
+    QuestionAsked,
+    Turn,
+    Vote,
+    line_of,
+)
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.journal import append, read_lines
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.remote import mirror_of
 
 _STUDY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
@@ -26,7 +35,7 @@ _ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 GONE = "this conversation is not there any more: it was deleted"
 
 
-class GoneError(InputError):
+class ConversationNotFoundError(InputError):
     """There is no such conversation any more."""
 
 
@@ -44,8 +53,8 @@ class Unanswered(NamedTuple):
     """
 
     number: int
-    asked: Asked
-    place: Place
+    asked: QuestionAsked
+    place: AnswerSlot
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,7 @@ class Conversation:
     conversation_id: str
     begun: Begun
     turns: tuple[Turn, ...]
-    feedback: dict[str, Feedback]
+    feedback: dict[str, AnswerFeedback]
     unanswered: tuple[Unanswered, ...] = ()
     votes: dict[int, Vote] = field(default_factory=dict)
 
@@ -91,7 +100,7 @@ class _Questions:
         self.last = 0
         self._noted: dict[str, int] = {}  # by id of the line: put to no cell yet -> its number
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: QuestionAsked) -> None:
         """Take a line; one that says which cells the question is put to takes the place of what noted it."""
         number = self._noted.pop(asked.again or "", 0) or self.last + 1
         self.last = max(self.last, number)
@@ -99,7 +108,7 @@ class _Questions:
             self.open.pop(asked.turn, None)
         if not asked.places:
             self._noted[asked.record_id] = number
-        places = asked.places or (Place(turn=asked.turn, cell=""),)
+        places = asked.places or (AnswerSlot(turn=asked.turn, cell=""),)
         self.open |= {place.turn: Unanswered(number, asked, place) for place in places}
 
 
@@ -139,7 +148,7 @@ class Conversations:
         """
         path, kept = self.path(study, conversation), list(records)
         if not any(isinstance(one, Begun) for one in kept) and not path.exists():
-            raise GoneError(GONE)
+            raise ConversationNotFoundError(GONE)
         rows = [record.model_dump(mode="json") for record in kept]
         return append(path, rows, "record_id", lambda one: line_of(one) is not None)
 
@@ -149,19 +158,19 @@ class Conversations:
             data = self.path(study, conversation).read_bytes()
         except FileNotFoundError:
             return None
-        begun, turns, feedback = None, dict[str, Turn](), dict[str, Feedback]()
+        begun, turns, feedback = None, dict[str, Turn](), dict[str, AnswerFeedback]()
         questions, votes = _Questions(), dict[int, Vote]()
         for line in read_lines(data):
             match line_of(line.record):
                 case Begun() as found:
                     kept: dict[str, Any] = {} if begun is None else {"at": begun.at, "place": begun.place}
                     begun = found.model_copy(update=kept)
-                case Asked() as question:
+                case QuestionAsked() as question:
                     questions.add(question)
                 case Turn() as turn:
                     turns.setdefault(turn.record_id, turn)
                     questions.last = max(questions.last, turn.number)
-                case Feedback() as said:
+                case AnswerFeedback() as said:
                     feedback[said.turn] = said
                 case Vote() as vote:
                     votes[vote.number] = vote

@@ -34,7 +34,7 @@ def is_cron(text: str) -> bool:
     return True
 
 
-def checked_cron(text: str) -> str:
+def check_cron(text: str) -> str:
     """Return a cron expression as it is.
 
     Raises:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-from warehouse.waiting import LOOK, UnwantedError, stop_sign
+from rag_assay.warehouse.cancellation import LOOK, CancelledError, stop_sign
 
 
 class _Ticket:
@@ -86,7 +86,7 @@ class FairSlots:
         if ticket.is_granted:
             return True
         if ticket.decided.is_set() or ticket.is_cancelled():
-            raise UnwantedError
+            raise CancelledError
         return False
 
     def release(self) -> None:

@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, AnyStr
 
-from warehouse.errors import AssayError, InputError
-from warehouse.identity import digest
-from warehouse.paths import home
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.paths import home
 
 LOOKED_AT = 50_000  # characters from which is told whether a file is text
 _STRANGE = frozenset({"Cc", "Cn", "Co", "Cs"})

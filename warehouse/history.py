@@ -12,10 +12,10 @@ from typing import Any
 
 import polars as pl
 
-from warehouse.journal import append, read_lines
-from warehouse.parquet import frame
-from warehouse.paths import Home
-from warehouse.schemas import UTC_TIME, Schema
+from rag_assay.warehouse.journal import append, read_lines
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import UTC_TIME, Schema
 
 HISTORY: Schema = {
     "study": pl.String,

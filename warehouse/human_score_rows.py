@@ -7,8 +7,8 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from warehouse.annotation_schemas import HUMAN_SCORES
-from warehouse.encodable import encodable
+from rag_assay.warehouse.annotation_schemas import HUMAN_SCORES
+from rag_assay.warehouse.encodable import encodable
 
 Row = dict[str, Any]
 STANDINGS = ("ok", "withdrawn", "skipped")

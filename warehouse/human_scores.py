@@ -11,13 +11,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from warehouse.annotator_names import annotator_name
-from warehouse.encodable import encodable
-from warehouse.errors import InputError
-from warehouse.human_score_rows import Row, row_of, why_not
-from warehouse.identity import digest
-from warehouse.journal import append, read_lines
-from warehouse.paths import Home
+from rag_assay.warehouse.annotator_names import annotator_name
+from rag_assay.warehouse.encodable import encodable
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.human_score_rows import Row, row_of, why_not
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.journal import append, read_lines
+from rag_assay.warehouse.paths import Home
 
 Standing = Literal["ok", "withdrawn", "skipped"]
 LONGEST_TEXT = 100_000  # of a comment, and of all else
@@ -63,14 +63,14 @@ class HumanScore:
     place: str = "page"
 
 
-class Fault(NamedTuple):
+class InvalidScore(NamedTuple):
     """A line that is no score: torn, or changed by hand."""
 
     place: str
     reason: str
 
 
-class Snapshot(NamedTuple):
+class ScoreSnapshot(NamedTuple):
     """The records of a study at one time; what comes later is not part of it.
 
     sizes: file -> bytes
@@ -89,7 +89,7 @@ class Records(NamedTuple):
     """
 
     rows: list[Row]
-    faults: list[Fault]
+    faults: list[InvalidScore]
 
 
 class HumanScores:
@@ -141,17 +141,17 @@ class HumanScores:
             for path, found in by_file.items()
         )
 
-    def snapshot(self, study: str) -> Snapshot:
+    def snapshot(self, study: str) -> ScoreSnapshot:
         """Return which records there are of a study now; cheap, where nothing has changed."""
         files = [(path, path.stat()) for path in self._files(study)]
         contents = [_digest(path, at.st_size, at.st_mtime_ns, at.st_ctime_ns) for path, at in files]
-        return Snapshot({path: at.st_size for path, at in files}, digest(sorted(contents)))
+        return ScoreSnapshot({path: at.st_size for path, at in files}, digest(sorted(contents)))
 
     def version(self, study: str) -> str:
         """Return a digest of all that people have said of a study: a touched file changes nothing."""
         return self.snapshot(study).digest
 
-    def read(self, study: str, upto: Snapshot | None = None) -> Records:
+    def read(self, study: str, upto: ScoreSnapshot | None = None) -> Records:
         """Read the records of a study, as they were when a snapshot was taken, or are now.
 
         A row that stands twice, in a copy of a file say, is read once.
@@ -164,7 +164,7 @@ class HumanScores:
                 place = f"{path}:{line.number}"
                 reason = why_not(line.record)
                 if line.record is None or reason:
-                    found.faults.append(Fault(place, reason or "it is no JSON object"))
+                    found.faults.append(InvalidScore(place, reason or "it is no JSON object"))
                     continue
                 row = row_of(line.record, study)
                 other = seen.setdefault((row["annotator"], row["score_id"]), row)
@@ -172,7 +172,7 @@ class HumanScores:
                     found.rows.append(row)
                 elif other != row:
                     found.faults.append(
-                        Fault(place, "an earlier line has its `score_id`, and says otherwise")
+                        InvalidScore(place, "an earlier line has its `score_id`, and says otherwise")
                     )
         return found
 

@@ -6,7 +6,7 @@ import re
 from datetime import date, datetime
 from typing import Any
 
-from warehouse.json_ld import strings
+from rag_assay.warehouse.json_ld import strings
 
 _DOTS = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b")
 _SLASHES = re.compile(r"\b(\d{1,2})/(\d{1,2})/(\d{4})\b")

@@ -16,10 +16,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
 
-from warehouse.errors import AssayError, LockedError
-from warehouse.locks import try_lock
-from warehouse.remote import mirror_over
-from warehouse.waiting import pause
+from rag_assay.warehouse.cancellation import cancellable_sleep
+from rag_assay.warehouse.errors import AssayError, LockedError
+from rag_assay.warehouse.locks import try_lock
+from rag_assay.warehouse.remote import mirror_over
 
 WAIT = 60.0  # seconds for another process that appends to the same file: each holds it for milliseconds
 GLANCE = 0.005
@@ -28,7 +28,7 @@ MOST_KNOWN = 64  # files whose ids are remembered
 Object = dict[str, Any]
 
 
-class Line(NamedTuple):
+class JournalLine(NamedTuple):
     """A line of a journal.
 
     number: from 1
@@ -50,7 +50,7 @@ _turn = threading.RLock()  # of the threads of this process; processes exclude e
 _known: dict[tuple[Path, str], _Known] = {}
 
 
-def read_lines(data: bytes) -> Iterator[Line]:
+def read_lines(data: bytes) -> Iterator[JournalLine]:
     r"""Yield the lines of a journal; the last one, if it was torn or is being written, is left out.
 
     >>> [one.record for one in read_lines(b'{"a": 1}\n{"a\n{"b": 2}\n{"c"')]
@@ -62,7 +62,7 @@ def read_lines(data: bytes) -> Iterator[Line]:
             continue
         record = _object(line)
         if record is not None or number < len(lines):
-            yield Line(number, record)
+            yield JournalLine(number, record)
 
 
 def _object(line: bytes) -> Object | None:
@@ -136,7 +136,7 @@ def _opened(path: Path) -> Iterator[tuple[int, bool]]:
             while (locked := try_lock(handle)) is False:
                 if monotonic() > end:
                     raise LockedError(f"{path}: another process has held it for {WAIT:.0f} s; end that one")
-                pause(GLANCE)
+                cancellable_sleep(GLANCE)
             if _is_at(handle, path):  # another file may have taken its place meanwhile, by an editor say
                 yield handle, bool(locked)
                 return

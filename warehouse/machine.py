@@ -13,7 +13,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from warehouse.identity import sha256_text
+from rag_assay.warehouse.identity import sha256_text
 
 CLASS = "ASSAY_MACHINE_CLASS"
 LONGEST = 80  # characters of a class

@@ -140,7 +140,7 @@ class Packs:
     def _read(self, place: tuple[int, int, int, int, int]) -> bytes:
         _, pack, at, begin, size = place
         try:
-            return unpacked(self._names[pack], at)[begin : begin + size]
+            return unpack_block(self._names[pack], at)[begin : begin + size]
         except (OSError, ValueError, zlib.error, struct.error):  # damaged, or gone
             return b""
 
@@ -216,7 +216,7 @@ def _next_magic(file: IO[bytes], at: int) -> int:
 
 
 @lru_cache(maxsize=256)  # 8 MB of bodies that stand together, and are asked for together
-def unpacked(path: Path, at: int) -> bytes:
+def unpack_block(path: Path, at: int) -> bytes:
     """Return the bodies of the block whose packed bytes begin at ``at``."""
     with path.open("rb") as file:
         file.seek(at)

@@ -19,14 +19,14 @@ from typing import Any
 
 import polars as pl
 
-from warehouse.errors import CorruptFileError
-from warehouse.identity import digest_strings, sha256_bytes
-from warehouse.packs import Packs
-from warehouse.parquet import frame, read_parquet
-from warehouse.paths import Home
-from warehouse.remote import mirror_of
-from warehouse.replacing import replacing
-from warehouse.schemas import CRAWLS, PAGES
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.identity import digest_strings, sha256_bytes
+from rag_assay.warehouse.packs import Packs
+from rag_assay.warehouse.parquet import frame, read_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.remote import mirror_of
+from rag_assay.warehouse.schemas import CRAWLS, PAGES
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ def write_manifest(home: Home, source: str, manifest: pl.DataFrame, origin: str 
 
 def _write(manifest: pl.DataFrame, path: Path, origin: str) -> None:
     rows = manifest.select(list(PAGES)).sort("url")
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         rows.write_parquet(temporary, compression="zstd", metadata={_ORIGIN: origin})
 
 

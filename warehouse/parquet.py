@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from warehouse.encodable import encodable
-from warehouse.errors import CorruptFileError
-from warehouse.replacing import replacing
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.encodable import encodable
+from rag_assay.warehouse.errors import CorruptFileError
 
 if TYPE_CHECKING:
     from polars._typing import PolarsDataType
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:
     """Write ``frame`` to ``path`` at once: another reader sees the old file or the whole new one."""
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         frame.write_parquet(temporary, compression="zstd")
 
 
@@ -35,7 +35,7 @@ def write_batches(
     def table(rows: pl.DataFrame) -> Any:
         return rows.to_arrow(compat_level=pl.CompatLevel.oldest())
 
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         empty = table(pl.DataFrame(schema=schema))
         with pyarrow.parquet.ParquetWriter(temporary, empty.schema, compression="zstd") as writer:
             for rows in frames:
@@ -55,7 +55,7 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
         ) from error
 
 
-def conformed(rows: pl.DataFrame, schema: Mapping[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:
+def conform_rows(rows: pl.DataFrame, schema: Mapping[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:
     """Return rows whose nested columns have the fields of a schema, NULL where they had not."""
     nested = [name for name, kind in rows.schema.items() if name in schema and kind.is_nested()]
     return rows.with_columns(pl.col(name).cast(schema[name]) for name in nested)

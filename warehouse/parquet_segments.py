@@ -9,10 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from warehouse.segments import UNKNOWN, Counts, GoneError, Matrix, Rows, digests_of, put_aside
+from rag_assay.warehouse.segments import (
+    UNKNOWN,
+    Counts,
+    Matrix,
+    SegmentGoneError,
+    VectorRows,
+    digests_of,
+    put_aside,
+)
 
 
-def read_parquet_segment(path: Path, at_once: int) -> Iterator[Rows]:
+def read_parquet_segment(path: Path, at_once: int) -> Iterator[VectorRows]:
     """Yield the rows of a segment, ``at_once`` at most; one that is damaged is put aside.
 
     Raises:
@@ -28,15 +36,15 @@ def read_parquet_segment(path: Path, at_once: int) -> Iterator[Rows]:
             for batch in file.iter_batches(at_once):
                 table = pyarrow.Table.from_batches([batch])
                 digests = digests_of(table["sha256"].to_pylist())
-                yield Rows(digests, _matrix(table["vector"]), _tokens(table))
+                yield VectorRows(digests, _matrix(table["vector"]), _tokens(table))
     except FileNotFoundError as error:
-        raise GoneError(path.name) from error
+        raise SegmentGoneError(path.name) from error
     except (pyarrow.ArrowException, OSError, KeyError, ValueError, TypeError) as error:
         # What is wrong with the content has no number; a bad block of the disk is damage too.
         if getattr(error, "errno", None) not in {None, errno.EIO}:
             raise
         put_aside(path, error)
-        raise GoneError(path.name) from error
+        raise SegmentGoneError(path.name) from error
 
 
 def _refuse_other_columns(schema: Any) -> None:

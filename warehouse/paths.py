@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from warehouse.remote_urls import is_url, settled
+from rag_assay.warehouse.remote_urls import is_url, use_remote_home
 
 
 @dataclass(frozen=True)
@@ -102,4 +102,4 @@ def home() -> Home:
     Of a home at a URL, this is the scratch folder in which its files are used.
     """
     place = os.environ.get("ASSAY_HOME") or "var"
-    return Home(settled(place) if is_url(place) else Path(place).expanduser().resolve())
+    return Home(use_remote_home(place) if is_url(place) else Path(place).expanduser().resolve())

@@ -9,8 +9,8 @@ from shutil import rmtree
 
 import polars as pl
 
-from warehouse.identity import sha256_bytes
-from warehouse.replacing import temporary_beside
+from rag_assay.warehouse.atomic_write import temporary_beside
+from rag_assay.warehouse.identity import sha256_bytes
 
 
 class Pieces:

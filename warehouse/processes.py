@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
 
-from warehouse.locks import try_lock
-from warehouse.machine import machine_mark
-from warehouse.paths import Home
+from rag_assay.warehouse.locks import try_lock
+from rag_assay.warehouse.machine import machine_mark
+from rag_assay.warehouse.paths import Home
 
 ELSEWHERE = 900.0  # seconds after which a process of another machine, of which nothing is seen, has ended
 

@@ -18,14 +18,14 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
-from warehouse.errors import InputError
+from rag_assay.warehouse.errors import InputError
 
 PREFIX = "rag_assay."
 
 Kind = TypeVar("Kind")
 
 
-class BrokenPartError(InputError):
+class BrokenComponentError(InputError):
     """A part of another package cannot be used; the message names the package and says why."""
 
 
@@ -114,7 +114,7 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
             return f"{_who(self.sort, entry)} cannot be used: {reason}"
         try:
             self[entry.name]
-        except BrokenPartError as error:
+        except BrokenComponentError as error:
             return str(error)
         return None
 
@@ -124,19 +124,19 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
             raise KeyError(name)
         if len(entries) > 1:
             packages = " and ".join(sorted(package_of(entry) for entry in entries))
-            raise BrokenPartError(
+            raise BrokenComponentError(
                 f"the {self.sort} `{name}` comes from {packages}; only one may be installed"
             )
         (entry,) = entries
         try:
             kind = entry.load()
         except (Exception, SystemExit) as error:
-            raise BrokenPartError(
+            raise BrokenComponentError(
                 f"{_who(self.sort, entry)} cannot be imported: {type(error).__name__}: {error}"
             ) from error
         reason = self._why_unusable(kind, name)
         if reason:
-            raise BrokenPartError(f"{_who(self.sort, entry)} cannot be used: {reason}")
+            raise BrokenComponentError(f"{_who(self.sort, entry)} cannot be used: {reason}")
         kind.package = package_of(entry)
         found: type[Kind] = kind
         return found

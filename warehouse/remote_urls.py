@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from warehouse.errors import InputError
-from warehouse.identity import digest
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.identity import digest
 
 REMOTE = "ASSAY_REMOTE"
 SCRATCH = "ASSAY_SCRATCH"
@@ -28,7 +28,7 @@ def is_url(place: str) -> bool:
     return "://" in place
 
 
-def checked_url(url: str) -> str:
+def check_url(url: str) -> str:
     """Return the URL of a home without a slash at its end.
 
     Raises:
@@ -58,13 +58,13 @@ def scratch_of(url: str) -> Path:
     return (cache / "assay" / digest(url)[:16]).resolve()
 
 
-def settled(url: str) -> Path:
+def use_remote_home(url: str) -> Path:
     """Let this process, and those that it starts, work on the home at a URL; return its scratch folder.
 
     Raises:
         InputError: no home can lie there, or the scratch folder is in use for something else.
     """
-    url = checked_url(url)
+    url = check_url(url)
     scratch = scratch_of(url)
     try:
         scratch.mkdir(parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from warehouse.status import MIN_COVERAGE, RETRYABLE, Status
+from rag_assay.warehouse.status import MIN_COVERAGE, RETRYABLE, Status
 
 __all__ = ["MIN_COVERAGE", "RETRYABLE", "Status"]  # read with the tables that hold them
 
@@ -181,7 +181,7 @@ LOSSES: Schema = {
     "question_id": pl.String,
     "evidence": pl.Int64,  # place in the question's list of evidence, from 0
     "url": pl.String,
-    "lost_at": pl.String,  # evals.gold.losses.Loss; NULL when what was delivered holds it
+    "lost_at": pl.String,  # evals.question_sets.losses.Loss; NULL when what was delivered holds it
     "step": pl.String,  # the step that lost it; NULL where no step did
     "found_at": pl.Int64,  # how many of the delivered passages hold all of it, from 1; NULL when they do not
 }

@@ -1,10 +1,10 @@
-"""The columns of what a search left out of a study (`evals.racing.records`)."""
+"""The columns of what a search left out of a study (`evals.successive_halving.records`)."""
 
 from __future__ import annotations
 
 import polars as pl
 
-from warehouse.schemas import Schema
+from rag_assay.warehouse.schemas import Schema
 
 SEARCHES: Schema = {
     "study": pl.String,

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warehouse.replacing import replacing
+from rag_assay.warehouse.atomic_write import atomic_write
 
 Matrix = npt.NDArray[np.float32]
 Keys = npt.NDArray[np.uint64]
@@ -49,7 +49,7 @@ _NAME = re.compile(r"(all|[0-9a-f]+)\.[0-9a-f]{24}\.(\d+)\.vectors")
 _number = itertools.count()
 
 
-class GoneError(Exception):
+class SegmentGoneError(Exception):
     """A segment is not there any longer: joined into another one, or damaged and put aside."""
 
     def __init__(self, name: str) -> None:
@@ -101,7 +101,7 @@ def bounds(shard: str) -> tuple[np.uint64, np.uint64]:
     return np.uint64(int(digits.ljust(16, "0"), 16)), np.uint64(int(digits.ljust(16, "f"), 16))
 
 
-class Rows(NamedTuple):
+class VectorRows(NamedTuple):
     """Texts with their vectors, in one order.
 
     digests: shape (texts, 32); vectors: shape (texts, dimensions); tokens: shape (texts,), UNKNOWN where not
@@ -112,21 +112,21 @@ class Rows(NamedTuple):
     vectors: Matrix
     tokens: Counts
 
-    def between(self, first: int, end: int) -> Rows:
+    def between(self, first: int, end: int) -> VectorRows:
         """Return the rows from ``first`` to ``end``."""
-        return Rows(self.digests[first:end], self.vectors[first:end], self.tokens[first:end])
+        return VectorRows(self.digests[first:end], self.vectors[first:end], self.tokens[first:end])
 
-    def sorted_once(self) -> Rows:
+    def sorted_once(self) -> VectorRows:
         """Return each text once, the first of equal ones, in the order of the SHA-256."""
         whole = np.ascontiguousarray(self.digests).view("V32").reshape(-1)
         _, first = np.unique(whole, return_index=True)
-        return Rows(self.digests[first], self.vectors[first], self.tokens[first])
+        return VectorRows(self.digests[first], self.vectors[first], self.tokens[first])
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
+def join_rows(parts: Sequence[VectorRows]) -> VectorRows:
     """Return the rows of several parts, at least one, each text once."""
     digests, vectors, tokens = (np.concatenate([part[n] for part in parts]) for n in range(3))
-    return Rows(digests, vectors, tokens).sorted_once()
+    return VectorRows(digests, vectors, tokens).sorted_once()
 
 
 def seed_of(revision: str) -> int:
@@ -139,8 +139,8 @@ def _record(width: int) -> np.dtype[Any]:
     return np.dtype([("sha256", "u1", (32,)), ("vector", "<f4", (width,)), ("crc", "<u4")])
 
 
-def write(folder: Path, shard: str, rows: Rows, seed: int) -> str:
-    """Write rows of `Rows.sorted_once`, at least one, as one segment, whole or not; return its name."""
+def write(folder: Path, shard: str, rows: VectorRows, seed: int) -> str:
+    """Write rows of `VectorRows.sorted_once`, at least one, as one segment, whole or not; return its name."""
     count, width = rows.vectors.shape
     records = np.zeros(count, _record(width))
     records["sha256"], records["vector"] = rows.digests, rows.vectors
@@ -150,7 +150,7 @@ def write(folder: Path, shard: str, rows: Rows, seed: int) -> str:
     head = HEADER.pack(MAGIC, count, width, 0)[:-4]
     crc = zlib.crc32(index, zlib.crc32(head, seed))
     name = _new_name(shard, count)
-    with replacing(folder / name) as temporary, temporary.open("wb") as file:
+    with atomic_write(folder / name) as temporary, temporary.open("wb") as file:
         file.write(HEADER.pack(MAGIC, count, width, crc))
         file.write(index)
         file.write(plain)
@@ -158,7 +158,7 @@ def write(folder: Path, shard: str, rows: Rows, seed: int) -> str:
 
 
 @dataclass(frozen=True)
-class Segment:
+class VectorSegment:
     """The index of a segment, 12 bytes a text; vectors are read from the file when they are wanted.
 
     keys: first 64 bits of each SHA-256, rising, shape (texts,); tokens: shape (texts,)
@@ -211,7 +211,7 @@ class Segment:
                 wanted, at = wanted[~same], at[~same]
         return vectors, right
 
-    def part(self, first: int, end: int) -> Rows:
+    def part(self, first: int, end: int) -> VectorRows:
         """Read the rows from ``first`` to ``end``.
 
         Raises:
@@ -219,7 +219,7 @@ class Segment:
         """
         with _guarded(self.path), self.path.open("rb", buffering=0) as file:
             records = self._records(file.fileno(), np.arange(first, end))
-        return Rows(records["sha256"], records["vector"], self.tokens[first:end])
+        return VectorRows(records["sha256"], records["vector"], self.tokens[first:end])
 
     def _records(self, handle: int, rows: Places) -> Any:
         """Read records and check them; those that follow each other are read together."""
@@ -238,7 +238,7 @@ class Segment:
         return records
 
 
-def opened(path: Path, seed: int) -> Segment:
+def open_segment(path: Path, seed: int) -> VectorSegment:
     """Read the index of a segment; one that is damaged is put aside, which only costs computing it again.
 
     Raises:
@@ -259,11 +259,11 @@ def opened(path: Path, seed: int) -> Segment:
             raise ValueError("a checksum does not hold, or it is of another revision")
         keys = np.frombuffer(index, "<u8", count).astype(np.uint64)
         tokens = np.frombuffer(index, "<i4", count, 8 * count).astype(np.int32)
-        return Segment(path, keys, tokens, width, seed)
+        return VectorSegment(path, keys, tokens, width, seed)
 
 
 class _guarded:  # noqa: N801 -- used as a function is
-    """Turn what is wrong with a file into `GoneError`, and put a damaged one aside."""
+    """Turn what is wrong with a file into `SegmentGoneError`, and put a damaged one aside."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -273,11 +273,11 @@ class _guarded:  # noqa: N801 -- used as a function is
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, FileNotFoundError) or getattr(error, "errno", None) == errno.ESTALE:
-            raise GoneError(self.path.name) from error
+            raise SegmentGoneError(self.path.name) from error
         # What is wrong with the content has no number; a bad block of the disk is damage too.
         if isinstance(error, ValueError) or getattr(error, "errno", None) == errno.EIO:
             put_aside(self.path, error)
-            raise GoneError(self.path.name) from error
+            raise SegmentGoneError(self.path.name) from error
 
 
 def put_aside(path: Path, error: object) -> None:

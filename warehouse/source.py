@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, ValidationInfo, create_model, field_validator, model_validator
 
-from warehouse.cron import checked_cron
-from warehouse.eurlex_celex import EURLEX, act_url
-from warehouse.identity import digest
-from warehouse.inference.chat_model import ChatModel
-from warehouse.recipe import Strict, error_at
-from warehouse.registry import BrokenPartError
-from warehouse.source_kinds import READERS, SPIDERS
+from rag_assay.warehouse.cron import check_cron
+from rag_assay.warehouse.eurlex_celex import EURLEX, act_url
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.recipe import Strict, error_at
+from rag_assay.warehouse.registry import BrokenComponentError
+from rag_assay.warehouse.source_kinds import READERS, SPIDERS
 
 Column = Literal["text", "title", "url", "id", "date"]
 
@@ -48,7 +48,7 @@ def _is_empty(value: dict[str, Any]) -> bool:
     return not value  # and changes no identity
 
 
-class Limits(Strict):
+class CrawlLimits(Strict):
     """Bounds of one crawl; a crawl that meets one ends in good order and says so.
 
     The defaults are those of a spider. A reader reads all that its path holds: of it, `pages`, `seconds` and
@@ -118,7 +118,7 @@ class Source(Strict):
     date_by: DateBy | None = None
     delay: Annotated[float, Field(ge=0)] = 0.7
     contact: str | None = None
-    limits: Limits = Limits()
+    limits: CrawlLimits = CrawlLimits()
     schedule: str = "0 5 * * 1"
 
     @property
@@ -180,7 +180,7 @@ class Source(Strict):
     @field_validator("schedule")
     @classmethod
     def _is_cron(cls, schedule: str) -> str:
-        return checked_cron(schedule)
+        return check_cron(schedule)
 
     @field_validator("content")
     @classmethod
@@ -213,7 +213,7 @@ class Source(Strict):
         if not isinstance(value, dict) or value.get("reader") is None:
             return value
         limits = value.get("limits", {})
-        if isinstance(limits, Limits):
+        if isinstance(limits, CrawlLimits):
             limits = limits.model_dump(exclude_unset=True)
         if not isinstance(limits, dict):
             return value
@@ -254,7 +254,7 @@ class Source(Strict):
             return self  # which need not be imported
         try:
             kind = registry[name]
-        except BrokenPartError as error:
+        except BrokenComponentError as error:
             raise error_at(("spider" if self.spider else "reader",), str(error)) from error
         options = kind.Options if self.spider else kind
         create_model("Source", options=(options, ...)).model_validate({"options": self.options})

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-from warehouse.registry import Registry
+from rag_assay.warehouse.registry import Registry
 
-SPIDERS: Registry[Any] = Registry("spiders", "crawlers.spiders.base:SiteSpider", called="name")
+SPIDERS: Registry[Any] = Registry("spiders", "rag_assay.crawlers.spiders.base:SiteSpider", called="name")
 SPIDERS.add_places(
-    eurlex="crawlers.spiders.eurlex:EurlexSpider",
-    news="crawlers.spiders.news:NewsSpider",
-    blog="crawlers.spiders.blog:BlogSpider",
-    site="crawlers.spiders.site:AnySiteSpider",
+    eurlex="rag_assay.crawlers.spiders.eurlex:EurlexSpider",
+    news="rag_assay.crawlers.spiders.news:NewsSpider",
+    blog="rag_assay.crawlers.spiders.blog:BlogSpider",
+    site="rag_assay.crawlers.spiders.site:AnySiteSpider",
 )
 
-READERS: Registry[Any] = Registry("readers", "crawlers.reading.contract:Reader")
+READERS: Registry[Any] = Registry("readers", "rag_assay.crawlers.readers.contract:Reader")
 READERS.add_places(
-    beir="crawlers.reading.beir:Beir",
-    docx="crawlers.reading.folder:DocxFiles",
-    epub="crawlers.reading.folder:EpubFiles",
-    folder="crawlers.reading.folder:Folder",
-    html="crawlers.reading.folder:HtmlFiles",
-    jsonl="crawlers.reading.jsonl:JsonLines",
-    pdf="crawlers.reading.pdf:PdfFiles",
-    pptx="crawlers.reading.folder:PptxFiles",
-    rst="crawlers.reading.folder:RstFiles",
-    table="crawlers.reading.table:Tables",
-    text="crawlers.reading.text:TextFiles",
-    warc="crawlers.reading.warc:WarcFiles",
-    xlsx="crawlers.reading.folder:XlsxFiles",
+    beir="rag_assay.crawlers.readers.beir:Beir",
+    docx="rag_assay.crawlers.readers.folder:DocxFiles",
+    epub="rag_assay.crawlers.readers.folder:EpubFiles",
+    folder="rag_assay.crawlers.readers.folder:Folder",
+    html="rag_assay.crawlers.readers.folder:HtmlFiles",
+    jsonl="rag_assay.crawlers.readers.jsonl:JsonLines",
+    pdf="rag_assay.crawlers.readers.pdf:PdfFiles",
+    pptx="rag_assay.crawlers.readers.folder:PptxFiles",
+    rst="rag_assay.crawlers.readers.folder:RstFiles",
+    table="rag_assay.crawlers.readers.table:TableReader",
+    text="rag_assay.crawlers.readers.text:TextFiles",
+    warc="rag_assay.crawlers.readers.warc:WarcFiles",
+    xlsx="rag_assay.crawlers.readers.folder:XlsxFiles",
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
-from warehouse.errors import InputError
-from warehouse.inference.egress import without_credentials
-from warehouse.inference.redaction import is_secret_name, secrets_in, without_key
-from warehouse.marked_yaml import Place, rewrite, with_paths
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.inference.egress import without_credentials
+from rag_assay.warehouse.inference.redaction import is_secret_name, secrets_in, without_key
+from rag_assay.warehouse.yaml_positions import Place, rewrite, with_paths
 
 _REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 _NOT_OF_RESULTS = ("alerts",)

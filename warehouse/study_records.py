@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from warehouse.artifacts import Artifact
-from warehouse.connection import connect
-from warehouse.paths import Home
-from warehouse.remote import mirror_of
-from warehouse.replacing import replacing
-from warehouse.still_artifacts import StillArtifacts
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.cached_artifacts import StillArtifacts
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.remote import mirror_of
 
 if TYPE_CHECKING:
     import duckdb
@@ -77,7 +77,7 @@ def write_study_record(home: Home, record: StudyRecord) -> None:
     """Replace the record of a study, unless it says the same already."""
     if read_study_record(home, record.study) == record:
         return
-    with replacing(_path(home, record.study)) as temporary:
+    with atomic_write(_path(home, record.study)) as temporary:
         temporary.write_text(json.dumps(asdict(record)))
     if mirror := mirror_of(home):
         mirror.push("current")

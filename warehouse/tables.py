@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import polars as pl
 
-from warehouse.annotation_schemas import AGREEMENT, HUMAN_SCORES
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.attempts import turn
-from warehouse.call_cache import CallCache
-from warehouse.connection import DamagedDatabaseError, connect
-from warehouse.conversation_tables import write_conversations
-from warehouse.errors import CorruptFileError
-from warehouse.history import history_rows
-from warehouse.human_scores import HumanScores
-from warehouse.pages import read_crawls
-from warehouse.parquet import conformed, frame, read_parquet
-from warehouse.paths import Home
-from warehouse.remote import mirror_of
-from warehouse.replacing import temporary_beside
-from warehouse.schemas import CALLS, LOSSES, NOTES, QUESTIONS, Schema
-from warehouse.study_records import study_of, study_records
+from rag_assay.warehouse.annotation_schemas import AGREEMENT, HUMAN_SCORES
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.atomic_write import temporary_beside
+from rag_assay.warehouse.attempts import turn
+from rag_assay.warehouse.call_cache import CallCache
+from rag_assay.warehouse.connection import DamagedDatabaseError, connect
+from rag_assay.warehouse.conversation_tables import write_conversations
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.history import history_rows
+from rag_assay.warehouse.human_scores import HumanScores
+from rag_assay.warehouse.pages import read_crawls
+from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.remote import mirror_of
+from rag_assay.warehouse.schemas import CALLS, LOSSES, NOTES, QUESTIONS, Schema
+from rag_assay.warehouse.study_records import study_of, study_records
 
 if TYPE_CHECKING:
     import duckdb
@@ -90,7 +90,7 @@ def load(connection: duckdb.DuckDBPyConnection, store: ArtifactStore, artifacts:
 def _rows(store: ArtifactStore, artifact: Artifact, table: str) -> pl.DataFrame:
     path = store.folder(artifact.stage, artifact.identity) / f"{table}.parquet"
     absent = table in ADDED and not path.exists()
-    rows = frame([], ADDED[table]) if absent else conformed(read_parquet(path), NESTED.get(table, {}))
+    rows = frame([], ADDED[table]) if absent else conform_rows(read_parquet(path), NESTED.get(table, {}))
     return rows.with_columns(pl.lit(artifact.identity).alias("artifact_id"))
 
 
@@ -312,7 +312,9 @@ def _log_of(database: Path) -> Path:
     return database.with_name(database.name + ".wal")
 
 
-def using(home: Home, use: Callable[[duckdb.DuckDBPyConnection], T], say: Say = lambda _sentence: None) -> T:
+def use_database(
+    home: Home, use: Callable[[duckdb.DuckDBPyConnection], T], say: Say = lambda _sentence: None
+) -> T:
     """Return what ``use`` returns of the home's database; one that is lost or damaged is made again before.
 
     Found to be damaged while it is used, it is made again too, and ``use`` is called a second time.
@@ -339,12 +341,12 @@ def on_whole_database(function: Callable[P, T]) -> Callable[P, T]:
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
         (home,) = (argument for argument in (*args, *kwargs.values()) if isinstance(argument, Home))
-        using(home, lambda _: None, log.warning)
+        use_database(home, lambda _: None, log.warning)
         try:
             return function(*args, **kwargs)
         except DamagedDatabaseError as error:
             set_aside(home.database, error, log.warning)
-            using(home, lambda _: None, log.warning)
+            use_database(home, lambda _: None, log.warning)
             return function(*args, **kwargs)
 
     return called

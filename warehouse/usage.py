@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from warehouse.errors import InputError
+from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
     import duckdb
@@ -25,7 +25,7 @@ MOST = 500  # rows of a list that a page shows; a file has all of them
 
 
 @dataclass(frozen=True)
-class Wanted:
+class UsageFilter:
     """Which rows are counted.
 
     study, cell: None: all
@@ -217,7 +217,7 @@ FROM usage_questions WHERE <chosen> GROUP BY person ORDER BY questions DESC, per
 
 
 @dataclass(frozen=True)
-class Choices:
+class UsageChoices:
     """What can be filtered by.
 
     studies: that were asked something, or have a history
@@ -238,8 +238,8 @@ class Choices:
 class Usage:
     """The panels of one look, by name."""
 
-    wanted: Wanted
-    choices: Choices
+    wanted: UsageFilter
+    choices: UsageChoices
     panels: Mapping[str, pl.DataFrame] = field(default_factory=dict)
 
 
@@ -260,7 +260,7 @@ def in_time_zone(connection: duckdb.DuckDBPyConnection, name: str) -> None:
 
 
 def panel(
-    connection: duckdb.DuckDBPyConnection, name: str, wanted: Wanted, most: int | None = None
+    connection: duckdb.DuckDBPyConnection, name: str, wanted: UsageFilter, most: int | None = None
 ) -> pl.DataFrame:
     """Return the rows of a panel.
 
@@ -278,7 +278,7 @@ def panel(
     return rows.with_columns(pl.col(column).dt.convert_time_zone(wanted.time_zone) for column in times)
 
 
-def choices(connection: duckdb.DuckDBPyConnection, wanted: Wanted) -> Choices:
+def choices(connection: duckdb.DuckDBPyConnection, wanted: UsageFilter) -> UsageChoices:
     """Return what can be filtered by: studies, their cells, and days."""
     in_time_zone(connection, wanted.time_zone)
     asked = connection.execute(
@@ -299,7 +299,7 @@ def choices(connection: duckdb.DuckDBPyConnection, wanted: Wanted) -> Choices:
         ).fetchall()
     }
     mine = [row for row in asked if row[4] == wanted.demo]
-    return Choices(
+    return UsageChoices(
         tuple(sorted(studies)),
         tuple((study, cell) for study, cell, *_ in mine if cell is not None),
         min((row[2] for row in mine), default=None),
@@ -311,9 +311,9 @@ def choices(connection: duckdb.DuckDBPyConnection, wanted: Wanted) -> Choices:
 
 def usage(
     connection: duckdb.DuckDBPyConnection,
-    wanted: Wanted,
+    wanted: UsageFilter,
     most: int | None = MOST,
-    known: Choices | None = None,
+    known: UsageChoices | None = None,
 ) -> Usage:
     """Return all panels of one look.
 

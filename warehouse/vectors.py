@@ -19,26 +19,26 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warehouse import claims
-from warehouse.errors import AssayError
-from warehouse.parquet_segments import read_parquet_segment
-from warehouse.paths import Home
-from warehouse.remote import mirror_of
-from warehouse.replacing import sweep
-from warehouse.segments import (
+from rag_assay.warehouse import text_locks
+from rag_assay.warehouse.atomic_write import sweep
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.parquet_segments import read_parquet_segment
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.remote import mirror_of
+from rag_assay.warehouse.segments import (
     UNKNOWN,
     Counts,
-    GoneError,
     Keys,
     Matrix,
     Places,
-    Rows,
-    Segment,
+    SegmentGoneError,
+    VectorRows,
+    VectorSegment,
     bounds,
     digests_of,
-    joined,
+    join_rows,
     keys_of,
-    opened,
+    open_segment,
     read_name,
     seed_of,
     write,
@@ -55,7 +55,7 @@ DIGITS = "0123456789abcdef"
 DEEPEST = 8  # digits: what goes beyond holds 70 billion texts, or the same ones again and again
 
 
-class Found(NamedTuple):
+class CachedVectors(NamedTuple):
     """What the cache holds of some texts, in their order.
 
     vectors: float32, shape (texts, dimensions), zeros where there is none; shape (texts, 0) if all lack one
@@ -67,7 +67,9 @@ class Found(NamedTuple):
 
 
 Mask = npt.NDArray[np.bool_]
-_Read = Callable[[Segment, Places, Places], Mask]  # of texts at rows of a segment: which need no other one
+_Read = Callable[
+    [VectorSegment, Places, Places], Mask
+]  # of texts at rows of a segment: which need no other one
 
 
 class VectorCache:
@@ -84,7 +86,7 @@ class VectorCache:
         self._mirror = mirror_of(home)
         self._seed = seed_of(revision)
         self._shards: dict[str, dict[str, int]] = {}  # shard -> name of a segment -> its rows
-        self._held: OrderedDict[str, Segment] = OrderedDict()
+        self._held: OrderedDict[str, VectorSegment] = OrderedDict()
         self._bytes = 0
         self._width: int | None = None  # numbers in a vector, once that is known
 
@@ -98,14 +100,14 @@ class VectorCache:
         found = self.take(distinct)
         return {key: found.vectors[row] for row, key in enumerate(distinct) if found.known[row]}
 
-    def take(self, hashes: Sequence[str]) -> Found:
+    def take(self, hashes: Sequence[str]) -> CachedVectors:
         """Return vectors in the order of ``hashes``; those that another process has just added too."""
         self.refresh()
         digests = digests_of(hashes)
         known = np.zeros(len(hashes), np.bool_)
         vectors = np.zeros((len(hashes), 0), np.float32)
 
-        def read(segment: Segment, at: Places, rows: Places) -> Mask:
+        def read(segment: VectorSegment, at: Places, rows: Places) -> Mask:
             nonlocal vectors
             part, right = segment.read(rows, digests[at])
             if not known.any():
@@ -114,13 +116,13 @@ class VectorCache:
             return right
 
         self._look(keys_of(digests), read)
-        return Found(vectors if known.any() else np.zeros((len(hashes), 0), np.float32), known)
+        return CachedVectors(vectors if known.any() else np.zeros((len(hashes), 0), np.float32), known)
 
     def tokens(self, hashes: Sequence[str]) -> Counts:
         """Return the tokens stored with each text, shape (texts,): `UNKNOWN` where none are, or no vector."""
         counts = np.full(len(hashes), UNKNOWN, np.int32)
 
-        def read(segment: Segment, at: Places, rows: Places) -> Mask:
+        def read(segment: VectorSegment, at: Places, rows: Places) -> Mask:
             counts[at] = segment.tokens[rows]
             return counts[at] != UNKNOWN
 
@@ -131,7 +133,7 @@ class VectorCache:
         """Say for each text whether its vector is there, as of the last `refresh`; shape (texts,)."""
         known = np.zeros(len(hashes), np.bool_)
 
-        def read(_segment: Segment, at: Places, _rows: Places) -> Mask:
+        def read(_segment: VectorSegment, at: Places, _rows: Places) -> Mask:
             known[at] = True
             return known[at]
 
@@ -152,7 +154,7 @@ class VectorCache:
             return
         self._refuse_width(int(vectors.shape[1]))
         counts = np.full(len(hashes), UNKNOWN, np.int32) if tokens is None else tokens
-        self._write("", Rows(digests_of(hashes), vectors, counts).sorted_once())
+        self._write("", VectorRows(digests_of(hashes), vectors, counts).sorted_once())
         if self._untidy(""):
             self.compact()
 
@@ -197,12 +199,14 @@ class VectorCache:
             shard = todo.pop()
             if not self._untidy(shard):
                 continue
-            with claims.locked(self.folder / f".{shard or 'all'}.lock", wait=False) as held:
+            with text_locks.locked(self.folder / f".{shard or 'all'}.lock", wait=False) as held:
                 if held is False:
                     continue
                 self.refresh()
                 divides = self._is_full(shard)
-                with suppress(GoneError):  # damaged or tidied by another: a later call goes on without it
+                with suppress(
+                    SegmentGoneError
+                ):  # damaged or tidied by another: a later call goes on without it
                     went += self._divide(shard) if divides else self._join(shard)
                     todo += [shard + digit for digit in DIGITS] if divides else []
         return went
@@ -214,7 +218,7 @@ class VectorCache:
         A killed process gives its claims away. What others have added meanwhile is found by the next `take`.
         Of a home on object storage, what other machines have stored is fetched first; what was put is stored.
         """
-        with claims.claimed(self.folder, hashes) as mine:
+        with text_locks.claim_texts(self.folder, hashes) as mine:
             if self._mirror:
                 self._mirror.pull(self._place, once=True)
             self.refresh()
@@ -226,7 +230,7 @@ class VectorCache:
 
     def wait_for(self, hashes: Sequence[str]) -> None:
         """Wait until no other process computes one of some texts."""
-        claims.wait_for(self.folder, hashes)
+        text_locks.wait_for(self.folder, hashes)
 
     # Looking -----------------------------------------------------------------------------------------------
 
@@ -250,14 +254,14 @@ class VectorCache:
                         there = rows >= 0
                         if there.any():
                             wanted[at[there]] = ~read(segment, order[at[there]], rows[there])
-                    except GoneError:
+                    except SegmentGoneError:
                         gone = True
                         self._forget(name)
             if not gone:
                 return
             self.refresh()
 
-    def _segment(self, name: str) -> Segment:
+    def _segment(self, name: str) -> VectorSegment:
         """Return a segment, whose index may be in memory still.
 
         Raises:
@@ -266,7 +270,7 @@ class VectorCache:
         """
         segment = self._held.pop(name, None)
         if segment is None:
-            segment = opened(self.folder / name, self._seed)
+            segment = open_segment(self.folder / name, self._seed)
             self._width = self._width or segment.width
             self._refuse_width(segment.width)
             self._bytes += segment.size
@@ -295,12 +299,12 @@ class VectorCache:
     def _widths(self) -> Iterator[int]:
         for names in self._shards.values():
             for name in names:
-                with suppress(GoneError):
-                    yield opened(self.folder / name, self._seed).width
+                with suppress(SegmentGoneError):
+                    yield open_segment(self.folder / name, self._seed).width
 
     # Writing -----------------------------------------------------------------------------------------------
 
-    def _write(self, shard: str, rows: Rows) -> None:
+    def _write(self, shard: str, rows: VectorRows) -> None:
         """Write sorted rows as segments of one shard, as many as it takes."""
         self.folder.mkdir(parents=True, exist_ok=True)
         count = len(rows.tokens)
@@ -337,14 +341,14 @@ class VectorCache:
         return went + (self._merge(shard, group) if len(group) > 1 else 0)
 
     def _merge(self, shard: str, names: list[str]) -> int:
-        parts = [opened(self.folder / name, self._seed) for name in names]
-        self._write(shard, joined([part.part(0, len(part.keys)) for part in parts]))
+        parts = [open_segment(self.folder / name, self._seed) for name in names]
+        self._write(shard, join_rows([part.part(0, len(part.keys)) for part in parts]))
         return self._remove(names)
 
     def _divide(self, shard: str) -> int:
         """Write the segments of a shard as those of the sixteen below it, then remove them."""
         names = list(self._shards[shard])
-        parents = [opened(self.folder / name, self._seed) for name in names]
+        parents = [open_segment(self.folder / name, self._seed) for name in names]
         for digit in DIGITS:
             least, greatest = bounds(shard + digit)
             parts = []
@@ -354,7 +358,7 @@ class VectorCache:
                 if first < end:
                     parts.append(parent.part(first, end))
             if parts:
-                self._write(shard + digit, joined(parts))
+                self._write(shard + digit, join_rows(parts))
         return self._remove(names)
 
     # What older versions have left -------------------------------------------------------------------------
@@ -364,9 +368,9 @@ class VectorCache:
 
         A kill leaves the one under way, whole; a process of an older version misses it and computes again.
         """
-        with claims.locked(self.folder / ".older.lock", wait=True):
+        with text_locks.locked(self.folder / ".older.lock", wait=True):
             for path in sorted(self.folder.glob("*.parquet")):
-                with suppress(GoneError):
+                with suppress(SegmentGoneError):
                     for rows in read_parquet_segment(path, LARGE):
                         self._write("", rows.sorted_once())
                     path.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from warehouse.schemas import Schema
+from rag_assay.warehouse.schemas import Schema
 
 PICK = pl.Struct(
     {

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from assets.chunking.contract import Chunker, Material, Section, Span, Tools
-from assets.chunking.document import WholeDocument
-from assets.chunking.parent import Parent
-from assets.chunking.recursive import Recursive
-from assets.chunking.semantic import Semantic
-from assets.chunking.sentence_window import SentenceWindow
-from assets.chunking.sentences import Sentences
-from assets.chunking.structure import Structure
-from assets.chunking.tokens import TokenWindows
-from warehouse.registry import Registry
+from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Section, Tools
+from rag_assay.assets.chunking.document import WholeDocument
+from rag_assay.assets.chunking.parent import Parent
+from rag_assay.assets.chunking.recursive import Recursive
+from rag_assay.assets.chunking.semantic import Semantic
+from rag_assay.assets.chunking.sentence_window import SentenceWindow
+from rag_assay.assets.chunking.sentences import SentenceChunker
+from rag_assay.assets.chunking.structure import Structure
+from rag_assay.assets.chunking.tokens import TokenWindows
+from rag_assay.warehouse.registry import Registry
 
 CHUNKERS: Registry[Chunker] = Registry("chunkers", Chunker)
 CHUNKERS.add(
     TokenWindows,
     Recursive,
-    Sentences,
+    SentenceChunker,
     Structure,
     Semantic,
     WholeDocument,
@@ -25,4 +25,4 @@ CHUNKERS.add(
     Parent,
 )
 
-__all__ = ["CHUNKERS", "Chunker", "Material", "Section", "Span", "Tools"]
+__all__ = ["CHUNKERS", "ChunkSpan", "Chunker", "ChunkerInput", "Section", "Tools"]

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from assets.tokenizing.tokenizer import Tokenizer
-from warehouse.parts import Part
+from rag_assay.assets.tokenization.tokenizer import Tokenizer
+from rag_assay.warehouse.components import Component
 
 
 class Section(NamedTuple):
@@ -24,7 +24,7 @@ class Section(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Material:
+class ChunkerInput:
     """What a chunker sees of a document."""
 
     text: str
@@ -44,7 +44,7 @@ class Tools:
     embed: Callable[[Sequence[str]], npt.NDArray[np.float32]] | None = None
 
 
-class Span(NamedTuple):
+class ChunkSpan(NamedTuple):
     """One chunk of a text: `text[start:end]`.
 
     n_tokens: of `prefix + text[start:end]`, special tokens not counted
@@ -59,7 +59,7 @@ class Span(NamedTuple):
     context: tuple[int, int] | None = None
 
 
-class Chunker(Part):
+class Chunker(Component):
     """A way to cut a text into chunks.
 
     The contract: offsets are exact; the union of the spans covers the text, white space aside; no span is
@@ -77,10 +77,10 @@ class Chunker(Part):
         return None
 
     @abstractmethod
-    def split(self, material: Material, tools: Tools) -> list[Span]:
+    def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
         """Cut ``material.text``; an empty or blank text has no chunks."""
 
-    def split_many(self, materials: Sequence[Material], tools: Tools) -> list[list[Span]]:
+    def split_many(self, materials: Sequence[ChunkerInput], tools: Tools) -> list[list[ChunkSpan]]:
         """Cut several texts, each as `split` does; a chunker that embeds can do so in one call."""
         return [self.split(material, tools) for material in materials]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from assets.chunking.contract import Chunker, Material, Span, Tools, strip_span
+from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Tools, strip_span
 
 
 class WholeDocument(Chunker):
@@ -13,8 +13,8 @@ class WholeDocument(Chunker):
     kind: ClassVar[str] = "document"
     code_version: ClassVar[str] = "1"
 
-    def split(self, material: Material, tools: Tools) -> list[Span]:
+    def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
         """Return one span over all of the text."""
         text = material.text
         start, end = strip_span(text, 0, len(text))
-        return [Span(start, end, tools.tokenizer.count([text[start:end]])[0])] if start < end else []
+        return [ChunkSpan(start, end, tools.tokenizer.count([text[start:end]])[0])] if start < end else []

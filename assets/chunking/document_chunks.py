@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from assets.chunking.contract import Chunker, Material, Section, Span, Tools
-from assets.chunking.sections import Outline
-from assets.enriching.chunk_facts import document_facts, facts_of
-from warehouse.errors import CorruptFileError
-from warehouse.identity import digest
-from warehouse.parquet import frame, read_parquet
-from warehouse.schemas import CHUNKS
+from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Section, Tools
+from rag_assay.assets.chunking.sections import SectionTree
+from rag_assay.assets.enrichment.chunk_facts import document_facts, facts_of
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.parquet import frame, read_parquet
+from rag_assay.warehouse.schemas import CHUNKS
 
 BATCH_CHARACTERS = 2_000_000  # of documents that are cut together: some 50 MB while they are
 BATCH_DOCUMENTS = 1_000
@@ -130,15 +130,17 @@ def chunk_id(doc_id: str, start: int, text: str) -> str:
     return digest([doc_id, start, text])
 
 
-def material_of(document: dict[str, Any]) -> Material:
+def material_of(document: dict[str, Any]) -> ChunkerInput:
     """Return what a chunker sees of a row of `schemas.DOCUMENTS`."""
-    return Material(document["text"], tuple(Section(**section) for section in document["sections"] or ()))
+    return ChunkerInput(document["text"], tuple(Section(**section) for section in document["sections"] or ()))
 
 
-def _rows(document: dict[str, Any], material: Material, spans: list[Span]) -> Iterator[dict[str, object]]:
+def _rows(
+    document: dict[str, Any], material: ChunkerInput, spans: list[ChunkSpan]
+) -> Iterator[dict[str, object]]:
     text = material.text
     known = document_facts(document, len(spans))
-    outline = Outline(material.sections, len(text))
+    outline = SectionTree(material.sections, len(text))
     for ordinal, (span, gap) in enumerate(zip(spans, _gaps(text, spans), strict=True)):
         chunk = text[span.start : span.end]
         context = span.context or (span.start, span.end)
@@ -160,7 +162,7 @@ def _rows(document: dict[str, Any], material: Material, spans: list[Span]) -> It
         }
 
 
-def _gaps(text: str, spans: list[Span]) -> list[str]:
+def _gaps(text: str, spans: list[ChunkSpan]) -> list[str]:
     """Return what follows each span up to where the next one begins: white space, or nothing."""
     begins = [*(span.start for span in spans), len(text)][1:]
     return [text[span.end : begin] for span, begin in zip(spans, begins, strict=True)]

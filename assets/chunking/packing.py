@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from assets.tokenizing.token_words import Ints
+from rag_assay.assets.tokenization.token_words import Ints
 
 
 def pack(sums: Ints, size: int, shared: Ints) -> list[tuple[int, int]]:

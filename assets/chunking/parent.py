@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from assets.chunking.contract import Chunker, Material, Span, Tools
-from assets.chunking.recursive import recursive_spans
-from assets.chunking.tokens import token_windows
+from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Tools
+from rag_assay.assets.chunking.recursive import recursive_spans
+from rag_assay.assets.chunking.tokens import token_windows
 
 
 class Parent(Chunker):
@@ -34,12 +34,12 @@ class Parent(Chunker):
             raise ValueError(f"parent_size ({self.parent_size}) must be larger than size ({self.size})")
         return self
 
-    def split(self, material: Material, tools: Tools) -> list[Span]:
+    def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
         """Return the windows in reading order."""
         spans = []
         for parent in recursive_spans(material.text, tools.tokenizer, self.parent_size):
             text = material.text[parent.start : parent.end]
             for child in token_windows(text, tools.tokenizer, self.size, self.overlap):
                 start, end = parent.start + child.start, parent.start + child.end
-                spans.append(Span(start, end, child.n_tokens, context=(parent.start, parent.end)))
+                spans.append(ChunkSpan(start, end, child.n_tokens, context=(parent.start, parent.end)))
         return spans

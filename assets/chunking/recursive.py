@@ -14,11 +14,11 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from assets.chunking.contract import Chunker, Material, Span, Tools, strip_span
-from assets.chunking.packing import at_most, pack
-from assets.chunking.ruler import Place, Ruler, fitted
-from assets.tokenizing.token_words import Ints
-from assets.tokenizing.tokenizer import Tokenizer
+from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Tools, strip_span
+from rag_assay.assets.chunking.packing import at_most, pack
+from rag_assay.assets.chunking.ruler import Place, Ruler, fit_chunks
+from rag_assay.assets.tokenization.token_words import Ints
+from rag_assay.assets.tokenization.tokenizer import Tokenizer
 
 SEPARATORS = ("\n\n", "\n", " ")
 
@@ -52,7 +52,7 @@ class Recursive(Chunker):
             raise ValueError(f"overlap ({self.overlap}) must be smaller than size ({self.size})")
         return self
 
-    def split(self, material: Material, tools: Tools) -> list[Span]:
+    def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
         """Return the chunks in reading order; one that lies inside its neighbour is left out."""
         text = material.text
         if self.unit == "tokens":
@@ -63,15 +63,15 @@ class Recursive(Chunker):
 
 def recursive_spans(
     text: str, tokenizer: Tokenizer, size: int, overlap: int = 0, separators: tuple[str, ...] = SEPARATORS
-) -> list[Span]:
+) -> list[ChunkSpan]:
     """Cut ``text`` into chunks of at most ``size`` tokens, as `Recursive` says."""
 
-    def cut(room: int) -> list[Span]:
+    def cut(room: int) -> list[ChunkSpan]:
         ruler = Ruler(text, tokenizer, room)
         places = _Splitter(text, room, min(overlap, room - 1), ruler).places(0, len(text), separators)
         return ruler.spans(_tidy(text, places))
 
-    return fitted(cut, size, tokenizer)
+    return fit_chunks(cut, size, tokenizer)
 
 
 def _tidy(text: str, places: Iterable[Place]) -> list[Place]:

@@ -10,9 +10,9 @@ from unicodedata import combining
 import numpy as np
 import numpy.typing as npt
 
-from assets.chunking.contract import Span
-from assets.tokenizing.token_words import Ints, Words
-from assets.tokenizing.tokenizer import Tokenizer
+from rag_assay.assets.chunking.contract import ChunkSpan
+from rag_assay.assets.tokenization.token_words import Ints, Words
+from rag_assay.assets.tokenization.tokenizer import Tokenizer
 
 MAX_WORD_CHARACTERS = 1_000  # a longer "word" is one [UNK] to a tokenizer: it is cut, to stay readable
 
@@ -20,7 +20,7 @@ Place = tuple[int, int]
 """Where a span of a text begins and ends, in characters."""
 
 
-def fitted(cut: Callable[[int], list[Span]], size: int, tokenizer: Tokenizer) -> list[Span]:
+def fit_chunks(cut: Callable[[int], list[ChunkSpan]], size: int, tokenizer: Tokenizer) -> list[ChunkSpan]:
     """Return what ``cut`` gives for ``size``, or for the room that keeps every chunk within ``size`` tokens.
 
     Where a cut between words leaves their tokens as they were (`Tokenizer.steady`), that is the size itself.
@@ -37,12 +37,12 @@ def fitted(cut: Callable[[int], list[Span]], size: int, tokenizer: Tokenizer) ->
     return spans
 
 
-def fits(spans: Sequence[Span], size: int) -> bool:
+def fits(spans: Sequence[ChunkSpan], size: int) -> bool:
     """Return whether no chunk has more than ``size`` tokens."""
     return longest(spans) <= size
 
 
-def longest(spans: Sequence[Span]) -> int:
+def longest(spans: Sequence[ChunkSpan]) -> int:
     """Return the tokens of the longest chunk, 0 where there is none."""
     return max((span.n_tokens for span in spans), default=0)
 
@@ -81,14 +81,14 @@ class Ruler:
         """Say of each position whether a cut there would go through one of `words`."""
         return _within(self.words, positions)
 
-    def spans(self, places: Sequence[Place]) -> list[Span]:
+    def spans(self, places: Sequence[Place]) -> list[ChunkSpan]:
         """Return chunks for some places, with the tokens that each has when it is tokenised alone."""
         if not places:
             return []
         bounds = np.array(places, np.int64)
         if not self._tokenizer.steady:
             alone = self._tokenizer.count([self.text[start:end] for start, end in places])
-            return [Span(start, end, count) for (start, end), count in zip(places, alone, strict=True)]
+            return [ChunkSpan(start, end, count) for (start, end), count in zip(places, alone, strict=True)]
         before = self._whole_sums[np.searchsorted(self._whole.starts, bounds)]
         counts = (before[:, 1] - before[:, 0]).tolist()
         inside: list[bool] = np.any(_within(self._whole, bounds), axis=1).tolist()
@@ -96,7 +96,7 @@ class Ruler:
         alone = self._tokenizer.count([self.text[slice(*places[row])] for row in again])
         for row, count in zip(again, alone, strict=True):
             counts[row] = count
-        return [Span(start, end, count) for (start, end), count in zip(places, counts, strict=True)]
+        return [ChunkSpan(start, end, count) for (start, end), count in zip(places, counts, strict=True)]
 
     def _parts_marks(self, start: int, end: int) -> bool:
         """Return whether a cut parts a letter from its marks, which a tokenizer may reorder."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from assets.chunking.contract import Section
+from rag_assay.assets.chunking.contract import Section
 
 
 class SectionSpan(NamedTuple):
@@ -28,7 +28,7 @@ class SectionSpan(NamedTuple):
         return self.chain
 
 
-class Outline:
+class SectionTree:
     """The sections of a text of some length, in any order; they may overlap or reach beyond the text."""
 
     def __init__(self, sections: Sequence[Section], length: int) -> None:
@@ -49,7 +49,7 @@ class Outline:
     def headings(self, position: int) -> list[str]:
         """Return the headings above a character position, outermost first.
 
-        >>> Outline([Section("Chapter I", 1, 0, 9), Section("Article 1", 2, 3, 9)], 9).headings(4)
+        >>> SectionTree([Section("Chapter I", 1, 0, 9), Section("Article 1", 2, 3, 9)], 9).headings(4)
         ['Chapter I', 'Article 1']
         """
         number = bisect_right(self._starts, position) - 1

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, field_validator, model_validator
 
-from assets.chunking.contract import Chunker, Material, Span, Tools
-from assets.chunking.ruler import fits, fitted
-from assets.chunking.sentences import Units
+from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Tools
+from rag_assay.assets.chunking.ruler import fit_chunks, fits
+from rag_assay.assets.chunking.sentences import Units
 
 Floats = npt.NDArray[np.float64]
 Breakpoint = Literal["percentile", "standard_deviation", "interquartile", "gradient"]
@@ -58,7 +58,7 @@ class Semantic(Chunker):
     @field_validator("model")
     @classmethod
     def _is_an_embedder(cls, name: str) -> str:
-        from warehouse.inference import models
+        from rag_assay.warehouse.inference import models
 
         known = [model.name for model in models.known() if model.kind == "embedder"]
         if name not in known:
@@ -79,23 +79,25 @@ class Semantic(Chunker):
         """The model whose vectors tell the sentences apart."""
         return self.model
 
-    def split(self, material: Material, tools: Tools) -> list[Span]:
+    def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
         """Return the chunks in reading order."""
         return self.split_many([material], tools)[0]
 
-    def split_many(self, materials: Sequence[Material], tools: Tools) -> list[list[Span]]:
+    def split_many(self, materials: Sequence[ChunkerInput], tools: Tools) -> list[list[ChunkSpan]]:
         """Cut several texts; their sentences are embedded in one call."""
         size = self.limit - tools.tokenizer.special_tokens
         cut = self._cut(materials, tools, size)
         return [
-            spans if fits(spans, size) else fitted(partial(self._alone, one, tools), size, tools.tokenizer)
+            spans
+            if fits(spans, size)
+            else fit_chunks(partial(self._alone, one, tools), size, tools.tokenizer)
             for one, spans in zip(materials, cut, strict=True)
         ]
 
-    def _alone(self, material: Material, tools: Tools, size: int) -> list[Span]:
+    def _alone(self, material: ChunkerInput, tools: Tools, size: int) -> list[ChunkSpan]:
         return self._cut([material], tools, size)[0]
 
-    def _cut(self, materials: Sequence[Material], tools: Tools, size: int) -> list[list[Span]]:
+    def _cut(self, materials: Sequence[ChunkerInput], tools: Tools, size: int) -> list[list[ChunkSpan]]:
         if tools.embed is None:
             raise ValueError("semantic chunking needs Tools.embed")
         units = [Units(material.text, tools.tokenizer, size) for material in materials]

@@ -6,10 +6,10 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from assets.chunking.contract import Chunker, Material, Span, Tools
-from assets.chunking.ruler import fitted
-from assets.chunking.sentences import Units
-from assets.tokenizing.tokenizer import Tokenizer
+from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Tools
+from rag_assay.assets.chunking.ruler import fit_chunks
+from rag_assay.assets.chunking.sentences import Units
+from rag_assay.assets.tokenization.tokenizer import Tokenizer
 
 
 class SentenceWindow(Chunker):
@@ -26,13 +26,13 @@ class SentenceWindow(Chunker):
     neighbours: Annotated[int, Field(ge=0, le=100)] = 3
     limit: Annotated[int, Field(ge=16, le=8192)] = 256
 
-    def split(self, material: Material, tools: Tools) -> list[Span]:
+    def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
         """Return the sentences in reading order."""
         tokenizer = tools.tokenizer
         size = self.limit - tokenizer.special_tokens
-        return fitted(lambda room: self._sentences(material.text, tokenizer, room), size, tokenizer)
+        return fit_chunks(lambda room: self._sentences(material.text, tokenizer, room), size, tokenizer)
 
-    def _sentences(self, text: str, tokenizer: Tokenizer, size: int) -> list[Span]:
+    def _sentences(self, text: str, tokenizer: Tokenizer, size: int) -> list[ChunkSpan]:
         units = Units(text, tokenizer, size)
         places = units.places
         last = len(places) - 1

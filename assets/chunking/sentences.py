@@ -7,15 +7,15 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from assets.chunking.contract import Chunker, Material, Span, Tools
-from assets.chunking.packing import pack, pieces
-from assets.chunking.recursive import recursive_spans
-from assets.chunking.ruler import Place, Ruler, fitted
-from assets.chunking.sentence_splitter import sentence_places
-from assets.tokenizing.tokenizer import Tokenizer
+from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Tools
+from rag_assay.assets.chunking.packing import pack, pieces
+from rag_assay.assets.chunking.recursive import recursive_spans
+from rag_assay.assets.chunking.ruler import Place, Ruler, fit_chunks
+from rag_assay.assets.chunking.sentence_splitter import sentence_places
+from rag_assay.assets.tokenization.tokenizer import Tokenizer
 
 
-class Sentences(Chunker):
+class SentenceChunker(Chunker):
     """Sentences (German or English) packed in their order.
 
     size: most tokens in a chunk, special tokens not counted
@@ -31,15 +31,15 @@ class Sentences(Chunker):
     size: Annotated[int, Field(ge=8, le=8192)] = 256
     overlap: Annotated[int, Field(ge=0, le=100)] = 1
 
-    def split(self, material: Material, tools: Tools) -> list[Span]:
+    def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
         """Return the chunks in reading order."""
 
-        def cut(room: int) -> list[Span]:
+        def cut(room: int) -> list[ChunkSpan]:
             part = max(1, room // 2) if self.overlap else room
             units = Units(material.text, tools.tokenizer, room, part)
             return units.ruler.spans(units.packed(0, len(units.places), room, self.overlap))
 
-        return fitted(cut, self.size, tools.tokenizer)
+        return fit_chunks(cut, self.size, tools.tokenizer)
 
 
 class Units:

@@ -7,12 +7,12 @@ from typing import Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from assets.chunking.contract import Chunker, Material, Section, Span, Tools, strip_span
-from assets.chunking.recursive import recursive_spans
-from assets.chunking.ruler import fitted
-from assets.chunking.sections import Outline, SectionSpan
-from assets.chunking.tokens import token_windows
-from assets.tokenizing.tokenizer import Tokenizer
+from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Section, Tools, strip_span
+from rag_assay.assets.chunking.recursive import recursive_spans
+from rag_assay.assets.chunking.ruler import fit_chunks
+from rag_assay.assets.chunking.sections import SectionSpan, SectionTree
+from rag_assay.assets.chunking.tokens import token_windows
+from rag_assay.assets.tokenization.tokenizer import Tokenizer
 
 
 class Structure(Chunker):
@@ -45,32 +45,32 @@ class Structure(Chunker):
             raise ValueError(f"merge_below ({self.merge_below}) must not be larger than limit ({self.limit})")
         return self
 
-    def split(self, material: Material, tools: Tools) -> list[Span]:
+    def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
         """Return the chunks in reading order."""
-        spans: list[Span] = []
+        spans: list[ChunkSpan] = []
         room = self.limit - tools.tokenizer.special_tokens
         for part in self._parts(material, tools.tokenizer, room):
             spans += self._cut(material.text, part, room, tools.tokenizer)
         return spans
 
-    def _cut(self, text: str, part: _Part, room: int, tokenizer: Tokenizer) -> list[Span]:
+    def _cut(self, text: str, part: _Part, room: int, tokenizer: Tokenizer) -> list[ChunkSpan]:
         """Cut one part into chunks of at most ``room`` tokens, its prefix counted."""
         inside = text[part.start : part.end]
 
-        def cut(most: int) -> list[Span]:
+        def cut(most: int) -> list[ChunkSpan]:
             size = max(1, most - part.prefix_tokens)
             found = recursive_spans(inside, tokenizer, size, min(self.overlap, size - 1))
             counts = [part.prefix_tokens + span.n_tokens for span in found]
             if part.prefix and not tokenizer.steady:
                 counts = tokenizer.count([part.prefix + inside[span.start : span.end] for span in found])
             return [
-                Span(part.start + span.start, part.start + span.end, n_tokens, part.prefix)
+                ChunkSpan(part.start + span.start, part.start + span.end, n_tokens, part.prefix)
                 for span, n_tokens in zip(found, counts, strict=True)
             ]
 
-        return fitted(cut, room, tokenizer)
+        return fit_chunks(cut, room, tokenizer)
 
-    def _parts(self, material: Material, tokenizer: Tokenizer, room: int) -> list[_Part]:
+    def _parts(self, material: ChunkerInput, tokenizer: Tokenizer, room: int) -> list[_Part]:
         groups = [[span] for span in _with_text(material)]
         if self.merge_below:
             groups = self._joined(material.text, groups, tokenizer, room)
@@ -110,8 +110,8 @@ class _Part(NamedTuple):
     prefix_tokens: int
 
 
-def _with_text(material: Material) -> list[SectionSpan]:
-    found = Outline(material.sections, len(material.text)).spans
+def _with_text(material: ChunkerInput) -> list[SectionSpan]:
+    found = SectionTree(material.sections, len(material.text)).spans
     places = [strip_span(material.text, span.start, span.end) for span in found]
     return [span for span, (start, end) in zip(found, places, strict=True) if start < end]
 

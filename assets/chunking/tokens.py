@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from assets.chunking.contract import Chunker, Material, Span, Tools, strip_span
-from assets.chunking.packing import at_least, pack
-from assets.chunking.ruler import Ruler, fitted
-from assets.tokenizing.tokenizer import Tokenizer
+from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Tools, strip_span
+from rag_assay.assets.chunking.packing import at_least, pack
+from rag_assay.assets.chunking.ruler import Ruler, fit_chunks
+from rag_assay.assets.tokenization.tokenizer import Tokenizer
 
 
 class TokenWindows(Chunker):
@@ -37,22 +37,22 @@ class TokenWindows(Chunker):
             raise ValueError(f"overlap ({self.overlap}) must be smaller than size ({self.size})")
         return self
 
-    def split(self, material: Material, tools: Tools) -> list[Span]:
+    def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
         """Return the windows in reading order; each covers the text up to where its next word begins."""
         return token_windows(material.text, tools.tokenizer, self.size, self.overlap)
 
 
-def token_windows(text: str, tokenizer: Tokenizer, size: int, overlap: int = 0) -> list[Span]:
+def token_windows(text: str, tokenizer: Tokenizer, size: int, overlap: int = 0) -> list[ChunkSpan]:
     """Cut ``text`` into windows of at most ``size`` tokens, as `TokenWindows` says."""
-    return fitted(lambda room: _windows(text, tokenizer, room, overlap), size, tokenizer)
+    return fit_chunks(lambda room: _windows(text, tokenizer, room, overlap), size, tokenizer)
 
 
-def _windows(text: str, tokenizer: Tokenizer, size: int, overlap: int) -> list[Span]:
+def _windows(text: str, tokenizer: Tokenizer, size: int, overlap: int) -> list[ChunkSpan]:
     ruler = Ruler(text, tokenizer, size)
     starts = ruler.words.starts
     if not len(starts):
         start, end = strip_span(text, 0, len(text))
-        return [Span(start, end, 0)] if start < end else []
+        return [ChunkSpan(start, end, 0)] if start < end else []
     bounds = np.append(starts, len(text))
     bounds[0] = 0
     windows = np.array(pack(ruler.sums, size, at_least(ruler.sums, overlap)), np.int64)

@@ -8,18 +8,18 @@ from copy import deepcopy
 from datetime import date
 from typing import Any
 
-from assets.cleaning.chrome import refuse_chrome
-from assets.cleaning.code_blocks import Marks, mark_code
-from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.loose_text import wrap_loose
-from assets.cleaning.outline import Heading, sections_in
-from assets.cleaning.page_authors import NAME
-from assets.cleaning.page_facts import PageFacts, page_facts
-from assets.cleaning.standfirst import key_of, shown_standfirst
-from assets.cleaning.tree import Element, parsed
-from assets.cleaning.unicode import repaired, squeezed, tidy
-from warehouse.iso_dates import iso
-from warehouse.pages import decode
+from rag_assay.assets.cleaning.boilerplate import refuse_chrome
+from rag_assay.assets.cleaning.code_blocks import Marks, mark_code
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.loose_text import wrap_loose
+from rag_assay.assets.cleaning.outline import Heading, sections_in
+from rag_assay.assets.cleaning.page_authors import NAME
+from rag_assay.assets.cleaning.page_facts import PageFacts, page_facts
+from rag_assay.assets.cleaning.standfirst import key_of, shown_standfirst
+from rag_assay.assets.cleaning.tree import Element, parse_page
+from rag_assay.assets.cleaning.unicode import collapse_whitespace, repair_encoding, tidy
+from rag_assay.warehouse.iso_dates import iso
+from rag_assay.warehouse.pages import decode
 
 SHORT_PAGE = 100  # words of main text below which a page is looked at twice
 # Above a list of other articles, or in front of the title of one; not a sentence that begins alike.
@@ -43,7 +43,9 @@ _STAMP_LENGTH = 90  # characters
 _TOP = 6  # lines in which a repeated title, a byline or a time stamp may stand
 
 
-def clean_article(body: bytes, content_type: str | None, url: str, fetched: date | None = None) -> Draft:
+def clean_article(
+    body: bytes, content_type: str | None, url: str, fetched: date | None = None
+) -> DocumentDraft:
     """Extract the main text of an article, its headings as sections, and its title, times, authors, keywords.
 
     JSON-LD wins over OpenGraph, that over meta tags, and all of them over what trafilatura guesses from the
@@ -61,24 +63,24 @@ def clean_article(body: bytes, content_type: str | None, url: str, fetched: date
         Unusable: the page holds no main text, or hardly any.
     """
     html, _encoding = decode(body, content_type)
-    root = parsed(html)
+    root = parse_page(html)
     facts = page_facts(root, url)
     page, marks = _prepared(html)
     found = _extracted(page, url, fetched)
     text, teaser = _main_text(found.text or "", facts, root, marks)
     text = tidy(text)
-    text = repaired(marks.restored(text) if marks else text).strip()
+    text = repair_encoding(marks.restored(text) if marks else text).strip()
     if not text:
-        raise Unusable("no main text found")
+        raise UnusablePage("no main text found")
     if len(text.split()) < SHORT_PAGE:
         refuse_chrome(html)
-    published, source = dated(facts, found.date, url, html)
+    published, source = find_date(facts, found.date, url, html)
     metadata = page_metadata(facts) | {
         "teaser": teaser,
         "sitename": facts.sitename or found.sitename,
         "date_source": source,
     }
-    return Draft(
+    return DocumentDraft(
         text=text,
         title=facts.title or found.title or None,
         published_at=published,
@@ -104,7 +106,7 @@ def page_metadata(facts: PageFacts) -> dict[str, Any]:
     }
 
 
-def dated(facts: PageFacts, guess: str | None, url: str, html: str) -> tuple[str | None, str]:
+def find_date(facts: PageFacts, guess: str | None, url: str, html: str) -> tuple[str | None, str]:
     """Return the date of publication and its source: what the page says, or else a guess from its text.
 
     A guess of the first of January counts only if the page writes that day: of a year alone, in a copyright
@@ -120,7 +122,7 @@ def dated(facts: PageFacts, guess: str | None, url: str, html: str) -> tuple[str
     return day, "url" if in_url else "text"
 
 
-def guessing(fetched: date | None) -> dict[str, Any]:
+def date_guess_options(fetched: date | None) -> dict[str, Any]:
     """Return how a date is guessed: the first one that the page has, and none after it was fetched."""
     latest = {"max_date": fetched.isoformat()} if fetched else {}
     return {"original_date": True, "extensive_search": True, **latest}
@@ -149,13 +151,13 @@ def _extracted(page: Any, url: str, fetched: date | None) -> Any:
         "include_tables": True,
         "include_comments": False,
         "with_metadata": True,
-        "date_extraction_params": guessing(fetched),
+        "date_extraction_params": date_guess_options(fetched),
     }
     precise: Any = bare_extraction(deepcopy(page), favor_precision=True, **options)
     whole: Any = bare_extraction(page, favor_recall=True, **options) if _is_thin(precise) else None
     found = whole if whole is not None and len(whole.text or "") > 2 * _length(precise) else precise
     if found is None:
-        raise Unusable("no main text found")
+        raise UnusablePage("no main text found")
     return found
 
 
@@ -185,11 +187,11 @@ def _headings(text: str, body: Element) -> Iterator[Heading]:
     lines: dict[str, list[int]] = {}
     start = 0
     for line in text.split("\n"):
-        lines.setdefault(squeezed(line), []).append(start)
+        lines.setdefault(collapse_whitespace(line), []).append(start)
         start += len(line) + 1
     last = -1
     for head in body.iter("head"):
-        words = squeezed(repaired(" ".join("".join(head.itertext()).split())))
+        words = collapse_whitespace(repair_encoding(" ".join("".join(head.itertext()).split())))
         place = next((place for place in lines.get(words, ()) if place > last), None)
         level = re.fullmatch(r"h([1-6])", head.get("rend") or "")
         if place is not None and level:

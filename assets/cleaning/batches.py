@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from assets.cleaning.dating import Dating
-from assets.cleaning.page_cleaner import Cleaned, clean_page, doc_id, page_key
-from assets.engine.stage import Progress
-from warehouse.errors import CorruptFileError
-from warehouse.pages import media_type
-from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.paths import Home
-from warehouse.schemas import DOCUMENTS, DROPPED
+from rag_assay.assets.cleaning.date_inference import Dating
+from rag_assay.assets.cleaning.page_cleaner import Cleaned, clean_page, doc_id, page_key
+from rag_assay.assets.engine.stage import Progress
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.pages import media_type
+from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import DOCUMENTS, DROPPED
 
 BATCH = 512  # pages held at once, a row group of the file
 TASK = 32  # pages that a worker cleans at a time

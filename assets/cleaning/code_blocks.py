@@ -6,7 +6,7 @@ import re
 
 from lxml import etree
 
-from assets.cleaning.tree import Element
+from rag_assay.assets.cleaning.tree import Element
 
 _LINES = frozenset({"div", "li", "p", "tr"})  # each a line of its own within code
 _NO_TEXT = frozenset({"script", "style", "button"})

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
-from assets.cleaning.article import dated, guessing, page_metadata
-from assets.cleaning.code_blocks import code_of, without_numbers
-from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.outline import Outline
-from assets.cleaning.page_facts import page_facts
-from assets.cleaning.tree import Element, parsed
-from assets.cleaning.unicode import repaired, squeezed, tidy
-from warehouse.pages import decode
+from rag_assay.assets.cleaning.article import date_guess_options, find_date, page_metadata
+from rag_assay.assets.cleaning.code_blocks import code_of, without_numbers
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.outline import OutlineBuilder
+from rag_assay.assets.cleaning.page_facts import page_facts
+from rag_assay.assets.cleaning.tree import Element, parse_page
+from rag_assay.assets.cleaning.unicode import collapse_whitespace, repair_encoding, tidy
+from rag_assay.warehouse.pages import decode
 
 _SKIPPED = frozenset(
     "button canvas head iframe input nav noscript object script select style svg template textarea".split()  # noqa: SIM905 -- readable
@@ -33,7 +33,7 @@ Block = tuple[int | None, str]
 
 def clean_content(
     body: bytes, content_type: str | None, url: str, selector: str, fetched: date | None = None
-) -> Draft:
+) -> DocumentDraft:
     """Take the text of the elements that a CSS selector names, and the page's facts as of any article.
 
     Elements within one that is named already are not taken twice. Headings (h1 to h6) begin sections, their
@@ -44,10 +44,10 @@ def clean_content(
         Unusable: the selector names nothing in the page, or nothing with text.
     """
     html, _encoding = decode(body, content_type)
-    root = parsed(html)
+    root = parse_page(html)
     named = _named(root, selector)
     if not named:
-        raise Unusable(f"`content` names nothing in this page: {selector!r}")
+        raise UnusablePage(f"`content` names nothing in this page: {selector!r}")
     for element in named:
         if not isinstance(element, str):
             without_numbers(element)
@@ -58,14 +58,14 @@ def clean_content(
         if (text := _clean(raw))
     ]
     if not blocks:
-        raise Unusable(f"what `content` names in this page has no text: {selector!r}")
+        raise UnusablePage(f"what `content` names in this page has no text: {selector!r}")
     blocks[0] = (blocks[0][0], blocks[0][1].lstrip())  # a document's text begins with a word
-    outline = Outline.of(blocks)
+    outline = OutlineBuilder.of(blocks)
     facts = page_facts(root, url)
     guessed = None if facts.published_at and facts.title else _guessed(html, url, fetched)
-    published, source = dated(facts, guessed.date if guessed else None, url, html)
+    published, source = find_date(facts, guessed.date if guessed else None, url, html)
     metadata = page_metadata(facts) | {"teaser": facts.description, "date_source": source}
-    return Draft(
+    return DocumentDraft(
         text=outline.text,
         title=facts.title or (guessed.title if guessed else None),
         published_at=published,
@@ -80,7 +80,7 @@ def clean_content(
 
 def blocks_in(html: str) -> list[Block]:
     """Return the paragraphs (None, text) and headings (1 to 6, text) of a page, or a book's chapter."""
-    root = parsed(html)
+    root = parse_page(html)
     body = root.find("body")
     found = _Walker().blocks(root if body is None else body)
     return [(level, text) for level, raw in found if (text := _clean(raw))]
@@ -90,7 +90,7 @@ def _guessed(html: str, url: str, fetched: date | None) -> Any:
     """Return what trafilatura finds on a page that does not say its title or date itself, or None."""
     from trafilatura import extract_metadata
 
-    return extract_metadata(html, default_url=url or None, date_config=guessing(fetched))
+    return extract_metadata(html, default_url=url or None, date_config=date_guess_options(fetched))
 
 
 def _named(root: Element, selector: str) -> list[Element | str]:
@@ -108,7 +108,7 @@ def _named(root: Element, selector: str) -> list[Element | str]:
 
 def _clean(text: str) -> str:
     """Repair a block; blanks at its beginning, which only code has, are kept."""
-    return text[: len(text) - len(text.lstrip(" \t"))] + tidy(repaired(text))
+    return text[: len(text) - len(text.lstrip(" \t"))] + tidy(repair_encoding(text))
 
 
 class _Walker:
@@ -136,7 +136,7 @@ class _Walker:
         if depth > _DEEPEST:
             self._gathered.append(" ".join(node.itertext()))
         elif heading:
-            self._take(int(heading[1]), squeezed(" ".join(node.itertext())))
+            self._take(int(heading[1]), collapse_whitespace(" ".join(node.itertext())))
         elif tag == "tr":
             self._row(node, depth)
         elif tag == "pre":
@@ -160,7 +160,7 @@ class _Walker:
             self._inside(row, depth)
             self._flush()
             return
-        cells = [squeezed(" ".join(cell.itertext())) for cell in row if cell.tag in ("td", "th")]
+        cells = [collapse_whitespace(" ".join(cell.itertext())) for cell in row if cell.tag in ("td", "th")]
         self._take(None, " | ".join(cells) if any(cells) else "")
 
     def _block(self, node: Element, tag: str, depth: int) -> None:
@@ -178,7 +178,7 @@ class _Walker:
             self._gathered.append(child.tail or "")
 
     def _flush(self) -> None:
-        lines = (squeezed(line) for line in "".join(self._gathered).split(_BREAK))
+        lines = (collapse_whitespace(line) for line in "".join(self._gathered).split(_BREAK))
         text = "\n".join(line for line in lines if line)
         self._gathered.clear()
         if text:

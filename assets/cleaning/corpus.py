@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import polars as pl
 
-from assets.cleaning.duplicates import CODE_VERSION, find_duplicates
-from assets.engine.stage import Work
-from warehouse.artifacts import Artifact
-from warehouse.errors import AssayError, CorruptFileError
-from warehouse.identity import digest
-from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.schemas import DOCUMENTS
+from rag_assay.assets.cleaning.duplicates import CODE_VERSION, find_duplicates
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.errors import AssayError, CorruptFileError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.schemas import DOCUMENTS
 
 CORPUS_COLUMNS = (
     *("doc_id", "version", "source", "url", "title", "text"),
@@ -18,7 +18,7 @@ CORPUS_COLUMNS = (
 )
 
 
-def corpus_documents(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
+def corpus_documents(artifacts: list[Artifact], work: BuildContext) -> pl.DataFrame:
     """Read the documents of several sources as one frame of CORPUS_COLUMNS, copies included.
 
     Raises:
@@ -38,7 +38,7 @@ def corpus_documents(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
 
 
 def corpus_duplicates(
-    artifacts: list[Artifact], documents: pl.DataFrame, threshold: float | None, work: Work
+    artifacts: list[Artifact], documents: pl.DataFrame, threshold: float | None, work: BuildContext
 ) -> pl.DataFrame:
     """Return the copies among a corpus' documents (`schemas.DUPLICATES`), found once for the same documents.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from warehouse.files import is_text
-from warehouse.pages import decode
+from rag_assay.warehouse.files import is_text
+from rag_assay.warehouse.pages import decode
 
 MIN_WORDS = 5  # fewer words are a test page or an error page, not a document
 
 
 @dataclass(frozen=True)
-class Draft:
+class DocumentDraft:
     """A document before it gets its id and version; None where the page does not say.
 
     repaired: its Unicode is in order already, so the offsets of its sections hold
@@ -29,7 +29,7 @@ class Draft:
     repaired: bool = False
 
 
-def decoded(body: bytes, content_type: str | None) -> str:
+def decode_text(body: bytes, content_type: str | None) -> str:
     """Return a file of text with line feeds at the ends of its lines.
 
     Raises:
@@ -37,11 +37,11 @@ def decoded(body: bytes, content_type: str | None) -> str:
     """
     text, _encoding = decode(body, content_type)
     if not text.strip():
-        raise Unusable("the file is empty")
+        raise UnusablePage("the file is empty")
     if not is_text(text):
-        raise Unusable("not text, but other bytes")
+        raise UnusablePage("not text, but other bytes")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-class Unusable(Exception):  # noqa: N818 -- not an error of ours: a page that gives no document, with the reason
+class UnusablePage(Exception):  # noqa: N818 -- not an error of ours: a page that gives no document, with the reason
     """A page gives no document; the message is the recorded reason."""

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from assets.cleaning.bands import ALONE, Bands, Numbers
-from warehouse.identity import sha256_text
-from warehouse.parquet import frame
-from warehouse.schemas import DUPLICATES, UTC_TIME
+from rag_assay.assets.cleaning.bands import ALONE, Bands, Numbers
+from rag_assay.warehouse.identity import sha256_text
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import DUPLICATES, UTC_TIME
 
 CODE_VERSION = "2"
 SHINGLE = 5  # words
@@ -86,17 +86,17 @@ def _moment(text: str | None) -> datetime | None:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def normalised(text: str) -> str:
+def normalize_text(text: str) -> str:
     """Return a text as it is compared.
 
-    >>> normalised("  The\\u00a0Ferry\\nleaves ")
+    >>> normalize_text("  The\\u00a0Ferry\\nleaves ")
     'the ferry leaves'
     """
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def _exact(ordered: pl.DataFrame) -> dict[str, _Link]:
-    texts = (bytes.fromhex(sha256_text(normalised(text))) for text in ordered["text"])
+    texts = (bytes.fromhex(sha256_text(normalize_text(text))) for text in ordered["text"])
     digests = np.fromiter(texts, "S32", len(ordered))
     _, firsts, places = np.unique(digests, return_index=True, return_inverse=True)
     docs, first = ordered["doc_id"], firsts[places]
@@ -203,7 +203,7 @@ class _Words:
 
     def shingles(self, text: str) -> Hashes:
         """Return the sorted distinct hashes of the word 5-grams of a text; a shorter text is one n-gram."""
-        words = _WORD.findall(normalised(text))
+        words = _WORD.findall(normalize_text(text))
         hashes = np.fromiter(map(self._hash, words), np.uint64, len(words))
         if not len(hashes):
             return hashes

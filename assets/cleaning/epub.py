@@ -9,20 +9,20 @@ from typing import Any
 from urllib.parse import unquote
 from zipfile import ZipFile
 
-from assets.cleaning.content import Block, blocks_in
-from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.outline import Outline
-from assets.cleaning.titles import is_title, names_in
-from assets.cleaning.unicode import tidy
-from warehouse.iso_dates import iso
-from warehouse.office_packages import KINDS, why_not
-from warehouse.pages import decode
+from rag_assay.assets.cleaning.content import Block, blocks_in
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.outline import OutlineBuilder
+from rag_assay.assets.cleaning.titles import is_title, names_in
+from rag_assay.assets.cleaning.unicode import tidy
+from rag_assay.warehouse.iso_dates import iso
+from rag_assay.warehouse.office_packages import KINDS, why_not
+from rag_assay.warehouse.pages import decode
 
 _PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document"})
 _ENCRYPTION = "META-INF/encryption.xml"
 
 
-def clean_epub(body: bytes) -> Draft:
+def clean_epub(body: bytes) -> DocumentDraft:
     """Extract the text of a book: what its spine lists, in that order (EPUB 2 and 3).
 
     Headings begin sections, their levels closed up over the whole book. Title, creators, date, language and
@@ -32,7 +32,7 @@ def clean_epub(body: bytes) -> Draft:
         Unusable: encrypted, damaged, a bomb, no book, or without text.
     """
     if reason := why_not(body, KINDS[".epub"]):
-        raise Unusable(f"EPUB: {reason}")
+        raise UnusablePage(f"EPUB: {reason}")
     with ZipFile(BytesIO(body)) as archive:
         at = _package(archive)
         package = _xml(archive, at)
@@ -46,7 +46,7 @@ def clean_epub(body: bytes) -> Draft:
         "date_source": "file" if published else "none",
         "publisher": ", ".join(package_metadata.all("publisher")),
     }
-    return Draft(
+    return DocumentDraft(
         text=outline.text,
         title=title or (outline.sections[0]["heading"] if outline.sections else outline.text[:80]),
         published_at=published,
@@ -64,7 +64,7 @@ def clean_epub(body: bytes) -> Draft:
 def _package(archive: ZipFile) -> str:
     roots = _xml(archive, KINDS[".epub"].part).xpath("//*[local-name() = 'rootfile']/@full-path")
     if not roots or str(roots[0]) not in archive.namelist():
-        raise Unusable("EPUB: its container names no package file that is there")
+        raise UnusablePage("EPUB: its container names no package file that is there")
     return str(roots[0])
 
 
@@ -79,9 +79,9 @@ def _chapters(archive: ZipFile, package: Any, folder: str) -> Iterator[list[Bloc
             continue
         name = posixpath.normpath(posixpath.join(folder, unquote((item.get("href") or "").partition("#")[0])))
         if name in locked:
-            raise Unusable("EPUB: encrypted: its chapters are locked by a shop (DRM)")
+            raise UnusablePage("EPUB: encrypted: its chapters are locked by a shop (DRM)")
         if name not in names:
-            raise Unusable(f"EPUB: damaged: the chapter {name} is not there")
+            raise UnusablePage(f"EPUB: damaged: the chapter {name} is not there")
         html, _ = decode(archive.read(name), "application/xhtml+xml")
         if html.strip():
             yield blocks_in(html)
@@ -94,10 +94,10 @@ def _encrypted(archive: ZipFile) -> set[str]:
     return {unquote(str(name)) for name in found}
 
 
-def _put_together(chapters: list[list[Block]]) -> Outline:
-    outline = Outline.of([block for chapter in chapters for block in chapter])
+def _put_together(chapters: list[list[Block]]) -> OutlineBuilder:
+    outline = OutlineBuilder.of([block for chapter in chapters for block in chapter])
     if not outline.text:
-        raise Unusable("EPUB: no text: images only")
+        raise UnusablePage("EPUB: no text: images only")
     return outline
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assets.cleaning.tree import Element
+from rag_assay.assets.cleaning.tree import Element
 
 _LEAST = 8  # words; fewer are labels and what stands between links
 _HOLDERS = ("article", "body", "div", "main", "section", "td")

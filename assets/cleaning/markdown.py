@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
-from assets.cleaning.draft import Draft, Unusable, decoded
-from assets.cleaning.outline import Heading, sections_in
-from assets.cleaning.unicode import repaired, tidy
-from warehouse.iso_dates import iso
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage, decode_text
+from rag_assay.assets.cleaning.outline import Heading, sections_in
+from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
+from rag_assay.warehouse.iso_dates import iso
 
 _FRONT = re.compile(r"---[ \t]*\n(.{0,50000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S)
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
@@ -23,7 +23,7 @@ _MARKS = re.compile(r"!?\[([^\]\[]*)\]\([^()]*\)|[*_]{1,3}(?=\S)([^*_]+)(?<=\S)[
 _TITLE = 300  # characters
 
 
-def clean_markdown(body: bytes, content_type: str | None) -> Draft:
+def clean_markdown(body: bytes, content_type: str | None) -> DocumentDraft:
     """Take a Markdown file as it is; its headings begin sections, and are none within a block of code.
 
     Headings are written `# Heading` or underlined by `===` or `---` (CommonMark 0.31, 4.2 and 4.3). YAML in
@@ -33,10 +33,10 @@ def clean_markdown(body: bytes, content_type: str | None) -> Draft:
     Raises:
         Unusable: the file holds no text.
     """
-    whole = tidy(repaired(decoded(body, content_type)))
+    whole = tidy(repair_encoding(decode_text(body, content_type)))
     front, text = _parted(whole)
     if not text:
-        raise Unusable("the file is empty")
+        raise UnusablePage("the file is empty")
     headings = list(headings_in(text))
     top = min((heading.level for heading in headings), default=0)
     named = next((heading.text for heading in headings if heading.level == top), "")
@@ -46,7 +46,7 @@ def clean_markdown(body: bytes, content_type: str | None) -> Draft:
         "description": _first(front, "description", "excerpt"),
         "date_source": "file" if published else "",
     }
-    return Draft(
+    return DocumentDraft(
         text=text,
         title=title[:_TITLE] or None,
         published_at=published,

@@ -20,7 +20,7 @@ class Heading(NamedTuple):
 def sections_in(text: str, headings: Iterable[Heading]) -> tuple[dict[str, Any], ...]:
     """Return the sections that headings begin, which are given in the order of the text.
 
-    Levels are closed up: the highest in the text is 1. As in `Outline`, a section ends where the next one of
+    Levels are closed up: the highest is 1. As in `OutlineBuilder`, a section ends where the next one of
     the same or a higher level begins; white space at its end is not part of it.
 
     >>> sections_in("Moorings\\nTwelve pounds.", [Heading("Moorings", 2, 0)])
@@ -41,7 +41,7 @@ def sections_in(text: str, headings: Iterable[Heading]) -> tuple[dict[str, Any],
 
 
 @dataclass
-class Outline:
+class OutlineBuilder:
     """A text that grows paragraph by paragraph, a blank line between two, and the sections that are open.
 
     A section begins with its heading and ends where the next heading of the same or a higher level stands:
@@ -54,12 +54,12 @@ class Outline:
     _open: list[int] = field(default_factory=list)
 
     @classmethod
-    def of(cls, blocks: Sequence[tuple[int | None, str]]) -> Outline:
+    def of(cls, blocks: Sequence[tuple[int | None, str]]) -> OutlineBuilder:
         """Return the closed outline of (level, text) blocks; None is the level of a paragraph.
 
         Levels are closed up: the highest of the blocks is 1.
 
-        >>> found = Outline.of([(2, "Moorings"), (None, "Free.")])
+        >>> found = OutlineBuilder.of([(2, "Moorings"), (None, "Free.")])
         >>> found.text, found.sections[0]["level"]
         ('Moorings\\n\\nFree.', 1)
         """
@@ -92,7 +92,7 @@ class Outline:
     def begin(self, heading: str, level: int) -> int:
         """Append a heading and open its section; level 1 is the highest. Return where it begins.
 
-        >>> outline = Outline()
+        >>> outline = OutlineBuilder()
         >>> _ = outline.begin("Moorings", 1), outline.add("Twelve pounds."), outline.begin("Pilots", 1)
         >>> [outline.closed().text[s["start"]:s["end"]] for s in outline.sections]
         ['Moorings\\n\\nTwelve pounds.', 'Pilots']
@@ -103,7 +103,7 @@ class Outline:
         self.sections.append({"heading": heading, "level": level, "start": start, "end": self.length})
         return start
 
-    def closed(self) -> Outline:
+    def closed(self) -> OutlineBuilder:
         """End all open sections where the text ends; return the outline itself."""
         self._close(0)
         return self

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from assets.cleaning.page_titles import plain
-from assets.cleaning.tree import Element
-from assets.cleaning.unicode import squeezed
-from warehouse.json_ld import Node, strings
+from rag_assay.assets.cleaning.page_titles import plain
+from rag_assay.assets.cleaning.tree import Element
+from rag_assay.assets.cleaning.unicode import collapse_whitespace
+from rag_assay.warehouse.json_ld import Node, strings
 
 AGENCIES = frozenset(
     "aap afp ansa ap apa cnn dapd ddp dpa dts efe epa epd kna pa rnd reuters sda sid tass upi".split()  # noqa: SIM905 -- readable
@@ -86,8 +86,10 @@ def _is_person(name: str, sites: set[str]) -> bool:
 
 def _shown(root: Element, sites: set[str]) -> tuple[str, ...]:
     """Return the persons that the first byline on the page names in full."""
-    marked = (squeezed(" ".join(node.itertext())) for node in root.xpath(_BYLINE))
-    lines = (squeezed("".join(node.itertext())) for node in root.xpath(_LINES) if len(node) <= _MOST)
+    marked = (collapse_whitespace(" ".join(node.itertext())) for node in root.xpath(_BYLINE))
+    lines = (
+        collapse_whitespace("".join(node.itertext())) for node in root.xpath(_LINES) if len(node) <= _MOST
+    )
     for text in (*marked, *(line for line in lines if _LEAD.match(line))):
         names = [name for name in names_in(text) if _is_person(name, sites)] if len(text) <= _LONGEST else []
         if names and all(_is_name(name) for name in names) and any(" " in name for name in names):
@@ -101,7 +103,7 @@ def names_in(text: str) -> list[str]:
     >>> names_in("Von Ada Kern und Ben Au, dpa"), names_in("Institute of Law and Order")
     (['Ada Kern', 'Ben Au', 'dpa'], ['Institute of Law and Order'])
     """
-    line = squeezed(text)
+    line = collapse_whitespace(text)
     whole = _LEAD.sub("", line, count=1) if _LEAD.match(line) else line
     if not whole or "://" in whole:
         return []
@@ -140,7 +142,7 @@ def _is_name(text: str) -> bool:
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:
     found: dict[str, str] = {}
-    for name in map(squeezed, names):
+    for name in map(collapse_whitespace, names):
         if name and "://" not in name:
             found.setdefault(name.casefold(), name)
     return tuple(found.values())

@@ -9,24 +9,24 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from assets.cleaning.draft import MIN_WORDS, Draft, Unusable
-from assets.cleaning.epub import clean_epub
-from assets.cleaning.html import clean_html
-from assets.cleaning.language import detector, language_of
-from assets.cleaning.markdown import clean_markdown
-from assets.cleaning.office.docx import clean_docx
-from assets.cleaning.office.pptx import clean_pptx
-from assets.cleaning.office.xlsx import clean_xlsx
-from assets.cleaning.pdf import clean_pdf
-from assets.cleaning.plain import clean_beir, clean_text
-from assets.cleaning.rst import clean_rst
-from assets.cleaning.unicode import repaired, tidy
-from warehouse.errors import CorruptFileError
-from warehouse.identity import digest
-from warehouse.iso_dates import iso
-from warehouse.office_packages import KINDS
-from warehouse.pages import PASSING, media_type, read_body
-from warehouse.paths import Home
+from rag_assay.assets.cleaning.draft import MIN_WORDS, DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.epub import clean_epub
+from rag_assay.assets.cleaning.html import clean_html
+from rag_assay.assets.cleaning.language import detector, language_of
+from rag_assay.assets.cleaning.markdown import clean_markdown
+from rag_assay.assets.cleaning.office.docx import clean_docx
+from rag_assay.assets.cleaning.office.pptx import clean_pptx
+from rag_assay.assets.cleaning.office.xlsx import clean_xlsx
+from rag_assay.assets.cleaning.pdf import clean_pdf
+from rag_assay.assets.cleaning.plain import clean_beir, clean_text
+from rag_assay.assets.cleaning.rst import clean_rst
+from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.iso_dates import iso
+from rag_assay.warehouse.office_packages import KINDS
+from rag_assay.warehouse.pages import PASSING, media_type, read_body
+from rag_assay.warehouse.paths import Home
 
 CODE_VERSION = "13"
 """Raised with every change of what a page gives; pages cleaned by another version are cleaned again."""
@@ -47,7 +47,7 @@ _PASSAGE = "application/x-beir+json"
 _VERSION = re.compile(
     r"(?<!\w)0\d{4}[A-Z]{1,2}\d{4}-(\d{4})(\d{2})(\d{2})(?!\d)"
 )  # CELEX of a consolidated text
-_FILES: dict[str, tuple[str, Callable[[bytes, str | None], Draft]]] = {
+_FILES: dict[str, tuple[str, Callable[[bytes, str | None], DocumentDraft]]] = {
     "application/pdf": ("PDF", lambda body, _: clean_pdf(body)),
     "text/markdown": ("Markdown", clean_markdown),
     "text/x-rst": ("reStructuredText", clean_rst),
@@ -104,7 +104,7 @@ def clean_page(
     row = {"source": source, "url": page["url"]}
     try:
         return Cleaned({**_document(source, page, home, language), "page_key": key}, None)
-    except Unusable as reason:
+    except UnusablePage as reason:
         return Cleaned(None, {**row, "reason": str(reason), "page_key": key})
     except CorruptFileError as damage:
         log.warning("%s", damage)
@@ -131,9 +131,9 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
     fields: dict[str, Any] = json.loads(page["fields"] or "{}")
     draft = _clean(page, read_body(home, page["sha256"]), fields.get("content"))
     as_it_is = draft.repaired or "id" in fields  # passages are data sets
-    text = tidy(draft.text if as_it_is else repaired(draft.text))
+    text = tidy(draft.text if as_it_is else repair_encoding(draft.text))
     if "id" not in fields and len(text.split()) < MIN_WORDS:
-        raise Unusable(f"too short: {len(text.split())} words")
+        raise UnusablePage(f"too short: {len(text.split())} words")
     detected, language_source = language_of(language, draft.language, text)
     published, date_source = _published_at(page, fields, draft)
     metadata = {
@@ -167,13 +167,13 @@ def version_of(document: dict[str, Any]) -> str:
     return digest({name: document[name] for name in _SHOWN})
 
 
-def _title(fields: dict[str, Any], draft: Draft) -> str | None:
+def _title(fields: dict[str, Any], draft: DocumentDraft) -> str | None:
     """Return the title; that of a web page as its cleaner chose it, without the name of the site."""
     source_title = fields.get("title") or fields.get("headline")
     return source_title or draft.title if _source_knows_more(fields) else draft.title or source_title
 
 
-def _authors(fields: dict[str, Any], draft: Draft) -> list[str]:
+def _authors(fields: dict[str, Any], draft: DocumentDraft) -> list[str]:
     source_authors = _strings(fields.get("authors") or fields.get("author"))
     return (
         source_authors or list(draft.authors)
@@ -187,7 +187,9 @@ def _source_knows_more(fields: dict[str, Any]) -> bool:
     return not fields.keys().isdisjoint({"id", "celex"})
 
 
-def _published_at(page: dict[str, Any], fields: dict[str, Any], draft: Draft) -> tuple[str | None, str]:
+def _published_at(
+    page: dict[str, Any], fields: dict[str, Any], draft: DocumentDraft
+) -> tuple[str | None, str]:
     """Return the date of publication and its source; neither is ever silently missing.
 
     The page of an act wins over its spider, which gives the date of the document where it found no other. The
@@ -213,7 +215,7 @@ def _source_of_field(page: dict[str, Any]) -> str:
     return "file" if media_type(page["content_type"]) == _PASSAGE else "meta"
 
 
-def _clean(page: dict[str, Any], body: bytes, content: str | None) -> Draft:
+def _clean(page: dict[str, Any], body: bytes, content: str | None) -> DocumentDraft:
     kind = media_type(page["content_type"])
     if kind == _PASSAGE:
         return clean_beir(body)
@@ -228,20 +230,20 @@ def _clean(page: dict[str, Any], body: bytes, content: str | None) -> Draft:
         return _caught(name, page, lambda: clean(body, page["content_type"]))
     if kind.startswith("text/"):
         return clean_text(body, page["content_type"])
-    raise Unusable(f"no reader for {kind or 'an unknown type'}")
+    raise UnusablePage(f"no reader for {kind or 'an unknown type'}")
 
 
-def _caught(kind: str, page: dict[str, Any], clean: Callable[[], Draft]) -> Draft:
+def _caught(kind: str, page: dict[str, Any], clean: Callable[[], DocumentDraft]) -> DocumentDraft:
     """Clean a page; one that breaks its parser, however that ends, is a drop and not the end of the run."""
     try:
         return clean()
-    except Unusable:
+    except UnusablePage:
         raise
     except Exception as error:
         if may_pass(error):
             raise
         log.debug("%s breaks the %s parser", page["url"], kind, exc_info=True)
-        raise Unusable(f"the {kind} cannot be parsed ({type(error).__name__}: {error})") from error
+        raise UnusablePage(f"the {kind} cannot be parsed ({type(error).__name__}: {error})") from error
 
 
 def _keywords(fields: dict[str, Any]) -> list[str]:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from assets.cleaning.page_authors import authors_of
-from assets.cleaning.page_titles import SEPARATOR, plain, titles_of
-from assets.cleaning.tree import Element
-from assets.cleaning.unicode import squeezed
-from warehouse.iso_dates import first_iso
-from warehouse.json_ld import Node, nodes_in, strings
+from rag_assay.assets.cleaning.page_authors import authors_of
+from rag_assay.assets.cleaning.page_titles import SEPARATOR, plain, titles_of
+from rag_assay.assets.cleaning.tree import Element
+from rag_assay.assets.cleaning.unicode import collapse_whitespace
+from rag_assay.warehouse.iso_dates import first_iso
+from rag_assay.warehouse.json_ld import Node, nodes_in, strings
 
 _ARTICLE = re.compile(r"(?:\w*Article|BlogPosting|LiveBlogPosting|SocialMediaPosting|Report)")
 _SITE = 40  # characters that the name of a site has at most; some pages write their title in its place
@@ -112,7 +112,7 @@ def article_of(nodes: list[Node]) -> Node:
 
 
 def _text(value: Any) -> str | None:
-    return next((clean for text in strings(value) if (clean := squeezed(text))), None)
+    return next((clean for text in strings(value) if (clean := collapse_whitespace(text))), None)
 
 
 # ------------------------------------------------------------------------------------------- meta tags
@@ -121,7 +121,7 @@ def _text(value: Any) -> str | None:
 def _meta(root: Element) -> dict[str, list[str]]:
     tags: dict[str, list[str]] = {}
     for tag in root.iter("meta"):
-        content = squeezed(tag.get("content") or "")
+        content = collapse_whitespace(tag.get("content") or "")
         for name in (tag.get("name"), tag.get("property"), tag.get("itemprop")):
             if name and content:
                 tags.setdefault(name.lower(), []).append(content)
@@ -179,7 +179,7 @@ def _split(texts: list[str]) -> tuple[str, ...]:
 
 def _distinct(texts: Iterator[str] | list[str]) -> tuple[str, ...]:
     found: dict[str, str] = {}
-    for text in map(squeezed, texts):
+    for text in map(collapse_whitespace, texts):
         if text:
             found.setdefault(text.casefold(), text)
     return tuple(found.values())
@@ -197,6 +197,9 @@ def _published(article: Node, tags: dict[str, list[str]], root: Element) -> tupl
 
 def _ends_of_titles(root: Element, tags: dict[str, list[str]]) -> list[str]:
     """Return what stands last in the page's titles, where that is a day: `Headline | DW | 28.04.2023`."""
-    titles = [*tags.get("og:title", []), *(squeezed("".join(node.itertext())) for node in root.iter("title"))]
+    titles = [
+        *tags.get("og:title", []),
+        *(collapse_whitespace("".join(node.itertext())) for node in root.iter("title")),
+    ]
     ends = [parts[-1] for title in titles if len(parts := SEPARATOR.split(title)) > 1]
     return [end for end in ends if _DAY.fullmatch(end)]

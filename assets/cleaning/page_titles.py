@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from assets.cleaning.tree import Element
-from assets.cleaning.unicode import squeezed
+from rag_assay.assets.cleaning.tree import Element
+from rag_assay.assets.cleaning.unicode import collapse_whitespace
 
 SEPARATOR = re.compile(r"\s+(?:[|·•»«›‹<>~/]|::?|[-–—])\s+")
 _LOOSE = re.compile(rf"{SEPARATOR.pattern}|:\s+|\s*\|\s*")  # where a title that is known tells what they part
@@ -52,8 +52,8 @@ def titles_of(
 ) -> Titles:
     """Return the titles of a page; ``sites`` are the names of its site and of who publishes it."""
     names = {plain(name) for name in sites} - {""}
-    window = next((squeezed("".join(node.itertext())) for node in root.iter("title")), None)
-    headings = [squeezed(" ".join(node.itertext())) for node in root.iter("h1")]
+    window = next((collapse_whitespace("".join(node.itertext())) for node in root.iter("title")), None)
+    headings = [collapse_whitespace(" ".join(node.itertext())) for node in root.iter("h1")]
     headings = [text for text in headings if text and plain(text) not in names]
     title_texts = " ".join(plain(text) for text in (headline, shared, window) if text)
     heading = next((text for text in headings if plain(text) in title_texts), next(iter(headings), None))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from assets.cleaning.draft import Draft, decoded
-from assets.cleaning.outline import Heading, sections_in
-from assets.cleaning.titles import names_in
-from assets.cleaning.unicode import repaired, tidy
-from warehouse.iso_dates import iso
+from rag_assay.assets.cleaning.draft import DocumentDraft, decode_text
+from rag_assay.assets.cleaning.outline import Heading, sections_in
+from rag_assay.assets.cleaning.titles import names_in
+from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
+from rag_assay.warehouse.iso_dates import iso
 
 _ADORNMENT = re.compile(r"""([!-/:-@\[-`{-~])\1*[ \t]*""")
 _FIELD = re.compile(r"(?:\.\. |:)([A-Za-z]+):[ \t]+(\S.*)")  # of docinfo; of Pelican and Nikola as comments
@@ -19,7 +19,7 @@ _ROLE = re.compile(
 _TITLE = 300  # characters
 
 
-def clean_rst(body: bytes, content_type: str | None) -> Draft:
+def clean_rst(body: bytes, content_type: str | None) -> DocumentDraft:
     """Take a file of reStructuredText as it is; underlined lines, and overlined ones, are its headings.
 
     Levels go by the order in which the adornments come (docutils, "Sections"). Fields above the text say
@@ -28,12 +28,12 @@ def clean_rst(body: bytes, content_type: str | None) -> Draft:
     Raises:
         Unusable: the file is empty, or no text.
     """
-    text = tidy(repaired(decoded(body, content_type)))
+    text = tidy(repair_encoding(decode_text(body, content_type)))
     headings = list(_headings(text))
     fields = _fields(text)
     title = fields.get("title") or (headings[0].text if headings else text.splitlines()[0].strip())
     published = iso(fields.get("date", ""))
-    return Draft(
+    return DocumentDraft(
         text=text,
         title=title[:_TITLE],
         published_at=published,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from assets.cleaning.tree import Element
-from assets.cleaning.unicode import squeezed
+from rag_assay.assets.cleaning.tree import Element
+from rag_assay.assets.cleaning.unicode import collapse_whitespace
 
 _BLOCKS = ("p", "div", "section", "header", "span", "h2", "h3", "h4", "strong", "em", "li")
 # What of a page is beside its article, or leads to another one.
@@ -34,7 +34,7 @@ def shown_standfirst(root: Element, descriptions: Sequence[str], text: str) -> s
     longest = 4 * max(map(len, wanted))
     found = None
     for node in root.iter(*_BLOCKS):
-        shown = squeezed(" ".join(_beginning(node, longest)))
+        shown = collapse_whitespace(" ".join(_beginning(node, longest)))
         key = key_of(shown)
         if found is not None and found[0] not in node.iterancestors():
             break

@@ -15,7 +15,7 @@ _TAG = re.compile(r"""[a-zA-Z](?:[^"'>]++|"[^"]*+"|'[^']*+')*+""")
 _ATTRIBUTE = re.compile(r"""[^\s"'=<>/]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'<>]++))?+""")
 
 
-def parsed(html: str) -> Element:
+def parse_page(html: str) -> Element:
     """Parse a page as browsers do, whatever its errors; comments are left out.
 
     Raises:

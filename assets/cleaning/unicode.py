@@ -13,18 +13,18 @@ _SUSPECT = re.compile("[^\x00-\x7f]{2}|[\x80-\x9f]|[\xc2-\xf4] ")
 _INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
 
 
-def squeezed(text: str) -> str:
+def collapse_whitespace(text: str) -> str:
     """Return a text without entities, soft hyphens and runs of white space."""
     plain = html.unescape(text) if "&" in text else text
     return " ".join(_INVISIBLE.sub("", plain).split())
 
 
-def repaired(text: str) -> str:
+def repair_encoding(text: str) -> str:
     """Undo text that was decoded by the wrong charset before it came to us ("FuÃŸball"), by ftfy.
 
     Line by line, and only in lines where there can be such a thing: looking takes ftfy long.
 
-    >>> repaired("FuÃŸball"), repaired("Fußball")
+    >>> repair_encoding("FuÃŸball"), repair_encoding("Fußball")
     ('Fußball', 'Fußball')
     """
     if not _SUSPECT.search(text):

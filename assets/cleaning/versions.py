@@ -9,13 +9,13 @@ from typing import Any
 
 import polars as pl
 
-from warehouse.schemas import UTC_TIME, VERSIONS
+from rag_assay.warehouse.schemas import UTC_TIME, VERSIONS
 
 FIRST = 20  # documents named in the metadata; the counts are of all
 _SEEN = ("doc_id", "version", "url", "title", "text_sha256")
 
 
-def carried_on(history: pl.DataFrame, seen: pl.DataFrame, pages: pl.DataFrame) -> pl.DataFrame:
+def update_versions(history: pl.DataFrame, seen: pl.DataFrame, pages: pl.DataFrame) -> pl.DataFrame:
     """Return the versions of a source's documents (`schemas.VERSIONS`) after a build, oldest first for each.
 
     A version holds from the fetch of the page that brought it until the fetch of the page that replaced it,

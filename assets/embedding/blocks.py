@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from assets.embedding.cached import CachedEmbedder
-from warehouse.encodable import all_encodable
-from warehouse.errors import CorruptFileError
-from warehouse.identity import sha256_text
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.warehouse.encodable import all_encodable
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.identity import sha256_text
 
 ROWS = 8192  # chunks in a block at most
 CHARACTERS = 32_000_000  # in a block, as soon as it has them

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ConfigDict, Field, model_validator
 
-from warehouse.errors import InputError
-from warehouse.identity import digest
-from warehouse.inference import models, weights
-from warehouse.inference.chat_model import Address
-from warehouse.inference.models import Progress
-from warehouse.paths import Home
-from warehouse.recipe import Recipe, Strict
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference import models, weights
+from rag_assay.warehouse.inference.chat_model import Address
+from rag_assay.warehouse.inference.models import Progress
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.recipe import Recipe, Strict
 
 Matrix = npt.NDArray[np.float32]
 
@@ -159,7 +159,7 @@ class EmbedderRecipe(Recipe):
         """Return the digest of the model's files, or of what an `api` is known by."""
         if self.api is None:
             return weights.identity(self.model, self.commit)
-        from warehouse.inference.model_servers import server_of
+        from rag_assay.warehouse.inference.model_servers import server_of
 
         tokenizer = self.api.tokenizer if self.overflow != "fail" else None
         tokens = weights.identity(tokenizer) if tokenizer else None

@@ -19,10 +19,10 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from assets.embedding.embedder import Embedder, Matrix
-from assets.embedding.other import OtherEmbedder
-from assets.embedding.windows import unit
-from warehouse.encodable import all_encodable
+from rag_assay.assets.embedding.component_embedders import OtherEmbedder
+from rag_assay.assets.embedding.embedder import Embedder, Matrix
+from rag_assay.assets.embedding.windows import unit
+from rag_assay.warehouse.encodable import all_encodable
 
 _WORD = re.compile(r"\w+")  # as in the lexical index, a stage above
 REMEMBERED = 200_000  # words whose place is remembered: some 40 MB

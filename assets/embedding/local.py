@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from assets.embedding.embedder import EmbedderRecipe, Matrix
-from assets.embedding.windows import average_windows, refuse_long, unit
-from assets.tokenizing.tokenizer import load_tokenizer
-from warehouse.encodable import all_encodable
-from warehouse.errors import InputError
+from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
+from rag_assay.assets.embedding.windows import average_windows, refuse_long, unit
+from rag_assay.assets.tokenization.tokenizer import load_tokenizer
+from rag_assay.warehouse.encodable import all_encodable
+from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

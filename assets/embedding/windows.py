@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from assets.chunking.tokens import token_windows
-from assets.embedding.embedder import EmbedderRecipe, Matrix
-from assets.tokenizing.tokenizer import Tokenizer
-from warehouse.errors import InputError
+from rag_assay.assets.chunking.tokens import token_windows
+from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
+from rag_assay.assets.tokenization.tokenizer import Tokenizer
+from rag_assay.warehouse.errors import InputError
 
 COUNTED = 1024  # texts that are tokenised together: their tokens are held only to be counted
 

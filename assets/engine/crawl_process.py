@@ -12,17 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
-from assets.engine.stage import Work
-from warehouse.errors import AssayError
-from warehouse.lifeline import LIFELINE, lifeline
-from warehouse.source import Source
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.parent_watchdog import LIFELINE, lifeline
+from rag_assay.warehouse.source import Source
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).parents[3]  # the folder of the package rag_assay
 PATIENCE = 2.5  # seconds that an interrupted crawl has to end in good order
 MAX_LINES = 20  # lines that a crawl may say on stderr; the rest is in its log
 
 
-def run_crawler(name: str, source: Source, work: Work) -> dict[str, Any]:
+def run_crawler(name: str, source: Source, work: BuildContext) -> dict[str, Any]:
     """Crawl a source in a child process and return the row of its crawl (`schemas.CRAWLS`).
 
     Raises:
@@ -43,7 +43,9 @@ def run_crawler(name: str, source: Source, work: Work) -> dict[str, Any]:
             "PYTHONPATH": os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])),
             **session.get_bootstrap_env_vars(),
         }
-        code = _run([sys.executable, "-m", "crawlers", name], environment, _teller(name, lines, work))
+        code = _run(
+            [sys.executable, "-m", "rag_assay.crawlers", name], environment, _teller(name, lines, work)
+        )
     messages = [one for one in session.get_custom_messages() if isinstance(one, dict)]
     rows = [one for one in messages if "crawl_id" in one]
     if code == 0 and rows:
@@ -61,7 +63,7 @@ def _why(code: int, lines: deque[str]) -> str:
     return f"the crawler ended with exit code {code}{f' ({lines[-1]})' if lines else ''}"
 
 
-def _teller(name: str, lines: deque[str], work: Work) -> Callable[[str], None]:
+def _teller(name: str, lines: deque[str], work: BuildContext) -> Callable[[str], None]:
     """Return what hears each line that the crawler says on stderr."""
     n_lines = 0
 

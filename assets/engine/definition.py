@@ -9,25 +9,31 @@ from typing import Any, cast
 import dagster as dg
 from dagster import BetaWarning, PreviewWarning
 
-from assets.engine.building import build_key, build_keys
-from assets.engine.metadata import asset_metadata, key_metadata
-from assets.engine.partitions import mapping, partitions
-from assets.engine.stage import Check, Outcome, Progress, Stage, Work
-from assets.engine.submission import Submission, budgets_of, read_submission, refuse_other, signs_of_life
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.conversation_tables import write_conversations
-from warehouse.errors import AssayError
-from warehouse.identity import digest
-from warehouse.inference.budget import Budgets
-from warehouse.leftovers import marked
-from warehouse.paths import home
-from warehouse.remote import mirror_of
-from warehouse.study_records import add_keys
-from warehouse.tables import (
+from rag_assay.assets.engine.builder import build_key, build_keys
+from rag_assay.assets.engine.metadata import asset_metadata, key_metadata
+from rag_assay.assets.engine.partitions import mapping, partitions
+from rag_assay.assets.engine.stage import BuildContext, Check, KeyOutcome, Progress, Stage
+from rag_assay.assets.engine.submission import (
+    Submission,
+    budgets_of,
+    heartbeat,
+    read_submission,
+    refuse_other,
+)
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.conversation_tables import write_conversations
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.garbage_collection import marked
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.budget import Budgets
+from rag_assay.warehouse.paths import home
+from rag_assay.warehouse.remote import mirror_of
+from rag_assay.warehouse.study_records import add_keys
+from rag_assay.warehouse.tables import (
     FILES,
     OF_STUDIES,
     sync,
-    using,
+    use_database,
     write_crawls,
     write_history,
     write_human_scores,
@@ -59,7 +65,7 @@ class RunOptions:
 
     again: run stages again that can be (crawls), although nothing changed
     budgets: what may be spent, over all stages that are run with these options
-    sound: artifacts that were read and found good, over all of these stages (`Work.sound`)
+    sound: artifacts that were read and found good, over all of these stages (`BuildContext.sound`)
     progress: hears (label, done, of)
     report: hears how each key ended
     """
@@ -68,7 +74,7 @@ class RunOptions:
     budgets: Budgets = field(default_factory=Budgets)
     sound: set[tuple[str, str, str]] = field(default_factory=set)
     progress: Progress = lambda _label, _done, _of: None
-    report: Callable[[Outcome], None] = lambda _outcome: None
+    report: Callable[[KeyOutcome], None] = lambda _outcome: None
 
 
 def as_asset(
@@ -96,7 +102,7 @@ def as_asset(
         partitions_def=partitions_def,
         code_version=stage.code_version,
         kinds=set(stage.kinds),
-        owners=[f"team:{type(stage).__module__.partition('.')[0]}"],
+        owners=[f"team:{type(stage).__module__.split('.')[1]}"],
         tags={ASKS_MODELS: "paid" if any(map(stage.spends, stage.keys())) else "free"} if stages else {},
         metadata=asset_metadata(stage) if stages else {},
         skippable=True,
@@ -147,10 +153,10 @@ def _materialized(stage: Stage, context: dg.AssetExecutionContext) -> Iterator[R
         outcomes = _submitted(stage, context, submission)
     _raise_failures(stage, outcomes)
     for outcome in outcomes if stage.crawls else ():
-        yield from _results(stage, outcome, Work(home()), cursor)
+        yield from _results(stage, outcome, BuildContext(home()), cursor)
 
 
-def _submitted(stage: Stage, context: dg.AssetExecutionContext, submission: Submission) -> list[Outcome]:
+def _submitted(stage: Stage, context: dg.AssetExecutionContext, submission: Submission) -> list[KeyOutcome]:
     """Bring up to date what a driver has submitted; the rows are brought into DuckDB by the driver alone.
 
     Raises:
@@ -162,7 +168,7 @@ def _submitted(stage: Stage, context: dg.AssetExecutionContext, submission: Subm
     except AssayError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
     budgets = budgets_of(submission, context.instance, context.run)
-    with signs_of_life(context.instance, context.run_id, budgets):
+    with heartbeat(context.instance, context.run_id, budgets):
         return build_in_run(stage, keys, context, RunOptions(again=submission.again, budgets=budgets))
 
 
@@ -171,10 +177,10 @@ def bring_up(
     keys: Sequence[str],
     context: dg.OpExecutionContext | dg.AssetExecutionContext,
     options: RunOptions,
-) -> list[Outcome]:
+) -> list[KeyOutcome]:
     """Bring keys up to date in a run, each logged as soon as it is committed, and their rows into DuckDB."""
     outcomes = build_in_run(stage, keys, context, options)
-    collect(stage, keys, outcomes, Work(home(), options.progress, dagster=context))
+    collect(stage, keys, outcomes, BuildContext(home(), options.progress, dagster=context))
     return outcomes
 
 
@@ -183,9 +189,9 @@ def build_in_run(
     keys: Sequence[str],
     context: dg.OpExecutionContext | dg.AssetExecutionContext,
     options: RunOptions,
-) -> list[Outcome]:
+) -> list[KeyOutcome]:
     """Bring keys up to date in a run, each logged as soon as it is committed."""
-    work = Work(home(), options.progress, budgets=options.budgets, sound=options.sound, dagster=context)
+    work = BuildContext(home(), options.progress, options.budgets, options.sound, context)
     cursor = context.instance.event_log_storage.get_maximum_record_id()
     outcomes = []
     yielded = stage.crawls and isinstance(context, dg.AssetExecutionContext)
@@ -200,20 +206,20 @@ def build_in_run(
     return outcomes
 
 
-def collect(stage: Stage, keys: Sequence[str], outcomes: Sequence[Outcome], work: Work) -> None:
+def collect(stage: Stage, keys: Sequence[str], outcomes: Sequence[KeyOutcome], work: BuildContext) -> None:
     """Bring the rows of keys that were brought up to date into DuckDB, and what was recorded meanwhile."""
     there = [outcome.key for outcome in outcomes if outcome.artifact]
     sync_all({stage.name: there}, work)
     if stage.name in OF_STUDIES:
         add_keys(work.home, stage.name, there)
-    stage.settle(keys, work)
+    stage.on_committed(keys, work)
     if stage.crawls or (stage.name in ASKING and any(outcome.computed for outcome in outcomes)):
         sync_records(work)
 
 
 def _built(
-    keys: Sequence[str], stage: Stage, work: Work, options: RunOptions
-) -> Generator[Outcome, None, None]:
+    keys: Sequence[str], stage: Stage, work: BuildContext, options: RunOptions
+) -> Generator[KeyOutcome, None, None]:
     """Bring keys up to date; a crawl is told its own progress, and runs again when it is asked to."""
     if stage.crawls:
         return (build_key(stage, key, work, again=options.again) for key in keys)
@@ -251,7 +257,7 @@ def _arrows(stage: Stage, stages: dict[str, Stage]) -> list[dg.AssetDep]:
 
 
 def _events(
-    stage: Stage, outcome: Outcome, work: Work, cursor: int | None
+    stage: Stage, outcome: KeyOutcome, work: BuildContext, cursor: int | None
 ) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
     """Yield what is logged of a key: its materialization where it ended well, and its checks."""
     if outcome.ok and outcome.artifact:
@@ -275,7 +281,7 @@ def _events(
             )
 
 
-def _results(stage: Stage, outcome: Outcome, work: Work, cursor: int | None) -> Iterator[Result]:
+def _results(stage: Stage, outcome: KeyOutcome, work: BuildContext, cursor: int | None) -> Iterator[Result]:
     """Yield what the run of one key that ended well gives back, with its checks."""
     assert outcome.artifact is not None  # noqa: S101 -- without one, it failed
     tags = _provenance(stage, outcome.artifact, work, cursor)
@@ -298,7 +304,7 @@ def _severity(check: Check) -> dg.AssetCheckSeverity:
     return dg.AssetCheckSeverity.ERROR if check.severe else dg.AssetCheckSeverity.WARN
 
 
-def _provenance(stage: Stage, artifact: Artifact, work: Work, cursor: int | None) -> dict[str, str]:
+def _provenance(stage: Stage, artifact: Artifact, work: BuildContext, cursor: int | None) -> dict[str, str]:
     """Return the tags by which Dagster tells whether a partition is out of date."""
     tags = {
         "dagster/data_version": artifact.data_version,
@@ -317,7 +323,7 @@ def _provenance(stage: Stage, artifact: Artifact, work: Work, cursor: int | None
 
 def sync_all(
     keys: Mapping[str, Sequence[str]],
-    work: Work,
+    work: BuildContext,
     store: ArtifactStore | None = None,
     study: str | None = None,
 ) -> None:
@@ -333,10 +339,10 @@ def sync_all(
             sync(connection, store or work.store, name, found, work.say, study)
 
     if wanted:
-        using(work.home, bring, work.say)
+        use_database(work.home, bring, work.say)
 
 
-def sync_records(work: Work) -> None:
+def sync_records(work: BuildContext) -> None:
     """Bring into DuckDB the records that it lacks: crawls, model calls, scores of people, conversations."""
 
     if mirror := mirror_of(work.home):
@@ -350,10 +356,10 @@ def sync_records(work: Work) -> None:
         write_history(connection, work.home)
         write_conversations(connection, work.home)
 
-    using(work.home, bring, work.say)
+    use_database(work.home, bring, work.say)
 
 
-def _raise_failures(stage: Stage, outcomes: Sequence[Outcome]) -> None:
+def _raise_failures(stage: Stage, outcomes: Sequence[KeyOutcome]) -> None:
     failed = [outcome for outcome in outcomes if outcome.error]
     if failed:
         lines = "\n".join(f"- {outcome.key}: {outcome.error}" for outcome in failed[:20])

@@ -7,18 +7,18 @@ from typing import Any
 
 import dagster as dg
 
-from assets.engine.stage import Outcome, Stage, Work
-from assets.engine.table import seen
-from warehouse.artifacts import Artifact
-from warehouse.column_notes import notes_of
-from warehouse.errors import CorruptFileError
+from rag_assay.assets.engine.stage import BuildContext, KeyOutcome, Stage
+from rag_assay.assets.engine.table import preview_table
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.column_notes import notes_of
+from rag_assay.warehouse.errors import CorruptFileError
 
 UNSHOWN = frozenset({"checks", "recipes", "made_of", "source", "by_cell", "inputs", "sha256", "cut_by"})
 """What an artifact keeps for later builds, which says nothing to people."""
 MEANS = 12  # means that are shown as numbers
 
 
-def key_metadata(stage: Stage, outcome: Outcome, work: Work) -> dict[str, Any]:
+def key_metadata(stage: Stage, outcome: KeyOutcome, work: BuildContext) -> dict[str, Any]:
     """Return what is shown of a key that ended well; numbers stay numbers, so that the UI plots them."""
     artifact = outcome.artifact
     assert artifact is not None  # noqa: S101 -- only called for stored keys
@@ -44,12 +44,12 @@ def key_metadata(stage: Stage, outcome: Outcome, work: Work) -> dict[str, Any]:
     return shown
 
 
-def _of_table(stage: Stage, artifact: Artifact, work: Work) -> dict[str, Any]:
+def _of_table(stage: Stage, artifact: Artifact, work: BuildContext) -> dict[str, Any]:
     """Return number of rows, preview and plots; nothing of a file that cannot be read: its reader says so."""
     if stage.table is None:
         return {}
     with suppress(CorruptFileError):
-        found = seen(stage.table, stage.table_path(artifact, work.store))
+        found = preview_table(stage.table, stage.table_path(artifact, work.store))
         markdown = {name: dg.MetadataValue.md(text) for name, text in found.markdown.items()}
         return {"dagster/row_count": found.rows, **markdown}
     return {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dagster as dg
 
-from assets.engine.stage import Stage
+from rag_assay.assets.engine.stage import Stage
 
 
 def partitions(stage: Stage) -> dg.StaticPartitionsDefinition:

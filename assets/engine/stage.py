@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from assets.engine.table import Table
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.errors import AssayError
-from warehouse.identity import digest
-from warehouse.inference.budget import Budgets
-from warehouse.paths import Home
+from rag_assay.assets.engine.table import StageTable
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.budget import Budgets
+from rag_assay.warehouse.paths import Home
 
 Progress = Callable[[str, int, int], None]
 
@@ -29,7 +29,7 @@ DUCKDB = "duckdb"
 """The pool of stages that load no model and write into DuckDB."""
 
 
-class Need(NamedTuple):
+class PartitionRef(NamedTuple):
     """One partition of another stage that a partition is built from."""
 
     stage: str
@@ -72,7 +72,7 @@ def blocked_by(checks: Sequence[Check]) -> str | None:
 
 
 @dataclass(frozen=True)
-class Built:
+class BuildResult:
     """What a build gives back, once its files are written.
 
     data_version: digest of the content (times and latencies left out)
@@ -98,7 +98,7 @@ class Resource:
     It owns what is opened or loaded once: open files, loaded models, servers that were started.
     """
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: BuildContext) -> None:
         self.work = work
 
     def close(self) -> None:
@@ -109,7 +109,7 @@ Shared = TypeVar("Shared", bound=Resource)
 
 
 @dataclass
-class Work:
+class BuildContext:
     """What a build may use.
 
     budgets: what the run may spend, over all of its stages
@@ -180,7 +180,7 @@ class Stage(ABC):
     upstream: ClassVar[tuple[str, ...]] = ()
     code_version: ClassVar[str] = "1"
     kinds: ClassVar[frozenset[str]] = frozenset({"python"})  # what it works with; the UI shows an icon each
-    table: ClassVar[Table | None] = None  # the rows of a key that the UI shows some of
+    table: ClassVar[StageTable | None] = None  # the rows of a key that the UI shows some of
     counted: ClassVar[str] = ""  # which number of the meta says how many rows there are, where no table does
     checks: ClassVar[dict[str, str]] = {}
     blocking: ClassVar[frozenset[str]] = frozenset()  # the checks whose error makes what follows wrong
@@ -191,7 +191,7 @@ class Stage(ABC):
 
     # What a stage that goes on with gaps must do without in this walk, and why: the driver sets it.
     tolerates_gaps: ClassVar[bool] = False
-    without: frozenset[Need] = frozenset()
+    without: frozenset[PartitionRef] = frozenset()
     failures: tuple[str, ...] = ()
 
     @abstractmethod
@@ -199,7 +199,7 @@ class Stage(ABC):
         """Return all partition keys."""
 
     @abstractmethod
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         """Return what a key is built from, in a fixed order."""
 
     @abstractmethod
@@ -207,7 +207,7 @@ class Stage(ABC):
         """Return the digests of the recipes that a key hangs on, by name (`chunking.tokens-128-42`)."""
 
     @abstractmethod
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Build one key: write its files into ``folder``, which nobody else reads or writes.
 
         It is empty, but for the good files of an incomplete or damaged artifact of the same identity and,
@@ -258,7 +258,9 @@ class Stage(ABC):
 
     def identity(self, key: str, store: ArtifactStore) -> str:
         """Return the digest of all that goes into a key: recipes, code, upstream contents; no names."""
-        inputs = [self.regarded(self.taken(key, artifact)) for artifact in self.inputs(key, store)]
+        inputs = [
+            self.cache_key_of(self.project_input(key, artifact)) for artifact in self.inputs(key, store)
+        ]
         return digest([self.name, self.code_version, list(self.recipes(key).values()), inputs])
 
     def made_of(self, key: str, store: ArtifactStore) -> str:
@@ -267,18 +269,18 @@ class Stage(ABC):
         Raises:
             AssayError: one of them is not there yet.
         """
-        taken = [self.taken(key, artifact) for artifact in self.inputs(key, store)]
+        taken = [self.project_input(key, artifact) for artifact in self.inputs(key, store)]
         return digest([[artifact.stage, artifact.data_version] for artifact in taken])
 
     def is_still(self, key: str, identity: str, store: ArtifactStore) -> bool:
         """Return whether what a key is built from is what it was when its build began."""
         return self.identity(key, store) == identity
 
-    def taken(self, key: str, artifact: Artifact) -> Artifact:
+    def project_input(self, key: str, artifact: Artifact) -> Artifact:
         """Return an input as a key takes it in: with the digest of a part, where it looks at no other."""
         return artifact
 
-    def regarded(self, artifact: Artifact) -> list[str]:
+    def cache_key_of(self, artifact: Artifact) -> list[str]:
         """Return what of an input makes this stage's result another one: its content, however it was made.
 
         A stage that stores or passes on measurements regards more, for equal contents may have taken
@@ -286,7 +288,7 @@ class Stage(ABC):
         """
         return [artifact.stage, artifact.data_version]
 
-    def settle(self, keys: Sequence[str], work: Work) -> None:  # noqa: B027 -- most stages note nothing
+    def on_committed(self, keys: Sequence[str], work: BuildContext) -> None:  # noqa: B027 -- most stages note nothing
         """Note what became of keys once their rows are stored, after every run and again after a kill.
 
         What is noted already is not noted again.
@@ -304,7 +306,7 @@ class Stage(ABC):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class KeyOutcome:
     """How one key ended.
 
     artifact: what there is now, None when nothing could be stored
@@ -316,7 +318,7 @@ class Outcome:
     artifact: Artifact | None
     checks: tuple[Check, ...] = ()
     error: str | None = None
-    damaged: tuple[Need, ...] = ()
+    damaged: tuple[PartitionRef, ...] = ()
     computed: bool = False
     seconds: float = 0.0
 

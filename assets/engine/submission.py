@@ -18,16 +18,15 @@ from pathlib import Path
 
 import dagster as dg
 
-from assets.engine.stage import Stage
-from warehouse.errors import AssayError
-from warehouse.identity import digest, sha256_text
-from warehouse.inference.budget import Amount, Budgets
+from rag_assay.assets.engine.stage import Stage
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.identity import digest, sha256_text
+from rag_assay.warehouse.inference.budget import Amount, Budgets
 
 SUBMITTED_TAG = "assay/submitted"
 SPENT_TAG = "assay/spent"
 ALIVE_TAG = "assay/alive"
 BEAT = 20.0  # seconds between two signs of life of a worker
-ROOMS = ("orchestration", "crawlers", "warehouse", "assets", "evals")
 
 
 @dataclass(frozen=True)
@@ -75,12 +74,12 @@ def _amounts(found: Mapping[str, Sequence[float]]) -> dict[str, Amount]:
 
 @cache
 def code_of_now() -> str:
-    """Return the digest of all modules of the rooms, as they were when a process first called this.
+    """Return the digest of all modules of rag_assay, as they were when a process first called this.
 
     A worker calls it when it loads the definitions, so that it stays that of the code in its memory.
     """
     root = Path(__file__).parents[2]
-    paths = sorted(path for room in ROOMS for path in (root / room).rglob("*.py"))
+    paths = sorted(path for package in root.glob("*/") for path in package.rglob("*.py"))
     return digest([[str(path.relative_to(root)), sha256_text(path.read_text("utf-8"))] for path in paths])
 
 
@@ -136,7 +135,7 @@ def sum_of(parts: Sequence[Mapping[str, Amount]]) -> dict[str, Amount]:
 
 
 @contextmanager
-def signs_of_life(instance: dg.DagsterInstance, run_id: str, budgets: Budgets) -> Iterator[None]:
+def heartbeat(instance: dg.DagsterInstance, run_id: str, budgets: Budgets) -> Iterator[None]:
     """Note in the tags of a run, every `BEAT` seconds, that its worker lives, and what it has spent."""
     ended = threading.Event()
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import polars as pl
 
-from assets.engine.pictures import histogram
-from warehouse.errors import CorruptFileError
-from warehouse.schemas import Schema
+from rag_assay.assets.engine.plots import histogram
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.schemas import Schema
 
 ROWS = 5  # of a preview
 CELL = 60  # characters of a cell of a preview
@@ -39,7 +39,7 @@ def distribution(title: str, column: str) -> Plot:
 
 
 @dataclass(frozen=True)
-class Table:
+class StageTable:
     """The table that a stage stores of a key.
 
     file: its name in the folder of an artifact
@@ -56,14 +56,14 @@ class Table:
     chosen: Callable[[pl.LazyFrame], pl.LazyFrame] | None = None
 
 
-class Seen(NamedTuple):
+class TablePreview(NamedTuple):
     """What is shown of a table: the number of rows, and Markdown by title."""
 
     rows: int
     markdown: dict[str, str]
 
 
-def seen(table: Table, path: Path) -> Seen:
+def preview_table(table: StageTable, path: Path) -> TablePreview:
     """Return what is shown of a table that lies at ``path``.
 
     Raises:
@@ -82,7 +82,7 @@ def seen(table: Table, path: Path) -> Seen:
                 markdown[plot.title] = drawn
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise CorruptFileError(f"{path} cannot be read: {error}") from error
-    return Seen(rows, markdown)
+    return TablePreview(rows, markdown)
 
 
 def preview(rows: pl.DataFrame, of: int) -> str:

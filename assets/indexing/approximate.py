@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from assets.embedding.embedder import Matrix
-from assets.indexing.index_facts import Search
-from assets.indexing.index_recipe import IndexRecipe
-from assets.indexing.index_rows import Rows
+from rag_assay.assets.embedding.embedder import Matrix
+from rag_assay.assets.indexing.index_facts import SearchParameters
+from rag_assay.assets.indexing.index_recipe import IndexRecipe
+from rag_assay.assets.indexing.index_rows import IndexRows
 
 if TYPE_CHECKING:
     from lancedb.table import Table
@@ -49,7 +49,11 @@ def create_vector_index(table: Table, recipe: IndexRecipe, chunks: int) -> None:
 
 
 def nearest(
-    table: Table, vector: npt.NDArray[np.float32], limit: int, search: Search, where: str | None = None
+    table: Table,
+    vector: npt.NDArray[np.float32],
+    limit: int,
+    search: SearchParameters,
+    where: str | None = None,
 ) -> Any:
     """Return the chunk_id and cosine distance (_distance) of the nearest rows by the approximate index."""
     query = table.search(vector, vector_column_name="vector").distance_type("cosine").limit(limit)
@@ -65,7 +69,7 @@ def nearest(
     return query.select(["chunk_id", "_distance"]).to_arrow()
 
 
-def tuned(table: Table, rows: Rows, recipe: IndexRecipe) -> Search:
+def tune_search(table: Table, rows: IndexRows, recipe: IndexRecipe) -> SearchParameters:
     """Return the cheapest search parameters that reach the recall, or the best found, with their recall.
 
     Recall@10 is the share of the ten exactly nearest chunks that the index finds, averaged over 100
@@ -74,7 +78,7 @@ def tuned(table: Table, rows: Rows, recipe: IndexRecipe) -> Search:
     """
     queries = sample(rows)
     tenth = _exact_tenth(queries, rows)
-    best = Search(recall=-1.0)
+    best = SearchParameters(recall=-1.0)
     for search in _ladder(recipe, rows.count):
         recall = _recall(table, queries, tenth, min(DEPTH, rows.count), search)
         if recall > best.recall:
@@ -84,7 +88,7 @@ def tuned(table: Table, rows: Rows, recipe: IndexRecipe) -> Search:
     return best
 
 
-def sample(rows: Rows) -> Matrix:
+def sample(rows: IndexRows) -> Matrix:
     """Return unit vectors near stored ones, shape (at most 100, dimensions); the same for the same rows."""
     random = np.random.default_rng(7)
     chosen = np.sort(random.choice(rows.count, min(SAMPLE, rows.count), replace=False))
@@ -98,7 +102,7 @@ def sample(rows: Rows) -> Matrix:
     return _unit((_unit(np.concatenate(found)) + noise).astype(np.float32))
 
 
-def _exact_tenth(queries: Matrix, rows: Rows) -> npt.NDArray[np.float32]:
+def _exact_tenth(queries: Matrix, rows: IndexRows) -> npt.NDArray[np.float32]:
     """Return the cosine of each query's tenth nearest row, shape (queries,)."""
     depth = min(DEPTH, rows.count)
     best = np.full((len(queries), depth), -np.inf, np.float32)
@@ -110,7 +114,7 @@ def _exact_tenth(queries: Matrix, rows: Rows) -> npt.NDArray[np.float32]:
 
 
 def _recall(
-    table: Table, queries: Matrix, tenth: npt.NDArray[np.float32], depth: int, search: Search
+    table: Table, queries: Matrix, tenth: npt.NDArray[np.float32], depth: int, search: SearchParameters
 ) -> float:
     found = 0
     for query, bound in zip(queries, tenth, strict=True):
@@ -119,10 +123,10 @@ def _recall(
     return round(found / (len(queries) * depth), 4)
 
 
-def _ladder(recipe: IndexRecipe, chunks: int) -> Iterator[Search]:
+def _ladder(recipe: IndexRecipe, chunks: int) -> Iterator[SearchParameters]:
     """Yield search parameters from cheap to dear; those that the recipe gives are the only ones."""
     partitions = recipe.partitions_of(chunks)
-    search = Search(recipe.kind(chunks), recipe.ef, recipe.nprobes, recipe.refine_factor)
+    search = SearchParameters(recipe.kind(chunks), recipe.ef, recipe.nprobes, recipe.refine_factor)
     if search.ef or search.nprobes or search.refine_factor:
         yield search
     elif search.kind == "hnsw":

@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from assets.indexing.index_recipe import Kind
-from warehouse.errors import CorruptFileError
-from warehouse.replacing import replacing
+from rag_assay.assets.indexing.index_recipe import Kind
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import CorruptFileError
 
 FACTS = "facts.json"
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchParameters:
     """How the table is searched by vectors.
 
     ef, nprobes, refine_factor: of the approximate index; None for exact search and where they mean nothing
@@ -46,7 +46,7 @@ class IndexFacts:
     dimensions: int
     schema: str
     recipe: str
-    search: Search
+    search: SearchParameters
     made: Literal["whole", "upsert"]
     added: int
     changed: int = 0
@@ -57,7 +57,7 @@ class IndexFacts:
 
 def write_facts(facts: IndexFacts, folder: Path) -> None:
     """Write the facts of an index into its folder."""
-    with replacing(folder / FACTS) as temporary:
+    with atomic_write(folder / FACTS) as temporary:
         temporary.write_text(json.dumps(asdict(facts), indent=1))
 
 
@@ -69,7 +69,7 @@ def read_facts(folder: Path) -> IndexFacts:
     """
     try:
         found = json.loads((folder / FACTS).read_text())
-        return IndexFacts(**{**found, "search": Search(**found["search"])})
+        return IndexFacts(**{**found, "search": SearchParameters(**found["search"])})
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CorruptFileError(
             f"{folder}: the index is damaged ({FACTS}: {error}). Delete the folder; `assay run` makes it "

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from warehouse.identity import digest
-from warehouse.recipe import Recipe
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.recipe import Recipe
 
 Kind = Literal["exact", "hnsw", "ivf_pq"]
 MIN_ROWS = 1_000

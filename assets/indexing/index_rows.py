@@ -14,12 +14,12 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 
-from assets.embedding.embedder import Matrix
-from assets.indexing.publication_days import moment
-from warehouse.errors import AssayError, CorruptFileError
-from warehouse.identity import digest
-from warehouse.parquet import read_parquet
-from warehouse.schemas import CHUNKS
+from rag_assay.assets.embedding.embedder import Matrix
+from rag_assay.assets.indexing.publication_days import moment
+from rag_assay.warehouse.errors import AssayError, CorruptFileError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import CHUNKS
 
 QUESTIONS = "questions.parquet"  # further vectors that point at chunks: chunk_id and vector
 COLUMNS = (
@@ -52,7 +52,7 @@ def schema_of(dimensions: int) -> Any:
     )
 
 
-class Rows(Protocol):
+class IndexRows(Protocol):
     """Chunks with their vectors, to be gone through any number of times in one order."""
 
     @property

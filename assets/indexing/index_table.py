@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pyarrow as pa
 
-from assets.indexing.approximate import RECALL, create_vector_index, tuned
-from assets.indexing.index_facts import FACTS, IndexFacts, Search, read_facts, write_facts
-from assets.indexing.index_recipe import IndexRecipe
-from assets.indexing.index_rows import Rows, schema_digest, schema_of
-from assets.indexing.inverting import invert
-from assets.indexing.lance import lancedb
-from assets.indexing.row_files import ROWS, OrderedRows, read_columns, read_texts
-from assets.indexing.upsert import Changes, clone, compare, upsert
-from warehouse.errors import CorruptFileError
+from rag_assay.assets.indexing.approximate import RECALL, create_vector_index, tune_search
+from rag_assay.assets.indexing.index_facts import FACTS, IndexFacts, SearchParameters, read_facts, write_facts
+from rag_assay.assets.indexing.index_recipe import IndexRecipe
+from rag_assay.assets.indexing.index_rows import IndexRows, schema_digest, schema_of
+from rag_assay.assets.indexing.inverted_index import invert
+from rag_assay.assets.indexing.lance import lancedb
+from rag_assay.assets.indexing.row_files import ROWS, OrderedRows, read_columns, read_texts
+from rag_assay.assets.indexing.upsert import RowChanges, clone, compare, upsert
+from rag_assay.warehouse.errors import CorruptFileError
 
 if TYPE_CHECKING:
     from lancedb.table import Table
@@ -47,7 +47,7 @@ os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")  # it warns on 
 
 def build(
     folder: Path,
-    rows: Rows,
+    rows: IndexRows,
     *,
     recipe: IndexRecipe | None = None,
     tag: str = "whole",
@@ -71,7 +71,7 @@ def build(
         dimensions=rows.dimensions,
         schema=schema_digest(rows.dimensions),
         recipe=recipe.identity(),
-        search=Search(),
+        search=SearchParameters(),
         made="whole",
         added=rows.count,
     )
@@ -123,7 +123,7 @@ def _connect(folder: Path) -> Table:
     return table
 
 
-def _update(previous: Path, fresh: IndexFacts, rows: OrderedRows) -> tuple[IndexFacts, Changes] | None:
+def _update(previous: Path, fresh: IndexFacts, rows: OrderedRows) -> tuple[IndexFacts, RowChanges] | None:
     """Return what differs from the previous index, or None when it cannot or should not be updated."""
     try:
         before = read_facts(previous)
@@ -147,7 +147,7 @@ def _hashes(folder: Path) -> pl.DataFrame:
     return rows
 
 
-def _updated(fresh: IndexFacts, before: IndexFacts, changes: Changes) -> IndexFacts:
+def _updated(fresh: IndexFacts, before: IndexFacts, changes: RowChanges) -> IndexFacts:
     return replace(
         fresh,
         made="upsert",
@@ -200,7 +200,9 @@ def _index_words(folder: Path) -> None:
         invert(read_texts(folder / ROWS, column), folder / name)
 
 
-def _index_vectors(table: Table, rows: Rows, recipe: IndexRecipe, before: Search | None) -> Search:
+def _index_vectors(
+    table: Table, rows: IndexRows, recipe: IndexRecipe, before: SearchParameters | None
+) -> SearchParameters:
     """Bring the index of the vectors up to date, or make it; return how it is searched.
 
     An updated one is kept while it finds enough.
@@ -210,16 +212,16 @@ def _index_vectors(table: Table, rows: Rows, recipe: IndexRecipe, before: Search
     if before is not None and before.kind != "exact" and not kept:
         table.drop_index(VECTOR_INDEX)
     if kind == "exact":
-        return Search()
+        return SearchParameters()
     if kept:
         if _unindexed(table) > MAX_SCANNED:
             # This also removes older versions of the clone: its links, not the files.
             table.optimize(cleanup_older_than=timedelta(milliseconds=1), delete_unverified=True)
-        search = tuned(table, rows, recipe)
+        search = tune_search(table, rows, recipe)
         if search.recall >= RECALL:
             return search
     create_vector_index(table, recipe, rows.count)
-    return tuned(table, rows, recipe)
+    return tune_search(table, rows, recipe)
 
 
 def _unindexed(table: Table) -> int:

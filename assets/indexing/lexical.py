@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warehouse.errors import CorruptFileError
-from warehouse.mapped import let_go
-from warehouse.parquet import read_parquet, write_parquet
-from warehouse.replacing import replacing
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.memory_maps import let_go
+from rag_assay.warehouse.parquet import read_parquet, write_parquet
 
 _WORD = re.compile(r"\w+")
 BLOCK = 8_192
@@ -76,7 +76,7 @@ NOTHING = Lexical([], np.zeros(1, np.int64), *(np.zeros((3, 0), np.int32)))
 
 
 def lexical_of(texts: Iterable[str]) -> Lexical:
-    """Count the plain words of every text, in memory; `assets.indexing.inverting.invert` does it on disk."""
+    """Count the plain words of texts in memory; `assets.indexing.inverted_index.invert` does it on disk."""
     return next(runs_of(texts, None), NOTHING)
 
 
@@ -155,7 +155,7 @@ def write_lexical(lexical: Lexical, folder: Path) -> None:
     """Write a lexical index into ``folder``."""
     write_parquet(pl.DataFrame({"word": pl.Series(lexical.words, dtype=pl.String)}), folder / "words.parquet")
     for name in _ARRAYS:
-        with replacing(folder / f"{name}.npy") as temporary, temporary.open("wb") as file:
+        with atomic_write(folder / f"{name}.npy") as temporary, temporary.open("wb") as file:
             np.save(file, getattr(lexical, name), allow_pickle=False)
 
 

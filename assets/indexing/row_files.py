@@ -19,8 +19,8 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from assets.indexing.index_rows import Rows, schema_of
-from warehouse.replacing import replacing
+from rag_assay.assets.indexing.index_rows import IndexRows, schema_of
+from rag_assay.warehouse.atomic_write import atomic_write
 
 ROWS = "rows"
 CHUNKS = "chunks.arrow"
@@ -44,7 +44,7 @@ class OrderedRows:
             their order yet.
     """
 
-    def __init__(self, rows: Rows, folder: Path, span: int = SPAN) -> None:
+    def __init__(self, rows: IndexRows, folder: Path, span: int = SPAN) -> None:
         self._rows, self.folder = rows, folder
         spans = -(-rows.count // _MOST_FILES)
         self._span = max(span, -(-spans // BATCH) * BATCH)
@@ -97,7 +97,7 @@ class _VectorFile:
     """A .npy file whose rows are written in any order; it is not mapped, so that its pages are not ours."""
 
     def __init__(self, path: Path, shape: tuple[int, int]) -> None:
-        self._replacing, self._shape = replacing(path), shape
+        self._replacing, self._shape = atomic_write(path), shape
         self._stack = ExitStack()
 
     def __enter__(self) -> _VectorFile:
@@ -153,7 +153,7 @@ class _Spans:
     def write(self, path: Path) -> None:
         """Write all rows in the order of their positions."""
         schema = self._schema.remove(len(self._schema) - 1)
-        with replacing(path) as temporary, pa.ipc.new_file(str(temporary), schema) as file:
+        with atomic_write(path) as temporary, pa.ipc.new_file(str(temporary), schema) as file:
             for _, (place, stream) in sorted(self._files.items()):
                 stream.close()
                 with pa.OSFile(str(place)) as source, pa.ipc.open_stream(source) as reader:

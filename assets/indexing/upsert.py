@@ -12,8 +12,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from assets.indexing.index_facts import IndexFacts
-from assets.indexing.row_files import Positions, read_rows
+from rag_assay.assets.indexing.index_facts import IndexFacts
+from rag_assay.assets.indexing.row_files import Positions, read_rows
 
 if TYPE_CHECKING:
     from lancedb.table import Table
@@ -27,7 +27,7 @@ WRITTEN = 65_536  # rows that are merged into a table at once
 
 
 @dataclass(frozen=True)
-class Changes:
+class RowChanges:
     """What a previous table lacks, holds with other contents, and holds in excess.
 
     added, changed: numbers of rows
@@ -51,7 +51,7 @@ class Changes:
         return touched <= bound and self.dead(before) <= bound and before.upserts < MAX_UPSERTS
 
 
-def compare(before: pl.DataFrame, now: pl.DataFrame) -> Changes:
+def compare(before: pl.DataFrame, now: pl.DataFrame) -> RowChanges:
     """Tell by their hashes which rows differ.
 
     Args:
@@ -61,7 +61,7 @@ def compare(before: pl.DataFrame, now: pl.DataFrame) -> Changes:
     known = before.rename({"row_hash": "known"})
     both = now.with_row_index("position").join(known, on="chunk_id", how="left", maintain_order="left")
     added, changed = pl.col("known").is_null(), pl.col("known") != pl.col("row_hash")
-    return Changes(
+    return RowChanges(
         len(both.filter(added)),
         len(both.filter(changed)),
         both.filter(added | changed)["position"].to_numpy().astype(np.int64),
@@ -99,7 +99,7 @@ def link_or_copy(path: Path, place: Path) -> None:
         shutil.copyfile(path, place)
 
 
-def upsert(table: Table, ordered: Path, changes: Changes) -> None:
+def upsert(table: Table, ordered: Path, changes: RowChanges) -> None:
     """Write the added and changed rows into ``table`` and remove those that vanished.
 
     ordered: the folder in which `row_files.OrderedRows` has written the new rows

@@ -6,18 +6,18 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
-from assets.chunking import CHUNKERS, Chunker
-from assets.cleaning.duplicates import CODE_VERSION as DUPLICATES_CODE
-from assets.embedding.other import AnyEmbedder
-from assets.enriching.by_model import Enrichment
-from assets.indexing.index_recipe import IndexRecipe
-from assets.tokenizing.named import weights_of
-from warehouse.identity import digest
-from warehouse.inference import weights
-from warehouse.near_names import unknown
-from warehouse.parts import OneOf
-from warehouse.recipe import Strict
-from warehouse.source import Source
+from rag_assay.assets.chunking import CHUNKERS, Chunker
+from rag_assay.assets.cleaning.duplicates import CODE_VERSION as DUPLICATES_CODE
+from rag_assay.assets.embedding.component_embedders import AnyEmbedder
+from rag_assay.assets.enrichment.llm_enrichment import Enrichment
+from rag_assay.assets.indexing.index_recipe import IndexRecipe
+from rag_assay.assets.tokenization.tokenizer_names import weights_of
+from rag_assay.warehouse.components import OneOf
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference import weights
+from rag_assay.warehouse.recipe import Strict
+from rag_assay.warehouse.source import Source
+from rag_assay.warehouse.suggestions import unknown
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_+-]*$", max_length=60)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warehouse.errors import InputError
+from rag_assay.warehouse.errors import InputError
 
 
 def absolute(path: str, base: Path) -> Path:

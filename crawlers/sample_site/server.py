@@ -1,8 +1,8 @@
 """Serves the sample sites over loopback HTTP; each site answers as its `routes.json` says.
 
-`python -m crawlers.sample_site.server --port 8080` serves until interrupted. A path names its site first,
-as in `http://127.0.0.1:8080/blog.sample.example/page/2/`. A browser that finds the hosts on this machine
-needs no such prefix: with `chromium --host-resolver-rules="MAP *.sample.example 127.0.0.1:8080"` it is
+`python -m rag_assay.crawlers.sample_site.server --port 8080` serves until interrupted. A path names its
+site first: `http://127.0.0.1:8080/blog.sample.example/page/2/`. A browser started with
+`--host-resolver-rules="MAP *.sample.example 127.0.0.1:8080"` finds the hosts without that prefix:
 `http://blog.sample.example/page/2/`.
 """
 
@@ -36,7 +36,7 @@ HTML = "text/html; charset=utf-8"
 
 
 @dataclass(frozen=True)
-class Answer:
+class SampleResponse:
     """What the server sends for one path."""
 
     status: HTTPStatus
@@ -44,7 +44,7 @@ class Answer:
     body: bytes = b""
 
 
-Routes = Mapping[str, Answer]
+Routes = Mapping[str, SampleResponse]
 
 
 def as_sent(path: str) -> str:
@@ -62,7 +62,7 @@ def load(folder: Path) -> Routes:
     return {as_sent(path): _answer(folder, route) for path, route in routes.items()}
 
 
-def _answer(folder: Path, route: Mapping[str, Any]) -> Answer:
+def _answer(folder: Path, route: Mapping[str, Any]) -> SampleResponse:
     """Return the answer that one entry of `routes.json` describes."""
     if "file" in route:
         return _content(_read(folder, route["file"]), route["content_type"])
@@ -79,16 +79,18 @@ def _read(folder: Path, name: str) -> bytes:
     return file.read_bytes()
 
 
-def _content(body: bytes, content_type: str) -> Answer:
+def _content(body: bytes, content_type: str) -> SampleResponse:
     """Return a 200 whose ETag follows from the body."""
     etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-    return Answer(HTTPStatus.OK, {"Content-Type": content_type, "ETag": etag}, body)
+    return SampleResponse(HTTPStatus.OK, {"Content-Type": content_type, "ETag": etag}, body)
 
 
-def _notice(status: HTTPStatus, headers: Mapping[str, str] | None = None) -> Answer:
+def _notice(status: HTTPStatus, headers: Mapping[str, str] | None = None) -> SampleResponse:
     """Return a small page that says no more than the status."""
     title = f"{status.value} {status.phrase}"
-    return Answer(status, {"Content-Type": HTML, **(headers or {})}, _page(title, f"<h1>{title}</h1>"))
+    return SampleResponse(
+        status, {"Content-Type": HTML, **(headers or {})}, _page(title, f"<h1>{title}</h1>")
+    )
 
 
 def _page(title: str, main: str) -> bytes:
@@ -97,13 +99,13 @@ def _page(title: str, main: str) -> bytes:
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{main}</body></html>\n'.encode()
 
 
-def _listing() -> Answer:
+def _listing() -> SampleResponse:
     """Return the page at the base URL: the sites, with links."""
     items = "".join(f'<li><a href="/{host}/">{host}</a></li>' for host in SITES)
     return _content(_page("Sample sites", f"<h1>Sample sites</h1><ul>{items}</ul>"), HTML)
 
 
-def find(sites: Mapping[str, Routes], host: str, target: str) -> Answer:
+def find(sites: Mapping[str, Routes], host: str, target: str) -> SampleResponse:
     """Return the answer to a request; the site is the first part of the path or else the Host header."""
     first, _, rest = target.removeprefix("/").partition("/")
     name, path = (first, f"/{rest}") if first in sites else (host.partition(":")[0].lower(), target)
@@ -112,10 +114,10 @@ def find(sites: Mapping[str, Routes], host: str, target: str) -> Answer:
     return _listing() if target == "/" else _notice(HTTPStatus.NOT_FOUND)
 
 
-def unchanged(answer: Answer, if_none_match: str) -> bool:
+def unchanged(answer: SampleResponse, if_none_match: str) -> bool:
     """Return whether the client already holds this answer, going by its If-None-Match header.
 
-    >>> unchanged(Answer(HTTPStatus.OK, {"ETag": '"a"'}), 'W/"a", "b"')
+    >>> unchanged(SampleResponse(HTTPStatus.OK, {"ETag": '"a"'}), 'W/"a", "b"')
     True
     """
     held = [tag.strip().removeprefix("W/") for tag in if_none_match.split(",")]

@@ -15,20 +15,20 @@ from scrapy.utils._compression import _DecompressionMaxSizeExceeded
 from scrapy.utils.gz import gunzip, gzip_magic_number
 from twisted.python.failure import Failure
 
-from crawlers.arguments import source_of
-from crawlers.feeds import Listed, listed_in, listed_lines, looks_listed
-from crawlers.followed import Followed
-from crawlers.items import Page
-from crawlers.links import Bounds, clean_url, kind_by_name
-from crawlers.packed import TRUNCATED, ends_early
-from crawlers.reasons import reason_of, too_large
-from crawlers.settings import source_settings
-from crawlers.spiders.discovery import feeds_of, folder_of, within
-from crawlers.spiders.responses import facts_of, parts_of
-from crawlers.store import PageStore
-from warehouse.pages import decode, media_type
-from warehouse.recipe import Strict
-from warehouse.source import Source
+from rag_assay.crawlers.arguments import source_of
+from rag_assay.crawlers.compressed_bodies import TRUNCATED, ends_early
+from rag_assay.crawlers.feeds import ListedAddress, listed_in, listed_lines, looks_listed
+from rag_assay.crawlers.followed_pages import Followed
+from rag_assay.crawlers.items import Page
+from rag_assay.crawlers.links import Bounds, clean_url, kind_by_name
+from rag_assay.crawlers.reasons import reason_of, too_large
+from rag_assay.crawlers.settings import source_settings
+from rag_assay.crawlers.spiders.discovery import feeds_of, folder_of, within
+from rag_assay.crawlers.spiders.responses import facts_of, parts_of
+from rag_assay.crawlers.store import PageStore
+from rag_assay.warehouse.pages import decode, media_type
+from rag_assay.warehouse.recipe import Strict
+from rag_assay.warehouse.source import Source
 
 Output = Iterator[Page | Request]
 
@@ -150,11 +150,11 @@ class SiteSpider(scrapy.Spider):
         """
         yield from self._follow(
             response,
-            (Listed(clean_url(response.url, url)) for url in urls if url not in self._known),
+            (ListedAddress(clean_url(response.url, url)) for url in urls if url not in self._known),
             **listed,
         )
 
-    def _follow(self, response: Response, links: Iterable[Listed], **listed: Any) -> Output:
+    def _follow(self, response: Response, links: Iterable[ListedAddress], **listed: Any) -> Output:
         if "again" in response.meta:  # nothing leads to it any more, so it leads nowhere
             return
         folders = response.meta.get("folders")
@@ -172,7 +172,7 @@ class SiteSpider(scrapy.Spider):
             else:
                 yield from self._requests(link.url, hops, priority=_priority(link), **listed)
 
-    def _leads_on(self, link: Listed, folders: list[str] | None = None) -> bool:
+    def _leads_on(self, link: ListedAddress, folders: list[str] | None = None) -> bool:
         """Return whether a link is followed; `allow` and folders concern pages, not lists of pages."""
         if self.bounds.why_not(link.url, start=link.is_list):
             return False
@@ -192,7 +192,7 @@ class SiteSpider(scrapy.Spider):
             return
         folders = [folder_of(url) for url in (*self.source.start, response.url)]
         for url in (*self.sitemaps.get(urlsplit(response.url).netloc, ()), *feeds_of(response)):
-            if url not in self._known and self._leads_on(Listed(url, is_list=True)):
+            if url not in self._known and self._leads_on(ListedAddress(url, is_list=True)):
                 yield from self._list(url, 0, folders)
 
     def _requests(self, url: str, hops: int, barren: int = 0, **listed: Any) -> Iterator[Request]:
@@ -378,6 +378,6 @@ def spider_of(crawler: Crawler) -> SiteSpider | None:
     return crawler.spider if isinstance(crawler.spider, SiteSpider) else None
 
 
-def _priority(link: Listed) -> int:
+def _priority(link: ListedAddress) -> int:
     """Return how early a listed page is asked for; 0 where its list does not say when it is from."""
     return link.date.year * 12 + link.date.month if link.date else 0

@@ -7,10 +7,10 @@ from typing import Any
 from parsel import Selector
 from scrapy.http import HtmlResponse
 
-from crawlers.markup import Node, distinct, first, listed, meta, present, text_of
-from crawlers.plain_pages import is_dated, reads_as_text
-from crawlers.spiders.news import NewsSpider, authors
-from warehouse.iso_dates import first_iso
+from rag_assay.crawlers.markup import Node, distinct, first, listed, meta, present, text_of
+from rag_assay.crawlers.plain_pages import is_dated, reads_as_text
+from rag_assay.crawlers.spiders.news import NewsSpider, authors
+from rag_assay.warehouse.iso_dates import first_iso
 
 # A post's own heading leads nowhere; on an index page it leads to the post.
 _POSTS = (

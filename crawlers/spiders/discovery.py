@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from scrapy.http import HtmlResponse
 
-from crawlers.links import base_of, clean_url
+from rag_assay.crawlers.links import base_of, clean_url
 
 _FEEDS = (
     "//link[contains(concat(' ', @rel, ' '), ' alternate ')]"

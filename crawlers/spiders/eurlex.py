@@ -10,14 +10,14 @@ from parsel import Selector
 from scrapy.http import HtmlResponse, Request, Response
 from twisted.python.failure import Failure
 
-from crawlers.items import Page
-from crawlers.links import base_of, clean_url
-from crawlers.markup import first, meta, present, squeezed, text_of
-from crawlers.spiders.base import HTML, Output, SiteSpider
-from crawlers.store import GONE
-from warehouse.eurlex_celex import celex_in
-from warehouse.eurlex_notice import notice_in
-from warehouse.iso_dates import first_iso
+from rag_assay.crawlers.items import Page
+from rag_assay.crawlers.links import base_of, clean_url
+from rag_assay.crawlers.markup import collapse_whitespace, first, meta, present, text_of
+from rag_assay.crawlers.spiders.base import HTML, Output, SiteSpider
+from rag_assay.crawlers.store import GONE
+from rag_assay.warehouse.eurlex_celex import celex_in
+from rag_assay.warehouse.eurlex_notice import notice_in
+from rag_assay.warehouse.iso_dates import first_iso
 
 PDF = "application/pdf"
 THIN = 400  # characters of text below which a page without an act's markup is taken for a notice of absence
@@ -59,7 +59,7 @@ class EurlexSpider(SiteSpider):
             **url_fields(response.url, celex),
             **response.meta["listed"].get("fields", {}),
         }
-        yield self.page(response, dated(fields))
+        yield self.page(response, with_date(fields))
 
     def missed(self, request: Request, failure: Failure, reason: str) -> Output:
         """Try the PDF of an act whose HTML is gone."""
@@ -121,7 +121,7 @@ class EurlexSpider(SiteSpider):
                 **url_fields(response.url, celex),
                 **listed_fields,
             }
-            yield self.page(response, {**dated(fields), "encoding": response.encoding})
+            yield self.page(response, {**with_date(fields), "encoding": response.encoding})
         if pdf and (missing or self.source.pdf):
             yield from self.follow(response, [pdf], fields={"celex": celex, **listed_fields})
 
@@ -218,7 +218,7 @@ def _day(*candidates: Any) -> str | None:
     return first_iso(*candidates, day_first=True)  # EUR-Lex writes 24/05/2022
 
 
-def dated(fields: dict[str, Any]) -> dict[str, Any]:
+def with_date(fields: dict[str, Any]) -> dict[str, Any]:
     """Return the fields that say something, `published_at` at least as the date of the document."""
     return present(**{**fields, "published_at": fields.get("published_at") or fields.get("document_date")})
 
@@ -226,7 +226,7 @@ def dated(fields: dict[str, Any]) -> dict[str, Any]:
 def listing_fields(url: str, hit: Selector, act: str) -> dict[str, Any]:
     """Return what a search page says of an act: CELEX number, title, date of the document, form, author."""
     terms = {
-        squeezed(text_of(term)).rstrip(": ").lower(): squeezed(
+        collapse_whitespace(text_of(term)).rstrip(": ").lower(): collapse_whitespace(
             text_of(term.xpath("following-sibling::dd[1]"))
         )
         for term in hit.css("dl dt")

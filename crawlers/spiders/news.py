@@ -7,9 +7,9 @@ from typing import Any
 from parsel import Selector
 from scrapy.http import HtmlResponse
 
-from crawlers.items import Page
-from crawlers.links import base_of, clean_url
-from crawlers.markup import (
+from rag_assay.crawlers.items import Page
+from rag_assay.crawlers.links import base_of, clean_url
+from rag_assay.crawlers.markup import (
     Node,
     article_of,
     distinct,
@@ -21,10 +21,10 @@ from crawlers.markup import (
     present,
     text_of,
 )
-from crawlers.plain_pages import reads_as_text
-from crawlers.spiders.base import Output, SiteSpider
-from crawlers.spiders.responses import facts_of
-from warehouse.iso_dates import first_iso
+from rag_assay.crawlers.plain_pages import reads_as_text
+from rag_assay.crawlers.spiders.base import Output, SiteSpider
+from rag_assay.crawlers.spiders.responses import facts_of
+from rag_assay.warehouse.iso_dates import first_iso
 
 NEXT = "//link[@rel='next']/@href | //a[contains(concat(' ', @rel, ' '), ' next ')]/@href"
 _LOWER = "translate(@class, 'TEASR', 'teasr')"

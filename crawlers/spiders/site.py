@@ -7,10 +7,10 @@ from typing import Any
 from parsel import Selector
 from scrapy.http import Response
 
-from crawlers.markup import Node
-from crawlers.spiders.base import HTML, Output
-from crawlers.spiders.news import NewsSpider
-from warehouse.pages import decode
+from rag_assay.crawlers.markup import Node
+from rag_assay.crawlers.spiders.base import HTML, Output
+from rag_assay.crawlers.spiders.news import NewsSpider
+from rag_assay.warehouse.pages import decode
 
 PDF = "application/pdf"
 

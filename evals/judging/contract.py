@@ -14,18 +14,18 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
-from assets.embedding.embedder import EmbedderRecipe, Matrix
-from evals.generating.contract import Passage
-from evals.measuring.semantic_similarity import JUDGE as RULER
-from warehouse.encodable import encodable
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.chat_part import CallsEach, ChatPart
-from warehouse.inference.gateway import Gateway
-from warehouse.inference.purpose import Purpose
-from warehouse.inference.structured import MOST_ASKED
-from warehouse.parts import OneOf, Part
-from warehouse.registry import Registry
-from warehouse.schemas import Status
+from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.metrics.semantic_similarity import JUDGE as RULER
+from rag_assay.warehouse.components import Component, OneOf
+from rag_assay.warehouse.encodable import encodable
+from rag_assay.warehouse.inference.call_tags import Purpose
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.chat_part import CallsEach, ChatComponent
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.inference.structured import MOST_ASKED
+from rag_assay.warehouse.registry import Registry
+from rag_assay.warehouse.schemas import Status
 
 LONGEST_REASON, LONGEST_RAW = 1_000, 20_000  # characters that are kept; the cache of calls has all of it
 LONGEST_STATEMENT, MOST_STATEMENTS = 500, 200  # characters of a statement, statements of a judgement
@@ -176,7 +176,7 @@ Judgements = Mapping[str, Judgement]
 """Name of a metric -> what was judged by it."""
 
 
-class Judge(ChatPart, Part):
+class Judge(ChatComponent, Component):
     """A way to say how good answers are, by one or several metrics.
 
     The contract: for each case, in order, a judgement by each metric that applies to its question; a value is

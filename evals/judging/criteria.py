@@ -8,18 +8,32 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from evals.generating.fitting import Window
-from evals.judging.asking import VerdictAsker
-from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Need, Statement
-from evals.judging.criteria_verdicts import Verdict, tokens_of, verdicts_in, wanted
-from evals.judging.fitting import fitted_case
-from evals.judging.prompt_files import JudgePrompt, Language
-from evals.judging.replies import judged
-from evals.judging.wordings import OwnWordings, check_names, metrics_of, wording, wordings_identity
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.chat_part import CallsEach
-from warehouse.inference.gateway import Messages
-from warehouse.inference.structured import MOST_ASKED, Structured
+from rag_assay.evals.generation.prompt_fitting import ContextWindow
+from rag_assay.evals.judging.case_fitting import fit_case
+from rag_assay.evals.judging.contract import (
+    Judge,
+    JudgeCase,
+    JudgeContext,
+    JudgedMetric,
+    Judgement,
+    Need,
+    Statement,
+)
+from rag_assay.evals.judging.criteria_verdicts import CriterionVerdict, reply_schema, tokens_of, verdicts_in
+from rag_assay.evals.judging.criterion_texts import (
+    OwnWordings,
+    check_names,
+    metrics_of,
+    wording,
+    wordings_identity,
+)
+from rag_assay.evals.judging.prompt_files import JudgePrompt, Language
+from rag_assay.evals.judging.replies import make_judgement
+from rag_assay.evals.judging.structured_calls import VerdictAsker
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.chat_part import CallsEach
+from rag_assay.warehouse.inference.gateway import Messages
+from rag_assay.warehouse.inference.structured import MOST_ASKED, Structured
 
 Preset = Literal["correctness", "relevance", "conciseness", "helpfulness", "detail"]
 _ANSWER: frozenset[Need] = frozenset({"answer"})
@@ -45,7 +59,7 @@ class _Task:
         return frozenset().union(*(metric.needs for metric in self.metrics))
 
 
-class Criteria(ChatModel, Judge):
+class CriteriaJudge(ChatModel, Judge):
     """Asks a language model how an answer meets criteria, ours or a study's, with a reason for each.
 
     metrics: which of our own: correctness (as the ground truth has it), relevance, conciseness, helpfulness,
@@ -100,7 +114,7 @@ class Criteria(ChatModel, Judge):
     def _called(self, task: _Task, asker: VerdictAsker) -> dict[str, Judgement]:
         """Ask for the verdicts of one call."""
         names = [metric.name for metric in task.metrics]
-        verdict = wanted(tuple(names), self.grades, together=self.together)
+        verdict = reply_schema(tuple(names), self.grades, together=self.together)
 
         def write(case: JudgeCase) -> Messages:
             language = self.prompt.language_of(case)
@@ -109,10 +123,12 @@ class Criteria(ChatModel, Judge):
                 case, task.shown, criteria=criteria, scale=self.grades, together=self.together
             )
 
-        window = Window(self, asker.context.gateway, self.max_tokens or verdict.max_tokens, self.window)
+        window = ContextWindow(
+            self, asker.context.gateway, self.max_tokens or verdict.max_tokens, self.window
+        )
         needs_passages = "passages" in task.shown
         case = task.case if needs_passages else replace(task.case, passages=())
-        fitted = fitted_case(case, write, window, needs_passages=needs_passages)
+        fitted = fit_case(case, write, window, needs_passages=needs_passages)
         if isinstance(fitted, Judgement):
             return dict.fromkeys(names, fitted)
         found = asker.ask(fitted.messages, verdict, case.question_id)
@@ -122,7 +138,7 @@ class Criteria(ChatModel, Judge):
         """Return a judgement each; what the call cost stands at the first."""
         names = [metric.name for metric in task.metrics]
         if found.value is None:
-            first = judged(found.replies, status=found.status, reason=found.reason)
+            first = make_judgement(found.replies, status=found.status, reason=found.reason)
             free = Judgement(found.status, reason=found.reason, raw=first.raw)
             return {name: free if place else first for place, name in enumerate(names)}
         read = verdicts_in(found.value, names, self.grades)
@@ -130,7 +146,7 @@ class Criteria(ChatModel, Judge):
         for place, name in enumerate(names):
             one = read[name]
             statement = self._statement(name, one, task.case)
-            whole = judged(
+            whole = make_judgement(
                 found.replies,
                 value=one.value,
                 reason="; ".join(filter(None, [one.reason, note])) or None,
@@ -139,7 +155,7 @@ class Criteria(ChatModel, Judge):
             judgements[name] = _without_costs(whole) if place else whole
         return judgements
 
-    def _statement(self, name: str, one: Verdict, case: JudgeCase) -> Statement:
+    def _statement(self, name: str, one: CriterionVerdict, case: JudgeCase) -> Statement:
         asked = self.wording(name, self.prompt.language_of(case))
         return Statement(name, asked, one.word, one.value, one.reason or None)
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from evals.judging.asking import Wanted
-from evals.judging.loose_verdicts import grade_within, mending, met_within
-from warehouse.inference.structured import schema_only
-from warehouse.recipe import Strict
+from rag_assay.evals.judging.loose_verdicts import grade_within, mending, met_within
+from rag_assay.evals.judging.structured_calls import ReplySchema
+from rag_assay.warehouse.inference.structured import schema_only
+from rag_assay.warehouse.recipe import Strict
 
 LONGEST_REASON = 400  # characters of a reason, which the model is told
 TOKENS = 300  # of one verdict
@@ -68,7 +68,7 @@ class Mets(_Loose):
     verdicts: Annotated[tuple[NamedMet, ...], schema_only(maxItems=60)]
 
 
-class Verdict(NamedTuple):
+class CriterionVerdict(NamedTuple):
     """What the model says of one criterion.
 
     value: from 0 to 1
@@ -85,7 +85,7 @@ def tokens_of(criteria: int) -> int:
     return TOKENS + MORE_TOKENS * (criteria - 1)
 
 
-def wanted(names: Sequence[str], grades: int | None, *, together: bool) -> Wanted:
+def reply_schema(names: Sequence[str], grades: int | None, *, together: bool) -> ReplySchema:
     """Return the JSON that a model is to write.
 
     names: of the criteria
@@ -109,33 +109,35 @@ def wanted(names: Sequence[str], grades: int | None, *, together: bool) -> Wante
     if not together:
         shape: type[BaseModel] = Met if grades is None else Grade
         bounds = {} if grades is None else {"Grade.grade": of_grade}
-        return Wanted(shape, shape.__name__.lower(), bounds, check, mending(shape, said), tokens)
+        return ReplySchema(shape, shape.__name__.lower(), bounds, check, mending(shape, said), tokens)
     several, one = (Mets, NamedMet) if grades is None else (Grades, NamedGrade)
     bounds = {
         f"{several.__name__}.verdicts": {"minItems": len(names), "maxItems": len(names)},
         f"{one.__name__}.criterion": {"enum": list(names)},
         **({} if grades is None else {f"{one.__name__}.grade": of_grade}),
     }
-    return Wanted(several, several.__name__.lower(), bounds, check, mending(several, lambda _: None), tokens)
+    return ReplySchema(
+        several, several.__name__.lower(), bounds, check, mending(several, lambda _: None), tokens
+    )
 
 
-def verdicts_in(found: BaseModel, names: Sequence[str], grades: int | None) -> dict[str, Verdict]:
+def verdicts_in(found: BaseModel, names: Sequence[str], grades: int | None) -> dict[str, CriterionVerdict]:
     """Return what the model says of each criterion.
 
     >>> verdicts_in(Grade(reason="Nearly.", grade=4), ["detail"], 5)
-    {'detail': Verdict(value=0.75, word='4 of 5', reason='Nearly.')}
+    {'detail': CriterionVerdict(value=0.75, word='4 of 5', reason='Nearly.')}
     """
     listed = found.verdicts if isinstance(found, Grades | Mets) else [found]
     by_name = [getattr(one, "criterion", name) for one, name in zip(listed, names, strict=True)]
     return {name: _verdict(one, grades) for name, one in zip(by_name, listed, strict=True)}
 
 
-def _verdict(one: object, grades: int | None) -> Verdict:
+def _verdict(one: object, grades: int | None) -> CriterionVerdict:
     if isinstance(one, Grade | NamedGrade):
         assert grades is not None  # noqa: S101 -- a grade is asked for with a scale
-        return Verdict((one.grade - 1) / (grades - 1), f"{one.grade} of {grades}", one.reason)
+        return CriterionVerdict((one.grade - 1) / (grades - 1), f"{one.grade} of {grades}", one.reason)
     assert isinstance(one, Met | NamedMet)  # noqa: S101 -- there are no others
-    return Verdict(float(one.met), "met" if one.met else "not met", one.reason)
+    return CriterionVerdict(float(one.met), "met" if one.met else "not met", one.reason)
 
 
 def _check(found: BaseModel, names: Sequence[str], grades: int | None) -> None:

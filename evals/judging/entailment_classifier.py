@@ -14,15 +14,22 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field, field_validator, model_validator
 
-from assets.chunking.sentence_splitter import sentences
-from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Statement
-from evals.judging.entailment.hypotheses import Splitting
-from evals.judging.entailment.pairs import PAIRS, WORDS, Pair, PairName, split, text_of
-from evals.judging.entailment.windows import windows
-from warehouse.encodable import all_encodable
-from warehouse.errors import InputError
-from warehouse.inference.cross_encoders import PairModel, load_pair_model
-from warehouse.schemas import Status
+from rag_assay.assets.chunking.sentence_splitter import sentences
+from rag_assay.evals.judging.contract import (
+    Judge,
+    JudgeCase,
+    JudgeContext,
+    JudgedMetric,
+    Judgement,
+    Statement,
+)
+from rag_assay.evals.judging.entailment.hypotheses import Splitting
+from rag_assay.evals.judging.entailment.pairs import PAIRS, WORDS, EntailmentPair, PairName, split, text_of
+from rag_assay.evals.judging.entailment.windows import windows
+from rag_assay.warehouse.encodable import all_encodable
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.inference.cross_encoders import PairModel, load_pair_model
+from rag_assay.warehouse.schemas import Status
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder as Model
@@ -133,7 +140,7 @@ class EntailmentClassifier(PairModel, Splitting, Judge):
             )
         return self.labels or labels_in(model.config.id2label, self.model)
 
-    def _ready(self, case: JudgeCase, pair: Pair, model: Model) -> Ready:
+    def _ready(self, case: JudgeCase, pair: EntailmentPair, model: Model) -> Ready:
         texts = {side: split(text_of(case, side), side, self, self.most_sentences) for side in pair.sides}
         obstacle = next((one.obstacle for one in texts.values() if one.obstacle), None)
         if obstacle:

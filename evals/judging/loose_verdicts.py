@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from evals.judging.yes_or_no import word_of
-from warehouse.inference.structured import read_json
+from rag_assay.evals.judging.yes_or_no import word_of
+from rag_assay.warehouse.inference.structured import read_json
 
 Mend = Callable[[str], str | None]
 """What a model said -> the JSON that it means; None where that is not sure, or it holds JSON already."""

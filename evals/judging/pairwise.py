@@ -8,22 +8,30 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from evals.generating.fitting import Window
-from evals.judging.asking import VerdictAsker, Wanted
-from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Need, Statement
-from evals.judging.criteria_verdicts import Reason
-from evals.judging.fitting import fitted_case
-from evals.judging.framing import quoted_text
-from evals.judging.loose_verdicts import choice_within, mending
-from evals.judging.prompt_files import JudgePrompt, Language
-from evals.judging.replies import judged
-from evals.judging.wordings import Words, wording, wordings_identity
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.chat_part import CallsEach
-from warehouse.inference.gateway import Messages
-from warehouse.inference.structured import MOST_ASKED, Structured
-from warehouse.recipe import Strict
-from warehouse.schemas import Status
+from rag_assay.evals.generation.prompt_fitting import ContextWindow
+from rag_assay.evals.judging.case_fitting import fit_case
+from rag_assay.evals.judging.contract import (
+    Judge,
+    JudgeCase,
+    JudgeContext,
+    JudgedMetric,
+    Judgement,
+    Need,
+    Statement,
+)
+from rag_assay.evals.judging.criteria_verdicts import Reason
+from rag_assay.evals.judging.criterion_texts import Words, wording, wordings_identity
+from rag_assay.evals.judging.frames import quote_for_judge
+from rag_assay.evals.judging.loose_verdicts import choice_within, mending
+from rag_assay.evals.judging.prompt_files import JudgePrompt, Language
+from rag_assay.evals.judging.replies import make_judgement
+from rag_assay.evals.judging.structured_calls import ReplySchema, VerdictAsker
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.chat_part import CallsEach
+from rag_assay.warehouse.inference.gateway import Messages
+from rag_assay.warehouse.inference.structured import MOST_ASKED, Structured
+from rag_assay.warehouse.recipe import Strict
+from rag_assay.warehouse.schemas import Status
 
 WIN = "win"
 _TOKENS = 300  # of a verdict
@@ -45,7 +53,7 @@ class Better(Strict):
 _Write = Callable[[JudgeCase], Messages]
 
 
-class Pairwise(ChatModel, Judge):
+class PairwiseJudge(ChatModel, Judge):
     """Asks a language model which of two answers is better, in both orders: its own, or that of another cell.
 
     The value is 1 where its own wins in both orders, 0 where the other does, else 0.5. Equal texts are a tie
@@ -94,13 +102,13 @@ class Pairwise(ChatModel, Judge):
     def _win(self, case: JudgeCase, asker: VerdictAsker) -> Judgement:
         if (case.answer or "").split() == (case.rival or "").split():
             return Judgement(Status.OK, 0.5, "the two answers are equal; nobody was asked")
-        window = Window(self, asker.context.gateway, self.max_tokens or _TOKENS, self.window)
+        window = ContextWindow(self, asker.context.gateway, self.max_tokens or _TOKENS, self.window)
         needs_passages = "passages" in self.shown
         shown = case if needs_passages else replace(case, passages=())
         found: list[Structured[BaseModel]] = []
         notes = []
         for is_first in (True, False):
-            fitted = fitted_case(shown, self._written(is_first), window, needs_passages=needs_passages)
+            fitted = fit_case(shown, self._written(is_first), window, needs_passages=needs_passages)
             if isinstance(fitted, Judgement):
                 return fitted
             notes.append(fitted.note)
@@ -113,7 +121,7 @@ class Pairwise(ChatModel, Judge):
         """Return what writes the prompt of a case with the answer before that of the other cell, or after."""
 
         def write(case: JudgeCase) -> Messages:
-            answers = [quoted_text(case.answer or ""), quoted_text(case.rival or "")]
+            answers = [quote_for_judge(case.answer or ""), quote_for_judge(case.rival or "")]
             first, second = answers if is_first else answers[::-1]
             return self.prompt.messages(case, self.shown, first=first, second=second, ask=self._asked(case))
 
@@ -159,12 +167,12 @@ def _judgement(found: Sequence[Structured[BaseModel]], note: str, asked: str) ->
     )
     if len(said) < len(PLACES):
         reason = f"{PLACES[len(said)]}: {found[-1].reason}"
-        return judged(replies, status=found[-1].status, reason=reason, statements=statements)
+        return make_judgement(replies, status=found[-1].status, reason=reason, statements=statements)
     one, other = (_POINTS[preferred] for preferred, _ in said)
     reasons = dict.fromkeys(reason for _, reason in said)
     if {one, other} == {0.0, 1.0}:
         reasons = {f"what stands {'first' if one else 'second'} is preferred in both orders": None}
-    return judged(
+    return make_judgement(
         replies,
         value=one if one == other else 0.5,
         reason="; ".join(filter(None, [*reasons, note])) or None,
@@ -186,4 +194,4 @@ def _said(text: str) -> Mapping[str, Any] | None:
     return None if better is None else {"better": better}
 
 
-_WANTED = Wanted(Better, "better", {}, lambda _: None, mending(Better, _said), _TOKENS)
+_WANTED = ReplySchema(Better, "better", {}, lambda _: None, mending(Better, _said), _TOKENS)

@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from evals.generating.templates import Template, Values
-from evals.judging.contract import JudgeCase, Need
-from evals.judging.framing import framed_passages, quoted_text
-from warehouse.identity import digest
-from warehouse.inference.gateway import Messages
+from rag_assay.evals.generation.templates import Template, Values
+from rag_assay.evals.judging.contract import JudgeCase, Need
+from rag_assay.evals.judging.frames import frame_passages, quote_for_judge
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.gateway import Messages
 
 LANGUAGES = ("en", "de")
 """Languages that the prompts are written in; cases of all others are judged in the first."""
@@ -58,14 +58,14 @@ def values_of(case: JudgeCase, shown: Collection[Need]) -> Values:
     """Return the variables of a prompt, quoted; what is not shown is None."""
 
     def value(need: Need, text: str | None) -> str | None:
-        return quoted_text(text or "") if need in shown else None
+        return quote_for_judge(text or "") if need in shown else None
 
     return {
-        "question": quoted_text(case.question),
+        "question": quote_for_judge(case.question),
         "answer": value("answer", case.answer),
         "ground_truth": value("ground_truth", case.ground_truth),
         "rival": value("rival", case.rival),
-        "passages": framed_passages(case.passages) if "passages" in shown else None,
+        "passages": frame_passages(case.passages) if "passages" in shown else None,
     }
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evals.judging.contract import Judgement, Statement
-from warehouse.inference.replies import Reply, together
-from warehouse.schemas import Status
+from rag_assay.evals.judging.contract import Judgement, Statement
+from rag_assay.warehouse.inference.replies import Reply, together
+from rag_assay.warehouse.schemas import Status
 
 
-def judged(
+def make_judgement(
     replies: Sequence[Reply],
     *,
     value: float | None = None,

@@ -7,9 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from assets.embedding.embedder import Matrix
-from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Statement
-from warehouse.schemas import Status
+from rag_assay.assets.embedding.embedder import Matrix
+from rag_assay.evals.judging.contract import (
+    Judge,
+    JudgeCase,
+    JudgeContext,
+    JudgedMetric,
+    Judgement,
+    Statement,
+)
+from rag_assay.warehouse.schemas import Status
 
 PASSAGE = JudgedMetric(
     "passage",

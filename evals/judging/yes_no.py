@@ -9,19 +9,33 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evals.generating.fitting import Window
-from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Need, Statement
-from evals.judging.declining import DECLINED, declines
-from evals.judging.fitting import fitted_case
-from evals.judging.prompt_files import JudgePrompt, Language
-from evals.judging.replies import judged
-from evals.judging.wordings import OwnWordings, check_names, metrics_of, wording, wordings_identity
-from evals.judging.yes_or_no import Chances, chances, word_of
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.chat_part import CallsEach
-from warehouse.inference.gateway import Messages
-from warehouse.inference.replies import Reply
-from warehouse.schemas import Status
+from rag_assay.evals.generation.prompt_fitting import ContextWindow
+from rag_assay.evals.judging.case_fitting import fit_case
+from rag_assay.evals.judging.contract import (
+    Judge,
+    JudgeCase,
+    JudgeContext,
+    JudgedMetric,
+    Judgement,
+    Need,
+    Statement,
+)
+from rag_assay.evals.judging.criterion_texts import (
+    OwnWordings,
+    check_names,
+    metrics_of,
+    wording,
+    wordings_identity,
+)
+from rag_assay.evals.judging.judge_refusals import DECLINED, declines
+from rag_assay.evals.judging.prompt_files import JudgePrompt, Language
+from rag_assay.evals.judging.replies import make_judgement
+from rag_assay.evals.judging.yes_or_no import Chances, chances, word_of
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.chat_part import CallsEach
+from rag_assay.warehouse.inference.gateway import Messages
+from rag_assay.warehouse.inference.replies import Reply
+from rag_assay.warehouse.schemas import Status
 
 WORD_TOKENS = 16  # of a reply whose words are read
 
@@ -135,9 +149,9 @@ class _Asking:
             ask = judge.wording(task.metric.name, judge.prompt.language_of(case))
             return judge.prompt.messages(case, needs, ask=ask)
 
-        window = Window(judge, self._context.gateway, judge.max_tokens or WORD_TOKENS, judge.window)
+        window = ContextWindow(judge, self._context.gateway, judge.max_tokens or WORD_TOKENS, judge.window)
         shown = task.case if "passages" in needs else replace(task.case, passages=())
-        found = fitted_case(shown, write, window, needs_passages="passages" in needs)
+        found = fit_case(shown, write, window, needs_passages="passages" in needs)
         if isinstance(found, Judgement):
             return found
         replies: list[Reply] = []
@@ -167,7 +181,7 @@ class _Asking:
             self._refused.set()
             return None
         if reply.raw is None or reply.status is Status.REFUSED:
-            return judged([reply])
+            return make_judgement([reply])
         if reply.first_tokens:
             return self._of_chances(reply, chances(reply.first_tokens), note)
         return None if word_of(reply.text) is None else _of_word([reply], note)
@@ -177,23 +191,23 @@ class _Asking:
         reason = "; ".join(filter(None, [said, note]))
         if found.share <= 0 or found.share < self._judge.least_share:
             reason = f"it would begin with neither yes nor no: {reason}"
-            return judged([reply], status=Status.PARSE_FAILED, reason=reason)
-        return judged([reply], value=found.value, reason=reason, statements=_statements(found))
+            return make_judgement([reply], status=Status.PARSE_FAILED, reason=reason)
+        return make_judgement([reply], value=found.value, reason=reason, statements=_statements(found))
 
 
 def _of_word(replies: Sequence[Reply], note: str) -> Judgement:
     """Read the word of the last reply."""
     last = replies[-1]
     if last.raw is None or last.status is Status.REFUSED:
-        return judged(replies)
+        return make_judgement(replies)
     said = word_of(last.text)
     if said is None and declines(last.text):
-        return judged(replies, status=Status.REFUSED, reason=f"{DECLINED}: {last.text}")
+        return make_judgement(replies, status=Status.REFUSED, reason=f"{DECLINED}: {last.text}")
     if said is None:
         reason = "the reply begins with neither yes nor no"
-        return judged(replies, status=Status.PARSE_FAILED, reason=reason)
+        return make_judgement(replies, status=Status.PARSE_FAILED, reason=reason)
     reason = "the server gives no probabilities, its word is the value"
-    return judged(replies, value=float(said), reason="; ".join(filter(None, [reason, note])))
+    return make_judgement(replies, value=float(said), reason="; ".join(filter(None, [reason, note])))
 
 
 def _statements(found: Chances) -> tuple[Statement, ...]:

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from functools import cache
 from typing import NamedTuple
 
-from evals.word_lists import entries
-from warehouse.inference.first_token import FirstTokens
+from rag_assay.evals.word_lists import entries
+from rag_assay.warehouse.inference.first_token import FirstTokens
 
 _SPACES = str.maketrans("ĠĊ▁", "   ")  # as vocabularies write them
 _EDGES = re.compile(r"^[\W\d_]+|[\W\d_]+$")

@@ -7,38 +7,38 @@ from typing import Any
 
 import polars as pl
 
-from assets.cleaning.corpus import corpus_documents
-from assets.engine.stage import Need, Work
-from evals.generating.contract import Generator, Passage
-from evals.measuring.context_curve import CHARACTERS_A_TOKEN
-from evals.pipeline.passages import Headings, evidence_passages, passage_of
-from evals.pipeline.run_resources import RunResources
-from evals.study.cells import Cell
-from evals.study.grid import Grid
-from warehouse.artifacts import Artifact
-from warehouse.parquet import read_parquet
-from warehouse.schemas import Status
+from rag_assay.assets.cleaning.corpus import corpus_documents
+from rag_assay.assets.engine.stage import BuildContext, PartitionRef
+from rag_assay.evals.generation.contract import Generator, Passage
+from rag_assay.evals.metrics.context_curve import CHARACTERS_A_TOKEN
+from rag_assay.evals.pipeline.passages import Headings, evidence_passages, passage_of
+from rag_assay.evals.pipeline.run_resources import RunResources
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import Status
 
 Passages = dict[str, list[Passage]]
 """Question id -> what is read for it; a question whose ranking failed is absent."""
 
 
-def read_needs(grid: Grid, cell: Cell) -> list[Need]:
+def read_needs(grid: Grid, cell: Cell) -> list[PartitionRef]:
     """Return what passages are made of: ranking, index and headings; or the documents; or no artifact."""
     study = grid.studies[cell.study]
     generator = study.generators[cell.generator]
     if generator.reads == "evidence":
-        return [Need("documents", source) for source in study.corpus.sources]
+        return [PartitionRef("documents", source) for source in study.corpus.sources]
     if generator.reads != "ranking":
         return []
     key = grid.index_key(cell)
     # Only a model is told of headings: what quotes sentences does not hang on them.
-    headings = [Need("chunks", key.rpartition(".")[0])] if generator.chat else []
-    return [Need("rankings", cell.ranking), Need("indexes", key), *headings]
+    headings = [PartitionRef("chunks", key.rpartition(".")[0])] if generator.chat else []
+    return [PartitionRef("rankings", cell.ranking), PartitionRef("indexes", key), *headings]
 
 
 def read_passages(
-    grid: Grid, cell: Cell, inputs: Sequence[Artifact], questions: pl.DataFrame, work: Work
+    grid: Grid, cell: Cell, inputs: Sequence[Artifact], questions: pl.DataFrame, work: BuildContext
 ) -> Passages:
     """Return what the generator of a cell reads for each of its questions.
 
@@ -56,7 +56,7 @@ def read_passages(
     return _ranked(by_stage["rankings"], by_stage["indexes"], by_stage.get("chunks"), generator, work)
 
 
-def headings_of(chunks: Artifact, work: Work, chunk_ids: Sequence[str] | None = None) -> Headings:
+def headings_of(chunks: Artifact, work: BuildContext, chunk_ids: Sequence[str] | None = None) -> Headings:
     """Return the headings above chunks; above all of them unless some are named."""
     path = work.store.folder("chunks", chunks.identity) / "chunks.parquet"
     found = read_parquet(path, ["chunk_id", "heading_path"])
@@ -66,7 +66,7 @@ def headings_of(chunks: Artifact, work: Work, chunk_ids: Sequence[str] | None = 
 
 
 def _ranked(
-    ranking: Artifact, index: Artifact, chunks: Artifact | None, generator: Generator, work: Work
+    ranking: Artifact, index: Artifact, chunks: Artifact | None, generator: Generator, work: BuildContext
 ) -> Passages:
     """Return the first passages of each question, best first; the one that a budget ends in as a whole."""
     folder = work.store.folder("rankings", ranking.identity)
@@ -87,7 +87,7 @@ def _ranked(
 
 
 def _documents(
-    artifacts: list[Artifact], questions: pl.DataFrame, work: Work
+    artifacts: list[Artifact], questions: pl.DataFrame, work: BuildContext
 ) -> Mapping[str, Mapping[str, Any]]:
     """Return the documents that hold evidence, by id."""
     wanted = questions["evidence"].explode().struct.field("doc_id").drop_nulls().unique().to_list()

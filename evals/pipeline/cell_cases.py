@@ -8,26 +8,35 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from assets.engine.stage import Resource, Work
-from assets.indexing.publication_days import moment
-from evals.annotating.human_metrics import PeopleScores, said
-from evals.annotating.rubric import metric_name
-from evals.generating.citations import claims, without_markers
-from evals.gold.evidence import gold_of
-from evals.judging.scoring import JudgedScores
-from evals.measuring.context import MetricContext
-from evals.measuring.contract import Answer, Case, Citations, Cited, Metric, Ranked, Reading, Score
-from evals.measuring.document_facts import DocumentFacts, DocumentRow, document_facts
-from evals.measuring.reuse import StoredScores, identity_of
-from evals.pipeline.stage_inputs import budget_of, read_questions, sampled_questions
-from evals.study.cells import Cell
-from evals.study.study import Study
-from warehouse.artifacts import Artifact
-from warehouse.identity import digest
-from warehouse.inference.purpose import Purpose
-from warehouse.parquet import read_parquet
-from warehouse.schemas import Status
-from warehouse.spans import Span
+from rag_assay.assets.engine.stage import BuildContext, Resource
+from rag_assay.assets.indexing.publication_days import moment
+from rag_assay.evals.generation.citations import claims, without_markers
+from rag_assay.evals.judging.judge_metrics import JudgedScores
+from rag_assay.evals.metrics.context import MetricContext
+from rag_assay.evals.metrics.contract import (
+    Case,
+    Citations,
+    CitedSpan,
+    EvaluatedAnswer,
+    Metric,
+    Ranked,
+    Reading,
+    Score,
+)
+from rag_assay.evals.metrics.document_facts import DocumentFacts, DocumentRow, document_facts
+from rag_assay.evals.metrics.reuse import StoredScores, identity_of
+from rag_assay.evals.pipeline.stage_inputs import budget_of, read_questions, sampled_questions
+from rag_assay.evals.question_sets.evidence import gold_of
+from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores, said
+from rag_assay.evals.rubrics.rubric import metric_name
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.call_tags import Purpose
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.spans import Span
 
 NO_RANKING = "reads no ranking"
 """Why a metric of retrieval has no value in a cell whose generator reads the evidence, or nothing."""
@@ -60,7 +69,7 @@ class CellCases(NamedTuple):
 
 
 def read_cases(
-    study: Study, cell: Cell, inputs: list[Artifact], judgements: Mapping[str, Artifact], work: Work
+    study: Study, cell: Cell, inputs: list[Artifact], judgements: Mapping[str, Artifact], work: BuildContext
 ) -> CellCases:
     """Read the cases of a cell from the artifacts of its ranking, answers (if any) and question sets.
 
@@ -108,7 +117,11 @@ def read_cases(
 
 
 def _annotated(
-    study: Study, cell: Cell, inputs: list[Artifact], answers: Mapping[str, Answer], work: Work
+    study: Study,
+    cell: Cell,
+    inputs: list[Artifact],
+    answers: Mapping[str, EvaluatedAnswer],
+    work: BuildContext,
 ) -> dict[str, dict[str, Score]]:
     """Return `people.RUBRIC` -> question id -> what people say of a cell's answer, or why it failed."""
     names = [one.name for one in study.metrics_of(cell) if isinstance(one, PeopleScores)]
@@ -127,7 +140,9 @@ def _annotated(
     return found
 
 
-def judged_scores(judge: str, artifact: Artifact, work: Work) -> dict[str, dict[str, tuple[Score, ...]]]:
+def judged_scores(
+    judge: str, artifact: Artifact, work: BuildContext
+) -> dict[str, dict[str, tuple[Score, ...]]]:
     """Return question id -> `JUDGE.METRIC` -> what each replicate of the judge came to."""
     columns = ["question_id", "metric", "replicate", "status", "value", "reason"]
     rows = read_parquet(work.store.folder(artifact.stage, artifact.identity) / "judgements.parquet", columns)
@@ -139,7 +154,7 @@ def judged_scores(judge: str, artifact: Artifact, work: Work) -> dict[str, dict[
     return found
 
 
-class RankingRows(NamedTuple):
+class RankedQuestions(NamedTuple):
     """A ranking as metrics read it, by question id."""
 
     hits: dict[str, tuple[Span, ...]]
@@ -157,11 +172,11 @@ class CorpusFacts(NamedTuple):
 class ScoreResources(Resource):
     """What the scores of a run share: stored scores, what metrics may use, what was read last."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: BuildContext) -> None:
         super().__init__(work)
         self.stored = StoredScores(work.store, lambda artifact: not work.damage(artifact))
         self._contexts: dict[str, MetricContext] = {}
-        self._ranking: tuple[tuple[str, str], RankingRows] | None = None
+        self._ranking: tuple[tuple[str, str], RankedQuestions] | None = None
         self._annotations: tuple[str, dict[str, pl.DataFrame]] | None = None
         self._documents: tuple[list[tuple[str, str]], CorpusFacts] | None = None
 
@@ -172,7 +187,7 @@ class ScoreResources(Resource):
             self._contexts[study.study] = MetricContext(self.work.home, budget_of(study, self.work), purpose)
         return self._contexts[study.study]
 
-    def ranking(self, artifact: Artifact) -> RankingRows:
+    def ranking(self, artifact: Artifact) -> RankedQuestions:
         """Return the rows of a ranking; its cells come one after another, so that one is held at a time."""
         key = (artifact.identity, artifact.data_version)
         if self._ranking is None or self._ranking[0] != key:
@@ -201,14 +216,14 @@ class ScoreResources(Resource):
             context.close()
 
 
-def _no_ranking(ids: list[str], why: str) -> RankingRows:
+def _no_ranking(ids: list[str], why: str) -> RankedQuestions:
     """Return what metrics of retrieval are told of a cell without a ranking."""
     nothing = Ranked(Status.NOT_RUN, why)
     told = digest(nothing.reason)
-    return RankingRows({}, dict.fromkeys(ids, nothing), {"ranking": told, "retrieval_cost": told})
+    return RankedQuestions({}, dict.fromkeys(ids, nothing), {"ranking": told, "retrieval_cost": told})
 
 
-def _ranking(folder: Path, data_version: str) -> RankingRows:
+def _ranking(folder: Path, data_version: str) -> RankedQuestions:
     found: dict[str, list[Span]] = {}
     hits = read_parquet(folder / "hits.parquet").sort("question_id", "rank")
     for question, doc, start, end in hits.select("question_id", "doc_id", "start", "end").iter_rows():
@@ -223,10 +238,10 @@ def _ranking(folder: Path, data_version: str) -> RankingRows:
         question: Ranked(Status(status), reason, seconds)
         for question, status, reason, seconds in rows.iter_rows()
     }
-    return RankingRows({question: tuple(spans) for question, spans in found.items()}, ranked, digests)
+    return RankedQuestions({question: tuple(spans) for question, spans in found.items()}, ranked, digests)
 
 
-def _corpus_facts(artifacts: list[Artifact], work: Work) -> CorpusFacts:
+def _corpus_facts(artifacts: list[Artifact], work: BuildContext) -> CorpusFacts:
     columns = ["doc_id", "published_at", "title", "text"]
     rows: list[DocumentRow] = []
     for artifact in artifacts:
@@ -239,8 +254,8 @@ def _corpus_facts(artifacts: list[Artifact], work: Work) -> CorpusFacts:
 
 
 def _answers(
-    artifact: Artifact | None, with_markers: bool, work: Work
-) -> tuple[dict[str, Answer], dict[Reading, str]]:
+    artifact: Artifact | None, with_markers: bool, work: BuildContext
+) -> tuple[dict[str, EvaluatedAnswer], dict[Reading, str]]:
     """Return the answers as metrics read them, by question id.
 
     with_markers: the generator cites by markers in its text; metrics of its words read it without them
@@ -263,7 +278,7 @@ def _answers(
     }
     ended = rows.select(*texts, *costs).iter_rows()
     answers = {
-        row[0]: Answer(Status(row[1]), *row[2:])._replace(citations=one)
+        row[0]: EvaluatedAnswer(Status(row[1]), *row[2:])._replace(citations=one)
         for row, one in zip(ended, citations, strict=True)
     }
     return answers, digests
@@ -278,6 +293,6 @@ def _citations(row: dict[str, Any], with_markers: bool) -> Citations | None:
     return Citations(sentences, tuple(_cited(one) for one in found))
 
 
-def _cited(one: dict[str, Any]) -> Cited:
+def _cited(one: dict[str, Any]) -> CitedSpan:
     span = None if one["chunk_id"] is None else Span(one["doc_id"], one["start"], one["end"])
-    return Cited(one["marker"], one["sentence"], span)
+    return CitedSpan(one["marker"], one["sentence"], span)

@@ -8,44 +8,48 @@ from typing import Any
 
 import polars as pl
 
-from assets.cleaning.corpus import corpus_documents
-from assets.engine.stage import Need, Work
-from evals.generating.citations import without_markers
-from evals.generating.contract import Passage
-from evals.judging.contract import JudgeCase
-from evals.pipeline.answer_inputs import headings_of
-from evals.pipeline.imported_answers import contexts_of
-from evals.pipeline.passages import Headings, evidence_passages, passage_of
-from evals.pipeline.run_resources import RunResources
-from evals.retrieving.index import OpenIndex
-from evals.study.cells import NO_GENERATOR, Cell
-from evals.study.grid import Grid
-from evals.study.study import Study
-from warehouse.artifacts import Artifact
-from warehouse.parquet import conformed, read_parquet
-from warehouse.schemas import ANSWERS, Status
+from rag_assay.assets.cleaning.corpus import corpus_documents
+from rag_assay.assets.engine.stage import BuildContext, PartitionRef
+from rag_assay.evals.generation.citations import without_markers
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.contract import JudgeCase
+from rag_assay.evals.pipeline.answer_inputs import headings_of
+from rag_assay.evals.pipeline.imported_answers import contexts_of
+from rag_assay.evals.pipeline.passages import Headings, evidence_passages, passage_of
+from rag_assay.evals.pipeline.run_resources import RunResources
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.study.cells import NO_GENERATOR, Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.parquet import conform_rows, read_parquet
+from rag_assay.warehouse.schemas import ANSWERS, Status
 
 FOUND = (
     5  # passages that are judged of a cell without a generator: as many as a generator reads, unless it says
 )
 Row = dict[str, Any]
-Inputs = Mapping[Need, Artifact]
+Inputs = Mapping[PartitionRef, Artifact]
 
 
-def answer_needs(cell: Cell) -> list[Need]:
+def answer_needs(cell: Cell) -> list[PartitionRef]:
     """Return the answers of a cell; none without a generator."""
-    return [] if cell.generator == NO_GENERATOR else [Need("answers", cell.key)]
+    return [] if cell.generator == NO_GENERATOR else [PartitionRef("answers", cell.key)]
 
 
-def passage_needs(grid: Grid, cell: Cell) -> list[Need]:
+def passage_needs(grid: Grid, cell: Cell) -> list[PartitionRef]:
     """Return what the passages of a cell are made of, beside its answers and questions."""
     study = grid.studies[cell.study]
     if study.reads(cell.generator) == "evidence":
-        return [Need("documents", source) for source in study.corpus.sources]
+        return [PartitionRef("documents", source) for source in study.corpus.sources]
     if not cell.reads_ranking:
         return []
     key = grid.index_key(cell)
-    return [Need("rankings", cell.ranking), Need("indexes", key), Need("chunks", key.rpartition(".")[0])]
+    return [
+        PartitionRef("rankings", cell.ranking),
+        PartitionRef("indexes", key),
+        PartitionRef("chunks", key.rpartition(".")[0]),
+    ]
 
 
 def same_replicate(study: Study, other: Cell, cell: Cell) -> Cell:
@@ -81,18 +85,18 @@ def text_of(answer: Row | None) -> str | None:
 
 
 def read_answers(
-    study: Study, cell: Cell, inputs: Inputs, work: Work, *, markers: bool = False
+    study: Study, cell: Cell, inputs: Inputs, work: BuildContext, *, markers: bool = False
 ) -> dict[str, Row]:
     """Return the answers of a cell by question id.
 
     markers: with the markers of their citations
     """
-    artifact = inputs.get(Need("answers", cell.key))
+    artifact = inputs.get(PartitionRef("answers", cell.key))
     if artifact is None:
         return {}
     rows = read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
     kept = ["question_id", "status", "reason", "answer", "chunk_ids", "cuts"]
-    rows = conformed(rows.select(name for name in kept if name in rows.columns), ANSWERS)
+    rows = conform_rows(rows.select(name for name in kept if name in rows.columns), ANSWERS)
     if study.generators[cell.generator].writes_markers and not markers:
         rows = rows.with_columns(pl.col("answer").map_elements(without_markers, pl.String))
     return {row["question_id"]: row for row in rows.iter_rows(named=True)}
@@ -102,7 +106,12 @@ def read_answers(
 
 
 def read_passages(
-    grid: Grid, cell: Cell, inputs: Inputs, questions: list[Row], answers: Mapping[str, Row], work: Work
+    grid: Grid,
+    cell: Cell,
+    inputs: Inputs,
+    questions: list[Row],
+    answers: Mapping[str, Row],
+    work: BuildContext,
 ) -> dict[str, tuple[Passage, ...]]:
     """Return the passages of each question, those that its answer was made of, as far as they were given.
 
@@ -114,11 +123,11 @@ def read_passages(
     if reads == "evidence":
         return _evidence(inputs, questions, answers, work)
     if reads == "imported":
-        of_sheet = contexts_of(work.store, inputs[Need("answers", cell.key)])
+        of_sheet = contexts_of(work.store, inputs[PartitionRef("answers", cell.key)])
         return {row["question_id"]: of_sheet.get(row["question_id"], ()) for row in questions}
-    index = work.resource(RunResources).index(inputs[Need("indexes", grid.index_key(cell))])
-    chunks = inputs[Need("chunks", grid.index_key(cell).rpartition(".")[0])]
-    spans = _spans(inputs[Need("rankings", cell.ranking)], work)
+    index = work.resource(RunResources).index(inputs[PartitionRef("indexes", grid.index_key(cell))])
+    chunks = inputs[PartitionRef("chunks", grid.index_key(cell).rpartition(".")[0])]
+    spans = _spans(inputs[PartitionRef("rankings", cell.ranking)], work)
     named = {chunk for row in answers.values() for chunk in row["chunk_ids"] or ()}
     named |= {chunk for of_question in spans.values() for chunk in list(of_question)[:FOUND]}
     headings = headings_of(chunks, work, sorted(named))
@@ -136,7 +145,7 @@ Spans = dict[str, tuple[int, int, float]]
 """Chunk id -> start, end and score of what was delivered for it, the best first."""
 
 
-def _spans(ranking: Artifact, work: Work) -> dict[str, Spans]:
+def _spans(ranking: Artifact, work: BuildContext) -> dict[str, Spans]:
     """Return the hits of each question whose ranking ended well."""
     folder = work.store.folder("rankings", ranking.identity)
     ended = read_parquet(folder / "ranked.parquet").filter(pl.col("status") == Status.OK)
@@ -157,7 +166,7 @@ def _delivered(chunk: str, hits: Spans, index: OpenIndex, headings: Headings) ->
 
 
 def _evidence(
-    inputs: Inputs, questions: list[Row], answers: Mapping[str, Row], work: Work
+    inputs: Inputs, questions: list[Row], answers: Mapping[str, Row], work: BuildContext
 ) -> dict[str, tuple[Passage, ...]]:
     wanted = {piece["doc_id"] for row in questions for piece in row["evidence"] if piece["doc_id"]}
     documents = corpus_documents([one for need, one in inputs.items() if need.stage == "documents"], work)

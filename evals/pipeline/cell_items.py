@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from assets.engine.stage import Need, Work
-from evals.annotating.items import Item
-from evals.generating.contract import Passage
-from evals.pipeline.cell_contents import (
+from rag_assay.assets.engine.stage import BuildContext, PartitionRef
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.pipeline.cell_contents import (
     Inputs,
     Row,
     answer_needs,
@@ -20,11 +19,12 @@ from evals.pipeline.cell_contents import (
     same_replicate,
     text_of,
 )
-from evals.pipeline.stage_inputs import read_questions
-from evals.study.cells import NO_GENERATOR, Cell
-from evals.study.grid import Grid
-from evals.study.study import Study
-from warehouse.schemas import Status
+from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.rubrics.items import Item
+from rag_assay.evals.study.cells import NO_GENERATOR, Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.schemas import Status
 
 
 class CellItems(NamedTuple):
@@ -45,7 +45,7 @@ def scored_cells(study: Study) -> list[Cell]:
     return [cell for cell in study.runs() if cell.generator != NO_GENERATOR]
 
 
-def item_needs(grid: Grid, cell: Cell, against: str | None = None) -> list[Need]:
+def item_needs(grid: Grid, cell: Cell, against: str | None = None) -> list[PartitionRef]:
     """Return what the items of a cell are made of; nothing without a generator.
 
     against: key of the cell, without the study, whose answers stand beside; None: no pairs
@@ -54,12 +54,12 @@ def item_needs(grid: Grid, cell: Cell, against: str | None = None) -> list[Need]
         return []
     rival = _rival(grid.studies[cell.study], cell, against)
     others = answer_needs(rival) if rival else []
-    sets = [Need("questions", name) for name in grid.set_keys(cell.study)]
+    sets = [PartitionRef("questions", name) for name in grid.set_keys(cell.study)]
     return [*answer_needs(cell), *passage_needs(grid, cell), *others, *sets]
 
 
 def scorable(
-    grid: Grid, cell: Cell, inputs: Inputs, work: Work, against: str | None = None
+    grid: Grid, cell: Cell, inputs: Inputs, work: BuildContext, against: str | None = None
 ) -> tuple[list[str], frozenset[str], int]:
     """Return which questions of a cell people can score, without reading passages.
 
@@ -73,7 +73,9 @@ def scorable(
     return ids, ties, sum(one.why is not None for one in found)
 
 
-def read_items(grid: Grid, cell: Cell, inputs: Inputs, work: Work, against: str | None = None) -> CellItems:
+def read_items(
+    grid: Grid, cell: Cell, inputs: Inputs, work: BuildContext, against: str | None = None
+) -> CellItems:
     """Read the items of a cell.
 
     inputs: the artifacts of `item_needs`, and others
@@ -112,7 +114,9 @@ class _Asked(NamedTuple):
     is_tie: bool = False
 
 
-def _answered(grid: Grid, cell: Cell, inputs: Inputs, work: Work, against: str | None) -> list[_Asked]:
+def _answered(
+    grid: Grid, cell: Cell, inputs: Inputs, work: BuildContext, against: str | None
+) -> list[_Asked]:
     study = grid.studies[cell.study]
     answers = _as_said(cell, read_answers(study, cell, inputs, work, markers=True))
     rival = _rival(study, cell, against)
@@ -139,7 +143,7 @@ def _as_said(cell: Cell, answers: dict[str, Row]) -> dict[str, Row]:
 def current_items(
     grid: Grid,
     study: Study,
-    work: Work,
+    work: BuildContext,
     against: str | None = None,
     wanted: Callable[[Cell], bool] = lambda _: True,
 ) -> Iterator[tuple[Cell, CellItems]]:
@@ -157,11 +161,13 @@ def current_items(
             yield cell, read_items(grid, cell, inputs, work, against)
 
 
-def questions_of(grid: Grid, cell: Cell, inputs: Inputs, work: Work, against: str | None = None) -> list[Row]:
+def questions_of(
+    grid: Grid, cell: Cell, inputs: Inputs, work: BuildContext, against: str | None = None
+) -> list[Row]:
     """Return the questions that a cell is asked, of a pair those that both cells are (schemas.QUESTIONS)."""
     study = grid.studies[cell.study]
     keys = grid.set_keys(cell.study)
-    artifacts = [inputs[need] for need in (Need("questions", key) for key in keys)]
+    artifacts = [inputs[need] for need in (PartitionRef("questions", key) for key in keys)]
     questions = read_questions(artifacts, work)
     rival = _rival(study, cell, against)
     ids = study.sampled(questions["question_id"].to_list(), cell.sample)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assets.embedding.embedder import EmbedderRecipe
-from evals.generating.contract import Generator
-from evals.retrieving.contract import Retriever
-from evals.study.cells import NO_GENERATOR, Cell
-from evals.study.study import Study
-from warehouse.inference.budget import Caps
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.evals.generation.contract import Generator
+from rag_assay.evals.retrieval.contract import Retriever
+from rag_assay.evals.study.cells import NO_GENERATOR, Cell
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.inference.budget import Caps
 
 
 @dataclass(frozen=True)

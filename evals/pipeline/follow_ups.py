@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from pydantic import BaseModel
 
-from evals.pipeline.retrieval import OpenRetrieval
-from evals.retrieving.contract import OpenTransform, Searcher
-from evals.retrieving.query import Query
-from evals.retrieving.ranking import Ranking
-from evals.understanding.follow_up import FollowUp
+from rag_assay.evals.pipeline.retrieval import OpenRetrieval
+from rag_assay.evals.query_transforms.follow_up import FollowUp
+from rag_assay.evals.retrieval.contract import OpenTransform, Searcher
+from rag_assay.evals.retrieval.query import Query
+from rag_assay.evals.retrieval.ranking import Ranking
 
 
 class FollowUpSearcher(Searcher):

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from assets.embedding.embedder import EmbedderRecipe
-from assets.engine.stage import Work
-from assets.recipes.build_half import Chunking
-from evals.generating.contract import GenerationContext, Retrieve
-from evals.pipeline.run_resources import RunResources
-from evals.pipeline.stage_inputs import budget_of
-from evals.study.cells import Cell
-from evals.study.slice import whole_of
-from evals.study.study import Study
-from warehouse.inference.budget import Budget
-from warehouse.inference.purpose import Purpose
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.assets.recipes.build_half import Chunking
+from rag_assay.evals.generation.contract import GenerationContext, Retrieve
+from rag_assay.evals.pipeline.run_resources import RunResources
+from rag_assay.evals.pipeline.stage_inputs import budget_of
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.slice import whole_of
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.inference.budget import Budget
+from rag_assay.warehouse.inference.call_tags import Purpose
 
 
 def parts_of(study: Study, cell: Cell) -> tuple[Chunking, EmbedderRecipe]:
@@ -26,20 +26,20 @@ def parts_of(study: Study, cell: Cell) -> tuple[Chunking, EmbedderRecipe]:
 
 
 def generation_context(
-    study: Study, cell: Cell, work: Work, retrieve: Retrieve | None = None
+    study: Study, cell: Cell, work: BuildContext, retrieve: Retrieve | None = None
 ) -> GenerationContext:
     """Return what the generator of a cell may use; its calls are paid from the study's budget and its own.
 
     retrieve: searches once more; None for a generator that never does
     """
     chunking, embedder = parts_of(study, cell)
-    asking = Asking(
+    asking = GenerationRequest(
         cell, study.seed, chunking.tokenizer, embedder, study.generators[cell.generator].budget_limit
     )
     return generation_for(asking, budget_of(study, work), work, retrieve)
 
 
-class Asking(NamedTuple):
+class GenerationRequest(NamedTuple):
     """Whose answers are asked for, and by what.
 
     seed: the study's
@@ -55,7 +55,7 @@ class Asking(NamedTuple):
 
 
 def generation_for(
-    asking: Asking, budget: Budget, work: Work, retrieve: Retrieve | None = None
+    asking: GenerationRequest, budget: Budget, work: BuildContext, retrieve: Retrieve | None = None
 ) -> GenerationContext:
     """Return what a generator may use, whether its cell is of a study or of an export."""
     cell = asking.cell

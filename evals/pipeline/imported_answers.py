@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 import polars as pl
 
-from evals.generating.contract import Answer, Passage
-from evals.importing.sheet_cells import Place, SheetRow, cell_digest, cell_rows
-from evals.study.cells import Cell
-from evals.study.imported_study import ImportedStudy
-from evals.study.study import Study
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.identity import digest
-from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.schemas import Schema, Status
+from rag_assay.evals.generation.contract import Answer, Passage
+from rag_assay.evals.spreadsheet_import.sheet_cells import Place, SheetRow, cell_digest, cell_rows
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.imported_study import ImportedStudy
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.schemas import Schema, Status
 
 FILE = "contexts.parquet"
 NOT_IN_SHEET = "the sheet has no row of it"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from assets.engine.stage import Need, Work
-from evals.judging.contract import JudgeCase, JudgedMetric
-from evals.judging.contract import Need as Part
-from evals.pipeline.cell_contents import (
+from rag_assay.assets.engine.stage import BuildContext, PartitionRef
+from rag_assay.evals.judging.contract import JudgeCase, JudgedMetric
+from rag_assay.evals.judging.contract import Need as Part
+from rag_assay.evals.pipeline.cell_contents import (
     Inputs,
     answer_needs,
     case_of,
@@ -17,10 +17,10 @@ from evals.pipeline.cell_contents import (
     same_replicate,
     text_of,
 )
-from evals.pipeline.stage_inputs import read_questions
-from evals.study.cells import NO_GENERATOR, Cell, Judged
-from evals.study.grid import Grid
-from evals.study.study import Study
+from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.study.cells import NO_GENERATOR, Cell, JudgedCell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
 
 
 class CellJudging(NamedTuple):
@@ -33,34 +33,34 @@ class CellJudging(NamedTuple):
     blocked: frozenset[str]
 
 
-def metrics_of(study: Study, judged: Judged) -> list[JudgedMetric]:
+def metrics_of(study: Study, judged: JudgedCell) -> list[JudgedMetric]:
     """Return what a judge judges a cell by: not the answer, where there is no generator."""
     found = study.judges[judged.judge].judged_metrics
     return [one for one in found if "answer" not in one.needs or judged.cell.generator != NO_GENERATOR]
 
 
-def case_needs(grid: Grid, judged: Judged) -> list[Need]:
+def case_needs(grid: Grid, judged: JudgedCell) -> list[PartitionRef]:
     """Return what cases are made of: answers, what passages are made of, the rival's answers, questions."""
     cell, study = judged.cell, grid.studies[judged.cell.study]
     passages = passage_needs(grid, cell) if "passages" in parts_of(study, judged) else []
     rival = rival_of(study, judged)
-    other = [Need("answers", rival.key)] if rival else []
-    sets = [Need("questions", name) for name in grid.set_keys(cell.study)]
+    other = [PartitionRef("answers", rival.key)] if rival else []
+    sets = [PartitionRef("questions", name) for name in grid.set_keys(cell.study)]
     return [*answer_needs(cell), *passages, *other, *sets]
 
 
-def parts_of(study: Study, judged: Judged) -> frozenset[Part]:
+def parts_of(study: Study, judged: JudgedCell) -> frozenset[Part]:
     """Return what the metrics look at together."""
     return frozenset(part for one in metrics_of(study, judged) for part in one.needs)
 
 
-def rival_of(study: Study, judged: Judged) -> Cell | None:
+def rival_of(study: Study, judged: JudgedCell) -> Cell | None:
     """Return the replicate of the cell that the judge compares with: the same one, or its last."""
     rival = study.rival(judged.judge)
     return same_replicate(study, rival, judged.cell) if rival else None
 
 
-def read_cases(grid: Grid, judged: Judged, inputs: Inputs, work: Work) -> CellJudging:
+def read_cases(grid: Grid, judged: JudgedCell, inputs: Inputs, work: BuildContext) -> CellJudging:
     """Read the cases of a cell that a judge judges, in the order of the questions.
 
     inputs: the artifacts of `case_needs`

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from assets.chunking.contract import Section
-from assets.chunking.sections import Outline
-from assets.chunking.sentence_splitter import sentence_places
-from evals.generating.contract import Passage
-from evals.retrieving.index import OpenIndex
+from rag_assay.assets.chunking.contract import Section
+from rag_assay.assets.chunking.sections import SectionTree
+from rag_assay.assets.chunking.sentence_splitter import sentence_places
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.retrieval.index import OpenIndex
 
 Headings = Mapping[str, Sequence[str]]
 """Chunk id -> the headings above it, outermost first."""
@@ -94,7 +94,7 @@ def _of_document(document: Mapping[str, Any], start: int, end: int, grade: int) 
         title=document["title"] or None,
         url=document["url"],
         date=document["published_at"],
-        section=tuple(Outline(sections, len(document["text"])).headings(start)),
+        section=tuple(SectionTree(sections, len(document["text"])).headings(start)),
         start=start,
         end=end,
         score=float(grade),

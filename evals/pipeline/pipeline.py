@@ -10,32 +10,32 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
-from assets.chunks import Chunks
-from assets.documents import Documents
-from assets.embeddings import Embeddings
-from assets.engine.of_now import is_by_recipe_of_now
-from assets.engine.stage import Stage, Work
-from assets.indexes import Indexes
-from evals.generating.contract import Answer, GenerationContext, Generator, Passage, Request
-from evals.generating.declining import Decliner, declined_by
-from evals.gold.losses import losses_of
-from evals.pipeline.answer_inputs import headings_of
-from evals.pipeline.cell_parts import CellParts, parts_of_cell
-from evals.pipeline.follow_ups import reads_follow_ups, with_follow_up
-from evals.pipeline.gating import FitInputs, with_fitted_gate
-from evals.pipeline.generation import Asking, generation_for
-from evals.pipeline.passages import Headings, passage_of
-from evals.pipeline.retrieval import OpenRetrieval, RetrievalInputs, open_retrieval
-from evals.pipeline.run_resources import RunResources
-from evals.retrieving.running import QueryResult
-from evals.retrieving.understood import Removal, Understood
-from evals.study.cells import NO_GENERATOR, Cell
-from evals.study.grid import Grid
-from evals.study.study import Study
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.errors import InputError
-from warehouse.inference.local_llm import free_cores
-from warehouse.schemas import Status
+from rag_assay.assets.chunks import Chunks
+from rag_assay.assets.documents import Documents
+from rag_assay.assets.embeddings import Embeddings
+from rag_assay.assets.engine.freshness import is_by_recipe_of_now
+from rag_assay.assets.engine.stage import BuildContext, Stage
+from rag_assay.assets.indexes import Indexes
+from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Passage, Request
+from rag_assay.evals.generation.no_answer_source import Decliner, decliner_of
+from rag_assay.evals.pipeline.answer_inputs import headings_of
+from rag_assay.evals.pipeline.cell_parts import CellParts, parts_of_cell
+from rag_assay.evals.pipeline.follow_ups import reads_follow_ups, with_follow_up
+from rag_assay.evals.pipeline.gate_fitting import FitInputs, with_fitted_gate
+from rag_assay.evals.pipeline.generation import GenerationRequest, generation_for
+from rag_assay.evals.pipeline.passages import Headings, passage_of
+from rag_assay.evals.pipeline.retrieval import OpenRetrieval, RetrievalInputs, open_retrieval
+from rag_assay.evals.pipeline.run_resources import RunResources
+from rag_assay.evals.question_sets.losses import losses_of
+from rag_assay.evals.retrieval.query_interpretation import QueryInterpretation, Removal
+from rag_assay.evals.retrieval.query_runner import QueryResult
+from rag_assay.evals.study.cells import NO_GENERATOR, Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.inference.local_llm import free_cores
+from rag_assay.warehouse.schemas import Status
 
 Row = dict[str, Any]
 
@@ -63,7 +63,7 @@ class PipelineResult:
     declined: Decliner | None = None
 
     @property
-    def understood(self) -> tuple[Understood, ...]:
+    def understood(self) -> tuple[QueryInterpretation, ...]:
         """What was understood of the question, each once, in the order in which it was."""
         return tuple(self.found.trace.understood.values())
 
@@ -143,7 +143,7 @@ class Pipeline:
             return replace(result, answer=Answer(Status.NOT_RUN, "its ranking failed"))
         request = self._request(result, without)
         answer = self.generator.answer([request], self.context)[0]
-        return replace(result, answer=answer, declined=declined_by(self.generator, request, answer))
+        return replace(result, answer=answer, declined=decliner_of(self.generator, request, answer))
 
     def search_row(self, question: Row, *, without: Collection[Removal] = ()) -> PipelineResult:
         """Search for a question, a row of `schemas.QUESTIONS`, and answer nothing."""
@@ -186,7 +186,7 @@ class Pipeline:
         self.close()
 
 
-def open_pipeline(study: Study, cell: Cell, work: Work) -> Pipeline:
+def open_pipeline(study: Study, cell: Cell, work: BuildContext) -> Pipeline:
     """Open a cell of a study to ask it questions.
 
     work: whose resources it uses; several pipelines of one work share indexes, models and servers
@@ -224,7 +224,7 @@ def open_pipeline(study: Study, cell: Cell, work: Work) -> Pipeline:
 
 
 def pipeline_of(
-    parts: CellParts, retrieval: OpenRetrieval, headings: Headings | None, work: Work
+    parts: CellParts, retrieval: OpenRetrieval, headings: Headings | None, work: BuildContext
 ) -> Pipeline:
     """Put a pipeline together: that of a study's cell, and that of an exported one.
 
@@ -235,7 +235,7 @@ def pipeline_of(
     if generator is None:
         return Pipeline(cell, retrieval, None, None)
     retrieval = replace(retrieval, headings=headings)
-    asking = Asking(cell, parts.seed, parts.tokenizer, parts.embedder, generator.budget_limit)
+    asking = GenerationRequest(cell, parts.seed, parts.tokenizer, parts.embedder, generator.budget_limit)
     budget = work.budgets.of(cell.study, parts.caps)
     context = generation_for(asking, budget, work, retrieval.retrieve)
     return Pipeline(cell, retrieval, generator, context, headings)
@@ -247,7 +247,7 @@ def make_ready(retrieval: OpenRetrieval) -> None:
         retrieval.embedder.embedder.embed(["warm up"])
 
 
-def _inputs(grid: Grid, cell: Cell, work: Work) -> RetrievalInputs:
+def _inputs(grid: Grid, cell: Cell, work: BuildContext) -> RetrievalInputs:
     study = grid.studies[cell.study]
     key = grid.index_key(cell)
     chunks = key.rpartition(".")[0]
@@ -279,7 +279,7 @@ def _inputs(grid: Grid, cell: Cell, work: Work) -> RetrievalInputs:
     return RetrievalInputs(index, test, train)
 
 
-def _current(study: Study, stage: str, key: str, work: Work) -> Artifact:
+def _current(study: Study, stage: str, key: str, work: BuildContext) -> Artifact:
     store: ArtifactStore = work.store
     artifact = store.current(stage, key)
     if artifact is None:

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from evals.gold.losses import losses_of
-from evals.retrieving.clock import Spent
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.query import Note
-from evals.retrieving.running import QueryResult
-from warehouse.parquet import frame, write_parquet
-from warehouse.schemas import HITS, LOSSES, NOTES, RANKED, TRACES, Schema, Status
+from rag_assay.evals.question_sets.losses import losses_of
+from rag_assay.evals.retrieval.clock import Spent
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Note
+from rag_assay.evals.retrieval.query_runner import QueryResult
+from rag_assay.warehouse.parquet import frame, write_parquet
+from rag_assay.warehouse.schemas import HITS, LOSSES, NOTES, RANKED, TRACES, Schema, Status
 
 Row = dict[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from evals.pipeline.pipeline import PipelineResult
+from rag_assay.evals.pipeline.pipeline import PipelineResult
 
 
 def record_of(result: PipelineResult) -> dict[str, Any]:

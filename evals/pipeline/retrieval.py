@@ -9,33 +9,33 @@ from typing import Any, Self
 
 import polars as pl
 
-from assets.embedding.cached import CachedEmbedder
-from assets.engine.stage import Work
-from evals.generating.contract import Request, Retrieved
-from evals.gold.evidence import gold_of
-from evals.measuring.contract import RetrievalMetric
-from evals.pipeline.cell_parts import CellParts, parts_of_cell
-from evals.pipeline.passages import Headings, passage_of
-from evals.pipeline.run_resources import RunResources
-from evals.pipeline.stage_inputs import read_questions
-from evals.retrieving.context import RetrievalContext
-from evals.retrieving.contract import Retriever, Searcher
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.query import Note, Query
-from evals.retrieving.query_vectors import QueryVector, embed_query
-from evals.retrieving.running import QueryResult, QueryRunner
-from evals.retrieving.shared import SharedSearcher
-from evals.retrieving.tuning import CODE_VERSION as TUNING
-from evals.retrieving.tuning import Bench, Chosen, TrainCase, apart, tuned
-from evals.retrieving.understood import Removal
-from evals.study.cells import Cell
-from evals.study.study import Study
-from warehouse.artifacts import Artifact
-from warehouse.errors import InputError
-from warehouse.identity import digest
-from warehouse.inference import models
-from warehouse.inference.purpose import Purpose
-from warehouse.schemas import Status
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.generation.contract import Request, Retrieved
+from rag_assay.evals.metrics.contract import RetrievalMetric
+from rag_assay.evals.pipeline.cell_parts import CellParts, parts_of_cell
+from rag_assay.evals.pipeline.passages import Headings, passage_of
+from rag_assay.evals.pipeline.run_resources import RunResources
+from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.question_sets.evidence import gold_of
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.contract import Retriever, Searcher
+from rag_assay.evals.retrieval.fusion_tuning import CODE_VERSION as TUNING
+from rag_assay.evals.retrieval.fusion_tuning import Bench, Chosen, TrainCase, apart, tune_retriever
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Note, Query
+from rag_assay.evals.retrieval.query_interpretation import Removal
+from rag_assay.evals.retrieval.query_runner import QueryResult, QueryRunner
+from rag_assay.evals.retrieval.query_vectors import QueryVector, embed_query
+from rag_assay.evals.retrieval.retriever_references import SharedSearcher
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference import models
+from rag_assay.warehouse.inference.call_tags import Purpose
+from rag_assay.warehouse.schemas import Status
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def search_recipes(study: Study, cell: Cell) -> dict[str, str]:
     return found
 
 
-def open_retrieval(study: Study, cell: Cell, inputs: RetrievalInputs, work: Work) -> OpenRetrieval:
+def open_retrieval(study: Study, cell: Cell, inputs: RetrievalInputs, work: BuildContext) -> OpenRetrieval:
     """Open the retriever of a cell on its index; what is tuned of it is chosen on the train questions.
 
     Raises:
@@ -189,21 +189,23 @@ def open_retrieval(study: Study, cell: Cell, inputs: RetrievalInputs, work: Work
     retriever = parts.retriever
     index = resources.index(inputs.index)
     if not retriever.needs_tuning:
-        return opened_retrieval(parts, index, inputs.index.identity, work)
+        return open_tuned_retrieval(parts, index, inputs.index.identity, work)
     known = read_questions(inputs.train, work)
     train = apart(known, read_questions(inputs.test, work))
     work.progress(f"tuning {cell.ranking} on {len(train)} train questions", 0, 0)
     metric = tuning_metric(study, train)
     cases = _cases(retriever, train, metric, resources.embedder(parts.embedder))
     context = _search_context(parts, inputs.index.identity, work)
-    tuning = tuned(retriever, cases, Bench(index, context, metric))
+    tuning = tune_retriever(retriever, cases, Bench(index, context, metric))
     notes = tuple(note for case in cases for note in case.query.trace.notes)
     record = TuningRecord(tuning.chosen, len(known) - len(train), notes)
     parts = replace(parts, retriever=tuning.retriever)
-    return replace(opened_retrieval(parts, index, inputs.index.identity, work), tuning=record)
+    return replace(open_tuned_retrieval(parts, index, inputs.index.identity, work), tuning=record)
 
 
-def opened_retrieval(parts: CellParts, index: OpenIndex, identity: str, work: Work) -> OpenRetrieval:
+def open_tuned_retrieval(
+    parts: CellParts, index: OpenIndex, identity: str, work: BuildContext
+) -> OpenRetrieval:
     """Open a retriever that is tuned, or needs no tuning, on an index.
 
     identity: of the index
@@ -215,7 +217,7 @@ def opened_retrieval(parts: CellParts, index: OpenIndex, identity: str, work: Wo
     return OpenRetrieval(searcher, context, resources, index, parts.retriever, embedder)
 
 
-def _search_context(parts: CellParts, index: str, work: Work) -> RetrievalContext:
+def _search_context(parts: CellParts, index: str, work: BuildContext) -> RetrievalContext:
     budget = work.budgets.of(parts.cell.study, parts.caps)
     found = work.resource(RunResources).retrieval(index, parts.embedder, parts.tokenizer, budget)
     return replace(found, purpose=Purpose("understanding", parts.cell.study, parts.cell.ranking))

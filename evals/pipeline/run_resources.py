@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import inf
 
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import EmbedderRecipe, Matrix
-from assets.engine.stage import Resource, Work
-from assets.tokenizing.named import tokenizer_of
-from assets.tokenizing.tokenizer import Tokenizer
-from evals.generating.contract import GenerationContext
-from evals.retrieving.clock import Clock
-from evals.retrieving.context import LoadedModels, RetrievalContext, TextEmbedder
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.memory import Memory
-from evals.retrieving.query_vectors import QueryVector, embed_queries
-from warehouse.artifacts import Artifact
-from warehouse.identity import digest
-from warehouse.inference.budget import Budget
-from warehouse.inference.gateway import Gateway
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
+from rag_assay.assets.engine.stage import BuildContext, Resource
+from rag_assay.assets.tokenization.tokenizer import Tokenizer
+from rag_assay.assets.tokenization.tokenizer_names import tokenizer_of
+from rag_assay.evals.generation.contract import GenerationContext
+from rag_assay.evals.retrieval.clock import Clock
+from rag_assay.evals.retrieval.context import LoadedModels, RetrievalContext, TextEmbedder
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query_vectors import QueryVector, embed_queries
+from rag_assay.evals.retrieval.ranking_cache import Memory
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.budget import Budget
+from rag_assay.warehouse.inference.gateway import Gateway
 
 
 class RunResources(Resource):
@@ -31,7 +31,7 @@ class RunResources(Resource):
     obstacles_last: seconds after which a model that could not be asked at all is tried again
     """
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: BuildContext) -> None:
         super().__init__(work)
         self.clock = Clock()
         self.models = LoadedModels()

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import polars as pl
 
-from assets.engine.stage import Work
-from evals.study.cells import Cell
-from evals.study.study import Study
-from warehouse.artifacts import Artifact
-from warehouse.inference.budget import Budget
-from warehouse.parquet import conformed, read_parquet
-from warehouse.schemas import QUESTIONS
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.inference.budget import Budget
+from rag_assay.warehouse.parquet import conform_rows, read_parquet
+from rag_assay.warehouse.schemas import QUESTIONS
 
 
-def budget_of(study: Study, work: Work) -> Budget:
+def budget_of(study: Study, work: BuildContext) -> Budget:
     """Return what a run may spend on the study's retrievers and generators together."""
     return work.budgets.of(study.whole, study.budget.caps if study.budget else None)
 
 
-def read_questions(artifacts: list[Artifact], work: Work) -> pl.DataFrame:
+def read_questions(artifacts: list[Artifact], work: BuildContext) -> pl.DataFrame:
     """Read question sets as one frame (schemas.QUESTIONS), in their order."""
     frames = [
-        conformed(read_parquet(work.store.folder(a.stage, a.identity) / "questions.parquet"), QUESTIONS)
+        conform_rows(read_parquet(work.store.folder(a.stage, a.identity) / "questions.parquet"), QUESTIONS)
         for a in artifacts
         if a.stage == "questions"
     ]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import unicodedata
 from typing import Any
 
-from assets.engine.stage import Work
-from evals.pipeline.stage_inputs import read_questions
-from evals.study.grid import Grid
-from evals.study.study import Study
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
 
 
-def known_question(study: Study, text: str, work: Work) -> dict[str, Any] | None:
+def known_question(study: Study, text: str, work: BuildContext) -> dict[str, Any] | None:
     """Return the question of a study that has this id or these words (a row of `schemas.QUESTIONS`).
 
     Its evidence is that of the last run. None: the study does not ask it, or was not run.
@@ -22,7 +22,7 @@ def known_question(study: Study, text: str, work: Work) -> dict[str, Any] | None
 class StudyQuestions:
     """The questions of a study as the last run stored them; none, where it was not run."""
 
-    def __init__(self, study: Study, work: Work) -> None:
+    def __init__(self, study: Study, work: BuildContext) -> None:
         found = [work.store.current("questions", key) for key in Grid([study]).set_keys(study.study)]
         artifacts = [artifact for artifact in found if artifact is not None]
         rows = list(read_questions(artifacts, work).iter_rows(named=True)) if artifacts else []

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evals.generating.contract import Answer, Attempt, Bin
-from evals.reporting.display import several
-from warehouse.schemas import Status
+from rag_assay.evals.generation.contract import Answer, Attempt, Bin
+from rag_assay.evals.reporting.display import several
+from rag_assay.warehouse.schemas import Status
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import interval, number, several, signed
-from evals.reporting.standings import Standing, Subset, varying_axes
-from evals.statistics.significance import paired_bootstrap
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import interval, number, several, with_sign
+from rag_assay.evals.reporting.standings import CellStanding, Subset, varying_axes
+from rag_assay.evals.statistics.significance import paired_bootstrap
 
 _WHAT = {"evidence": "from the gold evidence", "nothing": "from no passage at all"}
 
@@ -25,7 +25,7 @@ def ceiling_sentences(data: ReportData, subset: Subset) -> list[str]:
     metric = next((one for one in data.metrics if one.kind == "answer"), None)
     if metric is None:
         return []
-    by_model: dict[str, list[Standing]] = {}
+    by_model: dict[str, list[CellStanding]] = {}
     for one in subset.standings:
         facts = (data.generators or {}).get(one.cell.generator or "")
         result = one.results.get(metric.name)
@@ -36,7 +36,7 @@ def ceiling_sentences(data: ReportData, subset: Subset) -> list[str]:
 
 
 def _sentence(
-    data: ReportData, subset: Subset, metric: MetricInfo, model: str, cells: Sequence[Standing]
+    data: ReportData, subset: Subset, metric: MetricInfo, model: str, cells: Sequence[CellStanding]
 ) -> str | None:
     of = {what: [one for one in cells if _reads(data, one) == what] for what in ("ranking", *_WHAT)}
     if not of["ranking"] or not of["evidence"]:
@@ -56,7 +56,7 @@ def _sentence(
     return f"{metric.title} of {model}: {listed}; differences are to the retrieved passages."
 
 
-def _difference(data: ReportData, metric: MetricInfo, one: Standing, other: Standing) -> str:
+def _difference(data: ReportData, metric: MetricInfo, one: CellStanding, other: CellStanding) -> str:
     rows = data.values.filter(pl.col("metric") == metric.name).drop_nulls("value")
     first, second = (
         dict(rows.filter(pl.col("cell") == each.cell.key).select("question_id", "value").iter_rows())
@@ -69,18 +69,18 @@ def _difference(data: ReportData, metric: MetricInfo, one: Standing, other: Stan
     found = paired_bootstrap(apart, data.seed, clusters=data.clusters.codes(both))
     low, high = float(found.low[0]), float(found.high[0])
     ends = "no interval" if math.isnan(low) else interval(low, high, metric.unit)
-    return f"{signed(float(found.mean[0]), metric.unit)} [{ends}] on {several(len(both), 'question')}"
+    return f"{with_sign(float(found.mean[0]), metric.unit)} [{ends}] on {several(len(both), 'question')}"
 
 
-def _reads(data: ReportData, standing: Standing) -> str:
+def _reads(data: ReportData, standing: CellStanding) -> str:
     return (data.generators or {})[standing.cell.generator or ""].reads
 
 
-def _best(cells: Sequence[Standing], metric: MetricInfo) -> Standing:
+def _best(cells: Sequence[CellStanding], metric: MetricInfo) -> CellStanding:
     sign = 1 if metric.higher_is_better else -1
     return max(cells, key=lambda one: (one.results[metric.name].covered, sign * _value(one, metric)))
 
 
-def _value(standing: Standing, metric: MetricInfo) -> float:
+def _value(standing: CellStanding, metric: MetricInfo) -> float:
     value = standing.results[metric.name].value
     return 0.0 if value is None else value  # cells without a value are not among those that are compared

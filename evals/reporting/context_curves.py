@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from evals.gold.evidence import gold_of
-from evals.measuring.context_curve import CHARACTERS_A_TOKEN, context_curve
-from evals.measuring.contract import Gold
-from evals.study.grid import Grid
-from warehouse.schemas import Schema
-from warehouse.spans import Span
+from rag_assay.evals.metrics.context_curve import CHARACTERS_A_TOKEN, context_curve
+from rag_assay.evals.metrics.contract import Gold
+from rag_assay.evals.question_sets.evidence import gold_of
+from rag_assay.evals.study.grid import Grid
+from rag_assay.warehouse.schemas import Schema
+from rag_assay.warehouse.spans import Span
 
 if TYPE_CHECKING:
     import duckdb

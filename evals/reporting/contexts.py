@@ -9,16 +9,16 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
-from evals.measuring.context_curve import CHARACTERS_A_TOKEN
-from evals.reporting.context_curves import BUDGETS, DEPTHS
-from evals.reporting.costs import Cost
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import count, listed
-from evals.reporting.standings import Result, Standing, Subset, subsets
-from evals.reporting.values import Values
-from evals.statistics.crossing import Crossing, crossing
-from evals.statistics.effects import Levels, effect, over_contexts
-from evals.statistics.pareto import front
+from rag_assay.evals.metrics.context_curve import CHARACTERS_A_TOKEN
+from rag_assay.evals.reporting.context_curves import BUDGETS, DEPTHS
+from rag_assay.evals.reporting.costs import Cost
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import count, listed
+from rag_assay.evals.reporting.standings import CellStanding, Result, Subset, subsets
+from rag_assay.evals.reporting.values import Values
+from rag_assay.evals.statistics.effects import Levels, effect, over_contexts
+from rag_assay.evals.statistics.full_crossing import Crossing, find_crossing
+from rag_assay.evals.statistics.pareto import front
 
 AXES = ("chunking", "embedder", "retriever")
 
@@ -111,7 +111,7 @@ def _at_context(data: ReportData, read: Mapping[int, Values], axis: str) -> AtCo
     """Return an axis at each budget of tokens, over the cells that have a curve for every question."""
     places = next(iter(read.values())).places
     at = AXES.index(axis)
-    crossed = crossing(places, [at])
+    crossed = find_crossing(places, [at])
     if crossed is None:
         return None
     found = []
@@ -197,8 +197,8 @@ def cost_fronts(
     return tuple(one for one in found if one)
 
 
-def _of_rankings(standings: Sequence[Standing]) -> list[Standing]:
-    found: dict[tuple[str | None, ...], Standing] = {}
+def _of_rankings(standings: Sequence[CellStanding]) -> list[CellStanding]:
+    found: dict[tuple[str | None, ...], CellStanding] = {}
     for one in standings:
         if one.cell.retriever:
             found.setdefault((one.cell.chunking, one.cell.embedder, one.cell.retriever), one)
@@ -211,7 +211,7 @@ def _quality(data: ReportData, of_rankings: bool) -> MetricInfo | None:
 
 
 def _cost_front(
-    costs: Sequence[tuple[Standing, float]],
+    costs: Sequence[tuple[CellStanding, float]],
     quality: MetricInfo | None,
     what: str,
     unit: str,

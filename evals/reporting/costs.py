@@ -8,10 +8,10 @@ from weakref import WeakKeyDictionary
 
 import polars as pl
 
-from evals.measuring.contract import Metric
-from evals.measuring.running_costs import RunningCost, running_costs
-from evals.reporting.data import MetricInfo, ReportData
-from evals.statistics.verdict_text import dollars
+from rag_assay.evals.metrics.contract import Metric
+from rag_assay.evals.metrics.running_costs import RunningCost, running_costs
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.statistics.verdict_text import dollars
 
 _KNOWN: WeakKeyDictionary[ReportData, Mapping[str, RunningCost]] = WeakKeyDictionary()
 

@@ -9,14 +9,23 @@ from typing import Literal
 
 import polars as pl
 
-from evals.racing.records import Record
-from evals.reporting.journey_rows import JourneyRows
-from evals.reporting.people_scores import ScoresOfPeople
-from evals.reporting.provenance import Provenance
-from evals.statistics.question_clusters import ALONE, Clustering
-from evals.statistics.verdict import Verdict
-from warehouse.annotation_schemas import HUMAN_ESTIMATES
-from warehouse.schemas import ANSWERS, HITS, JUDGE_CARDS, JUDGEMENTS, LEADERBOARD, LOSSES, QUESTIONS, SCORES
+from rag_assay.evals.reporting.journey_rows import JourneyRows
+from rag_assay.evals.reporting.provenance import Provenance
+from rag_assay.evals.reporting.rating_scores import ScoresOfPeople
+from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
+from rag_assay.evals.statistics.verdict import Verdict
+from rag_assay.evals.successive_halving.records import SearchRecord
+from rag_assay.warehouse.annotation_schemas import HUMAN_ESTIMATES
+from rag_assay.warehouse.schemas import (
+    ANSWERS,
+    HITS,
+    JUDGE_CARDS,
+    JUDGEMENTS,
+    LEADERBOARD,
+    LOSSES,
+    QUESTIONS,
+    SCORES,
+)
 
 Kind = Literal["retrieval", "answer", "cost"]
 
@@ -177,7 +186,7 @@ class ReportData:
     unpriced: frozenset[str] = frozenset()
     unmeasured: frozenset[tuple[str, str]] = frozenset()
     part: str = ""
-    search: Record | None = None
+    search: SearchRecord | None = None
     duplicates: Duplicates | None = None
     planned: int | None = None
     provenance: Provenance | None = None

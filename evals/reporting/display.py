@@ -33,10 +33,10 @@ def number(value: float | None, unit: str = "") -> str:
     return f"{value:.{decimals}f}".replace("-", "−")
 
 
-def signed(value: float | None, unit: str = "") -> str:
+def with_sign(value: float | None, unit: str = "") -> str:
     """Write a difference with its sign.
 
-    >>> signed(0.0514), signed(-0.2), signed(None)
+    >>> with_sign(0.0514), with_sign(-0.2), with_sign(None)
     ('+0.051', '−0.200', '–')
     """
     text = number(value, unit)
@@ -127,20 +127,20 @@ def listed(names: Sequence[str], most: int = 3) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-def counted(counts: Mapping[str, int]) -> str:
+def format_counts(counts: Mapping[str, int]) -> str:
     """Write counts by name, the largest first.
 
-    >>> counted({"timeout": 1, "error": 12})
+    >>> format_counts({"timeout": 1, "error": 12})
     '12 × error, 1 × timeout'
     """
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{count(n)} × {name}" for name, n in ordered)
 
 
-def trimmed(text: str | None, limit: int) -> str:
+def truncate(text: str | None, limit: int) -> str:
     """Cut ``text`` to ``limit`` characters with an ellipsis as the last; None is an empty text.
 
-    >>> trimmed("abcdef", 4)
+    >>> truncate("abcdef", 4)
     'abc…'
     """
     text = text or ""

@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 
-from evals.reporting.context_curves import BUDGETS
-from evals.reporting.data import ReportData
-from evals.reporting.effects import AxisEffect, AxisPair, effects
-from evals.statistics.significance import ALPHA
+from rag_assay.evals.reporting.context_curves import BUDGETS
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.effects import AxisEffect, AxisPair, effects
+from rag_assay.evals.statistics.significance import ALPHA
 
 Row = dict[str, Any]
 EFFECT, INTERACTION, CONTEXT = "effect", "interaction", "context"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from evals.reporting.display import interval, listed, number, p_value, several, signed
-from evals.reporting.effects import AxisEffect, AxisPair, Effects
-from evals.statistics.interactions import BestAt
-from evals.statistics.significance import ALPHA
+from rag_assay.evals.reporting.display import interval, listed, number, p_value, several, with_sign
+from rag_assay.evals.reporting.effects import AxisEffect, AxisPair, Effects
+from rag_assay.evals.statistics.interactions import BestAt
+from rag_assay.evals.statistics.significance import ALPHA
 
 
 def effects_words(found: Effects) -> list[str]:
@@ -32,7 +32,7 @@ def effect_words(effect: AxisEffect) -> str:
         furthest = others[-1]
         words = (
             f"{every} significantly worse, {effect.levels[furthest]} by "
-            f"{signed(found.difference[furthest], metric.unit)} "
+            f"{with_sign(found.difference[furthest], metric.unit)} "
             f"[{_interval(effect, furthest)}]"
         )
     elif len(tied) == len(others):
@@ -63,14 +63,14 @@ def pair_words(pair: AxisPair) -> str:
     ends = interval(largest.low, largest.high, pair.metric.unit)
     return (
         f"What the {one} does depends on the {other}{where} ({pair.metric.title}, {p}; most of all, {level} "
-        f"with {here} is {signed(largest.value, pair.metric.unit)} [{ends}] off what both do on average), "
+        f"with {here} is {with_sign(largest.value, pair.metric.unit)} [{ends}] off what both do on average), "
         f"but no other {one} can be told to be better than {overall} with any {other}."
     )
 
 
 def _best_at(pair: AxisPair, at: int, best: BestAt) -> str:
     ends = interval(best.low, best.high, pair.metric.unit)
-    gain = signed(best.difference, pair.metric.unit)
+    gain = with_sign(best.difference, pair.metric.unit)
     return f"{pair.levels[0][best.level]} with {pair.levels[1][at]} ({gain} [{ends}])"
 
 

@@ -10,15 +10,15 @@ from itertools import combinations, islice
 import numpy as np
 import polars as pl
 
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.groups import group_of
-from evals.reporting.limits import EFFECT_GROUPS
-from evals.reporting.standings import Subset, subsets
-from evals.reporting.values import Values, values_of
-from evals.statistics.crossing import Crossing, crossing
-from evals.statistics.effects import Levels, effect, over_contexts
-from evals.statistics.interactions import Interaction, interaction
-from evals.statistics.significance import holm
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.groups import group_of
+from rag_assay.evals.reporting.limits import EFFECT_GROUPS
+from rag_assay.evals.reporting.standings import Subset, subsets
+from rag_assay.evals.reporting.values import Values, values_of
+from rag_assay.evals.statistics.effects import Levels, effect, over_contexts
+from rag_assay.evals.statistics.full_crossing import Crossing, find_crossing
+from rag_assay.evals.statistics.interactions import Interaction, interaction
+from rag_assay.evals.statistics.significance import holm
 
 COLUMNS = ("type", "language", "question_set")  # of questions, by which effects are broken down
 
@@ -131,7 +131,7 @@ def _effect(
     if axis not in values.axes:
         return None
     at = values.axes.index(axis)
-    crossed = crossing(values.places, [at])
+    crossed = find_crossing(values.places, [at])
     if crossed is None:
         return None
     levels = crossed.levels[0]
@@ -158,7 +158,7 @@ def _pairs(data: ReportData, subset: Subset, known: Sequence[tuple[MetricInfo, V
         new = []
         for one, other in combinations(range(len(values.axes)), 2):
             axes = (values.axes[one], values.axes[other])
-            crossed = crossing(values.places, [one, other]) if axes not in found else None
+            crossed = find_crossing(values.places, [one, other]) if axes not in found else None
             if crossed is None:
                 continue
             table = over_contexts(values.crossed(crossed, [one, other]))

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.standings import Result, Standing, Subset, varying_axes
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.standings import CellStanding, Result, Subset, varying_axes
 
 
 @dataclass(frozen=True)
-class Entry:
+class RankedResult:
     """One result of the primary metric and the keys of the cells that have it, those with a rank first.
 
     p_best: how likely one of them is the best
@@ -31,10 +31,10 @@ class Entry:
         return self.result.tied is not False
 
 
-def entries(data: ReportData, subset: Subset) -> tuple[Entry, ...]:
+def entries(data: ReportData, subset: Subset) -> tuple[RankedResult, ...]:
     """Return the entries of ``subset`` in the order of its standings; cells without a result are left out."""
     axes = varying_axes(subset.standings)
-    groups: dict[tuple[object, ...], list[Standing]] = {}
+    groups: dict[tuple[object, ...], list[CellStanding]] = {}
     for standing in subset.standings:
         if data.primary.name in standing.results:
             groups.setdefault(_group(standing, data.primary), []).append(standing)
@@ -49,7 +49,7 @@ def could_reach(unranked: Result, leader: Result, metric: MetricInfo) -> bool:
     return unranked.best >= leader.low if metric.higher_is_better else unranked.best <= leader.high
 
 
-def _group(standing: Standing, metric: MetricInfo) -> tuple[object, ...]:
+def _group(standing: CellStanding, metric: MetricInfo) -> tuple[object, ...]:
     if metric.kind != "retrieval":
         return (standing.cell.key,)
     cell = standing.cell
@@ -63,9 +63,9 @@ def _named(axes: tuple[str, ...], shared: bool) -> tuple[str, ...]:
     return (without or ("chunking", "retriever")) if shared else axes
 
 
-def _entry(group: list[Standing], metric: MetricInfo, axes: tuple[str, ...]) -> Entry:
+def _entry(group: list[CellStanding], metric: MetricInfo, axes: tuple[str, ...]) -> RankedResult:
     first = group[0]
-    return Entry(
+    return RankedResult(
         first.cell.label(axes),
         first.rank,
         first.results[metric.name],

@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from evals.annotating.rubric import metric_name
-from evals.reporting.data import ReportData
-from evals.reporting.display import MISSING, count, interval, number, percent, several, signed
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.display import MISSING, count, interval, number, percent, several, with_sign
+from rag_assay.evals.rubrics.rubric import metric_name
 
 MOST_CELLS = 30
 Row = Mapping[str, Any]
@@ -130,7 +130,7 @@ def _line(name: str, row: Row) -> Estimated:
         interval(row["combined_low"], row["combined_high"]),
         MISSING if row["width"] is None else percent(max(1 - row["width"], 0.0)),
         MISSING if saved is None else count(round(saved)),
-        "the highest" if is_leader else signed(row["difference"]),
+        "the highest" if is_leader else with_sign(row["difference"]),
         MISSING if is_leader else interval(row["difference_low"], row["difference_high"]),
         _why(row),
     )

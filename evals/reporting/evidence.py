@@ -10,7 +10,7 @@ Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Segment:
+class EvidenceSegment:
     """A run of characters that is evidence or is not."""
 
     text: str
@@ -39,7 +39,7 @@ def evidence_spans(doc_id: str, start: int, end: int, evidence: Iterable[Mapping
     return _merged(found)
 
 
-def segments(text: str, spans: Sequence[Span], limit: int) -> tuple[Segment, ...]:
+def segments(text: str, spans: Sequence[Span], limit: int) -> tuple[EvidenceSegment, ...]:
     """Split ``text`` at the spans, cut to about ``limit`` characters around the first span.
 
     >>> [(s.text, s.evidence) for s in segments("abcdef", [(2, 4)], 10)]
@@ -47,15 +47,15 @@ def segments(text: str, spans: Sequence[Span], limit: int) -> tuple[Segment, ...
     """
     first = _window_start(len(text), spans, limit)
     last = min(len(text), first + limit)
-    parts = [Segment("…", False)] if first else []
+    parts = [EvidenceSegment("…", False)] if first else []
     at = first
     for start, end in ((max(start, first), min(end, last)) for start, end in spans):
         if start >= end:
             continue
-        parts += [Segment(text[at:start], False), Segment(text[start:end], True)]
+        parts += [EvidenceSegment(text[at:start], False), EvidenceSegment(text[start:end], True)]
         at = end
-    parts += [Segment(text[at:last], False)]
-    parts += [Segment("…", False)] if last < len(text) else []
+    parts += [EvidenceSegment(text[at:last], False)]
+    parts += [EvidenceSegment("…", False)] if last < len(text) else []
     return tuple(part for part in parts if part.text)
 
 

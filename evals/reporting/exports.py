@@ -6,17 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from assets.engine.of_now import is_of_now
-from evals.gold.evidence import gold_of
-from evals.measuring.contract import Gold
-from evals.rankings import Rankings
-from evals.reporting.trec import counts_alike, qrels_lines, run_lines
-from evals.study.grid import Grid
-from evals.study.study import Study
-from warehouse.errors import InputError
-from warehouse.paths import Home
-from warehouse.study_records import pinned_artifacts
-from warehouse.tables import on_whole_database
+from rag_assay.assets.engine.freshness import is_of_now
+from rag_assay.evals.metrics.contract import Gold
+from rag_assay.evals.question_sets.evidence import gold_of
+from rag_assay.evals.rankings import Rankings
+from rag_assay.evals.reporting.trec import counts_alike, qrels_lines, run_lines
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.study_records import pinned_artifacts
+from rag_assay.warehouse.tables import on_whole_database
 
 if TYPE_CHECKING:
     import duckdb

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evals.annotating.human_metrics import UNRATED, is_unrated
-from evals.reporting import limits
-from evals.reporting.data import ReportData
-from evals.reporting.display import counted, trimmed
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.display import format_counts, truncate
+from rag_assay.evals.rubrics.human_rating_metrics import UNRATED, is_unrated
 
 ANSWERING = "answer"
 
@@ -58,7 +58,7 @@ def failures(data: ReportData) -> Failures:
             row["cell"],
             tuple(row["metrics"]),
             row["status"],
-            trimmed(row["reason"], limits.REASON_CHARACTERS) or None,
+            truncate(row["reason"], limits.REASON_CHARACTERS) or None,
             row["rows"],
         )
         for row in kinds.head(limits.FAILURES).iter_rows(named=True)
@@ -72,7 +72,7 @@ def reasons_missing(data: ReportData) -> Mapping[tuple[str, str], str]:
     counts: dict[tuple[str, str], dict[str, int]] = {}
     for cell, metric, why, rows in _missing(data.scores, "cell", "metric").iter_rows():
         counts.setdefault((cell, metric), {})[why] = rows
-    return {place: counted(reasons) for place, reasons in counts.items()}
+    return {place: format_counts(reasons) for place, reasons in counts.items()}
 
 
 def missing_values(scores: pl.DataFrame) -> dict[str, int]:

@@ -11,17 +11,17 @@ from typing import Any
 
 import polars as pl
 
-from evals.reporting.data import ReportData
-from evals.reporting.effect_rows import effect_rows
-from evals.reporting.estimates import estimate_json
-from evals.reporting.judge_cards import card_rows
-from evals.reporting.left_out import left_out_rows
-from evals.reporting.page import FOLDER, rendered
-from evals.reporting.people.rows import PEOPLE_COLUMNS, people_rows
-from evals.reporting.risk import risk_rows
-from warehouse.annotation_schemas import HUMAN_ESTIMATES
-from warehouse.paths import Home
-from warehouse.replacing import replacing
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.effect_rows import effect_rows
+from rag_assay.evals.reporting.estimates import estimate_json
+from rag_assay.evals.reporting.human_ratings.rows import PEOPLE_COLUMNS, people_rows
+from rag_assay.evals.reporting.judge_cards import card_rows
+from rag_assay.evals.reporting.page import FOLDER, render_report
+from rag_assay.evals.reporting.risk import risk_rows
+from rag_assay.evals.reporting.search_omissions import left_out_rows
+from rag_assay.warehouse.annotation_schemas import HUMAN_ESTIMATES
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.paths import Home
 
 COLUMNS = (
     "subset",
@@ -84,7 +84,7 @@ def write_html(data: ReportData, path: Path) -> Path:
 
     A folder of an earlier report in this place is removed when the page no longer names it.
     """
-    page = rendered(data, path.stem)
+    page = render_report(data, path.stem)
     folder = path.with_name(page.folder) if page.folder else None
     for name, text in page.files.items():
         assert folder is not None  # noqa: S101 -- files have one
@@ -132,6 +132,6 @@ def verdict_row(data: ReportData) -> dict[str, Any]:
 
 def write_text(text: str, path: Path) -> Path:
     """Write a text to a file, at once or not at all; return its path."""
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path

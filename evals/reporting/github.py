@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evals.reporting.display import plain, trimmed
-from evals.reporting.markdown import escaped
+from rag_assay.evals.reporting.display import plain, truncate
+from rag_assay.evals.reporting.markdown import escape_markdown
 
 LONGEST = 2_000  # characters of a message
 
 
 @dataclass(frozen=True)
-class Annotation:
+class WorkflowAnnotation:
     """A sentence at a line of a file of the repository, from 1."""
 
     level: Literal["error", "warning", "notice"]
@@ -30,12 +30,12 @@ class Annotation:
     def command(self) -> str:
         """The line by which the runner knows it.
 
-        >>> Annotation("error", "answers: x", "50% failed\\nno key", "a,b.yaml", 3).command
+        >>> WorkflowAnnotation("error", "answers: x", "50% failed\\nno key", "a,b.yaml", 3).command
         '::error file=a%2Cb.yaml,line=3,title=answers%3A x::50%25 failed%0Ano key'
         """
         properties = {"file": self.file, "line": str(self.line) if self.line else "", "title": self.title}
         listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items() if value)
-        return f"::{self.level} {listed}::{_data(trimmed(plain(self.message), LONGEST))}"
+        return f"::{self.level} {listed}::{_data(truncate(plain(self.message), LONGEST))}"
 
 
 def _data(text: str) -> str:
@@ -54,5 +54,5 @@ def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     | --- |
     | x\\|y |
     """
-    lines = [head, ["---"] * len(head), *([escaped(cell) for cell in row] for row in rows)]
+    lines = [head, ["---"] * len(head), *([escape_markdown(cell) for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

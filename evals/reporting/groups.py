@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evals.reporting.data import ReportData
-from evals.reporting.entries import Entry
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.entries import RankedResult
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Groups:
     column: str
     names: tuple[str, ...]
     questions: Mapping[str, int]
-    entries: tuple[Entry, ...]
+    entries: tuple[RankedResult, ...]
     means: Mapping[tuple[str, str], GroupMean]
 
 
@@ -46,7 +46,7 @@ def group_of(column: str) -> pl.Expr:
     )
 
 
-def groups(data: ReportData, column: str, best: Sequence[Entry]) -> Groups:
+def groups(data: ReportData, column: str, best: Sequence[RankedResult]) -> Groups:
     """Average the primary metric by ``column`` of the questions (`type` or `question_set`)."""
     kinds = data.questions.select("question_id", group_of(column).alias("group"))
     sizes = dict(kinds.group_by("group").len().iter_rows())

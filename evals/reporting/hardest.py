@@ -8,19 +8,19 @@ from typing import Any
 
 import polars as pl
 
-from evals.reporting import limits
-from evals.reporting.answer_steps import AnswerSteps, steps_of
-from evals.reporting.cited import CitedAnswer, cited_answer
-from evals.reporting.cuts import cut_words
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import trimmed
-from evals.reporting.evidence import Segment, evidence_spans, segments
-from evals.reporting.judged import NONE_JUDGED, ShownJudgements, judgements_of
-from evals.reporting.links import safe_link
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.answer_steps import AnswerSteps, steps_of
+from rag_assay.evals.reporting.cited_answers import CitedAnswer, render_cited_answer
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import truncate
+from rag_assay.evals.reporting.evidence import EvidenceSegment, evidence_spans, segments
+from rag_assay.evals.reporting.judged_answers import NONE_JUDGED, ShownJudgements, judgements_of
+from rag_assay.evals.reporting.links import safe_link
+from rag_assay.evals.reporting.passage_cuts import cut_words
 
 
 @dataclass(frozen=True)
-class Hit:
+class LeaderHit:
     """One hit of the leading cell; `evidence` tells whether it holds any; `anchor` names it on the page."""
 
     anchor: str
@@ -30,11 +30,11 @@ class Hit:
     link: str | None
     score: float | None
     evidence: bool
-    segments: tuple[Segment, ...]
+    segments: tuple[EvidenceSegment, ...]
 
 
 @dataclass(frozen=True)
-class Answer:
+class CellAnswer:
     """One cell's answer to the question; `score` is of the first answer metric, None when it has none.
 
     cited: its text with its citations; both are empty where there is none
@@ -61,8 +61,8 @@ class HardQuestion:
     mean: float
     missed: int
     cells: int
-    hits: tuple[Hit, ...]
-    answers: tuple[Answer, ...]
+    hits: tuple[LeaderHit, ...]
+    answers: tuple[CellAnswer, ...]
     answers_left_out: int
 
 
@@ -119,7 +119,7 @@ def hardest(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -
                         labels,
                         scores,
                         judged,
-                        cited_answer(answer, limits.ANSWER_CHARACTERS, on_page, evidence),
+                        render_cited_answer(answer, limits.ANSWER_CHARACTERS, on_page, evidence),
                     )
                     for answer in answered[: limits.ANSWERS]
                 ),
@@ -191,17 +191,17 @@ def _anchor(place: int, hit: Mapping[str, Any]) -> str:
     return f"question-{place}-hit-{hit['rank']}"
 
 
-def _hit(hit: Mapping[str, Any], anchor: str, evidence: Sequence[Mapping[str, Any]]) -> Hit:
+def _hit(hit: Mapping[str, Any], anchor: str, evidence: Sequence[Mapping[str, Any]]) -> LeaderHit:
     text = hit["text"] or ""
     spans = evidence_spans(hit["doc_id"], hit["start"], hit["end"], evidence)
     # Offsets are the document's: a text of another length (a changed chunk) cannot be marked by them.
     marked = spans if len(text) == hit["end"] - hit["start"] else []
     url = hit["url"] or ""
-    return Hit(
+    return LeaderHit(
         anchor,
         hit["rank"],
-        trimmed(hit["title"], 200) or hit["doc_id"],
-        trimmed(url, 200),
+        truncate(hit["title"], 200) or hit["doc_id"],
+        truncate(url, 200),
         safe_link(url),
         hit["score"],
         bool(spans),
@@ -215,14 +215,14 @@ def _answer(
     scores: Scored,
     judged: Judged,
     cited: CitedAnswer,
-) -> Answer:
+) -> CellAnswer:
     key = (answer["cell"], answer["replicate"], answer["question_id"])
     again = f" (replicate {answer['replicate']})" if answer["replicate"] > 1 else ""
-    return Answer(
+    return CellAnswer(
         labels.get(answer["cell"], answer["cell"]) + again,
         answer["status"],
-        trimmed(answer["reason"], limits.REASON_CHARACTERS) or None,
-        trimmed(answer["answer"], limits.ANSWER_CHARACTERS),
+        truncate(answer["reason"], limits.REASON_CHARACTERS) or None,
+        truncate(answer["answer"], limits.ANSWER_CHARACTERS),
         cited,
         scores.get(key),
         steps_of(answer),

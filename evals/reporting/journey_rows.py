@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from warehouse.schemas import HITS, Schema
+from rag_assay.warehouse.schemas import HITS, Schema
 
 HITS_SHOWN = 10  # of a question and ranking
 OF_HITS: Schema = {"ranking": pl.String, **HITS}

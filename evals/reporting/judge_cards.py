@@ -8,11 +8,16 @@ from typing import Any
 
 import polars as pl
 
-from evals.annotating.rubric import PEOPLE
-from evals.judging.cards.mutations import MUTATIONS
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import MISSING, count, interval, listed, number, percent, several
-from evals.reporting.stored_cards import AGREEMENT, UNCALIBRATED, calibrated, no_better_than_coins
+from rag_assay.evals.judging.cards.mutations import MUTATIONS
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import MISSING, count, interval, listed, number, percent, several
+from rag_assay.evals.reporting.stored_cards import (
+    AGREEMENT,
+    UNCALIBRATED,
+    calibrated_metrics,
+    no_better_than_coins,
+)
+from rag_assay.evals.rubrics.rubric import PEOPLE
 
 _Place = tuple[str, str | None]  # measure, slice
 COLUMNS: tuple[tuple[str, str, tuple[_Place, ...]], ...] = (
@@ -61,7 +66,7 @@ _LABELLED = "labelled cases"
 
 
 @dataclass(frozen=True)
-class Figure:
+class CardFigure:
     """One figure of a card: the value, lines below it (its interval, its cases), and what to know of it.
 
     text: a dash where there is no value: ``why`` says why
@@ -81,8 +86,8 @@ class CardRow:
 
     metric: str
     calibrated: bool
-    figures: tuple[Figure, ...]
-    caught: tuple[Figure, ...]
+    figures: tuple[CardFigure, ...]
+    caught: tuple[CardFigure, ...]
     coin: bool = False
 
 
@@ -96,7 +101,7 @@ class PeopleRow:
 
     metric: str
     by: str
-    figures: tuple[Figure, ...]
+    figures: tuple[CardFigure, ...]
 
 
 @dataclass(frozen=True)
@@ -147,7 +152,7 @@ def _card(judge: str, data: ReportData) -> Card:
     rows = data.judge_cards.filter(judge=judge)
     by_place = {(r["metric"], r["measure"], r["slice"]): r for r in rows.iter_rows(named=True)}
     metrics = list(dict.fromkeys(r["metric"] for r in rows.iter_rows(named=True) if r["metric"] is not None))
-    known, coins = calibrated(rows), no_better_than_coins(rows)
+    known, coins = calibrated_metrics(rows), no_better_than_coins(rows)
     kinds = [kind for kind in MUTATIONS if any((metric, "caught", kind) in by_place for metric in metrics)]
     infos = {one.name: one for one in data.metrics}
     found = tuple(
@@ -184,15 +189,15 @@ def _people(rows: pl.DataFrame, infos: Mapping[str, MetricInfo], judge: str) -> 
         yield PeopleRow(title, part or _LABELLED, figures)
 
 
-def _agreed(rows: Mapping[str, Mapping[str, Any]], measure: str, part: str | None) -> Figure:
+def _agreed(rows: Mapping[str, Mapping[str, Any]], measure: str, part: str | None) -> CardFigure:
     row = rows.get(measure)
     if row is None:
         of_file = measure in {"people", "people_alpha"} and part is None
-        return Figure(
+        return CardFigure(
             MISSING, why="a file does not say" if of_file else rows["labels"]["reason"] or "too few"
         )
     if measure in _COUNTS and row["value"] is not None:
-        return Figure(count(round(row["value"])), why=row["reason"] or "")
+        return CardFigure(count(round(row["value"])), why=row["reason"] or "")
     return _figure(row)
 
 
@@ -226,7 +231,7 @@ def _first(
     by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]],
     metric: str,
     places: Sequence[_Place],
-) -> Figure:
+) -> CardFigure:
     """Return the figure of the first of these measures that was taken."""
     rows = [row for place in places if (row := by_place.get((metric, *place))) is not None]
     if places[0][0] in AGREEMENT:
@@ -238,14 +243,14 @@ def _first(
     row = next((one for one in rows if one["value"] is not None), rows[0] if rows else None)
     if row is None:
         missing = "no labelled cases" if places[0][0] in AGREEMENT else "nothing was tried that would show it"
-        return Figure(MISSING, why=missing)
+        return CardFigure(MISSING, why=missing)
     return _figure(row)
 
 
-def _figure(row: Mapping[str, Any]) -> Figure:
+def _figure(row: Mapping[str, Any]) -> CardFigure:
     is_share = row["measure"] in _SHARES or (row["measure"] == "position_bias" and row["slice"] == "order")
     if row["value"] is None:
-        return Figure(MISSING, why=row["reason"] or "not measured")
+        return CardFigure(MISSING, why=row["reason"] or "not measured")
     text = percent(row["value"]) if is_share else number(row["value"])
     ends = interval(row["low"], row["high"])
     if is_share and ends != MISSING:
@@ -258,19 +263,19 @@ def _figure(row: Mapping[str, Any]) -> Figure:
         lines.append(row["slice"])
     if row["slice"] and row["slice"].startswith(f"{PEOPLE}."):
         lines.append(row["slice"])
-    return Figure(text, tuple(lines), row["reason"] or "")
+    return CardFigure(text, tuple(lines), row["reason"] or "")
 
 
 def _caught(
     by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]], metric: str, kind: str
-) -> Figure:
+) -> CardFigure:
     row, tied = by_place.get((metric, "caught", kind)), by_place.get((metric, "tied", kind))
     if row is None:
-        return Figure(MISSING, why="this metric need not notice it")
+        return CardFigure(MISSING, why="this metric need not notice it")
     found = _figure(row)
     if row["value"] is None or tied is None or not tied["value"]:
         return found
-    return Figure(found.text, (*found.small, f"{percent(tied['value'])} as high"), found.why)
+    return CardFigure(found.text, (*found.small, f"{percent(tied['value'])} as high"), found.why)
 
 
 def _costs(by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]]) -> str:
@@ -312,7 +317,7 @@ def _in_a_line(card: Card) -> str:
     return f"{card.judge}, {card.about}: {'; '.join(parts)}."
 
 
-def _auc(figure: Figure, *, is_coin: bool) -> str:
+def _auc(figure: CardFigure, *, is_coin: bool) -> str:
     """Return an AUC with its interval, and whether it is that of a coin."""
     ends = f" [{figure.small[0]}]" if figure.small and not figure.small[0].startswith("n = ") else ""
     return f"AUC {figure.text}{ends}{' (no better than a coin)' if is_coin else ''}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree
 
-from evals.reporting.display import plain
+from rag_assay.evals.reporting.display import plain
 
 Ending = Literal["passed", "failed", "error", "skipped"]
 _ELEMENTS: dict[Ending, str] = {"failed": "failure", "error": "error", "skipped": "skipped"}
@@ -22,7 +22,7 @@ _NO_XML = re.compile(
 
 
 @dataclass(frozen=True)
-class Case:
+class JUnitCase:
     """What was tried: a cell of a stage, a check, a gate.
 
     ending: failed: it was measured, and does not hold; error: it could not be built; skipped: left out
@@ -39,7 +39,7 @@ class Suite:
     """Cases of one kind; the seconds that they took together."""
 
     name: str
-    cases: tuple[Case, ...]
+    cases: tuple[JUnitCase, ...]
     seconds: float = 0.0
 
     def count(self, ending: Ending) -> int:
@@ -52,7 +52,7 @@ def junit_xml(name: str, suites: Sequence[Suite], timestamp: str) -> str:
 
     timestamp: when they were run, as ISO 8601
 
-    >>> print(junit_xml("s", [Suite("gates", (Case("a < b", "failed", "no"),))], "2026-01-01T00:00:00"))
+    >>> print(junit_xml("s", [Suite("gates", (JUnitCase("a < b", "failed", "no"),))], "2026-01-01T00:00:00"))
     <?xml version="1.0" encoding="UTF-8"?>
     <testsuites name="s" tests="1" failures="1" errors="0" time="0.000">
       <testsuite name="gates" tests="1" failures="1" errors="0" skipped="0" time="0.000" timestamp="2026-01-01T00:00:00">
@@ -85,7 +85,7 @@ def _counts(suites: Sequence[Suite]) -> dict[str, str]:
     }
 
 
-def _add(parent: ElementTree.Element, name: str, suite: Suite, case: Case) -> None:
+def _add(parent: ElementTree.Element, name: str, suite: Suite, case: JUnitCase) -> None:
     of_class = {"classname": _text(f"{name}.{suite.name}"), "name": _text(case.name)}
     element = ElementTree.SubElement(parent, "testcase", of_class)
     if case.ending != "passed":

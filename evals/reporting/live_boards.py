@@ -11,22 +11,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from evals.measuring.running_costs import RunningCost
-from evals.racing.records import narrowed
-from evals.reporting.costs import running
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.rows import board_data
-from evals.reporting.standings import Subset, main_subset
-from evals.study.cells import NO_GENERATOR
-from evals.study.grid import Grid, question_sets
-from evals.study.known_studies import KnownStudy, find_known, known_studies
-from evals.study.study import Study
-from warehouse.artifacts import ArtifactStore
-from warehouse.errors import InputError
-from warehouse.identity import digest
-from warehouse.paths import Home
-from warehouse.schemas import Status
-from warehouse.study_records import pinned_artifacts
+from rag_assay.evals.metrics.running_costs import RunningCost
+from rag_assay.evals.reporting.costs import running
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.rows import board_data
+from rag_assay.evals.reporting.standings import Subset, main_subset
+from rag_assay.evals.study.cells import NO_GENERATOR
+from rag_assay.evals.study.grid import Grid, question_sets
+from rag_assay.evals.study.known_studies import KnownStudy, find_known, known_studies
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.successive_halving.records import narrow_study
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.study_records import pinned_artifacts
 
 ANSWERED = frozenset({Status.OK, Status.REFUSED, Status.NO_CONTEXT})
 """How answers end that are none of a cell's failures."""
@@ -34,7 +34,7 @@ KEPT = 20.0  # seconds that a board is shown again without being looked at
 
 
 @dataclass(frozen=True)
-class Progress:
+class AnswerProgress:
     """How many answers a study has, of how many that it wants; None wanted: its questions are not read yet.
 
     failed: cell -> status -> answers that ended so
@@ -76,7 +76,7 @@ class StudyNow:
     run_at: datetime | None
     board: LiveBoard | None
     trouble: str | None
-    progress: Progress | None
+    progress: AnswerProgress | None
     report: Path | None
 
 
@@ -105,12 +105,12 @@ class Boards:
         found = [self._study(one) for one in known.values()]
         return sorted(found, key=lambda one: (one.run_at is None, -_seconds(one.run_at), one.name))
 
-    def progress(self, only: Sequence[str] = ()) -> list[tuple[str, Progress]]:
+    def progress(self, only: Sequence[str] = ()) -> list[tuple[str, AnswerProgress]]:
         """Return how far the studies are, of those whose files can be used; DuckDB is left alone."""
-        found: dict[str, Progress] = {}
+        found: dict[str, AnswerProgress] = {}
         for one in known_studies(self.home):
             if one.path and not one.mistake and one.name not in found and (not only or one.name in only):
-                study = narrowed(find_known(str(one.path), self.home), self.home)
+                study = narrow_study(find_known(str(one.path), self.home), self.home)
                 found[one.name] = progress_of(study, self.home)
         return list(found.items())
 
@@ -120,7 +120,7 @@ class Boards:
         if known.path is None or known.mistake:
             why = known.mistake or "its file is known no longer; its report is as it was run"
             return StudyNow(known.name, known.run_at, None, why, None, there)
-        study = narrowed(find_known(str(known.path), self.home), self.home)
+        study = narrow_study(find_known(str(known.path), self.home), self.home)
         progress = progress_of(study, self.home)
         if known.run_at is None:
             return StudyNow(known.name, None, None, "it was not run in this home", progress, there)
@@ -155,7 +155,7 @@ def live_board(study: Study, home: Home) -> LiveBoard:
     return LiveBoard(data, running(data), _asked(study, home))
 
 
-def progress_of(study: Study, home: Home) -> Progress:
+def progress_of(study: Study, home: Home) -> AnswerProgress:
     """Return how far the answers of a study are, by the records of its artifacts and nothing of DuckDB."""
     store, grid = ArtifactStore(home), Grid([study])
     sets = [store.current("questions", key) for key in grid.set_keys(study.study)]
@@ -174,7 +174,7 @@ def progress_of(study: Study, home: Home) -> Progress:
             if status not in ANSWERED:
                 of_cell = failed.setdefault(cell.name, {})
                 of_cell[str(status)] = of_cell.get(str(status), 0) + times
-    return Progress(done, None if n is None else wanted, failed)
+    return AnswerProgress(done, None if n is None else wanted, failed)
 
 
 def run_now(home: Home) -> RunNow | None:

@@ -5,13 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from evals.measuring.running_costs import RunningCost
-from evals.reporting import limits
-from evals.reporting.costs import price, running
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import MISSING, interval, number, p_value, percent, plain, several, signed
-from evals.reporting.standings import ALL, Result, Standing, Subset, subsets, varying_axes
-from evals.reporting.trust import trust_lines
+from rag_assay.evals.metrics.running_costs import RunningCost
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.costs import price, running
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import (
+    MISSING,
+    interval,
+    number,
+    p_value,
+    percent,
+    plain,
+    several,
+    with_sign,
+)
+from rag_assay.evals.reporting.standings import ALL, CellStanding, Result, Subset, subsets, varying_axes
+from rag_assay.evals.reporting.trust import trust_lines
 
 _SIGNS = re.compile(r"[\\`*_{}\[\]|<>~&$]|^[#+\-=](?=\s|$|[#=+\-])|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
 _LINKS = re.compile(r"(?<=[A-Za-z])(:)(?=//)|(?<=[Ww])(\.)(?=\w)")
@@ -22,29 +31,30 @@ TIED = "≈"
 
 def render_markdown(data: ReportData) -> str:
     """Return the report as Markdown (GitHub's dialect); all text of the study is escaped."""
-    decision, *why = map(escaped, data.verdict.sentences)
-    blocks = [f"# {escaped(data.study)}"]
-    blocks += [escaped(text) for text in (data.part, data.description) if text]
+    decision, *why = map(escape_markdown, data.verdict.sentences)
+    blocks = [f"# {escape_markdown(data.study)}"]
+    blocks += [escape_markdown(text) for text in (data.part, data.description) if text]
     blocks += [f"**{decision}**", "\n".join(f"- {sentence}" for sentence in why)]
     blocks += ["## What this rests on", _trust(data)]
     if data.notes:
-        blocks += ["## Read this first", "\n".join(f"- {escaped(note)}" for note in data.notes)]
+        blocks += ["## Read this first", "\n".join(f"- {escape_markdown(note)}" for note in data.notes)]
     costs = running(data)
     for subset in subsets(data):
         blocks += _board(data, subset, costs)
     made = data.created_at.strftime("%Y-%m-%d %H:%M UTC")
-    blocks.append(f"*{escaped(f'Made {made}, seed {data.seed}. Intervals: {data.interval}.')}*")
+    blocks.append(f"*{escape_markdown(f'Made {made}, seed {data.seed}. Intervals: {data.interval}.')}*")
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     r"""Return a text as Markdown that shows it as it is: no markup, link, mention or line break of its own.
 
-    >>> escaped("a|b <b>*c*</b>") == r"a\|b \<b\>\*c\*\</b\>"
+    >>> escape_markdown("a|b <b>*c*</b>") == r"a\|b \<b\>\*c\*\</b\>"
     True
-    >>> escaped("1. one\n# two"), escaped("# one"), escaped("https://x.example www.example")
+    >>> texts = "1. one\n# two", "# one", "https://x.example www.example"
+    >>> tuple(map(escape_markdown, texts))
     ('1\\. one # two', '\\# one', 'https\\://x.example www\\.example')
-    >>> escaped("@you") == "@" + NOWHERE + "you"
+    >>> escape_markdown("@you") == "@" + NOWHERE + "you"
     True
     """
     flat = plain(re.sub(r"\s+", " ", text))
@@ -60,7 +70,10 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], right: int) -> st
 
 
 def _trust(data: ReportData) -> str:
-    rows = [(line.sign, escaped(line.name), line.word, escaped(line.text)) for line in trust_lines(data)]
+    rows = [
+        (line.sign, escape_markdown(line.name), line.word, escape_markdown(line.text))
+        for line in trust_lines(data)
+    ]
     return _table(("", "What", "State", "Because"), rows, 4)
 
 
@@ -83,26 +96,26 @@ def _board(data: ReportData, subset: Subset, costs: Mapping[str, RunningCost]) -
     head += ["US$ / 1,000", "p50 s", "p95 s", *(one.heading for one in data.metrics[1:])]
     rows = []
     for one in shown:
-        name = escaped(one.cell.label(axes)) + (" **(recommended)**" if one.cell.key == taken else "")
+        name = escape_markdown(one.cell.label(axes)) + (" **(recommended)**" if one.cell.key == taken else "")
         cost = costs.get(one.cell.key, RunningCost())
         rows.append([_rank(one, data.primary), name, *_standing(one, data), *_costs(cost), *_rest(one, data)])
     parts = [
-        f"## {escaped(title)}",
-        f"{escaped(f'{n}; ranked by {data.primary.title}.')} {TIED} tied with the leader.",
-        _table([escaped(text) for text in head], rows, 2),
+        f"## {escape_markdown(title)}",
+        f"{escape_markdown(f'{n}; ranked by {data.primary.title}.')} {TIED} tied with the leader.",
+        _table([escape_markdown(text) for text in head], rows, 2),
     ]
     left_out = len(subset.standings) - len(shown)
     return [*parts, f"{several(left_out, 'further pipeline')} left out."] if left_out else parts
 
 
-def _rank(one: Standing, metric: MetricInfo) -> str:
+def _rank(one: CellStanding, metric: MetricInfo) -> str:
     result = one.results.get(metric.name)
     if one.rank is None:
         return MISSING
     return f"{TIED} {one.rank}" if result and result.tied and result.p is not None else str(one.rank)
 
 
-def _standing(one: Standing, data: ReportData) -> list[str]:
+def _standing(one: CellStanding, data: ReportData) -> list[str]:
     result = one.results.get(data.primary.name)
     return [
         _value(result, data.primary),
@@ -122,13 +135,15 @@ def _value(result: Result | None, metric: MetricInfo) -> str:
     return f"{value} \\[{interval(result.low, result.high, metric.unit)}\\]"
 
 
-def _difference(result: Result | None, one: Standing, metric: MetricInfo) -> str:
+def _difference(result: Result | None, one: CellStanding, metric: MetricInfo) -> str:
     if result is None or one.rank is None or result.difference is None:
         return MISSING
     if result.p is None:
         return "leader"
     ends = interval(result.difference_low, result.difference_high, metric.unit)
-    return f"{signed(result.difference, metric.unit)} \\[{ends}\\] {p_value(result.p).replace('<', '&lt;')}"
+    return (
+        f"{with_sign(result.difference, metric.unit)} \\[{ends}\\] {p_value(result.p).replace('<', '&lt;')}"
+    )
 
 
 def _costs(cost: RunningCost) -> list[str]:
@@ -136,5 +151,5 @@ def _costs(cost: RunningCost) -> list[str]:
     return [usd, number(cost.p50, "s"), number(cost.p95, "s")]
 
 
-def _rest(one: Standing, data: ReportData) -> list[str]:
+def _rest(one: CellStanding, data: ReportData) -> list[str]:
     return [_value(one.results.get(metric.name), metric) for metric in data.metrics[1:]]

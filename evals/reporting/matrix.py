@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from evals.reporting.charts import heat as heat_map
-from evals.reporting.charts.heat import HeatRow, HeatTable, heat
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import interval, number, percent
-from evals.reporting.standings import Result, Subset
+from rag_assay.evals.reporting.charts import heat as heat_map
+from rag_assay.evals.reporting.charts.heat import HeatRow, HeatTable, heat
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import interval, number, percent
+from rag_assay.evals.reporting.standings import Result, Subset
 
 
 @dataclass(frozen=True)
-class Square:
+class MatrixSquare:
     """One square: the result, and its heat from 0 (worst shown) to 8 (best shown); None is uncoloured."""
 
     result: Result | None
@@ -46,7 +46,7 @@ class Matrix:
     embedder: str | None
     chunkings: tuple[str, ...]
     retrievers: tuple[str, ...]
-    squares: Mapping[tuple[str, str], Square]
+    squares: Mapping[tuple[str, str], MatrixSquare]
     by_chunking: Effect
     by_retriever: Effect
 
@@ -76,22 +76,22 @@ class Matrix:
             "Mean",
         )
 
-    def _drawn(self, chunking: str, retriever: str) -> heat_map.Square:
+    def _drawn(self, chunking: str, retriever: str) -> heat_map.HeatSquare:
         square = self.squares.get((chunking, retriever))
         if square is None or square.result is None or square.result.value is None:
-            return heat_map.Square("", title="not run" if square is None else "no question has a value")
+            return heat_map.HeatSquare("", title="not run" if square is None else "no question has a value")
         result = square.result
         text = number(result.value, self.metric.unit)
         if square.level is None:
             why = f"coverage {percent(result.coverage)}: left out of the means"
-            return heat_map.Square(f"{text}†", title=why, warn=True)
+            return heat_map.HeatSquare(f"{text}†", title=why, warn=True)
         ends = interval(result.low, result.high, self.metric.unit)
-        return heat_map.Square(text, square.level, f"{ends}, n = {result.n}")
+        return heat_map.HeatSquare(text, square.level, f"{ends}, n = {result.n}")
 
-    def _mean(self, effect: Effect, name: str, why: str) -> heat_map.Square:
+    def _mean(self, effect: Effect, name: str, why: str) -> heat_map.HeatSquare:
         if name not in effect.means:
-            return heat_map.Square("", title=why)
-        return heat_map.Square(number(effect.means[name], self.metric.unit))
+            return heat_map.HeatSquare("", title=why)
+        return heat_map.HeatSquare(number(effect.means[name], self.metric.unit))
 
 
 def matrices(data: ReportData, subset: Subset) -> tuple[Matrix, ...]:
@@ -140,11 +140,11 @@ def _matrix(subset: Subset, metric: MetricInfo, embedder: str, several: bool) ->
     )
 
 
-def _square(result: Result, values: Mapping[tuple[str, str], float], metric: MetricInfo) -> Square:
+def _square(result: Result, values: Mapping[tuple[str, str], float], metric: MetricInfo) -> MatrixSquare:
     if not result.covered or result.value is None:
-        return Square(result, None)
+        return MatrixSquare(result, None)
     shown = values.values()
-    return Square(result, heat(result.value, min(shown), max(shown), metric.higher_is_better))
+    return MatrixSquare(result, heat(result.value, min(shown), max(shown), metric.higher_is_better))
 
 
 def natural(name: str) -> tuple[tuple[bool, int, str], ...]:

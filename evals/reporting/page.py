@@ -12,23 +12,23 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from evals.reporting import display, limits
-from evals.reporting.answer_steps import verdict_words
-from evals.reporting.breaks import breakable
-from evals.reporting.contexts import context_words
-from evals.reporting.costs import price
-from evals.reporting.data import ReportData
-from evals.reporting.effect_words import effect_words, pair_words
-from evals.reporting.journey.section import link_of
-from evals.reporting.links import safe_link
-from evals.reporting.view import drops, effect_sentence, view
-from warehouse.schemas import MIN_COVERAGE
+from rag_assay.evals.reporting import display, limits
+from rag_assay.evals.reporting.answer_steps import verdict_words
+from rag_assay.evals.reporting.breaks import breakable
+from rag_assay.evals.reporting.contexts import context_words
+from rag_assay.evals.reporting.costs import price
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.effect_words import effect_words, pair_words
+from rag_assay.evals.reporting.journey.section import link_of
+from rag_assay.evals.reporting.links import safe_link
+from rag_assay.evals.reporting.view import drops, effect_sentence, view
+from rag_assay.warehouse.schemas import MIN_COVERAGE
 
 FOLDER = ".data-"  # between the name of a page and the digest of what its folder holds
 
 
 @dataclass(frozen=True)
-class Page:
+class ReportPage:
     """A report: its page, and the files of the folder beside it (name -> text), if there is one."""
 
     html: str
@@ -38,10 +38,10 @@ class Page:
 
 def render_html(data: ReportData) -> str:
     """Return the report as one HTML document in UTF-8; of a large one the page alone."""
-    return rendered(data, data.study).html
+    return render_report(data, data.study).html
 
 
-def rendered(data: ReportData, stem: str) -> Page:
+def render_report(data: ReportData, stem: str) -> ReportPage:
     """Return the report, its page with style and script inside.
 
     Everything that comes from the data is escaped, or packed and made texts by the script. The content
@@ -50,7 +50,7 @@ def rendered(data: ReportData, stem: str) -> Page:
 
     stem: name of the page's file without its suffix
     """
-    style, script = joined("styles"), f"(() => {{\n{joined('scripts')}\n}})();"
+    style, script = join_files("styles"), f"(() => {{\n{join_files('scripts')}\n}})();"
     found = view(data)
     packs = found.journeys.packs
     template = templates().get_template("report.html")
@@ -62,14 +62,16 @@ def rendered(data: ReportData, stem: str) -> Page:
         script=Markup(script),  # noqa: S704
         policy=policy(style, script, frames=bool(packs.files)),
     )
-    return Page(display.plain(html), f"{stem}{FOLDER}{packs.folder}" if packs.files else "", packs.files)
+    return ReportPage(
+        display.plain(html), f"{stem}{FOLDER}{packs.folder}" if packs.files else "", packs.files
+    )
 
 
 @cache
 def templates() -> Environment:
     """Return the templates of pages, with the functions by which they write numbers and words."""
     environment = Environment(
-        loader=PackageLoader("evals.reporting", "templates"),
+        loader=PackageLoader("rag_assay.evals.reporting", "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -79,15 +81,15 @@ def templates() -> Environment:
         number=display.number,
         quantity=display.quantity,
         interval=display.interval,
-        signed=display.signed,
+        signed=display.with_sign,
         p_value=display.p_value,
         percent=display.percent,
         price=price,
         count=display.count,
         several=display.several,
-        counted=display.counted,
+        counted=display.format_counts,
         breakable=breakable,
-        trimmed=display.trimmed,
+        trimmed=display.truncate,
         drops=drops,
         effect_sentence=effect_sentence,
         context_words=context_words,
@@ -103,9 +105,11 @@ def templates() -> Environment:
 
 
 @cache
-def joined(folder: str) -> str:
+def join_files(folder: str) -> str:
     """Return the files of a folder of the templates one after the other, by name."""
-    found = sorted((files("evals.reporting") / "templates" / folder).iterdir(), key=lambda file: file.name)
+    found = sorted(
+        (files("rag_assay.evals.reporting") / "templates" / folder).iterdir(), key=lambda file: file.name
+    )
     return "\n".join(file.read_text(encoding="utf-8") for file in found)
 
 

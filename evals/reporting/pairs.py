@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.standings import Subset
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.standings import Subset
 
 LEAST_CLUSTERS = 6  # of questions, for an interval by Student's distribution
 

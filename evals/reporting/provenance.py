@@ -12,13 +12,13 @@ from typing import Any
 
 import polars as pl
 
-from evals.study.study import Study
-from warehouse.artifacts import ArtifactStore
-from warehouse.identity import digest
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.identity import digest
 
 
 @dataclass(frozen=True)
-class Snapshot:
+class SourceSnapshot:
     """One source as the study read it.
 
     crawled: when it was fetched last, ISO 8601; None: not known
@@ -41,7 +41,7 @@ class Provenance:
     commands: cell -> the command that makes it again; identities: cell -> digest of all that made it
     """
 
-    sources: tuple[Snapshot, ...]
+    sources: tuple[SourceSnapshot, ...]
     corpus: str | None
     machine: Mapping[str, str]
     commands: Mapping[str, str]
@@ -88,12 +88,12 @@ def machine() -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def _snapshot(store: ArtifactStore, source: str) -> Snapshot:
+def _snapshot(store: ArtifactStore, source: str) -> SourceSnapshot:
     pages, documents = store.current("pages", source), store.current("documents", source)
     of_pages: Mapping[str, Any] = pages.meta if pages else {}
     crawl = of_pages.get("crawl") or {}
     ended = crawl.get("ended_at") or (pages.created_at if pages else None)
-    return Snapshot(
+    return SourceSnapshot(
         source,
         str(ended) if ended else None,
         of_pages.get("pages", 0),

@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from assets.cleaning.corpus import corpus_documents
-from assets.engine.of_now import is_of_now
-from assets.engine.stage import Work
-from evals.gold.exporting import FORMS
-from evals.gold.exporting.contract import Material
-from evals.pipeline.stage_inputs import read_questions
-from evals.questions import Questions
-from evals.study.grid import Grid
-from evals.study.study import Study
-from warehouse.artifacts import Artifact
-from warehouse.errors import InputError
-from warehouse.replacing import replacing
+from rag_assay.assets.cleaning.corpus import corpus_documents
+from rag_assay.assets.engine.freshness import is_of_now
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.question_sets.exporters import FORMS
+from rag_assay.evals.question_sets.exporters.contract import ExportInput
+from rag_assay.evals.questions import Questions
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import InputError
 
 
 class Written(NamedTuple):
@@ -32,11 +32,11 @@ class Written(NamedTuple):
     notes: list[str]
 
 
-def export_questions(study: Study, form: str, folder: Path, work: Work) -> Written:
+def export_questions(study: Study, form: str, folder: Path, work: BuildContext) -> Written:
     """Write the questions of a study, their evidence as the last run found it.
 
     Args:
-        form: one of `evals.gold.exporting.FORMS`.
+        form: one of `evals.question_sets.exporters.FORMS`.
         folder: where to; files of the same names are replaced.
 
     Raises:
@@ -47,13 +47,13 @@ def export_questions(study: Study, form: str, folder: Path, work: Work) -> Writt
     for name, lines in export.files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
+        with atomic_write(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(lines)
         paths.append(path)
     return Written(paths, export.counts, export.notes)
 
 
-def _material(study: Study, work: Work) -> Material:
+def _material(study: Study, work: BuildContext) -> ExportInput:
     grid = Grid([study])
     stage = Questions(grid)
     found: dict[str, list[Artifact]] = {"test": [], "train": []}
@@ -69,7 +69,7 @@ def _material(study: Study, work: Work) -> Material:
     sources = [work.store.current("documents", name) for name in study.corpus.sources]
     documents = corpus_documents([one for one in sources if one is not None], work)
     columns = documents.select("doc_id", "url", "title", "text").iter_rows(named=True)
-    return Material(
+    return ExportInput(
         study.study,
         {use: read_questions(some, work).to_dicts() if some else [] for use, some in found.items()},
         {row["doc_id"]: row for row in columns},

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from evals.pipeline.imported_answers import contexts_of
-from evals.reporting.since_run import stored_result
-from evals.reporting.stored_cards import cards_of, uncalibrated
-from evals.study.cells import Cell
-from evals.study.grid import Grid
-from evals.study.study import Study
-from warehouse.artifacts import ArtifactStore
-from warehouse.errors import InputError
-from warehouse.near_names import instead, near_names
-from warehouse.parquet import read_parquet
-from warehouse.paths import Home
-from warehouse.tables import on_whole_database
+from rag_assay.evals.pipeline.imported_answers import contexts_of
+from rag_assay.evals.reporting.stale_results import stored_result
+from rag_assay.evals.reporting.stored_cards import cards_of, uncalibrated_metrics
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.suggestions import did_you_mean, near_names
+from rag_assay.warehouse.tables import on_whole_database
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Hit:
+class DeliveredHit:
     """One delivered passage.
 
     text: None where the documents of now have no such document
@@ -63,7 +63,7 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Found:
+class RankingResult:
     """What one ranking made of a question, and the cells that answered from it.
 
     status, reason: how the ranking ended (`schemas.RANKED`); None where it was not run
@@ -73,7 +73,7 @@ class Found:
     ranking: str
     status: str | None
     reason: str | None
-    hits: list[Hit]
+    hits: list[DeliveredHit]
     losses: list[Row]
     cells: list[Answered]
 
@@ -86,7 +86,7 @@ class QuestionRows:
     """
 
     question: Row
-    found: list[Found]
+    found: list[RankingResult]
     note: str = ""
 
 
@@ -110,7 +110,7 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
         losses = _rows(connection, "losses", rankings, question_id)
         answers = _rows(connection, "answers", [cell.key for cell in study.cells()], question_id)
         scores = _rows(connection, "scores", [cell.key for cell in study.cells()], question_id)
-        open_metrics = uncalibrated(study, cards_of(connection, study))
+        open_metrics = uncalibrated_metrics(study, cards_of(connection, study))
         contexts = _contexts(store, runs, question_id)
         judgements = [
             {**row, "uncalibrated": f"{row['judge']}.{row['metric']}" in open_metrics}
@@ -128,7 +128,7 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
         lost = sorted((row for row in losses if row["ranking"] == ranking), key=lambda row: row["evidence"])
         for cells, shown in _alike([cell for cell in runs if cell.ranking == ranking], contexts):
             found.append(
-                Found(
+                RankingResult(
                     ranking,
                     *ended,
                     known or shown,
@@ -139,24 +139,24 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
     return QuestionRows(question, found, result.note)
 
 
-def _contexts(store: ArtifactStore, cells: Iterable[Cell], question_id: str) -> dict[str, list[Hit]]:
+def _contexts(store: ArtifactStore, cells: Iterable[Cell], question_id: str) -> dict[str, list[DeliveredHit]]:
     """Return the passages that sheets have beside an answer, by the key of its cell."""
-    found: dict[str, list[Hit]] = {}
+    found: dict[str, list[DeliveredHit]] = {}
     for cell in cells:
         answers = store.current("answers", cell.key) if cell.imported else None
         texts = contexts_of(store, answers).get(question_id, ()) if answers else ()
         found[cell.key] = [
-            Hit(rank, None, one.chunk, one.start, one.end, one.text, gold=False)
+            DeliveredHit(rank, None, one.chunk, one.start, one.end, one.text, gold=False)
             for rank, one in enumerate(texts, 1)
         ]
     return found
 
 
 def _alike(
-    cells: Iterable[Cell], contexts: Mapping[str, list[Hit]]
-) -> Iterable[tuple[list[Cell], list[Hit]]]:
+    cells: Iterable[Cell], contexts: Mapping[str, list[DeliveredHit]]
+) -> Iterable[tuple[list[Cell], list[DeliveredHit]]]:
     """Group the cells of a ranking by the passages that sheets have beside their answers."""
-    found: dict[tuple[Hit, ...], list[Cell]] = {}
+    found: dict[tuple[DeliveredHit, ...], list[Cell]] = {}
     for cell in cells:
         found.setdefault(tuple(contexts[cell.key]), []).append(cell)
     return [(alike, list(shown)) for shown, alike in found.items()]
@@ -210,7 +210,7 @@ def _question(connection: duckdb.DuckDBPyConnection, grid: Grid, study: Study, q
     by_id = {row["question_id"]: row for row in rows}
     if question_id not in by_id:
         known = sorted(by_id)
-        hint = instead(question_id, known) if len(known) <= 20 else _like(question_id, known)
+        hint = did_you_mean(question_id, known) if len(known) <= 20 else _like(question_id, known)
         raise InputError(f"the study {study.study} asks no question {question_id!r}; {hint}")
     return by_id[question_id]
 
@@ -264,12 +264,12 @@ def _texts(study: Study, store: ArtifactStore, wanted: set[str]) -> dict[str, Ro
     return found
 
 
-def _hit(row: Row, question: Row, texts: dict[str, Row]) -> Hit:
+def _hit(row: Row, question: Row, texts: dict[str, Row]) -> DeliveredHit:
     document = texts.get(row["doc_id"])
     text = document["text"][row["start"] : row["end"]] if document else None
     url = document["url"] if document else row["doc_id"]
     gold = any(_overlaps(row, piece) for piece in question["evidence"] or ())
-    return Hit(row["rank"], row["score"], url, row["start"], row["end"], text, gold)
+    return DeliveredHit(row["rank"], row["score"], url, row["start"], row["end"], text, gold)
 
 
 def _overlaps(row: Row, piece: Row) -> bool:

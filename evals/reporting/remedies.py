@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evals.gold.losses import Loss
+from rag_assay.evals.question_sets.losses import Loss
 
 REMEDIES: Mapping[Loss, str] = {
     Loss.CORPUS: (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import number, percent
-from evals.reporting.standings import Result, Subset, varying_axes
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import number, percent
+from rag_assay.evals.reporting.standings import Result, Subset, varying_axes
 
 
 def replicates_sentence(data: ReportData, subset: Subset) -> str | None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from evals.reporting.charts.planes import polyline, upward
-from evals.reporting.charts.scales import Scale
-from evals.reporting.data import MetricInfo, ReportData
-from evals.statistics.resampling import Floats
-from evals.statistics.risk_coverage import RiskCoverage, risk_coverage
+from rag_assay.evals.reporting.charts.planes import polyline, upward
+from rag_assay.evals.reporting.charts.scales import Scale
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.evals.statistics.risk_coverage import RiskCoverage, risk_coverage
 
 MOST = 12  # rows that are shown
 NAME = "risk_coverage"

@@ -10,48 +10,48 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from evals.judging.contract import Judge
-from evals.leaderboard import NOT_RUN
-from evals.measuring.contract import OF_RANKING, Metric
-from evals.pipeline.imported_answers import contexts_of
-from evals.racing.records import stored
-from evals.reporting.context_curves import context_curves
-from evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
-from evals.reporting.journey.reading import journey_rows
-from evals.reporting.provenance import provenance
-from evals.reporting.settling import drawn_phrase
-from evals.reporting.since_run import stored_result
-from evals.reporting.stored_cards import UNCALIBRATED, cards_of, estimates_of, uncalibrated
-from evals.reporting.stored_costs import running_rows
-from evals.reporting.stored_pairs import stored_pairs
-from evals.reporting.stored_people import stored_people
-from evals.reporting.stored_rows import (
+from rag_assay.evals.judging.contract import Judge
+from rag_assay.evals.leaderboard import NOT_RUN
+from rag_assay.evals.metrics.contract import OF_RANKING, Metric
+from rag_assay.evals.pipeline.imported_answers import contexts_of
+from rag_assay.evals.reporting.context_curves import context_curves
+from rag_assay.evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
+from rag_assay.evals.reporting.journey.rows import journey_rows
+from rag_assay.evals.reporting.power import unit_phrase
+from rag_assay.evals.reporting.provenance import provenance
+from rag_assay.evals.reporting.stale_results import stored_result
+from rag_assay.evals.reporting.stored_cards import UNCALIBRATED, cards_of, estimates_of, uncalibrated_metrics
+from rag_assay.evals.reporting.stored_costs import running_rows
+from rag_assay.evals.reporting.stored_pairs import stored_pairs
+from rag_assay.evals.reporting.stored_ratings import stored_people
+from rag_assay.evals.reporting.stored_rows import (
     OF_CELL,
-    selected,
+    select_rows,
     stored_answers,
     stored_judgements,
     stored_losses,
     stored_questions,
     stored_scores,
 )
-from evals.reporting.study_facts import StudyFacts, study_facts
-from evals.retrieving.index import OpenIndex
-from evals.statistics import significance
-from evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
-from evals.statistics.comparison import primary_of
-from evals.statistics.question_clusters import Clustering, clustering
-from evals.statistics.verdict import Verdict
-from evals.study.cells import Cell
-from evals.study.coverage import unmeasured
-from evals.study.grid import Grid
-from evals.study.simplicity import unpriced
-from evals.study.study import Study
-from warehouse.artifacts import ArtifactStore
-from warehouse.inference import models
-from warehouse.parquet import read_parquet
-from warehouse.paths import Home
-from warehouse.schemas import ANSWERS, HITS, QUESTIONS, SCORES, Schema
-from warehouse.tables import on_whole_database
+from rag_assay.evals.reporting.study_facts import StudyFacts, study_facts
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.statistics import significance
+from rag_assay.evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
+from rag_assay.evals.statistics.comparison import primary_of
+from rag_assay.evals.statistics.question_clusters import Clustering, clustering
+from rag_assay.evals.statistics.verdict import Verdict
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.complexity import unpriced
+from rag_assay.evals.study.coverage import unmeasured
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.successive_halving.records import stored_record
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.inference import models
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import ANSWERS, HITS, QUESTIONS, SCORES, Schema
+from rag_assay.warehouse.tables import on_whole_database
 
 if TYPE_CHECKING:
     import duckdb
@@ -105,7 +105,9 @@ def board_data(study: Study, home: Home) -> ReportData:
     study, store, board = result.study, result.store, result.board
     with store.connect() as connection:
         cards = cards_of(connection, study)
-    metrics = _metric_infos(study, primary_of(study.measured, board["metric"]), uncalibrated(study, cards))
+    metrics = _metric_infos(
+        study, primary_of(study.measured, board["metric"]), uncalibrated_metrics(study, cards)
+    )
     seconds = [one.name for one in metrics if one.kind == "cost" and one.unit == "s"]
     scores, answers = running_rows(study, home, seconds)
     return ReportData(
@@ -162,7 +164,7 @@ def report_data(
     return ReportData(
         **_named(study, home),
         created_at=datetime.now(UTC),
-        metrics=_metric_infos(study, primary, uncalibrated(study, judged["judge_cards"])),
+        metrics=_metric_infos(study, primary, uncalibrated_metrics(study, judged["judge_cards"])),
         leaderboard=board,
         verdict=result.verdict,
         questions=questions,
@@ -201,14 +203,14 @@ def _of_grid(study: Study, store: ArtifactStore, facts: StudyFacts, board: pl.Da
 def _judged(connection: duckdb.DuckDBPyConnection, study: Study, cells: list[str]) -> dict[str, Any]:
     """Return what judges said, their cards, and estimates of what people would say."""
     cards = cards_of(connection, study)
-    said = stored_judgements(connection, list(study.judges), cells, uncalibrated(study, cards))
+    said = stored_judgements(connection, list(study.judges), cells, uncalibrated_metrics(study, cards))
     return {"judgements": said, "judge_cards": cards, "human_estimates": estimates_of(connection, study)}
 
 
 def _named(study: Study, home: Home) -> dict[str, Any]:
     """Return what a study says of itself, and which part of its grid was run."""
     part = study.slice.sentence if study.slice else ""
-    found = stored(study, home) if study.search and not study.slice else None
+    found = stored_record(study, home) if study.search and not study.slice else None
     return {
         "study": study.study,
         "description": study.description,
@@ -237,7 +239,7 @@ def _hits(
     frames = [_contexts(grid.cells[key], store) for key in sorted(leading) if grid.cells[key].imported]
     for key in sorted(key for key in leading if grid.cells[key].reads_ranking):
         cell = grid.cells[key]
-        hits = selected(
+        hits = select_rows(
             connection,
             "SELECT * FROM current_hits WHERE ranking = ? AND rank <= ?",
             [cell.ranking, SHOWN_HITS],
@@ -351,14 +353,14 @@ def _versions(study: Study) -> dict[str, str]:
 
 def _interval(study: Study, clusters: Clustering) -> str:
     return (
-        f"{CONFIDENCE:.0%} interval over {drawn_phrase(clusters)}: of bounded metrics Wilson's with "
+        f"{CONFIDENCE:.0%} interval over {unit_phrase(clusters)}: of bounded metrics Wilson's with "
         f"the design effect, else the studentised bootstrap's ({RESAMPLES:,} resamples, seed {study.seed})"
     )
 
 
 def _comparison(study: Study, clusters: Clustering) -> str:
     return (
-        f"paired permutation test over {drawn_phrase(clusters)} ({significance.RESAMPLES:,} sign flips, seed "
+        f"paired permutation test over {unit_phrase(clusters)} ({significance.RESAMPLES:,} sign flips, seed "
         f"{study.seed}; p adjusted for the number of pipelines, significant below {significance.ALPHA})"
     )
 

@@ -9,16 +9,16 @@ from functools import lru_cache
 
 import polars as pl
 
-from evals.reporting.data import MetricInfo, ReportData
-from evals.study.cells import AXES
-from evals.study.cells import varying_axes as cells_axes
-from warehouse.schemas import MIN_COVERAGE
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.study.cells import AXES
+from rag_assay.evals.study.cells import varying_axes as cells_axes
+from rag_assay.warehouse.schemas import MIN_COVERAGE
 
 ALL = "all"
 
 
 @dataclass(frozen=True)
-class Cell:
+class LeaderboardCell:
     """A cell's readable key and its place on the four axes; None: its generator reads no ranking."""
 
     key: str
@@ -30,7 +30,7 @@ class Cell:
     def label(self, axes: Iterable[str]) -> str:
         """Name the cell by its parts on ``axes``.
 
-        >>> Cell("c.t.e.r.g", "t", "e", "r", None).label(["chunking", "retriever", "generator"])
+        >>> LeaderboardCell("c.t.e.r.g", "t", "e", "r", None).label(["chunking", "retriever", "generator"])
         't · r'
         """
         return " · ".join(part for axis in axes if (part := getattr(self, axis))) or self.key
@@ -78,7 +78,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Standing:
+class CellStanding:
     """One cell of a subset.
 
     rank: by the primary metric; None: not ranked
@@ -88,7 +88,7 @@ class Standing:
     p_best: how likely it is the best; None: no rank
     """
 
-    cell: Cell
+    cell: LeaderboardCell
     rank: int | None
     results: Mapping[str, Result]
     answered: float | None = None
@@ -120,7 +120,7 @@ class Subset:
     """The standings on one set of questions, the ranked ones first."""
 
     name: str
-    standings: tuple[Standing, ...]
+    standings: tuple[CellStanding, ...]
 
     def n(self, metric: MetricInfo) -> int:
         """Return the number of questions that ``metric`` applies to; it is the same in every cell."""
@@ -140,7 +140,7 @@ def main_subset(data: ReportData) -> Subset:
     return next(iter(subsets(data)), Subset(ALL, ()))
 
 
-def varying_axes(standings: Iterable[Standing]) -> tuple[str, ...]:
+def varying_axes(standings: Iterable[CellStanding]) -> tuple[str, ...]:
     """Return the axes on which the cells differ: what a cell's label must name."""
     cells = [standing.cell for standing in standings]
     return cells_axes([[getattr(cell, axis) for axis in AXES] for cell in cells])
@@ -154,14 +154,14 @@ def _sample_size(name: str) -> int:
 def _subset(data: ReportData, name: str) -> Subset:
     rows = data.leaderboard.filter(pl.col("subset") == name)
     of_rankings = {metric.name for metric in data.metrics if metric.of_rankings}
-    cells: dict[str, Cell] = {}
+    cells: dict[str, LeaderboardCell] = {}
     results: dict[str, dict[str, Result]] = {}
     ranks: dict[str, int | None] = {}
     answered: dict[str, float | None] = {}
     places: dict[str, tuple[int | None, float | None]] = {}
     for row in rows.iter_rows(named=True):
         key = row["cell"]
-        cells[key] = Cell(key, *(row[axis] for axis in AXES))
+        cells[key] = LeaderboardCell(key, *(row[axis] for axis in AXES))
         results.setdefault(key, {})
         answered[key] = row["answered"]
         places[key] = row["tie_group"], row["p_best"]
@@ -174,12 +174,12 @@ def _subset(data: ReportData, name: str) -> Subset:
         if row["metric"] == data.primary.name:
             ranks[key] = row["rank"]
     standings = [
-        Standing(cells[key], ranks.get(key), results[key], answered[key], *places[key]) for key in cells
+        CellStanding(cells[key], ranks.get(key), results[key], answered[key], *places[key]) for key in cells
     ]
     return Subset(name, tuple(sorted(standings, key=lambda standing: _order(standing, data.primary))))
 
 
-def _order(standing: Standing, metric: MetricInfo) -> tuple[bool, int, bool, float, str]:
+def _order(standing: CellStanding, metric: MetricInfo) -> tuple[bool, int, bool, float, str]:
     result = standing.results.get(metric.name)
     value = result.value if result else None
     sign = -1.0 if metric.higher_is_better else 1.0

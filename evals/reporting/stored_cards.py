@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from evals.judging.scoring import JudgedScores
-from evals.measuring.contract import Metric
-from evals.study.study import Study
-from warehouse.annotation_schemas import HUMAN_ESTIMATES
-from warehouse.schemas import JUDGE_CARDS
+from rag_assay.evals.judging.judge_metrics import JudgedScores
+from rag_assay.evals.metrics.contract import Metric
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.annotation_schemas import HUMAN_ESTIMATES
+from rag_assay.warehouse.schemas import JUDGE_CARDS
 
 if TYPE_CHECKING:
     import duckdb
@@ -37,7 +37,7 @@ def estimates_of(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.Data
     return found.select([pl.col(name).cast(kind) for name, kind in HUMAN_ESTIMATES.items()])
 
 
-def calibrated(cards: pl.DataFrame) -> set[str]:
+def calibrated_metrics(cards: pl.DataFrame) -> set[str]:
     """Return the metrics of judges, `JUDGE.METRIC`, of which it is known how people agree with them."""
     known = cards.filter(pl.col("measure").is_in(AGREEMENT) & pl.col("value").is_not_null())
     return {f"{judge}.{metric}" for judge, metric in known.select("judge", "metric").iter_rows()}
@@ -50,9 +50,9 @@ def no_better_than_coins(cards: pl.DataFrame) -> set[str]:
     return {f"{judge}.{metric}" for judge, metric, is_better in shown.iter_rows() if not is_better}
 
 
-def uncalibrated(study: Study, cards: pl.DataFrame) -> frozenset[str]:
+def uncalibrated_metrics(study: Study, cards: pl.DataFrame) -> frozenset[str]:
     """Return the metrics of a study that are a judge's, and of which that is not known."""
-    known = calibrated(cards)
+    known = calibrated_metrics(cards)
     judged: list[Metric] = [
         metric for name in study.measured if isinstance(metric := study.metric(name), JudgedScores)
     ]

@@ -6,11 +6,11 @@ from collections.abc import Collection
 
 import polars as pl
 
-from evals.study.study import Study
-from warehouse.paths import Home
-from warehouse.schemas import ANSWERS, SCORES, Schema
-from warehouse.study_records import pinned_artifacts
-from warehouse.tables import on_whole_database
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import ANSWERS, SCORES, Schema
+from rag_assay.warehouse.study_records import pinned_artifacts
+from rag_assay.warehouse.tables import on_whole_database
 
 _OF_SCORES = ("question_id", "metric", "status", "value")
 _OF_ANSWERS = ("usd", "prompt_tokens", "completion_tokens")
@@ -18,7 +18,7 @@ _OF_ANSWERS = ("usd", "prompt_tokens", "completion_tokens")
 
 @on_whole_database
 def running_rows(study: Study, home: Home, seconds: Collection[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return what `evals.measuring.running_costs` reads: scores of some metrics, and answers without texts.
+    """Return what `evals.metrics.running_costs` reads: scores of some metrics, and answers without texts.
 
     seconds: the metrics
     """

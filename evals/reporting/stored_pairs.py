@@ -7,15 +7,15 @@ from typing import Any
 
 import polars as pl
 
-from evals.calibrating import people_labels
-from evals.calibrating.labelled import labelled_pairs
-from evals.calibrating.people_labels import Rated, good_side, judged_cases, scored_by
-from evals.judging.contract import Judge
-from evals.reporting.people_scores import ScoresOfPeople
-from evals.study.study import Study
-from warehouse.artifacts import ArtifactStore
-from warehouse.parquet import conformed, frame, read_parquet
-from warehouse.schemas import JUDGE_TRIALS, JUDGEMENTS, Schema
+from rag_assay.evals.judge_calibration import human_agreement
+from rag_assay.evals.judge_calibration.human_agreement import Rated, good_side, judged_cases, scored_by
+from rag_assay.evals.judge_calibration.labelled_cases import labelled_pairs
+from rag_assay.evals.judging.contract import Judge
+from rag_assay.evals.reporting.rating_scores import ScoresOfPeople
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet
+from rag_assay.warehouse.schemas import JUDGE_TRIALS, JUDGEMENTS, Schema
 
 PAIRS: Schema = {
     "judge": pl.String,
@@ -56,7 +56,7 @@ def _scored(
     for row in wanted.iter_rows(named=True):
         of_cells.setdefault(row["key"], []).append(row)
     for metric, one, cases in judged_cases(judge, of_cells, rated):
-        if len(cases) >= people_labels.FEWEST:
+        if len(cases) >= human_agreement.FEWEST:
             for case in cases:
                 value = case.value if metric.higher_is_better else -case.value
                 good = good_side(case.score, one.criterion)
@@ -71,7 +71,7 @@ def _labelled(study: Study, name: str, judge: Judge, store: ArtifactStore) -> It
     folder = store.folder("judge_cards", artifact.identity)
     trials, judged = folder / "trials.parquet", folder / "judged.parquet"
     if trials.exists() and judged.exists():
-        cases = conformed(read_parquet(trials), JUDGE_TRIALS)
-        said = conformed(read_parquet(judged), JUDGEMENTS)
+        cases = conform_rows(read_parquet(trials), JUDGE_TRIALS)
+        said = conform_rows(read_parquet(judged), JUDGEMENTS)
         for metric, good, value in labelled_pairs(judge, cases, said):
             yield {"judge": name, "metric": metric.name, "slice": None, "good": good, "value": value}

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from evals.reporting.limits import BIN_CHARACTERS, STATEMENTS
-from warehouse.schemas import ANSWERS, JUDGEMENTS, LOSSES, QUESTIONS, SCORES, Schema
+from rag_assay.evals.reporting.limits import BIN_CHARACTERS, STATEMENTS
+from rag_assay.warehouse.schemas import ANSWERS, JUDGEMENTS, LOSSES, QUESTIONS, SCORES, Schema
 
 if TYPE_CHECKING:
     import duckdb
@@ -16,7 +16,7 @@ OF_CELL: Schema = {"cell": pl.String, "replicate": pl.Int64}
 """What rows of cells have beside their own schema."""
 
 
-def selected(
+def select_rows(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any], schema: Schema
 ) -> pl.DataFrame:
     """Return what a query finds, in the columns of a schema."""
@@ -26,7 +26,7 @@ def selected(
 
 def stored_questions(connection: duckdb.DuckDBPyConnection, sets: list[str]) -> pl.DataFrame:
     """Return the questions of these sets as they are now (schemas.QUESTIONS)."""
-    return selected(
+    return select_rows(
         connection,
         "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
         "AND p.artifact_id = q.artifact_id WHERE list_contains(?, p.key) ORDER BY p.key, q.question_id",
@@ -59,7 +59,7 @@ def _of_cells(
     changes: to columns, in SQL
     """
     sql = f"SELECT *{changes} FROM {table} WHERE list_contains(?, cell)"  # noqa: S608 -- our own names
-    return selected(connection, sql, [cells], {**schema, **OF_CELL})
+    return select_rows(connection, sql, [cells], {**schema, **OF_CELL})
 
 
 def stored_judgements(
@@ -78,7 +78,7 @@ def stored_judgements(
         "ORDER BY cell, cell_replicate, question_id, judge, metric, replicate"
     )
     schema = {**JUDGEMENTS, "cell": pl.String, "cell_replicate": pl.Int64, "judge": pl.String}
-    rows = selected(connection, sql, [cells, judges], schema)
+    rows = select_rows(connection, sql, [cells, judges], schema)
     name = pl.concat_str("judge", "metric", separator=".")
     return rows.with_columns(name.is_in(list(open_metrics)).alias("uncalibrated"))
 
@@ -88,7 +88,7 @@ def stored_losses(connection: duckdb.DuckDBPyConnection, first: dict[str, str]) 
 
     first: ranking -> the cell that stands for it
     """
-    rows = selected(
+    rows = select_rows(
         connection,
         "SELECT * FROM current_losses WHERE list_contains(?, ranking) ORDER BY ALL",
         [list(first)],

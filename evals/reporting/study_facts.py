@@ -9,15 +9,15 @@ from typing import Any
 
 import yaml
 
-from evals.importing.bundle import sheet_facts
-from evals.importing.sheet_cells import axis_words
-from evals.reporting.data import ChunkingFacts, Duplicates, SourceFacts
-from evals.study.grid import Grid
-from evals.study.imported_study import ImportedStudy
-from evals.study.study import Study
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.parts import as_written
-from warehouse.schemas import Status
+from rag_assay.evals.reporting.data import ChunkingFacts, Duplicates, SourceFacts
+from rag_assay.evals.spreadsheet_import.bundle import sheet_facts
+from rag_assay.evals.spreadsheet_import.sheet_cells import axis_words
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.imported_study import ImportedStudy
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.components import as_written
+from rag_assay.warehouse.schemas import Status
 
 STATUSES = frozenset(Status)
 NOTES = 3  # on each sheet
@@ -136,7 +136,7 @@ def _said(study: ImportedStudy) -> dict[str, str]:
 
 
 def _tuned(chosen: dict[str, Any], left_out: int) -> str:
-    """Return what was chosen on train questions (`evals.retrieving.tuning.Chosen`)."""
+    """Return what was chosen on train questions (`evals.retrieval.fusion_tuning.Chosen`)."""
     weights = " : ".join(f"{weight:.3f}" for weight in chosen["weights"])
     arms = " : ".join(chosen["arms"])
     return (
@@ -147,7 +147,7 @@ def _tuned(chosen: dict[str, Any], left_out: int) -> str:
 
 
 def _gate(found: dict[str, Any]) -> str:
-    """Return what was fitted on train questions (`evals.generating.gate.Fitted`)."""
+    """Return what was fitted on train questions (`evals.generation.gate.FittedThreshold`)."""
     left_out = found.get("train_questions_left_out", 0)
     return (
         f"gate at {found['feature']} {found['threshold']:.4g}, fitted on rankings of train questions: "

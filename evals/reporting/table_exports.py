@@ -8,11 +8,11 @@ from pathlib import Path
 
 import polars as pl
 
-from evals.queueing.sheets.guarding import CSV
-from evals.reporting.costs import running
-from evals.reporting.data import ReportData
-from warehouse.replacing import replacing
-from warehouse.schemas import LEADERBOARD
+from rag_assay.evals.human.spreadsheets.formula_escaping import CSV
+from rag_assay.evals.reporting.costs import running
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.schemas import LEADERBOARD
 
 COSTS = {"usd_per_1000": pl.Float64, "seconds_p50": pl.Float64, "seconds_p95": pl.Float64}
 
@@ -40,7 +40,7 @@ def csv_text(table: pl.DataFrame) -> str:
 
 def write_csv(table: pl.DataFrame, path: Path) -> Path:
     """Write a table as CSV, with the mark by which spreadsheets know UTF-8; return its path."""
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(csv_text(table), encoding="utf-8-sig", newline="")
     return path
 

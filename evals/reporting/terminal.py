@@ -10,21 +10,29 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from evals.reporting.ceilings import ceiling_sentences
-from evals.reporting.contexts import context_words, contexts
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import MISSING, interval, number, percent, plain, several, trimmed
-from evals.reporting.effect_words import effects_words
-from evals.reporting.effects import effects
-from evals.reporting.entries import entries
-from evals.reporting.estimates import estimate_sentences
-from evals.reporting.judge_cards import judge_sentences
-from evals.reporting.left_out import left_out_sentences
-from evals.reporting.people.section import people_sentences
-from evals.reporting.replicates import replicates_sentence
-from evals.reporting.settling import chances_sentence
-from evals.reporting.standings import ALL, Result, Standing, Subset, main_subset, subsets, varying_axes
-from evals.reporting.unseen import unseen
+from rag_assay.evals.reporting.ceilings import ceiling_sentences
+from rag_assay.evals.reporting.contexts import context_words, contexts
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import MISSING, interval, number, percent, plain, several, truncate
+from rag_assay.evals.reporting.effect_words import effects_words
+from rag_assay.evals.reporting.effects import effects
+from rag_assay.evals.reporting.entries import entries
+from rag_assay.evals.reporting.estimates import estimate_sentences
+from rag_assay.evals.reporting.human_ratings.section import people_sentences
+from rag_assay.evals.reporting.judge_cards import judge_sentences
+from rag_assay.evals.reporting.metric_blind_spots import blind_spot_sentences
+from rag_assay.evals.reporting.power import chances_sentence
+from rag_assay.evals.reporting.replicates import replicates_sentence
+from rag_assay.evals.reporting.search_omissions import left_out_sentences
+from rag_assay.evals.reporting.standings import (
+    ALL,
+    CellStanding,
+    Result,
+    Subset,
+    main_subset,
+    subsets,
+    varying_axes,
+)
 
 MOST_METRICS = 5
 ROWS = 12  # with the verdict they fill a screen of 30 lines
@@ -61,11 +69,11 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
     parts += [_text(one, "dim") for one in effects_words(effects(data, in_short=True))[:EFFECTS]]
     at_length = contexts(data)
     parts += [_text(one, "dim") for one in (context_words(at_length)[:1] if at_length else [])]
-    parts += [_text(one, "yellow") for one in unseen(data, subset)]
-    parts += [_text(trimmed(one, CARD), "dim") for one in people_sentences(data)]
-    parts += [_text(f"Judge {trimmed(one, CARD)}", "dim") for one in judge_sentences(data)]
-    parts += [_text(f"People: {trimmed(one, CARD)}", "dim") for one in estimate_sentences(data)]
-    parts += [_text(f"Note: {trimmed(note, NOTE)}", "yellow") for note in data.notes[:NOTES]]
+    parts += [_text(one, "yellow") for one in blind_spot_sentences(data, subset)]
+    parts += [_text(truncate(one, CARD), "dim") for one in people_sentences(data)]
+    parts += [_text(f"Judge {truncate(one, CARD)}", "dim") for one in judge_sentences(data)]
+    parts += [_text(f"People: {truncate(one, CARD)}", "dim") for one in estimate_sentences(data)]
+    parts += [_text(f"Note: {truncate(note, NOTE)}", "yellow") for note in data.notes[:NOTES]]
     if len(data.notes) > NOTES:
         parts.append(_text(f"{several(len(data.notes) - NOTES, 'further note')} in the report.", "yellow"))
     parts += [_text(one, "yellow") for one in left_out_sentences(data)]
@@ -88,7 +96,7 @@ def _in_a_line(data: ReportData, subset: Subset) -> str:
     return f"{name}; first {label} with {data.primary.title} {_primary(result, data.primary)}."
 
 
-def _layout(data: ReportData, standings: Sequence[Standing], width: int) -> Layout:
+def _layout(data: ReportData, standings: Sequence[CellStanding], width: int) -> Layout:
     axes = varying_axes(standings)
     names = [standing.cell.label(axes) for standing in standings]
     room = width - 2 - 3 - (_GAP + len("coverage")) - _GAP - min(CELL_WIDTH, max(map(len, names), default=4))
@@ -108,7 +116,7 @@ def _layout(data: ReportData, standings: Sequence[Standing], width: int) -> Layo
     )
 
 
-def _metric_width(metric: MetricInfo, standings: Sequence[Standing], primary: bool) -> int:
+def _metric_width(metric: MetricInfo, standings: Sequence[CellStanding], primary: bool) -> int:
     write = _primary if primary else _value
     values = [len(write(standing.results.get(metric.name), metric)) for standing in standings]
     return max([*values, *(len(word) for word in metric.heading.split())])
@@ -121,7 +129,7 @@ def _title(data: ReportData, subset: Subset) -> str:
     return f"{subset.name[:1].upper()}{subset.name[1:]}: cells are compared on these {questions} only"
 
 
-def _table(standings: Sequence[Standing], layout: Layout, width: int) -> Table:
+def _table(standings: Sequence[CellStanding], layout: Layout, width: int) -> Table:
     table = Table(box=SIMPLE_HEAD, width=width, padding=(0, 0, 0, 1), pad_edge=False, header_style="bold")
     table.add_column("#", justify="right", no_wrap=True, min_width=2)
     for name in layout.axes if layout.split else ["cell"]:
@@ -135,7 +143,7 @@ def _table(standings: Sequence[Standing], layout: Layout, width: int) -> Table:
     return table
 
 
-def _row(standing: Standing, layout: Layout) -> list[RenderableType]:
+def _row(standing: CellStanding, layout: Layout) -> list[RenderableType]:
     cell, metrics = standing.cell, layout.metrics
     parts = [getattr(cell, axis) or MISSING for axis in layout.axes]
     primary = standing.results.get(metrics[0].name)

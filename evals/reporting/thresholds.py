@@ -9,13 +9,13 @@ from typing import Any, Literal
 
 import polars as pl
 
-from evals.annotating.human_metrics import PeopleScores
-from evals.measuring.contract import Metric
-from evals.reporting.display import number, percent, quantity, trimmed
-from evals.study.study import Study
-from warehouse.errors import InputError
-from warehouse.near_names import instead
-from warehouse.schemas import MIN_COVERAGE
+from rag_assay.evals.metrics.contract import Metric
+from rag_assay.evals.reporting.display import number, percent, quantity, truncate
+from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.schemas import MIN_COVERAGE
+from rag_assay.warehouse.suggestions import did_you_mean
 
 OPTION = "--fail-under"
 ENDS = (":low", ":high")
@@ -24,7 +24,7 @@ On = Literal["value", "low", "high"]
 
 
 @dataclass(frozen=True)
-class Gate:
+class MetricGate:
     """A limit on a metric.
 
     limit: the least value that passes; of a metric whose lower values are better, the most
@@ -45,7 +45,7 @@ class Gate:
     def name(self) -> str:
         """The gate in a few words.
 
-        >>> Gate("ndcg@10", 0.7, on="low").name
+        >>> MetricGate("ndcg@10", 0.7, on="low").name
         'ndcg@10 (lower end) of the leader is at least 0.700'
         """
         end = {"value": "", "low": " (lower end)", "high": " (upper end)"}[self.on]
@@ -57,7 +57,8 @@ class Gate:
     def holds(self, value: float) -> bool:
         """Return whether a value passes.
 
-        >>> Gate("latency", 2.0, higher_is_better=False).holds(2.0), Gate("mrr@10", 0.5).holds(0.499)
+        >>> latency = MetricGate("latency", 2.0, higher_is_better=False)
+        >>> latency.holds(2.0), MetricGate("mrr@10", 0.5).holds(0.499)
         (True, False)
         """
         return value >= self.limit if self.higher_is_better else value <= self.limit
@@ -72,7 +73,7 @@ class GateResult:
     reason: why it failed, as a sentence's end; empty where it passed
     """
 
-    gate: Gate
+    gate: MetricGate
     cell: str | None = None
     value: float | None = None
     reason: str = ""
@@ -91,7 +92,7 @@ class GateResult:
         return f"gate failed: {self.gate.name}: {self.reason}"
 
 
-def read_gates(written: Sequence[str], study: Study) -> tuple[Gate, ...]:
+def read_gates(written: Sequence[str], study: Study) -> tuple[MetricGate, ...]:
     """Read gates as they are written on a command line: `METRIC=VALUE`, `METRIC@CELL:low=VALUE`.
 
     Raises:
@@ -109,7 +110,7 @@ def read_gates(written: Sequence[str], study: Study) -> tuple[Gate, ...]:
     return tuple(gates)
 
 
-def _read(text: str, study: Study) -> Gate:
+def _read(text: str, study: Study) -> MetricGate:
     left, equals, right = text.rpartition("=")
     if not equals or not left:
         raise _wrong(text, "write METRIC=VALUE, METRIC:low=VALUE or METRIC@CELL=VALUE")
@@ -124,10 +125,10 @@ def _read(text: str, study: Study) -> Gate:
     name = _metric_in(named, study.measured)
     if name is None:
         meant = named if named.count("@") < 2 else named.rpartition("@")[0]
-        raise _wrong(text, f"unknown metric {meant!r}; {instead(meant, study.measured)}")
+        raise _wrong(text, f"unknown metric {meant!r}; {did_you_mean(meant, study.measured)}")
     metric = study.metric(name)
     cell = named.removeprefix(name).removeprefix("@")
-    return Gate(
+    return MetricGate(
         name,
         limit,
         metric.higher_is_better,
@@ -151,7 +152,7 @@ def _cell(text: str, name: str, study: Study) -> str:
     if f"{study.study}.{name}" in cells:
         return f"{study.study}.{name}"
     short = sorted(cell.partition(".")[2] for cell in cells)
-    raise _wrong(text, f"unknown cell {name!r}; {instead(name, short)}")
+    raise _wrong(text, f"unknown cell {name!r}; {did_you_mean(name, short)}")
 
 
 def _end(text: str, end: str, metric: Metric) -> On:
@@ -163,11 +164,11 @@ def _end(text: str, end: str, metric: Metric) -> On:
 
 
 def _wrong(text: str, what: str) -> InputError:
-    return InputError(f"{OPTION} {trimmed(text, REASON)}: {what}")
+    return InputError(f"{OPTION} {truncate(text, REASON)}: {what}")
 
 
 def gate_results(
-    gates: Sequence[Gate], board: pl.DataFrame, scores: pl.DataFrame, leader: str | None
+    gates: Sequence[MetricGate], board: pl.DataFrame, scores: pl.DataFrame, leader: str | None
 ) -> list[GateResult]:
     """Hold a study's leaderboard against gates.
 
@@ -177,12 +178,12 @@ def gate_results(
     return [_result(gate, board, scores, leader) for gate in gates]
 
 
-def not_measured(gates: Sequence[Gate], why: str) -> list[GateResult]:
+def not_measured(gates: Sequence[MetricGate], why: str) -> list[GateResult]:
     """Return gates as failed because there is no leaderboard at all."""
     return [GateResult(gate, gate.cell, None, why) for gate in gates]
 
 
-def _result(gate: Gate, board: pl.DataFrame, scores: pl.DataFrame, leader: str | None) -> GateResult:
+def _result(gate: MetricGate, board: pl.DataFrame, scores: pl.DataFrame, leader: str | None) -> GateResult:
     cell = gate.cell or leader
     if cell is None:
         return GateResult(gate, None, None, "no cell leads: none has a rank")
@@ -201,7 +202,7 @@ def _result(gate: Gate, board: pl.DataFrame, scores: pl.DataFrame, leader: str |
     return GateResult(gate, cell, value, "" if gate.holds(value) else _short(gate, cell, value))
 
 
-def _short(gate: Gate, cell: str, value: float) -> str:
+def _short(gate: MetricGate, cell: str, value: float) -> str:
     whose = "it" if gate.cell else cell
     return f"{whose} has {quantity(value, gate.unit)}"
 
@@ -219,5 +220,5 @@ def _why(cell: str, metric: str, scores: pl.DataFrame) -> str:
         .sort(["len", "status", "reason"], descending=[True, False, False])
         .row(0, named=True)
     )
-    reason = f": {trimmed(found['reason'], REASON)}" if found["reason"] else ""
+    reason = f": {truncate(found['reason'], REASON)}" if found["reason"] else ""
     return f" ({found['len']} × {found['status']}{reason})"

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import numpy as np
 
-from evals.measuring.contract import Gold
+from rag_assay.evals.metrics.contract import Gold
 
 NOTHING = "nothing-found"
 """The document of a question without hits: without a line, trec_eval would leave it out of its means."""

@@ -7,16 +7,16 @@ from typing import Literal
 
 import polars as pl
 
-from evals.racing.records import left_out
-from evals.reporting.data import ReportData
-from evals.reporting.display import count, counted, listed, percent, several
-from evals.reporting.entries import entries
-from evals.reporting.failures import missing_values
-from evals.reporting.settling import settling
-from evals.reporting.standings import ALL, Subset, main_subset, subsets, varying_axes
-from evals.reporting.stored_cards import UNCALIBRATED
-from evals.study.coverage import below_gate, coverages, lowest_and_highest
-from warehouse.schemas import MIN_COVERAGE, Status
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.display import count, format_counts, listed, percent, several
+from rag_assay.evals.reporting.entries import entries
+from rag_assay.evals.reporting.failures import missing_values
+from rag_assay.evals.reporting.power import power_sentence
+from rag_assay.evals.reporting.standings import ALL, Subset, main_subset, subsets, varying_axes
+from rag_assay.evals.reporting.stored_cards import UNCALIBRATED
+from rag_assay.evals.study.coverage import below_gate, coverages, lowest_and_highest
+from rag_assay.evals.successive_halving.records import left_out
+from rag_assay.warehouse.schemas import MIN_COVERAGE, Status
 
 State = Literal["ok", "look", "wrong"]
 FEW = 30  # questions: with fewer, an interval is wider than most differences between retrievers
@@ -83,7 +83,7 @@ def _questions(data: ReportData) -> TrustLine:
     text = (
         f"{several(n, 'question')}: {count(gold.height)} with evidence, {count(truths)} with a ground truth"
     )
-    text += f"; by type {counted(shown)}{more}" if len(types) > 1 else ""
+    text += f"; by type {format_counts(shown)}{more}" if len(types) > 1 else ""
     if unfound:
         text += f"; the evidence of {count(unfound)} is in no document"
     if n < FEW:
@@ -113,7 +113,7 @@ def _coverage(data: ReportData) -> TrustLine:
         text += f"; below {GATE}: {listed(named, NAMED)}"
     missing = missing_values(data.scores.filter(pl.col("metric") == data.primary.name))
     if missing:
-        text += f"; values of {data.primary.title} missing: {counted(missing)}"
+        text += f"; values of {data.primary.title} missing: {format_counts(missing)}"
     return TrustLine("Coverage", "look" if below.height else "ok", text, "failures")
 
 
@@ -218,7 +218,7 @@ def _settled(data: ReportData, main: Subset) -> TrustLine:
             "every other pipeline is significantly worse than the first",
             "leaderboard",
         )
-    needed = settling(tied, main.n(data.primary), data.primary).rpartition("; ")[2].removesuffix(".")
+    needed = power_sentence(tied, main.n(data.primary), data.primary).rpartition("; ")[2].removesuffix(".")
     open_ones = f"{several(len(tied), 'comparison')} with the first cell open"
     text = f"{open_ones}; {needed}" if needed else open_ones
     return TrustLine("Enough questions", "look", text, "leaderboard")

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.standings import Standing, Subset
-from evals.statistics.crossing import Crossing, Place
-from evals.statistics.resampling import Floats
-from evals.study.cells import AXES
-from warehouse.schemas import MIN_COVERAGE
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.standings import CellStanding, Subset
+from rag_assay.evals.statistics.full_crossing import Crossing, Place
+from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.evals.study.cells import AXES
+from rag_assay.warehouse.schemas import MIN_COVERAGE
 
 
 class Values(NamedTuple):
@@ -66,7 +66,7 @@ def values_of(data: ReportData, subset: Subset, metric: MetricInfo) -> Values | 
     return Values(axes, tuple(chosen), tuple(ids), _table(rows, ids, [*chosen.values()]))
 
 
-def _counts(standing: Standing, metric: MetricInfo, of_rankings: bool) -> bool:
+def _counts(standing: CellStanding, metric: MetricInfo, of_rankings: bool) -> bool:
     result = standing.results.get(metric.name)
     enough = of_rankings or standing.answered is None or standing.answered >= MIN_COVERAGE
     return standing.cell.retriever is not None and result is not None and result.covered and enough

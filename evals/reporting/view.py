@@ -8,36 +8,36 @@ from typing import Any
 
 import polars as pl
 
-from evals.measuring.running_costs import RunningCost
-from evals.reporting import limits
-from evals.reporting.ceilings import ceiling_sentences
-from evals.reporting.charts.bars import BarTable
-from evals.reporting.contexts import Contexts, contexts, cost_fronts
-from evals.reporting.costs import Cost, cost_metrics, costs, running, usd_by_cell
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import counted, number, several
-from evals.reporting.effects import Effects, effects
-from evals.reporting.entries import Entry, entries
-from evals.reporting.estimates import Estimates, estimates
-from evals.reporting.failures import Failures, failures, reasons_missing
-from evals.reporting.figures.gathered import Figures, figures
-from evals.reporting.figures.intervals import Bar, intervals_figure, small_bars
-from evals.reporting.groups import Groups, groups
-from evals.reporting.hardest import Hardest, hardest
-from evals.reporting.journey.section import Journeys, journeys
-from evals.reporting.judge_cards import Card, judge_cards
-from evals.reporting.left_out import LeftOut, left_out_section
-from evals.reporting.lost import Lost, lost
-from evals.reporting.matrix import Effect, Matrix, matrices
-from evals.reporting.pairs import Pairs, pairs
-from evals.reporting.people.section import People, people_section
-from evals.reporting.replicates import replicates_sentence
-from evals.reporting.risk import Risks, risks
-from evals.reporting.settling import settling
-from evals.reporting.standings import ALL, Standing, Subset, main_subset, subsets, varying_axes
-from evals.reporting.trust import TrustLine, trust_lines
-from evals.reporting.unseen import unseen
-from evals.statistics.verdict import labels_of
+from rag_assay.evals.metrics.running_costs import RunningCost
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.ceilings import ceiling_sentences
+from rag_assay.evals.reporting.charts.bars import BarTable
+from rag_assay.evals.reporting.contexts import Contexts, contexts, cost_fronts
+from rag_assay.evals.reporting.costs import Cost, cost_metrics, costs, running, usd_by_cell
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import format_counts, number, several
+from rag_assay.evals.reporting.effects import Effects, effects
+from rag_assay.evals.reporting.entries import RankedResult, entries
+from rag_assay.evals.reporting.estimates import Estimates, estimates
+from rag_assay.evals.reporting.failures import Failures, failures, reasons_missing
+from rag_assay.evals.reporting.figures.figure_set import Figures, figures
+from rag_assay.evals.reporting.figures.intervals import Bar, intervals_figure, small_bars
+from rag_assay.evals.reporting.groups import Groups, groups
+from rag_assay.evals.reporting.hardest import Hardest, hardest
+from rag_assay.evals.reporting.human_ratings.section import People, people_section
+from rag_assay.evals.reporting.journey.section import Journeys, journeys
+from rag_assay.evals.reporting.judge_cards import Card, judge_cards
+from rag_assay.evals.reporting.matrix import Effect, Matrix, matrices
+from rag_assay.evals.reporting.metric_blind_spots import blind_spot_sentences
+from rag_assay.evals.reporting.pairs import Pairs, pairs
+from rag_assay.evals.reporting.power import power_sentence
+from rag_assay.evals.reporting.replicates import replicates_sentence
+from rag_assay.evals.reporting.retrieval_funnel import Lost, funnel_of
+from rag_assay.evals.reporting.risk import Risks, risks
+from rag_assay.evals.reporting.search_omissions import LeftOut, left_out_section
+from rag_assay.evals.reporting.standings import ALL, CellStanding, Subset, main_subset, subsets, varying_axes
+from rag_assay.evals.reporting.trust import TrustLine, trust_lines
+from rag_assay.evals.statistics.verdict import labels_of
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Board:
     title: str
     sentence: str
     main: bool
-    rows: tuple[Standing, ...]
+    rows: tuple[CellStanding, ...]
     left_out: int
     bars: Mapping[str, Bar]
     unranked: int
@@ -72,7 +72,7 @@ class View:
     several_embedders: bool
     labels: Mapping[str, str]
     reasons: Mapping[tuple[str, str], str]
-    entries: tuple[Entry, ...]
+    entries: tuple[RankedResult, ...]
     intervals: BarTable | None
     effects: Effects
     matrices: tuple[Matrix, ...]
@@ -110,7 +110,7 @@ def view(data: ReportData) -> View:
     first = found_contexts.front if found_contexts else None
     fronts = cost_fronts(data, main, spent, usd, labels)
     return View(
-        unseen=unseen(data, main),
+        unseen=blind_spot_sentences(data, main),
         recommended=data.verdict.recommended.cell if data.verdict.recommended else None,
         first=_first_rows(data),
         first_labels=labels_of(data.leaderboard.to_dicts()),
@@ -137,7 +137,7 @@ def view(data: ReportData) -> View:
         groups=tuple(groups(data, column, best) for column in ("type", "question_set")) if best else (),
         matrices_wide=data.leaderboard["retriever"].n_unique() > 4,
         hardest=hard,
-        lost=lost(data, [question.question["question_id"] for question in hard.questions]),
+        lost=funnel_of(data, [question.question["question_id"] for question in hard.questions]),
         journeys=journeys(data, {cell: labels[cell] for cell in cells}, hard.questions),
         left_out=left_out_section(data),
         failures=failures(data),
@@ -206,7 +206,7 @@ def _board(data: ReportData, subset: Subset) -> Board:
         replicates_sentence(data, subset),
         ceiling_sentences(data, subset),
         any(standing.tie_group is not None for standing in subset.standings),
-        settling([one for one in ranked[1:] if one.tied], n, data.primary),
+        power_sentence([one for one in ranked[1:] if one.tied], n, data.primary),
     )
 
 
@@ -216,4 +216,4 @@ def drops(counts: Mapping[str, int]) -> str:
     >>> drops({}), drops({"too short": 4})
     ('none', '4 × too short')
     """
-    return counted(counts) or "none"
+    return format_counts(counts) or "none"

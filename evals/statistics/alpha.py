@@ -6,10 +6,10 @@ from typing import Literal
 
 import numpy as np
 
-from evals.statistics.clusters import Codes, summed
-from evals.statistics.estimate import CONFIDENCE, Estimate, Floats
-from evals.statistics.resampling import draws
-from evals.statistics.shares import least_of_all
+from rag_assay.evals.statistics.clusters import Codes, sum_clusters
+from rag_assay.evals.statistics.estimate import CONFIDENCE, Estimate, Floats
+from rag_assay.evals.statistics.resampling import draws
+from rag_assay.evals.statistics.shares import least_of_all
 
 Level = Literal["nominal", "ordinal", "interval"]
 """How far two values are apart: they differ or not, by the ranks between them, or by their difference."""
@@ -66,7 +66,7 @@ def krippendorffs_alpha(
         return Estimate(None, reason="no item was scored by two people")
     if (counts[shared].sum(axis=0) > 0).sum() < 2:
         return Estimate(None, n=n, reason="all scores of these items are equal")
-    pairs = summed(_coincidences(counts[shared]), _renumbered(clusters, shared))
+    pairs = sum_clusters(_coincidences(counts[shared]), _renumbered(clusters, shared))
     value = float(_alphas(pairs.sum(axis=0)[None], grades, level)[0])
     if len(pairs) < FEWEST:
         return Estimate(value, n=n, reason=f"no interval: fewer than {FEWEST} independent items")

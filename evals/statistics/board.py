@@ -13,26 +13,26 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from evals.measuring.contract import Metric
-from evals.statistics.bootstrap import Interval, intervals
-from evals.statistics.comparison import (
+from rag_assay.evals.metrics.contract import Metric
+from rag_assay.evals.statistics.bootstrap import Interval, intervals
+from rag_assay.evals.statistics.comparison import (
     UNCOMPARED,
     Valued,
-    compared,
-    expected,
+    compare_cells,
     leader_of,
     margin_of,
+    posterior_columns,
     primary_of,
     table_of,
     tie_groups,
     with_ranks,
 )
-from evals.statistics.question_clusters import ALONE, Clustering
-from evals.statistics.replication import Components, components
-from evals.study.cells import Cell
-from evals.study.study import Study
-from warehouse.parquet import frame
-from warehouse.schemas import SCORES, Status
+from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
+from rag_assay.evals.statistics.replication import Components, components
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import SCORES, Status
 
 Answered = Callable[[Cell, Iterable[str]], float | None]
 """(cell, question ids) -> the share of them that the cell answered; None without a generator."""
@@ -80,14 +80,16 @@ def _compared(
         name: [({**row, "rank": ranks[row["cell"]]}, values) for row, values in found]
         for name, found in valued.items()
     }
-    done = {name: compared(found, leader, able, study.seed, clusters) for name, found in with_rank.items()}
+    done = {
+        name: compare_cells(found, leader, able, study.seed, clusters) for name, found in with_rank.items()
+    }
     first = with_rank[primary.name]
     groups = tie_groups(done[primary.name], first, study.seed, clusters)
     found = []
     for name, rows in done.items():
         metric = study.metric(name)
         margin = margin_of(metric, study.margin, primary)
-        odds = expected(with_rank[name], able, metric, margin, study.seed, clusters)
+        odds = posterior_columns(with_rank[name], able, metric, margin, study.seed, clusters)
         found += [{**row, **odds.get(row["cell"], {})} for row in rows]
     best = {row["cell"]: row["p_best"] for row in found if row["metric"] == primary.name}
     return [{**row, "tie_group": groups.get(row["cell"]), "p_best": best.get(row["cell"])} for row in found]

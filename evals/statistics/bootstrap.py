@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evals.statistics.clusters import Codes
-from evals.statistics.resampling import BLOCK, Floats, Sums, resampled, student, sums_of
+from rag_assay.evals.statistics.clusters import Codes
+from rag_assay.evals.statistics.resampling import BLOCK, Floats, Sums, resample_clusters, student, sums_of
 
 RESAMPLES = 2_000
 CONFIDENCE = 0.95
@@ -127,7 +127,10 @@ def _bounds(sums: Sums, seed: int) -> Floats:
     wide = max(1, BLOCK // RESAMPLES)
     parts = [
         np.quantile(
-            resampled(sums.part(slice(at, at + wide)), seed, RESAMPLES), CONFIDENCE, axis=0, method="higher"
+            resample_clusters(sums.part(slice(at, at + wide)), seed, RESAMPLES),
+            CONFIDENCE,
+            axis=0,
+            method="higher",
         )
         for at in range(0, len(sums.mean), wide)
     ]

@@ -13,10 +13,10 @@ Codes: TypeAlias = npt.NDArray[np.int64]
 """The number of each question's cluster, from 0 without gaps, shape (questions,)."""
 
 
-def summed(table: Floats, clusters: Codes | None) -> Floats:
+def sum_clusters(table: Floats, clusters: Codes | None) -> Floats:
     """Return the sums over the rows of each cluster, shape (clusters, columns); the table where each is one.
 
-    >>> summed(np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 0])).ravel().tolist()
+    >>> sum_clusters(np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 0])).ravel().tolist()
     [5.0, 2.0]
     """
     if clusters is None:

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from evals.measuring.contract import Metric
-from evals.statistics.contrasts import Contrasts, contrasts
-from evals.statistics.posterior import Posterior, posterior
-from evals.statistics.question_clusters import ALONE, Clustering
-from evals.statistics.significance import ALPHA, RESAMPLES
-from warehouse.schemas import MIN_COVERAGE, Status
+from rag_assay.evals.metrics.contract import Metric
+from rag_assay.evals.statistics.contrasts import Contrasts, contrasts
+from rag_assay.evals.statistics.posterior import Posterior, posterior
+from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
+from rag_assay.evals.statistics.significance import ALPHA, RESAMPLES
+from rag_assay.warehouse.schemas import MIN_COVERAGE, Status
 
 Floats = npt.NDArray[np.float64]
 Row = dict[str, Any]
@@ -31,7 +31,7 @@ UNCOMPARED: Row = dict.fromkeys(
 FURTHER_RESAMPLES = 2_000  # of the tests between cells behind the first group: there may be many groups
 
 
-def answered(
+def answered_share(
     answers: pl.DataFrame,
     answerable: Mapping[str, bool],
     questions: Iterable[str],
@@ -118,7 +118,7 @@ def leader_of(rows: Sequence[Row], primary: Metric, second: Metric | None = None
     return min(map(order, first), default=(0.0, 0.0, None))[2]
 
 
-def compared(
+def compare_cells(
     valued: Valued, leader: str | None, ranked: set[str], seed: int, clusters: Clustering = ALONE
 ) -> list[Row]:
     """Add to rows of one subset and metric how the cells differ from the leader on the questions of both.
@@ -204,7 +204,7 @@ def tie_groups(
     return groups
 
 
-def expected(
+def posterior_columns(
     valued: Valued,
     ranked: set[str],
     metric: Metric,

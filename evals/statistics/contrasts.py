@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evals.statistics.clusters import Codes
-from evals.statistics.permutation import step_down
-from evals.statistics.power import detectable, questions_needed
-from evals.statistics.resampling import Floats
-from evals.statistics.significance import ALPHA, RESAMPLES, Differences, paired_bootstrap
+from rag_assay.evals.statistics.clusters import Codes
+from rag_assay.evals.statistics.permutation import step_down
+from rag_assay.evals.statistics.power import detectable, questions_needed
+from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.evals.statistics.significance import ALPHA, RESAMPLES, Differences, paired_bootstrap
 
 
 class Contrasts(NamedTuple):

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evals.statistics.clusters import Codes
-from evals.statistics.contrasts import contrasts
-from evals.statistics.resampling import Floats
-from evals.statistics.significance import ALPHA, paired_bootstrap
+from rag_assay.evals.statistics.clusters import Codes
+from rag_assay.evals.statistics.contrasts import contrasts
+from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.evals.statistics.significance import ALPHA, paired_bootstrap
 
 RESAMPLES = 2_000
 """Fewer than for cells: there are many tables, and p-values below them come from Student's distribution."""

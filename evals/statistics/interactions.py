@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evals.statistics.clusters import Codes, summed
-from evals.statistics.effects import RESAMPLES
-from evals.statistics.resampling import EQUAL, Floats, resampled, student, sums_of
-from evals.statistics.significance import ALPHA, holm, paired_bootstrap
+from rag_assay.evals.statistics.clusters import Codes, sum_clusters
+from rag_assay.evals.statistics.effects import RESAMPLES
+from rag_assay.evals.statistics.resampling import EQUAL, Floats, resample_clusters, student, sums_of
+from rag_assay.evals.statistics.significance import ALPHA, holm, paired_bootstrap
 
 
 class Largest(NamedTuple):
@@ -119,10 +119,12 @@ def _max_t(contrasts: Floats, seed: int, clusters: Codes | None) -> tuple[float,
     t = np.abs(student(sums.mean, (sums.residual**2).sum(axis=0), sums.total, sums.groups)[1])
     t[np.isnan(t)] = 0.0
     at = int(np.argmax(t))
-    drawn = resampled(sums, seed, RESAMPLES)
+    drawn = resample_clusters(sums, seed, RESAMPLES)
     reached = int((np.nan_to_num(drawn).max(axis=1) >= t[at] * (1 - 1e-9)).sum())
     # The signs of k clusters that are not 0 can be chosen in 2^k ways: no test of theirs can tell more.
-    signs = 2.0 ** (1 - int((np.abs(summed(np.nan_to_num(contrasts[:, [at]]), clusters)) > EQUAL).sum()))
+    signs = 2.0 ** (
+        1 - int((np.abs(sum_clusters(np.nan_to_num(contrasts[:, [at]]), clusters)) > EQUAL).sum())
+    )
     return float(min(1.0, max((reached + 1) / (RESAMPLES + 1), signs))), at
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from evals.statistics.clusters import Codes
-from evals.statistics.estimate import CONFIDENCE, Estimate, Floats
-from evals.statistics.resampling import EQUAL
-from evals.statistics.shares import least_of_all
+from rag_assay.evals.statistics.clusters import Codes
+from rag_assay.evals.statistics.estimate import CONFIDENCE, Estimate, Floats
+from rag_assay.evals.statistics.resampling import EQUAL
+from rag_assay.evals.statistics.shares import least_of_all
 
 FEWEST = 3
 """Clusters, below which they show no spread."""
@@ -33,7 +33,7 @@ def over_clusters(
         clusters: number of each case's cluster, shape (n,), without gaps.
         bounds: smallest and largest agreement.
 
-    >>> from evals.statistics.rank_correlation import kendall
+    >>> from rag_assay.evals.statistics.rank_correlation import kendall
     >>> one, other = np.arange(8.0), np.array([1.0, 0, 2, 3, 5, 4, 7, 6])
     >>> found = over_clusters(kendall, one, other, np.array([0, 0, 1, 1, 2, 2, 3, 3]))
     >>> round(found.value, 3), found.low < found.value < found.high

@@ -7,9 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from evals.statistics.clusters import Codes, summed
-from evals.statistics.estimate import Estimate, Floats, Z, paired
-from evals.statistics.shares import least_of_all
+from rag_assay.evals.statistics.clusters import Codes, sum_clusters
+from rag_assay.evals.statistics.estimate import Estimate, Floats, Z, paired
+from rag_assay.evals.statistics.shares import least_of_all
 
 Weights = Literal["none", "linear", "quadratic"]
 
@@ -57,7 +57,7 @@ def cohens_kappa(
         return Estimate(1.0, max(-1.0, (least_of_all(groups) - chance) / (1 - chance)), 1.0, n)
     means = (credit @ columns)[:, None] + (credit.T @ rows)[None, :]
     added = (credit - means * (1 - kappa))[places[:n], places[n:]]
-    sums = summed((added - added.mean())[:, None], clusters)
+    sums = sum_clusters((added - added.mean())[:, None], clusters)
     often = 1.0 if clusters is None else groups / (groups - 1)
     half = Z * math.sqrt(often * float((sums**2).sum())) / (n * (1 - chance))
     return Estimate(kappa, max(-1.0, kappa - half), min(1.0, kappa + half), n)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evals.statistics.clusters import Codes, summed
-from evals.statistics.resampling import BLOCK, EQUAL, Floats
-from evals.statistics.significance import ALPHA, RESAMPLES
+from rag_assay.evals.statistics.clusters import Codes, sum_clusters
+from rag_assay.evals.statistics.resampling import BLOCK, EQUAL, Floats
+from rag_assay.evals.statistics.significance import ALPHA, RESAMPLES
 
 _AT_ONCE = 500  # choices of signs of which the sums of all cells are held at once
 _SURE = 1 - 1e-9  # sums of the same numbers in another order differ in the last digits
@@ -105,7 +105,7 @@ def step_down(
 
 
 def _sums(differences: Floats, clusters: Codes | None) -> Floats:
-    sums = summed(np.where(np.isnan(differences), 0.0, differences), clusters)
+    sums = sum_clusters(np.where(np.isnan(differences), 0.0, differences), clusters)
     return np.where(np.abs(sums) > EQUAL, sums, 0.0)
 
 

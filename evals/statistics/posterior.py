@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evals.statistics.clusters import Codes, effective, summed
-from evals.statistics.resampling import EQUAL, Floats
+from rag_assay.evals.statistics.clusters import Codes, effective, sum_clusters
+from rag_assay.evals.statistics.resampling import EQUAL, Floats
 
 DRAWS = 4_000
 _TAU = np.concatenate(
@@ -96,7 +96,7 @@ def _cluster_rows(table: Floats, clusters: Codes | None) -> tuple[Floats, Floats
     there = ~np.isnan(centred)
     n = np.maximum(there.sum(axis=0), 1)
     means = np.where(there, centred, 0.0).sum(axis=0) / n
-    residual = summed(np.where(there, centred - means, 0.0), clusters)
+    residual = sum_clusters(np.where(there, centred - means, 0.0), clusters)
     rows = residual * (len(residual) / n)
     return means, rows - rows.mean(axis=1, keepdims=True)
 

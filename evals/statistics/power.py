@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from evals.statistics.resampling import Floats
-from evals.statistics.significance import ALPHA
+from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.evals.statistics.significance import ALPHA
 
 POWER = 0.8
 MOST_QUESTIONS = 1_000_000  # more than that nobody will ask

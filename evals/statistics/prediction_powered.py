@@ -34,10 +34,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evals.statistics.bootstrap import CONFIDENCE
-from evals.statistics.clusters import Codes
-from evals.statistics.estimate import Z
-from evals.statistics.resampling import EQUAL, Floats
+from rag_assay.evals.statistics.bootstrap import CONFIDENCE
+from rag_assay.evals.statistics.clusters import Codes
+from rag_assay.evals.statistics.estimate import Z
+from rag_assay.evals.statistics.resampling import EQUAL, Floats
 
 FEWEST = 3
 """Clusters with scored items, of equal weight, below which people's scores stand alone."""
@@ -146,14 +146,14 @@ def _width(mean: Mean) -> float | None:
     return None if mean.low is None or mean.high is None else mean.high - mean.low
 
 
-def powered(items: Items, power: float | None = None) -> Powered:
+def estimate_mean(items: Items, power: float | None = None) -> Powered:
     """Return the mean of people's scores, by themselves and with a judge.
 
     power: instead of one that is tuned
 
     >>> scores = np.array([5.0, 0, 5, 3, 0, 5] + [np.nan] * 6)
     >>> judged = np.array([0.9, 0.1, 0.8, 0.7, 0.2, 1.0] + [0.1] * 6)  # the others are bad ones
-    >>> found = powered(Items(scores, judged, (0, 5)))
+    >>> found = estimate_mean(Items(scores, judged, (0, 5)))
     >>> found.people.value, round(found.combined.value, 2)
     (3.0, 1.46)
     """

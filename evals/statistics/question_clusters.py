@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import polars as pl
 
-from evals.statistics.clusters import Codes, by_documents, codes, effective
-from evals.study.sections import CLUSTERS_BY_IDS, ClustersBy
+from rag_assay.evals.statistics.clusters import Codes, by_documents, codes, effective
+from rag_assay.evals.study.sections import CLUSTERS_BY_IDS, ClustersBy
 
 
 class Clustering(NamedTuple):

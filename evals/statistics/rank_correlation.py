@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from evals.statistics.estimate import Estimate, Floats, Z, paired
-from evals.statistics.shares import least_of_all
+from rag_assay.evals.statistics.estimate import Estimate, Floats, Z, paired
+from rag_assay.evals.statistics.shares import least_of_all
 
 _BLOCK = 2_000_000  # pairs held at once
 

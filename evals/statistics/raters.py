@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from evals.statistics.bootstrap import RESAMPLES, UNIT, Bounds, bootstrap
-from evals.statistics.clusters import Codes, summed
-from evals.statistics.estimate import CONFIDENCE, Estimate, Floats, paired
-from evals.statistics.significance import paired_bootstrap
+from rag_assay.evals.statistics.bootstrap import RESAMPLES, UNIT, Bounds, bootstrap
+from rag_assay.evals.statistics.clusters import Codes, sum_clusters
+from rag_assay.evals.statistics.estimate import CONFIDENCE, Estimate, Floats, paired
+from rag_assay.evals.statistics.significance import paired_bootstrap
 
 FEWEST = 3
 """With fewer scores, or clusters of them, nothing is said of a trend."""
@@ -108,7 +108,7 @@ def change(at: Floats, values: Floats, clusters: Codes | None = None) -> Estimat
         return Estimate(None, n=n, reason="too few scores, or all at one place")
     slope = float(places @ values) / square
     residuals = values - values.mean() - slope * places
-    sums = summed((places * residuals)[:, None], clusters)[:, 0]
+    sums = sum_clusters((places * residuals)[:, None], clusters)[:, 0]
     groups = len(sums)
     if groups < FEWEST:
         return Estimate(slope, n=n, reason="no interval: these scores stand or fall together")

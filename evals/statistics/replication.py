@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evals.statistics.resampling import EQUAL, Floats
+from rag_assay.evals.statistics.resampling import EQUAL, Floats
 
 
 class Components(NamedTuple):

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from evals.statistics.clusters import Codes, summed
+from rag_assay.evals.statistics.clusters import Codes, sum_clusters
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Counts: TypeAlias = npt.NDArray[np.integer]
@@ -54,7 +54,7 @@ def sums_of(table: Floats, clusters: Codes | None) -> Sums:
     centred = np.where(there, filled - mean, 0.0)
     centred[:, np.abs(centred).max(axis=0, initial=0.0) <= EQUAL * np.abs(mean)] = 0.0
     n = np.ones((len(table), 1)) if there.all() else there.astype(np.float64)
-    return Sums(mean, total, summed(centred, clusters), summed(n, clusters))
+    return Sums(mean, total, sum_clusters(centred, clusters), sum_clusters(n, clusters))
 
 
 def student(mean: Floats, squares: Floats, n: Floats, groups: Floats) -> tuple[Floats, Floats]:
@@ -69,7 +69,7 @@ def student(mean: Floats, squares: Floats, n: Floats, groups: Floats) -> tuple[F
         return error, np.where(mean == 0, 0.0, mean / error)
 
 
-def resampled(sums: Sums, seed: int, resamples: int) -> Floats:
+def resample_clusters(sums: Sums, seed: int, resamples: int) -> Floats:
     """Return |t| of every resample of the clusters and column, around the column's mean."""
     residual, n = sums.residual, sums.n
     largest = np.abs(residual).max(axis=0, initial=0.0)

@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from evals.statistics.bootstrap import CONFIDENCE
+from rag_assay.evals.statistics.bootstrap import CONFIDENCE
 
 Floats = npt.NDArray[np.float64]
 RESAMPLES = 1_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from evals.statistics.estimate import Estimate, Z
+from rag_assay.evals.statistics.estimate import Estimate, Z
 
 
 def share(hits: float, n: int) -> Estimate:

@@ -11,8 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evals.statistics.clusters import Codes, summed
-from evals.statistics.resampling import BLOCK, EQUAL, Floats, Sums, resampled, student, sums_of
+from rag_assay.evals.statistics.clusters import Codes, sum_clusters
+from rag_assay.evals.statistics.resampling import (
+    BLOCK,
+    EQUAL,
+    Floats,
+    Sums,
+    resample_clusters,
+    student,
+    sums_of,
+)
 
 ALPHA = 0.05
 """Two cells are significantly different where the adjusted p is below it."""
@@ -78,10 +86,10 @@ def paired_bootstrap(
     wide = max(1, BLOCK // resamples)
     for at in range(0, len(error), wide):
         part = slice(at, at + wide)
-        ts = resampled(sums.part(part), seed, resamples)
+        ts = resample_clusters(sums.part(part), seed, resamples)
         reached[part] = (ts >= np.abs(t[part]) * (1 - 1e-9)).sum(axis=0)
         bound[part] = np.quantile(ts, 1 - ALPHA, axis=0, method="higher")
-    signs = 2.0 ** (1 - (np.abs(summed(np.nan_to_num(differences), clusters)) > EQUAL).sum(axis=0))
+    signs = 2.0 ** (1 - (np.abs(sum_clusters(np.nan_to_num(differences), clusters)) > EQUAL).sum(axis=0))
     tail = np.where(reached > 0, 1.0, 2 * stdtr(np.maximum(groups - 1, 1), -np.abs(t)))
     p = np.minimum(1.0, np.maximum(np.minimum((reached + 1) / (resamples + 1), tail), signs))
     p[sums.total == 0] = np.nan

@@ -14,12 +14,12 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any, Protocol
 
-from evals.measuring.running_costs import RunningCost
-from evals.statistics.comparison import Bounded, margin_of
-from evals.statistics.question_clusters import Clustering
-from evals.study.cells import AXES, varying_axes
-from evals.study.sections import Prefer
-from evals.study.simplicity import Simplicity
+from rag_assay.evals.metrics.running_costs import RunningCost
+from rag_assay.evals.statistics.comparison import Bounded, margin_of
+from rag_assay.evals.statistics.question_clusters import Clustering
+from rag_assay.evals.study.cells import AXES, varying_axes
+from rag_assay.evals.study.complexity import Simplicity
+from rag_assay.evals.study.sections import Prefer
 
 Row = Mapping[str, Any]
 ALL = "all"
@@ -30,7 +30,7 @@ FEWEST_CLUSTERS = 6
 OUT_OF_REACH = 20  # times as many documents: a larger number helps no reader
 
 
-class Measured(Bounded, Protocol):
+class MeasuredMetric(Bounded, Protocol):
     """What must be known of a metric."""
 
     @property
@@ -113,7 +113,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Facts:
+class VerdictInputs:
     """What is known of the cells beside their leaderboard.
 
     labels: cell -> its name for readers
@@ -132,7 +132,9 @@ class Facts:
     judged: bool = False
 
 
-def decide(study: str, rows: Sequence[Row], metrics: Sequence[Measured], facts: Facts) -> Verdict:
+def decide(
+    study: str, rows: Sequence[Row], metrics: Sequence[MeasuredMetric], facts: VerdictInputs
+) -> Verdict:
     """Return the verdict on one leaderboard: on all questions or, without those, on the largest sample.
 
     Args:
@@ -171,7 +173,11 @@ def decide(study: str, rows: Sequence[Row], metrics: Sequence[Measured], facts: 
 
 
 def _decided(
-    found: Verdict, mine: Sequence[Row], ranked: Sequence[Row], metrics: Sequence[Measured], facts: Facts
+    found: Verdict,
+    mine: Sequence[Row],
+    ranked: Sequence[Row],
+    metrics: Sequence[MeasuredMetric],
+    facts: VerdictInputs,
 ) -> Verdict:
     primary = metrics[0]
     name = next((row["leader"] for row in ranked if row["leader"]), ranked[0]["cell"])
@@ -216,7 +222,11 @@ def _loses_little(row: Row, leader: Row, found: Verdict) -> bool:
 
 
 def _by_answers(
-    mine: Sequence[Row], metrics: Sequence[Measured], close: list[str], facts: Facts, primary: Measured
+    mine: Sequence[Row],
+    metrics: Sequence[MeasuredMetric],
+    close: list[str],
+    facts: VerdictInputs,
+    primary: MeasuredMetric,
 ) -> tuple[str, str | None, list[str]]:
     """Return the best cell, the metric, and the cells near it by the first metric of answers.
 
@@ -236,7 +246,7 @@ def _by_answers(
     return close[0], None, close
 
 
-def _preferred(among: Sequence[str], best: str, facts: Facts) -> str:
+def _preferred(among: Sequence[str], best: str, facts: VerdictInputs) -> str:
     """Return the cell to take: the cheapest by what the study prefers; the best unless another is cheaper.
 
     A cell whose cost is not known is never taken for being cheaper.
@@ -251,19 +261,19 @@ def _preferred(among: Sequence[str], best: str, facts: Facts) -> str:
     return best if best in left else left[0]
 
 
-def _dollars(facts: Facts, cell: str) -> float | None:
+def _dollars(facts: VerdictInputs, cell: str) -> float | None:
     return facts.costs.get(cell, RunningCost()).usd
 
 
-def _median_seconds(facts: Facts, cell: str) -> float | None:
+def _median_seconds(facts: VerdictInputs, cell: str) -> float | None:
     return facts.costs.get(cell, RunningCost()).p50
 
 
-def _taken(part: str) -> Callable[[Facts, str], float | None]:
+def _taken(part: str) -> Callable[[VerdictInputs, str], float | None]:
     return lambda facts, cell: getattr(facts.simple.get(cell), part, None)
 
 
-_Key = tuple[Callable[[Facts, str], float | None], Callable[[float], float]]
+_Key = tuple[Callable[[VerdictInputs, str], float | None], Callable[[float], float]]
 _DOLLARS: _Key = (_dollars, lambda usd: max(0.01, 0.1 * usd))  # token counts of the same model vary by 10 %
 _SECONDS: _Key = (_median_seconds, lambda s: max(0.05, 0.25 * s))  # a machine's load varies by a quarter
 _KEYS: Mapping[Prefer, tuple[_Key, ...]] = {
@@ -285,7 +295,7 @@ def _documents_needed(open_ones: Sequence[Row], found: Verdict) -> int | None:
     return documents if documents <= OUT_OF_REACH * found.documents else None
 
 
-def _pick(row: Row, facts: Facts, leader: Row) -> Pick:
+def _pick(row: Row, facts: VerdictInputs, leader: Row) -> Pick:
     cell = row["cell"]
     stored = ("rank", "value", "low", "high", "p_best", "p_loss", "bound")
     return Pick(

@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from evals.statistics.verdict import FEWEST_CLUSTERS, Facts, Measured, Pick, Row, Verdict, decide
+from rag_assay.evals.statistics.verdict import (
+    FEWEST_CLUSTERS,
+    MeasuredMetric,
+    Pick,
+    Row,
+    Verdict,
+    VerdictInputs,
+    decide,
+)
 
 NAMED = 2  # tied cells that are named; the rest are counted
 FEW = 12  # clusters; with fewer, only large differences are found
 
 
-def verdict_on(study: str, rows: Sequence[Row], metrics: Sequence[Measured], facts: Facts) -> Verdict:
+def verdict_on(
+    study: str, rows: Sequence[Row], metrics: Sequence[MeasuredMetric], facts: VerdictInputs
+) -> Verdict:
     """Decide by a leaderboard (`decide`), and write the decision in sentences."""
     found = decide(study, rows, metrics, facts)
     lines = verdict_sentences(found, facts.labels)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
-from evals.study.estimate import Estimate, added
-from evals.study.sections import StudyBudget
-from warehouse.inference.budget import Amount, Caps
-from warehouse.inference.model_servers import LOCAL
+from rag_assay.evals.study.call_estimate import CallEstimate, added
+from rag_assay.evals.study.sections import StudyBudget
+from rag_assay.warehouse.inference.budget import Amount, Caps
+from rag_assay.warehouse.inference.model_servers import LOCAL
 
 
-def passed_caps(budget: StudyBudget | None, rows: Sequence[Estimate]) -> list[str]:
+def passed_caps(budget: StudyBudget | None, rows: Sequence[CallEstimate]) -> list[str]:
     """Return a sentence for each cap that the least of an estimate passes: what is over it is not asked.
 
     budget: the study's, which pays for its retrievers, generators and metrics together; the other parts have
@@ -24,7 +24,7 @@ def passed_caps(budget: StudyBudget | None, rows: Sequence[Estimate]) -> list[st
     return [*of_study, *chain.from_iterable(own)]
 
 
-def _of_study(rows: Sequence[Estimate]) -> Amount:
+def _of_study(rows: Sequence[CallEstimate]) -> Amount:
     """Add the least of what is paid from the study's budget; a model of this process is not."""
     paid = [row for row in rows if row.of_study and not row.model.startswith(LOCAL)]
     usd = added(row.usd for row in paid if row.usd is not None).least

@@ -93,7 +93,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedCell:
     """One replicate of a cell with one of the judges that judge it."""
 
     cell: Cell
@@ -103,7 +103,7 @@ class Judged:
     def key(self) -> str:
         """The key of the judgements.
 
-        >>> Judged(Cell("s", "t", "e", "r", "g", replicate=2), "ragas").key
+        >>> JudgedCell(Cell("s", "t", "e", "r", "g", replicate=2), "ragas").key
         's.t.e.r.g.2.by.ragas'
         """
         return f"{self.cell.key}.by.{self.judge}"

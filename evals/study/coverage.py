@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import polars as pl
 
-from evals.annotating.human_metrics import PeopleScores
-from evals.judging.scoring import JudgedScores
-from evals.study.study import Study
-from warehouse.schemas import MIN_COVERAGE
+from rag_assay.evals.judging.judge_metrics import JudgedScores
+from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.schemas import MIN_COVERAGE
 
 
 def unmeasured(study: Study) -> frozenset[tuple[str, str]]:

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from assets.recipes.merging import Build
-from evals.gold.reading import WrittenSet, read_sets, suffix_of
-from evals.gold.reading.contract import SetFile
-from evals.study.cells import NO_GENERATOR, Cell, Judged
-from evals.study.sections import BeirQuestions, QuestionSource
-from evals.study.set_names import set_name
-from evals.study.slice import MARK
-from evals.study.study import Study
-from warehouse.identity import digest
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.evals.question_sets.readers import WrittenSet, read_sets, suffix_of
+from rag_assay.evals.question_sets.readers.contract import SetFile
+from rag_assay.evals.study.cells import NO_GENERATOR, Cell, JudgedCell
+from rag_assay.evals.study.sections import BeirQuestions, QuestionSource
+from rag_assay.evals.study.set_names import set_name
+from rag_assay.evals.study.slice import MARK
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.identity import digest
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Grid:
         self.studies = {study.study: study for study in studies}
         self.build = Build.of([(study, study.indexes(), study.base) for study in studies])
         self.cells: dict[str, Cell] = {cell.key: cell for study in studies for cell in study.runs()}
-        self.judged: dict[str, Judged] = {
+        self.judged: dict[str, JudgedCell] = {
             one.key: one for cell in self.cells.values() for one in self.judgements_of(cell)
         }
         self.rankings: dict[str, Cell] = {
@@ -91,9 +91,9 @@ class Grid:
         self._sets_of = {study.study: question_sets(study) for study in studies}  # each a look at the disk
         self.sets: dict[str, QuestionSet] = {one.key: one for sets in self._sets_of.values() for one in sets}
 
-    def judgements_of(self, cell: Cell) -> list[Judged]:
+    def judgements_of(self, cell: Cell) -> list[JudgedCell]:
         """Return a cell with each of its judges, in the order of the file."""
-        return [Judged(cell, name) for name in self.studies[cell.study].judged_by(cell)]
+        return [JudgedCell(cell, name) for name in self.studies[cell.study].judged_by(cell)]
 
     def cards_of(self, study: str) -> list[str]:
         """Return the keys of the cards of the judges that judge a cell of a study: `study.judge`."""

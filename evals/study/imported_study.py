@@ -9,21 +9,21 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
-from assets.embedding.other import AnyEmbedder
-from assets.indexing.index_recipe import IndexRecipe
-from assets.recipes.build_half import Chunking, Corpus, Name
-from assets.recipes.paths import absolute
-from evals.generating.contract import AnyGenerator
-from evals.generating.imported import Imported
-from evals.importing.mapping import AXES
-from evals.importing.sheet_cells import Axes, SheetCell, sheet_cells
-from evals.retrieving.contract import Retriever
-from evals.study.cells import Cell
-from evals.study.sections import QuestionSource
-from evals.study.study import Study
-from warehouse.errors import InputError
-from warehouse.findings import Finding
-from warehouse.source import Source
+from rag_assay.assets.embedding.component_embedders import AnyEmbedder
+from rag_assay.assets.indexing.index_recipe import IndexRecipe
+from rag_assay.assets.recipes.build_half import Chunking, Corpus, Name
+from rag_assay.assets.recipes.paths import absolute
+from rag_assay.evals.generation.contract import AnyGenerator
+from rag_assay.evals.generation.imported_answers import ImportedGenerator
+from rag_assay.evals.retrieval.contract import Retriever
+from rag_assay.evals.spreadsheet_import.mapping import AXES
+from rag_assay.evals.spreadsheet_import.sheet_cells import Axes, SheetCell, sheet_cells
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.sections import QuestionSource
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.source import Source
+from rag_assay.warehouse.validation_errors import Finding
 
 IMPORTS = "imports"
 """The key by which a study file says that its answers are those of sheets."""
@@ -37,7 +37,7 @@ OF_SHEETS = (*((key,) for key in BUILT), (SHEET_CELLS,))
 class ImportedStudy(Study):
     """A study that compares the answers of sheets.
 
-    imports: the folder of the sheets (`evals.importing.bundle`)
+    imports: the folder of the sheets (`evals.spreadsheet_import.bundle`)
     sheet_cells: what the sheets there have rows of, as they were read with the file
     """
 
@@ -63,7 +63,7 @@ class ImportedStudy(Study):
             name=f"@{data.get('study')}", sources=(), near_duplicates=None, index=IndexRecipe()
         )
         kept = {name: value for name, value in data.items() if name not in BUILT}
-        return {**kept, "corpus": corpus, "generators": {name: Imported() for name in names}}
+        return {**kept, "corpus": corpus, "generators": {name: ImportedGenerator() for name in names}}
 
     @field_validator("questions", mode="after")
     @classmethod

@@ -6,22 +6,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from assets.engine.stage import Stage, Work
-from evals.judging.cards.labels import read_labels
-from evals.judging.cards.mutations import MUTATIONS, ORIGINALS
-from evals.judging.contract import Judge, JudgedMetric
-from evals.judging.scoring import JudgedScores
-from evals.measuring.contract import Metric
-from evals.study.cells import Cell, Judged
-from evals.study.estimate import Cached, Estimate, Span, bounded_calls, of_chat
-from evals.study.grid import read_questions_of
-from evals.study.planning import PROMPT_TOKENS
-from evals.study.study import Study
-from warehouse.artifacts import ArtifactStore
-from warehouse.errors import AssayError, InputError
-from warehouse.parquet import read_parquet
-from warehouse.paths import Home
-from warehouse.schemas import RETRYABLE, Status
+from rag_assay.assets.engine.stage import BuildContext, Stage
+from rag_assay.evals.judging.cards.labels import read_labels
+from rag_assay.evals.judging.cards.mutations import MUTATIONS, ORIGINALS
+from rag_assay.evals.judging.contract import Judge, JudgedMetric
+from rag_assay.evals.judging.judge_metrics import JudgedScores
+from rag_assay.evals.metrics.contract import Metric
+from rag_assay.evals.study.call_estimate import Cached, CallEstimate, CostRange, bound_calls, of_chat
+from rag_assay.evals.study.cells import Cell, JudgedCell
+from rag_assay.evals.study.grid import read_questions_of
+from rag_assay.evals.study.run_plan import PROMPT_TOKENS
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import RETRYABLE, Status
 
 CASE_TOKENS = 8_000  # of a question, its passages, its ground truth and its answer, at most about
 Rows = list[dict[str, Any]]
@@ -29,15 +29,15 @@ Rows = list[dict[str, Any]]
 
 def judge_estimates(
     study: Study, stages: Mapping[str, Stage], cached: Cached, home: Home
-) -> Iterator[Estimate]:
+) -> Iterator[CallEstimate]:
     """Estimate what each judge would ask: about every case that is to be judged, in each replicate."""
     asking = {name: judge for name, judge in study.judges.items() if judge.chat is not None}
     if not asking:
         return
     questions = read_questions_of(study)
-    store = Work(home).store
+    store = BuildContext(home).store
     for name, judge in asking.items():
-        cells = [Judged(cell, name) for cell in study.runs() if name in study.judged_by(cell)]
+        cells = [JudgedCell(cell, name) for cell in study.runs() if name in study.judged_by(cell)]
         waiting = [one for one in cells if stages["judgements"].fresh(one.key, store) is None]
         cases = sum(_cases(study, one, questions, stages, store) for one in waiting)
         row = judging(name, judge, cases, cached)
@@ -69,7 +69,7 @@ def _trials(study: Study, name: str, judge_cards: Stage, store: ArtifactStore) -
     return n_labelled * judge.times + n_mutated * (again + kinds * judge.times)
 
 
-def judging(name: str, judge: Judge, cases: int, cached: Cached) -> Estimate | None:
+def judging(name: str, judge: Judge, cases: int, cached: Cached) -> CallEstimate | None:
     """Return what a judge would ask its model about so many cases; None where it asks none.
 
     cases: each as often as the judge judges it
@@ -77,18 +77,18 @@ def judging(name: str, judge: Judge, cases: int, cached: Cached) -> Estimate | N
     return of_cases(f"judging by {name}", judge, cases, cached)
 
 
-def of_cases(what: str, part: Judge | Metric, cases: int, cached: Cached) -> Estimate | None:
+def of_cases(what: str, part: Judge | Metric, cases: int, cached: Cached) -> CallEstimate | None:
     """Estimate what is asked about answers: question, passages, ground truth and answer are read."""
     chat = part.chat
     if chat is None:
         return None
-    calls = bounded_calls(cases, part.calls_per_case(), chat, cached)
-    per_call = (Span(PROMPT_TOKENS, PROMPT_TOKENS + CASE_TOKENS), Span(1, part.longest_reply))
+    calls = bound_calls(cases, part.calls_per_case(), chat, cached)
+    per_call = (CostRange(PROMPT_TOKENS, PROMPT_TOKENS + CASE_TOKENS), CostRange(1, part.longest_reply))
     return replace(of_chat(what, chat, calls, per_call), of_study=True, limit_usd=part.budget_limit)
 
 
 def _cases(
-    study: Study, judged: Judged, questions: Rows, stages: Mapping[str, Stage], store: ArtifactStore
+    study: Study, judged: JudgedCell, questions: Rows, stages: Mapping[str, Stage], store: ArtifactStore
 ) -> int:
     """Count the cases of a cell that a judge can judge, each as often as it does; not those that are kept.
 
@@ -128,7 +128,7 @@ def _answered(cell: Cell, answers: Stage, store: ArtifactStore) -> set[str] | No
     }
 
 
-def _kept(judged: Judged, cases: set[str], judgements: Stage, store: ArtifactStore) -> int:
+def _kept(judged: JudgedCell, cases: set[str], judgements: Stage, store: ArtifactStore) -> int:
     """Count the cases and replicates of an incomplete run that the next run keeps as a whole."""
     try:
         artifact = store.find(judgements.name, judgements.identity(judged.key, store))

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from evals.study.run_studies import noted
-from evals.study.slicing import (
+from rag_assay.evals.study.run_studies import recorded_studies
+from rag_assay.evals.study.slice_selection import (
     KnownSlice,
     find_slice,
     forget_results,
@@ -15,13 +15,13 @@ from evals.study.slicing import (
     is_slice,
     known_slices,
 )
-from evals.study.study import Study
-from evals.study.study_file import is_path, name_in, read_study, study_path
-from evals.study.study_names import study_files
-from warehouse.artifacts import ArtifactStore
-from warehouse.errors import InputError
-from warehouse.near_names import instead
-from warehouse.paths import Home
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import is_path, name_in, read_study, study_path
+from rag_assay.evals.study.study_names import study_files
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.suggestions import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class KnownStudy:
 def known_studies(home: Home) -> list[KnownStudy]:
     """Return the studies of the folder of study files and those that were run in a home, by name."""
     store = ArtifactStore(home)
-    paths = dict.fromkeys([*noted(home), *(path.resolve() for path in study_files())])
+    paths = dict.fromkeys([*recorded_studies(home), *(path.resolve() for path in study_files())])
     found = [_of_file(path, store) for path in paths]
     names = {one.name for one in found}
     gone = [name for name in store.keys("leaderboard") if name not in names and not is_slice(name)]
@@ -87,7 +87,7 @@ def known_path(name: str, home: Home) -> Path:
     Raises:
         InputError: there is none; says which there are.
     """
-    known = {} if is_path(name) else {name_in(path): path for path in reversed(noted(home))}
+    known = {} if is_path(name) else {name_in(path): path for path in reversed(recorded_studies(home))}
     return known.get(name) or study_path(name, also=[one for one in known if one])
 
 
@@ -112,7 +112,7 @@ def forget(name: str, home: Home) -> list[Path]:
     if name not in known or known[name].run_at is None:
         gone = [one.name for one in known.values() if one.path is None]
         slices = [part.name for one in known.values() for part in one.slices]
-        raise InputError(f"nothing is stored of {name!r}; {instead(name, [*gone, *slices])}")
+        raise InputError(f"nothing is stored of {name!r}; {did_you_mean(name, [*gone, *slices])}")
     if path := known[name].path:
         raise InputError(f"the study {name} has its file, {path}; remove that first to forget its results")
     return forget_results(name, home)

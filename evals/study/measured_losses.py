@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from evals.retrieving.cutting import Adaptive, Threshold
-from evals.retrieving.feedback import Feedback
-from evals.retrieving.graph import Graph
-from evals.retrieving.ordering import GroupByDocument
-from evals.understanding.entities import Entities
-from evals.understanding.hyde import Hyde
-from evals.understanding.keywords import Keywords
-from warehouse.findings import Finding
-from warehouse.marked_yaml import Place
+from rag_assay.evals.query_transforms.entities import Entities
+from rag_assay.evals.query_transforms.hyde import Hyde
+from rag_assay.evals.query_transforms.keywords import Keywords
+from rag_assay.evals.retrieval.cutoffs import Adaptive, Threshold
+from rag_assay.evals.retrieval.feedback import RelevanceFeedback
+from rag_assay.evals.retrieval.graph import Graph
+from rag_assay.evals.retrieval.passage_order import GroupByDocument
+from rag_assay.warehouse.validation_errors import Finding
+from rag_assay.warehouse.yaml_positions import Place
 
 MEASURED = "docs/retrieval-results.md"
 
@@ -34,7 +34,7 @@ class _Loss(NamedTuple):
 
 _LOSSES: Mapping[str, _Loss] = {
     "feedback": _Loss(
-        Feedback,
+        RelevanceFeedback,
         lambda recipe: recipe.original < 0.85,
         "RM3 with `original: 0.5` lost 0.050 on SciFact and 0.022 on XQuAD; 0.9 lost nothing significant",
     ),

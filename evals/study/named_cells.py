@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from evals.study.imported_study import ImportedStudy
-from evals.study.study import Study
-from warehouse.findings import Finding
-from warehouse.marked_yaml import Place
-from warehouse.near_names import instead
+from rag_assay.evals.study.imported_study import ImportedStudy
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.suggestions import did_you_mean
+from rag_assay.warehouse.validation_errors import Finding
+from rag_assay.warehouse.yaml_positions import Place
 
 
 def unfit_cells(study: Study) -> list[Finding]:
@@ -23,7 +23,9 @@ def unfit_cells(study: Study) -> list[Finding]:
         named.append((("search", "base"), "`search` begins with the cell", study.search.base))
     found = [
         Finding(
-            place, "unknown_cell", f"{text} `{cell}`, which the study does not have; {instead(cell, cells)}"
+            place,
+            "unknown_cell",
+            f"{text} `{cell}`, which the study does not have; {did_you_mean(cell, cells)}",
         )
         for place, text, cell in named
         if cell not in cells

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from evals.retrieving.contract import Retriever
-from evals.retrieving.powerset import Powerset
-from warehouse.recipe import error_at
+from rag_assay.evals.retrieval.contract import Retriever
+from rag_assay.evals.retrieval.powerset import Powerset
+from rag_assay.warehouse.recipe import error_at
 
 
-def expanded(retrievers: Mapping[str, Retriever | Powerset]) -> dict[str, Retriever]:
+def expand_powersets(retrievers: Mapping[str, Retriever | Powerset]) -> dict[str, Retriever]:
     """Put the combinations of every powerset in its place; each name once.
 
     Raises:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from assets.recipes.paths import absolute
-from evals.generating.answer_prompt import samples
-from evals.generating.templates import Template
-from warehouse.errors import InputError, Mistake
-from warehouse.findings import Finding
-from warehouse.marked_yaml import Place
+from rag_assay.assets.recipes.paths import absolute
+from rag_assay.evals.generation.answer_prompt import samples
+from rag_assay.evals.generation.templates import Template
+from rag_assay.warehouse.errors import InputError, Mistake
+from rag_assay.warehouse.validation_errors import Finding
+from rag_assay.warehouse.yaml_positions import Place
 
 
 def with_absolute_prompts(data: dict[str, Any], base: Path) -> dict[str, Any]:

@@ -6,54 +6,65 @@ from typing import Annotated
 
 from pydantic import TypeAdapter
 
-from evals.annotating.binary import Binary
-from evals.annotating.criteria import Criteria as ScoredCriteria
-from evals.annotating.ordinal import Ordinal
-from evals.annotating.pairwise import Pairwise as ScoredPairwise
-from evals.annotating.points import Points
-from evals.annotating.rubric import RUBRICS
-from evals.generating.binned import LlmBinned
-from evals.generating.contract import GENERATORS, AnyGenerator, Generator
-from evals.generating.extractive import Extractive
-from evals.generating.llm import Llm
-from evals.generating.no_context import NoContext
-from evals.generating.oracle_context import OracleContext
-from evals.judging.contract import JUDGES
-from evals.judging.criteria import Criteria
-from evals.judging.entailment.judge import Entailment
-from evals.judging.entailment_classifier import EntailmentClassifier
-from evals.judging.pairwise import Pairwise
-from evals.judging.ragas.judge import Ragas
-from evals.judging.similarity import Similarity
-from evals.judging.yes_no import YesNo
-from evals.retrieving.bm25 import Bm25
-from evals.retrieving.chain import Chain
-from evals.retrieving.contract import Retriever
-from evals.retrieving.cross_encoder import CrossEncoded, CrossEncoder
-from evals.retrieving.cutting import Adaptive, Threshold, Top
-from evals.retrieving.delivering import Deduplicate, Neighbours, TokenBudget
-from evals.retrieving.dense import Dense
-from evals.retrieving.fulltext import FullText
-from evals.retrieving.fusing import Fuse
-from evals.retrieving.graph import Graph, GraphRanked
-from evals.retrieving.hybrid import Hybrid
-from evals.retrieving.kinds import QUERY_TRANSFORMS, RETRIEVERS, STEPS, AnyRetriever, list_as_chain
-from evals.retrieving.lancedb_hybrid import LanceHybrid
-from evals.retrieving.metadata import Metadata
-from evals.retrieving.nothing import Nothing
-from evals.retrieving.ordering import DocumentOrder, GroupByDocument, LostInTheMiddle, RecentFirst
-from evals.retrieving.powerset import Powerset
-from evals.retrieving.rank_bm25 import RankBm25
-from evals.retrieving.recency import Recency
-from evals.understanding.entities import Entities
-from evals.understanding.filter import Filter
-from evals.understanding.follow_up import FollowUp
-from evals.understanding.hyde import Hyde
-from evals.understanding.keywords import Keywords
-from evals.understanding.multi_query import MultiQuery
-from evals.understanding.time_frame import TimeFrame
-from warehouse.parts import OneOf
-from warehouse.registry import Registry
+from rag_assay.evals.generation.binned_answers import LlmBinned
+from rag_assay.evals.generation.contract import GENERATORS, AnyGenerator, Generator
+from rag_assay.evals.generation.extractive import Extractive
+from rag_assay.evals.generation.llm import Llm
+from rag_assay.evals.generation.no_context import NoContext
+from rag_assay.evals.generation.oracle_context import OracleContext
+from rag_assay.evals.judging.contract import JUDGES
+from rag_assay.evals.judging.criteria import CriteriaJudge
+from rag_assay.evals.judging.entailment.judge import Entailment
+from rag_assay.evals.judging.entailment_classifier import EntailmentClassifier
+from rag_assay.evals.judging.pairwise import PairwiseJudge
+from rag_assay.evals.judging.ragas.judge import Ragas
+from rag_assay.evals.judging.similarity import Similarity
+from rag_assay.evals.judging.yes_no import YesNo
+from rag_assay.evals.query_transforms.entities import Entities
+from rag_assay.evals.query_transforms.filter import Filter
+from rag_assay.evals.query_transforms.follow_up import FollowUp
+from rag_assay.evals.query_transforms.hyde import Hyde
+from rag_assay.evals.query_transforms.keywords import Keywords
+from rag_assay.evals.query_transforms.multi_query import MultiQuery
+from rag_assay.evals.query_transforms.time_frame import TimeFrame
+from rag_assay.evals.retrieval.bm25 import Bm25
+from rag_assay.evals.retrieval.chain import Chain
+from rag_assay.evals.retrieval.component_kinds import (
+    QUERY_TRANSFORMS,
+    RETRIEVERS,
+    STEPS,
+    AnyRetriever,
+    list_as_chain,
+)
+from rag_assay.evals.retrieval.contract import Retriever
+from rag_assay.evals.retrieval.cross_encoder import CrossEncoded, CrossEncoder
+from rag_assay.evals.retrieval.cutoffs import Adaptive, Threshold, Top
+from rag_assay.evals.retrieval.dense import Dense
+from rag_assay.evals.retrieval.fulltext import FullText
+from rag_assay.evals.retrieval.fusion import Fuse
+from rag_assay.evals.retrieval.graph import Graph, GraphRanked
+from rag_assay.evals.retrieval.hybrid import Hybrid
+from rag_assay.evals.retrieval.lancedb_hybrid import LanceHybrid
+from rag_assay.evals.retrieval.metadata import Metadata
+from rag_assay.evals.retrieval.no_retrieval import Nothing
+from rag_assay.evals.retrieval.passage_order import (
+    DocumentOrder,
+    GroupByDocument,
+    LostInTheMiddle,
+    RecentFirst,
+)
+from rag_assay.evals.retrieval.passage_steps import Deduplicate, Neighbours, TokenBudget
+from rag_assay.evals.retrieval.powerset import Powerset
+from rag_assay.evals.retrieval.rank_bm25 import RankBm25
+from rag_assay.evals.retrieval.recency import Recency
+from rag_assay.evals.rubrics.binary import Binary
+from rag_assay.evals.rubrics.criteria import CriteriaRubric as ScoredCriteria
+from rag_assay.evals.rubrics.ordinal import Ordinal
+from rag_assay.evals.rubrics.pairwise import PairwiseRubric as ScoredPairwise
+from rag_assay.evals.rubrics.points import Points
+from rag_assay.evals.rubrics.rubric import RUBRICS
+from rag_assay.warehouse.components import OneOf
+from rag_assay.warehouse.registry import Registry
 
 __all__ = [
     "GENERATORS",
@@ -115,8 +126,8 @@ GENERATORS.add(
 )
 JUDGES.add(
     YesNo,
-    Criteria,
-    Pairwise,
+    CriteriaJudge,
+    PairwiseJudge,
     Similarity,
     Entailment,
     EntailmentClassifier,

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from evals.annotating.human_metrics import people_metrics
-from evals.annotating.rubric import PEOPLE, AnyRubric, Rubric
-from warehouse.findings import Finding
-from warehouse.marked_yaml import Place
-from warehouse.near_names import instead
+from rag_assay.evals.rubrics.human_rating_metrics import people_metrics
+from rag_assay.evals.rubrics.rubric import PEOPLE, AnyRubric, Rubric
+from rag_assay.warehouse.suggestions import did_you_mean
+from rag_assay.warehouse.validation_errors import Finding
+from rag_assay.warehouse.yaml_positions import Place
 
 _RUBRIC: TypeAdapter[Rubric] = TypeAdapter(AnyRubric)
 
@@ -36,14 +36,14 @@ def unfit_people_metric(
         return []
     rubric = name.split(".")[1]
     if rubric not in rubrics:
-        hint = instead(rubric, rubrics) if rubrics else "the study has no `rubrics`"
+        hint = did_you_mean(rubric, rubrics) if rubrics else "the study has no `rubrics`"
         return [Finding(place, "unknown_rubric", f"unknown rubric `{rubric}` in the metric {name}; {hint}")]
     read = _read(rubrics[rubric])
     if read is None:
         return []
     metrics = people_metrics({rubric: read})
     if name not in metrics:
-        text = f"the rubric `{rubric}` has no metric {name}; {instead(name, metrics)}"
+        text = f"the rubric `{rubric}` has no metric {name}; {did_you_mean(name, metrics)}"
         return [Finding(place, "unknown_metric", text)]
     if generators is not None and not generators:
         text = f"{name} measures answers, but the study has no `generators`"

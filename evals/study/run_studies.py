@@ -6,26 +6,26 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from evals.importing.bundle import imported_files
-from evals.study.study import Study
-from evals.study.study_file import Book, read_study
-from warehouse.errors import InputError
-from warehouse.identity import digest
-from warehouse.paths import Home
-from warehouse.remote import mirror_of
-from warehouse.replacing import replacing
+from rag_assay.evals.spreadsheet_import.bundle import imported_files
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import StudyCollection, read_study
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.remote import mirror_of
 
 
 def note(study: Study, home: Home) -> None:
     """Remember that a study file is run in a home."""
     path = home.root / "studies" / f"{digest(str(study.path))}.json"
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(json.dumps({"study": study.study, "path": str(study.path)}))
     if mirror := mirror_of(home):
         mirror.push("studies")  # workers on other machines make their definitions of it
 
 
-def noted(home: Home) -> list[Path]:
+def recorded_studies(home: Home) -> list[Path]:
     """Return the study files that were run in a home or imported into it and are still there.
 
     The one that was run last comes first; those that were imported and never run come last.
@@ -52,14 +52,14 @@ def refuse_taken(study: Study, home: Home) -> None:
         InputError: with one finding a name; it names the other file and says what to do.
     """
     others: list[Study] = []
-    for path in noted(home):
+    for path in recorded_studies(home):
         if path != study.path:
             with suppress(InputError):  # it cannot be run as it is now, so that nothing of it is mixed in
                 others.append(read_study(path))
     findings: list[str] = []
     for other in others:
         try:
-            Book([other, study])
+            StudyCollection([other, study])
         except InputError as error:
             findings += error.findings
     if findings:

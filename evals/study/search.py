@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from warehouse.recipe import Strict
+from rag_assay.warehouse.recipe import Strict
 
 Method = Literal["one_factor_at_a_time", "random", "successive_halving"]
 _OF: dict[str, tuple[Method, ...]] = {

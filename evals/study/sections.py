@@ -9,13 +9,13 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from assets.recipes.build_half import Name
-from evals.gold.reading import SUFFIXES, Evidence, Form, suffix_of
-from evals.judging.cards.label_scale import LabelFile
-from warehouse.cron import checked_cron
-from warehouse.inference.budget import Caps
-from warehouse.inference.redaction import know_secret
-from warehouse.recipe import Strict
+from rag_assay.assets.recipes.build_half import Name
+from rag_assay.evals.judging.cards.label_scale import LabelFile
+from rag_assay.evals.question_sets.readers import SUFFIXES, Evidence, Form, suffix_of
+from rag_assay.warehouse.cron import check_cron
+from rag_assay.warehouse.inference.budget import Caps
+from rag_assay.warehouse.inference.redaction import know_secret
+from rag_assay.warehouse.recipe import Strict
 
 MOST_MUTATED = 1_000  # answers that a judge is tried with
 
@@ -170,7 +170,7 @@ class Schedule(Strict):
     @field_validator("cron")
     @classmethod
     def _is_cron(cls, cron: str) -> str:
-        return checked_cron(cron)
+        return check_cron(cron)
 
 
 EmailAddress = Annotated[str, Field(pattern=r"^[^@\s,/:]+@[^@\s,/:]+$")]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evals.gold.reading import suffix_of
+from rag_assay.evals.question_sets.readers import suffix_of
 
 
 def set_name(path: Path) -> str:

@@ -9,24 +9,23 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
-from assets.recipes.build_half import BuildHalf, Name
-from assets.recipes.paths import absolute
-from evals.annotating.human_metrics import PeopleScores, people_metrics
-from evals.annotating.rubric import AnyRubric, Rubric
-from evals.generating.contract import AnyGenerator, Reads
-from evals.judging.contract import AnyJudge
-from evals.judging.scoring import JudgedScores
-from evals.measuring import get_metric
-from evals.measuring.contract import Metric, RetrievalMetric
-from evals.retrieving.contract import Retriever
-from evals.retrieving.powerset import Powerset
-from evals.study.cells import NO_GENERATOR, UNREAD, Cell
-from evals.study.judged import is_judged, judged_metrics
-from evals.study.misfits import misfits
-from evals.study.powersets import expanded
-from evals.study.registry import RETRIEVER_OR_POWERSET
-from evals.study.search import Search
-from evals.study.sections import (
+from rag_assay.assets.recipes.build_half import BuildHalf, Name
+from rag_assay.assets.recipes.paths import absolute
+from rag_assay.evals.generation.contract import AnyGenerator, Reads
+from rag_assay.evals.judging.contract import AnyJudge
+from rag_assay.evals.judging.judge_metrics import JudgedScores
+from rag_assay.evals.metrics import get_metric
+from rag_assay.evals.metrics.contract import Metric, RetrievalMetric
+from rag_assay.evals.retrieval.contract import Retriever
+from rag_assay.evals.retrieval.powerset import Powerset
+from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores, people_metrics
+from rag_assay.evals.rubrics.rubric import AnyRubric, Rubric
+from rag_assay.evals.study.cells import NO_GENERATOR, UNREAD, Cell
+from rag_assay.evals.study.consistency import misfits
+from rag_assay.evals.study.powersets import expand_powersets
+from rag_assay.evals.study.registry import RETRIEVER_OR_POWERSET
+from rag_assay.evals.study.search import Search
+from rag_assay.evals.study.sections import (
     Alerts,
     Annotation,
     ClustersBy,
@@ -37,11 +36,12 @@ from evals.study.sections import (
     Schedule,
     StudyBudget,
 )
-from evals.study.slice import Slice
-from warehouse.errors import InputError
-from warehouse.findings import shown
-from warehouse.identity import digest
-from warehouse.inference.chat_model import ChatModel
+from rag_assay.evals.study.slice import Slice
+from rag_assay.evals.study.study_judges import is_judged, judged_metrics
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.validation_errors import display_place
 
 
 def _is_metric(name: str) -> str:
@@ -112,13 +112,15 @@ class Study(BuildHalf):
     def _powersets_are_all_their_combinations(
         cls, value: dict[str, Retriever | Powerset]
     ) -> dict[str, Retriever]:
-        return expanded(value)
+        return expand_powersets(value)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         misfitting = misfits(self.written())
         if misfitting:
-            raise ValueError("; ".join(f"{shown(place)}: {text}" for place, _code, text in misfitting))
+            raise ValueError(
+                "; ".join(f"{display_place(place)}: {text}" for place, _code, text in misfitting)
+            )
         return self
 
     def written(self) -> dict[str, object]:

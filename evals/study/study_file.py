@@ -10,9 +10,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from assets.recipes.paths import absolute
-from evals.study.grid import question_sets
-from evals.study.imported_study import (
+from rag_assay.assets.recipes.paths import absolute
+from rag_assay.evals.study.consistency import misfits
+from rag_assay.evals.study.grid import question_sets
+from rag_assay.evals.study.imported_study import (
     OF_SHEETS,
     SHEET_CELLS,
     ImportedStudy,
@@ -20,23 +21,22 @@ from evals.study.imported_study import (
     read_sheet_cells,
     with_axes,
 )
-from evals.study.misfits import misfits
-from evals.study.named_cells import unfit_cells
-from evals.study.prompt_files import prompt_mistakes, with_absolute_prompts
-from evals.study.set_names import set_name
-from evals.study.study import Study
-from evals.study.study_names import BUNDLED, known_names, study_files, study_folder
-from warehouse.errors import InputError, Mistake, NotSetError
-from warehouse.files import check_regular
-from warehouse.findings import NAME_PATTERN, NAME_RULE, Finding, in_words, lines_of
-from warehouse.identity import canonical
-from warehouse.inference.redaction import without_key
-from warehouse.marked_yaml import Place, load
-from warehouse.near_names import instead
+from rag_assay.evals.study.named_cells import unfit_cells
+from rag_assay.evals.study.prompt_files import prompt_mistakes, with_absolute_prompts
+from rag_assay.evals.study.set_names import set_name
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_names import BUNDLED, known_names, study_files, study_folder
+from rag_assay.warehouse.errors import InputError, Mistake, NotSetError
+from rag_assay.warehouse.files import check_regular
+from rag_assay.warehouse.identity import canonical
+from rag_assay.warehouse.inference.redaction import without_key
+from rag_assay.warehouse.suggestions import did_you_mean
+from rag_assay.warehouse.validation_errors import NAME_PATTERN, NAME_RULE, Finding, in_words, lines_of
+from rag_assay.warehouse.yaml_positions import Place, load
 
 __all__ = [
     "BUNDLED",
-    "Book",
+    "StudyCollection",
     "find_study",
     "is_path",
     "name_in",
@@ -178,7 +178,7 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-class Book:
+class StudyCollection:
     """The studies that are known together: their names mean the same things in all of them."""
 
     def __init__(self, studies: Iterable[Study]) -> None:
@@ -232,7 +232,7 @@ def named_parts(study: Study) -> list[tuple[str, str, str]]:
     return [("study", study.study, str(study.path)), *recipes, *sets]
 
 
-def read_book(folder: Path | None = None, also: Sequence[Path] = ()) -> Book:
+def read_book(folder: Path | None = None, also: Sequence[Path] = ()) -> StudyCollection:
     """Read all study files of a folder for the Dagster definitions, and those of ``also`` before them.
 
     A file that cannot be used is left out with a warning, so that one mistake does not hide all other
@@ -242,7 +242,7 @@ def read_book(folder: Path | None = None, also: Sequence[Path] = ()) -> Book:
     for path in dict.fromkeys([*also, *(path.resolve() for path in study_files(folder))]):
         try:
             study = read_study(path)
-            Book([*studies, study])
+            StudyCollection([*studies, study])
         except InputError as error:
             more = len(error.findings) - 1
             # A study that waits for its variable is no mistake: `assay list` says what it waits for.
@@ -250,7 +250,7 @@ def read_book(folder: Path | None = None, also: Sequence[Path] = ()) -> Book:
             log.log(level, "left out: %s%s", error.findings[0], f" (and {more} more)" if more else "")
         else:
             studies.append(study)
-    return Book(studies)
+    return StudyCollection(studies)
 
 
 def find_study(name: str) -> Study:
@@ -278,7 +278,7 @@ def study_path(name: str, also: Iterable[str] = ()) -> Path:
     for candidate in study_files():
         if name_in(candidate) == name:
             return candidate
-    message = f"{instead(name, sorted({*known_names(), *also}))}, or give the path of a study file"
+    message = f"{did_you_mean(name, sorted({*known_names(), *also}))}, or give the path of a study file"
     raise InputError(f"there is no study {name!r}; {message}")
 
 

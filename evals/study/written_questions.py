@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evals.gold.reading import read_set
-from evals.study.grid import Grid
+from rag_assay.evals.question_sets.readers import read_set
+from rag_assay.evals.study.grid import Grid
 
 
 def written_questions(grid: Grid, key: str) -> list[dict[str, Any]]:

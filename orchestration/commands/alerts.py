@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from orchestration.commands.finding import home_to_look_at, study_of
-from orchestration.terminal.speaking import DONE, FAILED, StudyArgument, plainly
-from warehouse.errors import InputError
+from rag_assay.orchestration.commands.study_arguments import home_to_look_at, study_of
+from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, StudyArgument, plainly
+from rag_assay.warehouse.errors import InputError
 
 app = typer.Typer()
 
@@ -22,8 +22,8 @@ def alerts(
     ] = False,
 ) -> int:
     """Say who is told what happens to a study; with --test, try whether that arrives."""
-    from orchestration.alerting.journal import Journal
-    from orchestration.alerting.telling import channels_of, try_out
+    from rag_assay.orchestration.alerts.delivery import channels_of, try_out
+    from rag_assay.orchestration.alerts.journal import Journal
 
     found, where = study_of(study), home_to_look_at()
     channels = channels_of(found)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.commands.finding import home_to_look_at
-from orchestration.terminal.speaking import StudyArgument, plainly
-from warehouse.artifacts import ArtifactStore
-from warehouse.paths import Home
-from warehouse.replacing import replacing
+from rag_assay.orchestration.commands.study_arguments import home_to_look_at
+from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.paths import Home
 
 if TYPE_CHECKING:
-    from evals.reporting.changes.pages import Page
+    from rag_assay.evals.reporting.changes.pages import ChangePage
 
 app = typer.Typer()
 
@@ -55,9 +55,9 @@ def history(
     output: Output = None,
 ) -> None:
     """Show which result a study had when, and what had changed each time."""
-    from evals.reporting.changes.choosing import history_of
-    from evals.reporting.changes.history import history_csv, history_json, steps
-    from evals.reporting.changes.history_page import history_page
+    from rag_assay.evals.reporting.changes.history import history_csv, history_json, steps
+    from rag_assay.evals.reporting.changes.history_page import history_page
+    from rag_assay.evals.reporting.changes.result_selection import history_of
 
     where = home_to_look_at()
     found = steps(history_of(study, where, _name_in(where)), ArtifactStore(where))
@@ -90,10 +90,10 @@ def diff(
     output: Output = None,
 ) -> None:
     """Show what differs between two results: answers, the documents that caused it, cells, recipes."""
-    from evals.reporting.changes.choosing import chosen
-    from evals.reporting.changes.diff import diff as compare
-    from evals.reporting.changes.diff_page import diff_json, diff_page
-    from evals.reporting.changes.pages import shortened
+    from rag_assay.evals.reporting.changes.diff import diff as compare
+    from rag_assay.evals.reporting.changes.diff_page import diff_json, diff_page
+    from rag_assay.evals.reporting.changes.pages import truncate_page
+    from rag_assay.evals.reporting.changes.result_selection import chosen
 
     where = home_to_look_at()
     name_of = _name_in(where)
@@ -103,22 +103,22 @@ def diff(
         return
     page = diff_page(found)
     if format is DiffFormat.TABLE:
-        page = shortened(page, rows, "`--rows`, or --format html")
+        page = truncate_page(page, rows, "`--rows`, or --format html")
     studies = dict.fromkeys((found.before.study, found.after.study))
     _put_page(page, format.value, output, where.reports / f"{'-'.join(studies)}-diff.html")
 
 
 def _name_in(home: Home) -> Callable[[str], str]:
     """Return what says the name of the study of a name or path, as a home knows it."""
-    from evals.study.known_studies import find_known
+    from rag_assay.evals.study.known_studies import find_known
 
     return lambda written: find_known(written, home).study
 
 
-def _put_page(page: Page, form: str, output: Path | None, place: Path) -> None:
+def _put_page(page: ChangePage, form: str, output: Path | None, place: Path) -> None:
     """Print a page; as HTML, write it to its place and print that."""
-    from evals.reporting.changes.pages import as_html, as_markdown
-    from orchestration.terminal.showing_changes import show_page
+    from rag_assay.evals.reporting.changes.pages import as_html, as_markdown
+    from rag_assay.orchestration.terminal.changes_view import show_page
 
     if form == "html":
         _put(as_html(page), output or place)
@@ -133,5 +133,5 @@ def _put(text: str, output: Path | None) -> None:
     if output is None:
         print(text, end="")
         return
-    with replacing(output) as temporary:
+    with atomic_write(output) as temporary:
         temporary.write_text(text, encoding="utf-8")

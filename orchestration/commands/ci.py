@@ -8,27 +8,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from assets.engine.building import checks_of
-from evals.reporting.display import interval, number, several
-from evals.reporting.entries import entries
-from evals.reporting.github import Annotation, markdown_table
-from evals.reporting.junit import Case, Suite, junit_xml
-from evals.reporting.markdown import escaped
-from evals.reporting.standings import main_subset
-from orchestration.run_report import by_reason
-from orchestration.terminal.speaking import say
-from warehouse.artifacts import ArtifactStore
-from warehouse.errors import InputError
-from warehouse.marked_yaml import MarkedYaml, Place, load
-from warehouse.replacing import replacing
+from rag_assay.assets.engine.builder import checks_of
+from rag_assay.evals.reporting.display import interval, number, several
+from rag_assay.evals.reporting.entries import entries
+from rag_assay.evals.reporting.github import WorkflowAnnotation, markdown_table
+from rag_assay.evals.reporting.junit import JUnitCase, Suite, junit_xml
+from rag_assay.evals.reporting.markdown import escape_markdown
+from rag_assay.evals.reporting.standings import main_subset
+from rag_assay.orchestration.run_report import by_reason
+from rag_assay.orchestration.terminal.cli_errors import say
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.yaml_positions import MarkedYaml, Place, load
 
 if TYPE_CHECKING:
-    from assets.engine.stage import Check
-    from evals.reporting.data import ReportData
-    from evals.reporting.thresholds import GateResult
-    from evals.study.study import Study
-    from orchestration.run_report import RunReport, StageReport
-    from warehouse.paths import Home
+    from rag_assay.assets.engine.stage import Check
+    from rag_assay.evals.reporting.data import ReportData
+    from rag_assay.evals.reporting.thresholds import GateResult
+    from rag_assay.evals.study.study import Study
+    from rag_assay.orchestration.run_report import RunReport, StageReport
+    from rag_assay.warehouse.paths import Home
 
 ROWS = 10  # cells in the summary
 Level = Literal["error", "warning", "notice"]
@@ -45,7 +45,7 @@ def suites_of(study: Study, report: RunReport, gates: Sequence[GateResult], home
     """Return what a run did: a suite a stage with a case a key, one of checks, one of gates."""
     suites = [_stage_suite(stage) for stage in report.stages]
     checks = [_check_case(*found) for found in _checks(report, home)]
-    held = [Case(one.gate.name, "passed" if one.passed else "failed", one.reason) for one in gates]
+    held = [JUnitCase(one.gate.name, "passed" if one.passed else "failed", one.reason) for one in gates]
     return [*suites, Suite("checks", tuple(checks)), *([Suite("gates", tuple(held))] if held else [])]
 
 
@@ -59,43 +59,43 @@ def _checks(report: RunReport, home: Home) -> Iterator[tuple[str, str, Check]]:
                 yield stage.stage, key, check
 
 
-def _check_case(stage: str, key: str, check: Check) -> Case:
+def _check_case(stage: str, key: str, check: Check) -> JUnitCase:
     name = f"{stage}: {check.name} of {key}"
     if check.passed:
-        return Case(name)
+        return JUnitCase(name)
     # JUnit knows no warnings: one is a case that was skipped, with what it warns of.
-    return Case(name, "failed" if check.severe else "skipped", check.description)
+    return JUnitCase(name, "failed" if check.severe else "skipped", check.description)
 
 
 def _stage_suite(stage: StageReport) -> Suite:
     cases = []
     for key in stage.names:
         if key in stage.failed:
-            cases.append(Case(key, "error", stage.failed[key]))
+            cases.append(JUnitCase(key, "error", stage.failed[key]))
         elif key in stage.left_out:
-            cases.append(Case(key, "skipped", f"left out: {stage.left_out[key]}"))
+            cases.append(JUnitCase(key, "skipped", f"left out: {stage.left_out[key]}"))
         else:
-            cases.append(Case(key))
+            cases.append(JUnitCase(key))
     return Suite(stage.stage, tuple(cases), stage.seconds)
 
 
 def write_junit(path: Path, study: Study, suites: Sequence[Suite]) -> None:
     """Write suites to a file, at once or not at all."""
     now = datetime.now(UTC).replace(tzinfo=None).isoformat(timespec="seconds")
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_text(junit_xml(study.study, suites, now) + "\n", encoding="utf-8")
 
 
 def annotations_of(
     study: Study, report: RunReport, gates: Sequence[GateResult], home: Home
-) -> list[Annotation]:
+) -> list[WorkflowAnnotation]:
     """Return what failed, each reason once, at the line of the study file that names the part.
 
     Checks that only warn are warnings.
     """
     at = _Places(study)
     found = [
-        Annotation(
+        WorkflowAnnotation(
             "error", f"{stage.stage} failed", f"{_named(keys)}: {reason}", at.file, at(stage.stage, keys[0])
         )
         for stage in report.stages
@@ -105,9 +105,13 @@ def annotations_of(
         if not check.passed:
             level: Level = "error" if check.severe else "warning"
             title = f"check {check.name} of {stage}"
-            found.append(Annotation(level, title, f"{key}: {check.description}", at.file, at(stage, key)))
+            found.append(
+                WorkflowAnnotation(level, title, f"{key}: {check.description}", at.file, at(stage, key))
+            )
     failed = [one for one in gates if not one.passed]
-    return found + [Annotation("error", "gate", one.sentence, at.file, at("gate", "")) for one in failed]
+    return found + [
+        WorkflowAnnotation("error", "gate", one.sentence, at.file, at("gate", "")) for one in failed
+    ]
 
 
 def _named(keys: Sequence[str]) -> str:
@@ -154,9 +158,9 @@ def _in_repository(path: Path) -> str:
 
 def summary(study: Study, report: RunReport, gates: Sequence[GateResult], data: ReportData | None) -> str:
     """Return a run in Markdown: verdict, gates, what failed, the first cells."""
-    parts = [f"## {escaped(study.study)}"]
+    parts = [f"## {escape_markdown(study.study)}"]
     if data is not None:
-        parts.append(escaped(" ".join(data.verdict.sentences)))
+        parts.append(escape_markdown(" ".join(data.verdict.sentences)))
     if gates:
         rows = [["passed" if one.passed else "FAILED", one.gate.name, _outcome(one)] for one in gates]
         parts += ["### Gates", markdown_table(["", "gate", "found"], rows)]
@@ -191,7 +195,7 @@ def _board(data: ReportData) -> str:
     return markdown_table(["rank", "cell", metric.heading, "95 % interval", "tied"], found)
 
 
-def tell_github(annotations: Sequence[Annotation], text: str) -> None:
+def tell_github(annotations: Sequence[WorkflowAnnotation], text: str) -> None:
     """Print annotations to stderr, which the runner reads too, and add the summary to that of the step."""
     for one in annotations:
         say(one.command)

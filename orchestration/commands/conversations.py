@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from warehouse.errors import InputError
+from rag_assay.warehouse.errors import InputError
 
 MOST_TURNS = 1_000
 
@@ -24,7 +24,7 @@ def conversation_of(after: list[str], file: Path | None) -> list[str]:
 
 
 def _read(file: Path) -> list[str]:
-    from warehouse.marked_yaml import load
+    from rag_assay.warehouse.yaml_positions import load
 
     marked = load(file)
     if not isinstance(marked.data, list):

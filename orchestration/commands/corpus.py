@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.commands.finding import home_of, home_to_look_at, prepared_home
-from orchestration.terminal.speaking import DONE, FAILED, plainly, say
-from warehouse.errors import InputError
+from rag_assay.orchestration.commands.study_arguments import home_of, home_to_look_at, prepare_home
+from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, plainly, say
+from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
-    from orchestration.corpora.records import Corpus
-    from orchestration.terminal.showing_turn import By
-    from warehouse.paths import Home
+    from rag_assay.orchestration.corpora.records import NamedCorpus
+    from rag_assay.orchestration.terminal.turn_view import By
+    from rag_assay.warehouse.paths import Home
 
 app = typer.Typer(help="Corpora in the terminal: build one from a folder or site, pick one, ask it.")
 
@@ -66,19 +66,19 @@ def build(
     ] = None,
 ) -> int:
     """Build a corpus, or take in what has changed since; it is then the selected one."""
-    from evals.study.run_studies import note
-    from evals.study.study_file import read_study
-    from orchestration.commands.corpus_building import build as build_corpus
-    from orchestration.commands.corpus_building import how_to_add_meaning
-    from orchestration.corpora.corpus_study import Said
-    from orchestration.corpora.facts import facts_of, set_damaged_aside
-    from orchestration.corpora.making import corpus_of, place_of
-    from orchestration.corpora.records import Corpora
-    from orchestration.corpora.showing import sentence_of
+    from rag_assay.evals.study.run_studies import note
+    from rag_assay.evals.study.study_file import read_study
+    from rag_assay.orchestration.commands.corpus_building import build as build_corpus
+    from rag_assay.orchestration.commands.corpus_building import how_to_add_meaning
+    from rag_assay.orchestration.corpora.corpus_lookup import corpus_of, place_of
+    from rag_assay.orchestration.corpora.corpus_study import CorpusOptions
+    from rag_assay.orchestration.corpora.facts import facts_of, set_damaged_aside
+    from rag_assay.orchestration.corpora.listing import sentence_of
+    from rag_assay.orchestration.corpora.records import Corpora
 
-    where = prepared_home()
+    where = prepare_home()
     corpora = Corpora(where)
-    said = Said(embedder, retriever, generator, words)
+    said = CorpusOptions(embedder, retriever, generator, words)
     made = corpus_of(place_of(target, corpora, say), name, corpora, said)
     study = read_study(made.study)
     home_of(study)
@@ -116,8 +116,8 @@ def select(
     ] = None,
 ) -> None:
     """Choose the corpus that `query` asks."""
-    from orchestration.commands.corpus_prompt import picked
-    from orchestration.corpora.records import Corpora
+    from rag_assay.orchestration.commands.corpus_prompt import pick_corpus
+    from rag_assay.orchestration.corpora.records import Corpora
 
     where = home_to_look_at()
     corpora = Corpora(where)
@@ -127,7 +127,7 @@ def select(
         if not sys.stdin.isatty():
             raise InputError("which one? `assay corpus select NAME`")
         name = input("Which one? ").strip()
-    found = picked(name, corpora)
+    found = pick_corpus(name, corpora)
     corpora.select(found)
     say(f"{found.name} is selected.")
 
@@ -146,10 +146,10 @@ def load(
     forget: ForgetOption = False,
 ) -> int:
     """Select a corpus, an exported cell or a study that was run, and open it at a prompt."""
-    from orchestration.corpora.making import loaded
-    from orchestration.corpora.records import Corpora
+    from rag_assay.orchestration.corpora.corpus_lookup import loaded
+    from rag_assay.orchestration.corpora.records import Corpora
 
-    where = prepared_home()
+    where = prepare_home()
     corpora = Corpora(where)
     found = loaded(what, corpora)
     code = _prompt(found, where, cell, _order(by), as_json=False, keep=not forget, question=None)
@@ -168,9 +168,9 @@ def query(
     forget: ForgetOption = False,
 ) -> int:
     """Ask the selected corpus: one question, or at a prompt until Ctrl-D; of a pipe, a question a line."""
-    from orchestration.corpora.records import Corpora
+    from rag_assay.orchestration.corpora.records import Corpora
 
-    where = prepared_home()
+    where = prepare_home()
     found = Corpora(where).chosen(name)
     return _prompt(found, where, cell, _order(by), as_json=as_json, keep=not forget, question=question)
 
@@ -179,7 +179,7 @@ def query(
 @plainly
 def rename(name: NameArgument, new: Annotated[str, typer.Argument(metavar="NEW")]) -> None:
     """Give a corpus another name; nothing is built anew."""
-    from orchestration.corpora.records import Corpora
+    from rag_assay.orchestration.corpora.records import Corpora
 
     corpora = Corpora(home_to_look_at())
     found = corpora.rename(corpora.find(name), new)
@@ -192,13 +192,13 @@ def remove(
     name: NameArgument, yes: Annotated[bool, typer.Option("--yes", help="Without being asked.")] = False
 ) -> int:
     """Remove a corpus and what only it uses: its index, chunks, pages and conversations."""
-    from orchestration.corpora.facts import facts_of
-    from orchestration.corpora.records import Corpora
-    from orchestration.corpora.removing import conversations_of
-    from orchestration.corpora.removing import remove as remove_corpus
-    from orchestration.corpora.showing import sentence_of
+    from rag_assay.orchestration.corpora.facts import facts_of
+    from rag_assay.orchestration.corpora.listing import sentence_of
+    from rag_assay.orchestration.corpora.records import Corpora
+    from rag_assay.orchestration.corpora.removal import conversations_of
+    from rag_assay.orchestration.corpora.removal import remove as remove_corpus
 
-    where = prepared_home()
+    where = prepare_home()
     found = Corpora(where).find(name)
     talks = conversations_of(found, where)
     kept = "" if found.kind == "built" else f"; {found.target} stays"
@@ -216,9 +216,9 @@ def remove(
 
 
 def _listed(*, as_json: bool) -> None:
-    from orchestration.corpora.facts import facts_of
-    from orchestration.corpora.records import Corpora
-    from orchestration.corpora.showing import corpora_as_json, show_corpora
+    from rag_assay.orchestration.corpora.facts import facts_of
+    from rag_assay.orchestration.corpora.listing import corpora_as_json, show_corpora
+    from rag_assay.orchestration.corpora.records import Corpora
 
     where = home_to_look_at()
     corpora = Corpora(where)
@@ -233,7 +233,7 @@ def _listed(*, as_json: bool) -> None:
 
 
 def _order(by: str) -> By:
-    from orchestration.terminal.showing_turn import By
+    from rag_assay.orchestration.terminal.turn_view import By
 
     if by not in list(By):
         raise InputError(f"--by {by}: say `document` or `rank`")
@@ -241,7 +241,7 @@ def _order(by: str) -> By:
 
 
 def _prompt(
-    corpus: Corpus,
+    corpus: NamedCorpus,
     where: Home,
     cell: str | None,
     by: By,
@@ -250,9 +250,9 @@ def _prompt(
     keep: bool,
     question: str | None,
 ) -> int:
-    from orchestration.commands.corpus_prompt import Prompt, Shown
+    from rag_assay.orchestration.commands.corpus_prompt import CorpusPrompt, DisplayOptions
 
-    with Prompt(corpus, where, cell, Shown(by, as_json), keep=keep) as prompt:
+    with CorpusPrompt(corpus, where, cell, DisplayOptions(by, as_json), keep=keep) as prompt:
         if question is None:
             return prompt.run()
         return DONE if prompt.ask(question) else FAILED

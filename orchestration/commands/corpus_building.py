@@ -7,49 +7,51 @@ from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
-from evals.study.grid import Grid
-from evals.study.study_file import read_study
-from orchestration.corpora.corpus_study import Said, is_mended, short_name_of
-from orchestration.corpora.estimating import seconds_to_embed
-from orchestration.corpora.facts import BUILT, first_cell
-from orchestration.corpora.making import by_words
-from orchestration.corpora.records import Corpora, Corpus
-from orchestration.driver import Driver
-from orchestration.progress import Bars
-from orchestration.run_report import RunReport
-from orchestration.stages import stages_of
-from orchestration.terminal.showing import show_end
-from warehouse.artifacts import ArtifactStore
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.corpora.corpus_lookup import by_words
+from rag_assay.orchestration.corpora.corpus_study import CorpusOptions, is_mended, short_name_of
+from rag_assay.orchestration.corpora.embedding_estimate import seconds_to_embed
+from rag_assay.orchestration.corpora.facts import BUILT, first_cell
+from rag_assay.orchestration.corpora.records import Corpora, NamedCorpus
+from rag_assay.orchestration.driver import Driver
+from rag_assay.orchestration.progress import Bars
+from rag_assay.orchestration.run_report import RunReport
+from rag_assay.orchestration.stages import stages_of
+from rag_assay.orchestration.terminal.tables import show_end
+from rag_assay.warehouse.artifacts import ArtifactStore
 
 PATIENCE = 30.0  # seconds of embedding that may pass without anybody having asked for it
 CUT_AT = BUILT.index("chunks") + 1
 
 
-class Built(NamedTuple):
+class BuiltCorpus(NamedTuple):
     """A corpus as it was built.
 
     seconds: that its model would have taken, where it was left out for that; else 0
     """
 
-    corpus: Corpus
+    corpus: NamedCorpus
     report: RunReport
     seconds: float = 0.0
 
 
-def build(corpus: Corpus, said: Said, corpora: Corpora) -> Built:
+def build(corpus: NamedCorpus, said: CorpusOptions, corpora: Corpora) -> BuiltCorpus:
     """Build a corpus; where nobody has named a model and it would take long, by words alone."""
     home, study = corpora.home, read_study(corpus.study)
     with _Bars([name for name, stage in stages_of(Grid([study])).items() if stage.keys()]) as bars:
         if not _may_be_by_words(corpus, said, corpora):
-            found = Built(corpus, Driver(study, home, bars.tell, bars).run(BUILT, again=True))
+            found = BuiltCorpus(corpus, Driver(study, home, bars.tell, bars).run(BUILT, again=True))
         else:
             cut = Driver(study, home, bars.tell, bars).run(BUILT[:CUT_AT], again=True)
-            found = _indexed(corpus, cut, corpora, bars) if cut.is_there("chunks") else Built(corpus, cut)
+            found = (
+                _indexed(corpus, cut, corpora, bars) if cut.is_there("chunks") else BuiltCorpus(corpus, cut)
+            )
     show_end(found.report)
     return found
 
 
-def _may_be_by_words(corpus: Corpus, said: Said, corpora: Corpora) -> bool:
+def _may_be_by_words(corpus: NamedCorpus, said: CorpusOptions, corpora: Corpora) -> bool:
     """Whether it is open how a corpus is searched: nobody has said it, and nothing was built yet."""
     if said.embedder or corpus.choices is None or corpus.choices.search != "meaning" or is_mended(corpus):
         return False
@@ -58,7 +60,7 @@ def _may_be_by_words(corpus: Corpus, said: Said, corpora: Corpora) -> bool:
     return ArtifactStore(corpora.home).current("indexes", key) is None
 
 
-def _indexed(corpus: Corpus, cut: RunReport, corpora: Corpora, bars: Bars) -> Built:
+def _indexed(corpus: NamedCorpus, cut: RunReport, corpora: Corpora, bars: Bars) -> BuiltCorpus:
     """Index the chunks of a corpus by its model, or by words where that would take longer than PATIENCE."""
     seconds = seconds_to_embed(read_study(corpus.study), corpora.home)
     if seconds > PATIENCE:
@@ -66,10 +68,10 @@ def _indexed(corpus: Corpus, cut: RunReport, corpora: Corpora, bars: Bars) -> Bu
     study = read_study(corpus.study)
     rest = Driver(study, corpora.home, bars.tell, bars).run(BUILT[CUT_AT:])
     report = RunReport([*cut.stages, *rest.stages], cut.seconds + rest.seconds)
-    return Built(corpus, report, seconds if seconds > PATIENCE else 0.0)
+    return BuiltCorpus(corpus, report, seconds if seconds > PATIENCE else 0.0)
 
 
-def how_to_add_meaning(built: Built, corpora: Corpora) -> str:
+def how_to_add_meaning(built: BuiltCorpus, corpora: Corpora) -> str:
     """Say of a corpus that is searched by words how meanings are added; nothing of others."""
     corpus, choices = built.corpus, built.corpus.choices
     if choices is None or choices.search != "words" or is_mended(corpus):

@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from math import inf
 from signal import SIGINT, SIGTERM
 
-from evals.reporting.display import plain
-from evals.study.cells import Cell
-from evals.study.study import Study
-from orchestration.choosing_cell import named_cell, recommended_cell
-from orchestration.corpora.asking import OpenCorpus
-from orchestration.corpora.facts import facts_of, first_cell
-from orchestration.corpora.records import Corpora, Corpus
-from orchestration.corpora.showing import sentence_of, show_corpora
-from orchestration.shutdown import grace, was_stopped
-from orchestration.terminal.line_input import Lines
-from orchestration.terminal.matched_words import MatchedWords
-from orchestration.terminal.showing_turn import By, show_passages, show_turn, turn_as_json
-from orchestration.terminal.speaking import DONE, FAILED, say
-from warehouse.artifacts import ArtifactStore
-from warehouse.errors import AssayError, InputError
-from warehouse.near_names import instead
-from warehouse.paths import Home
-from warehouse.schemas import Status
+from rag_assay.evals.reporting.display import plain
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.study import Study
+from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
+from rag_assay.orchestration.corpora.conversation import OpenCorpus
+from rag_assay.orchestration.corpora.facts import facts_of, first_cell
+from rag_assay.orchestration.corpora.listing import sentence_of, show_corpora
+from rag_assay.orchestration.corpora.records import Corpora, NamedCorpus
+from rag_assay.orchestration.shutdown import grace, was_stopped
+from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, say
+from rag_assay.orchestration.terminal.line_input import Lines
+from rag_assay.orchestration.terminal.matched_words import MatchedWords
+from rag_assay.orchestration.terminal.turn_view import By, show_passages, show_turn, turn_as_json
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.suggestions import did_you_mean
 
 HELP = """\
   :more 3        three further passages of the last question; :more alone: five
@@ -40,14 +40,14 @@ FURTHER = 5
 
 
 @dataclass
-class Shown:
+class DisplayOptions:
     """How answers are shown."""
 
     by: By = By.document
     as_json: bool = False
 
 
-class Prompt:
+class CorpusPrompt:
     """A corpus that is open, and what is typed. Use it as a context manager.
 
     Args:
@@ -59,19 +59,19 @@ class Prompt:
     """
 
     def __init__(
-        self, corpus: Corpus, home: Home, cell: str | None, shown: Shown, *, keep: bool = True
+        self, corpus: NamedCorpus, home: Home, cell: str | None, shown: DisplayOptions, *, keep: bool = True
     ) -> None:
         self.home, self.shown, self.keep = home, shown, keep
         self.open = self._opened(corpus, cell)
         self._seen = 0  # passages of the last question that were shown
 
-    def __enter__(self) -> Prompt:
+    def __enter__(self) -> CorpusPrompt:
         return self
 
     def __exit__(self, *_raised: object) -> None:
         self.open.close()
 
-    def _opened(self, corpus: Corpus, cell: str | None) -> OpenCorpus:
+    def _opened(self, corpus: NamedCorpus, cell: str | None) -> OpenCorpus:
         return OpenCorpus(corpus, self.home, self._choose, cell, keep=self.keep)
 
     def ask(self, question: str) -> bool:
@@ -133,7 +133,9 @@ class Prompt:
             "help": lambda _rest: say(HELP),
         }
         if name not in does:
-            raise InputError(f":{name} is none of the words that begin with a colon; {instead(name, does)}")
+            raise InputError(
+                f":{name} is none of the words that begin with a colon; {did_you_mean(name, does)}"
+            )
         does[name](rest)
 
     def _more(self, rest: str) -> None:
@@ -171,7 +173,7 @@ class Prompt:
         if not rest:
             show_corpora([facts_of(one, self.home) for one in there], self.open.corpus.name)
             return
-        corpus = picked(rest, corpora)
+        corpus = pick_corpus(rest, corpora)
         self._go_to(corpus, None)
         corpora.select(corpus)
 
@@ -183,7 +185,7 @@ class Prompt:
         self.shown.as_json = not self.shown.as_json
         say("Answers are JSON now." if self.shown.as_json else "Answers are text now.")
 
-    def _go_to(self, corpus: Corpus, cell: str | None) -> None:
+    def _go_to(self, corpus: NamedCorpus, cell: str | None) -> None:
         """Open another corpus or cell; where that fails, the one of before stays open."""
         opened = self._opened(corpus, cell)
         self.open.close()
@@ -204,7 +206,7 @@ class Prompt:
         return recommended_cell(study, self.home) if measured else first_cell(study, store)
 
 
-def picked(said: str, corpora: Corpora) -> Corpus:
+def pick_corpus(said: str, corpora: Corpora) -> NamedCorpus:
     """Return the corpus of a name, or of a number as the list shows it.
 
     Raises:

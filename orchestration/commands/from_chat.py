@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestration.commands.finding import home_of, whole_study_of
-from orchestration.terminal.speaking import StudyArgument, plainly, say
-from warehouse.errors import InputError
+from rag_assay.orchestration.commands.study_arguments import home_of, whole_study_of
+from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
+from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
-    from evals.making.from_use import Asked
-    from evals.making.review import ReviewFile
-    from evals.study.study import Study
-    from warehouse.paths import Home
+    from rag_assay.evals.question_generation.from_conversations import ConversationQuestion
+    from rag_assay.evals.question_generation.review import ReviewFile
+    from rag_assay.evals.study.study import Study
+    from rag_assay.warehouse.paths import Home
 
 app = typer.Typer()
 
@@ -44,9 +44,9 @@ def from_chat(
     force: Annotated[bool, typer.Option("--force", help="Forget what was said in a file of them.")] = False,
 ) -> None:
     """Write the questions that people asked in conversations as a review file; a person accepts them."""
-    from evals.making.from_use import HEADING, asked_in
-    from evals.making.review import study_of_review, with_earlier_reviews, write_review
-    from orchestration.commands.question_making import REVIEW, named_from
+    from rag_assay.evals.question_generation.from_conversations import HEADING, questions_in
+    from rag_assay.evals.question_generation.review import study_of_review, with_earlier_reviews, write_review
+    from rag_assay.orchestration.commands.question_generation import REVIEW, named_from
 
     found = whole_study_of(study)
     where = home_of(found)
@@ -55,9 +55,9 @@ def from_chat(
     earlier = path.exists() and not force
     if earlier:
         study_of_review(path)  # what is no review file is not replaced
-    from warehouse.conversations import Conversations
+    from rag_assay.warehouse.conversations import Conversations
 
-    every = asked_in(Conversations(where).of(found.study))
+    every = questions_in(Conversations(where).of(found.study))
     asked = [one for one in every if one.fits(only.value)]
     if not asked:
         what = f"none of its {len(every)} questions is one of those" if every else "nobody has asked anything"
@@ -73,16 +73,18 @@ def from_chat(
     say(f"Now read them and set each `review`; then: assay questions review {path}")
 
 
-def _file(study: Study, asked: list[Asked], set_name: str, named: str, where: Home) -> ReviewFile:
-    from assets.engine.stage import Work
-    from evals.making.by_model.corpus_pieces import corpus_frame, documents_of
-    from evals.making.from_use import questions_of
-    from evals.making.question_file import embed_for
-    from evals.making.review import ReviewFile
-    from evals.pipeline.study_questions import StudyQuestions
+def _file(
+    study: Study, asked: list[ConversationQuestion], set_name: str, named: str, where: Home
+) -> ReviewFile:
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.pipeline.study_questions import StudyQuestions
+    from rag_assay.evals.question_generation.from_conversations import questions_of
+    from rag_assay.evals.question_generation.llm.corpus_pieces import corpus_frame, documents_of
+    from rag_assay.evals.question_generation.question_file import embed_for
+    from rag_assay.evals.question_generation.review import ReviewFile
 
     several = len(study.corpus.sources) > 1
-    work = Work(where)
+    work = BuildContext(where)
     try:
         documents = documents_of(corpus_frame(study, work))
         pages = {one.doc_id: (one.url, one.source if several else None) for one in documents}

@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from orchestration.commands.finding import prepared_home, whole_study_of
-from orchestration.commands.pages import (
+from rag_assay.orchestration.commands.page_options import (
     HostOption,
     OpenOption,
-    Page,
+    PageOptions,
     PortOption,
     run_page,
-    served_page,
+    serve_page,
     variable_of,
 )
-from orchestration.terminal.speaking import complete_study, plainly
+from rag_assay.orchestration.commands.study_arguments import prepare_home, whole_study_of
+from rag_assay.orchestration.terminal.cli_errors import complete_study, plainly
 
 app = typer.Typer()
 VARIABLE = variable_of("leaderboard")
@@ -39,9 +39,9 @@ def leaderboard(
     open_browser: OpenOption = False,
 ) -> None:
     """Serve a page of all studies' leaderboards as they are now; Ctrl-C ends it."""
-    where = prepared_home()
+    where = prepare_home()
     names = tuple(dict.fromkeys(whole_study_of(one).study for one in studies or ()))
-    page = Page("leaderboard", names, host, port, password, open_browser)
-    with served_page(page, where) as server:
+    page = PageOptions("leaderboard", names, host, port, password, open_browser)
+    with serve_page(page, where) as server:
         which = f"leaderboard of {', '.join(names)}" if names else "leaderboards of all studies"
         run_page(page, server, which)

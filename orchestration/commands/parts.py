@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
-from orchestration.terminal.speaking import plainly
+from rag_assay.orchestration.terminal.cli_errors import plainly
 
 app = typer.Typer()
 
 
-class Format(StrEnum):
+class ListFormat(StrEnum):
     """How the list is written."""
 
     text = "text"
@@ -28,16 +28,16 @@ def parts(
     kind: Annotated[
         str | None, typer.Argument(metavar="[KIND]", help="Only these, as in `retrievers` or `metrics`.")
     ] = None,
-    form: Annotated[Format, typer.Option("--format", help="text, json or markdown.")] = Format.text,
+    form: Annotated[ListFormat, typer.Option("--format", help="text, json or markdown.")] = ListFormat.text,
 ) -> None:
     """List every part that a study can name, with its parameters; those of other packages too."""
-    from evals.study.part_list import part_list
-    from orchestration.terminal.showing_parts import markdown_of, show_parts
+    from rag_assay.evals.study.component_list import part_list
+    from rag_assay.orchestration.terminal.components_view import markdown_of, show_parts
 
     found = part_list(kind)
-    if form is Format.json:
+    if form is ListFormat.json:
         print(json.dumps([asdict(one) for one in found], ensure_ascii=False, indent=2))
-    elif form is Format.markdown:
+    elif form is ListFormat.markdown:
         print(markdown_of(found), end="")
     else:
         show_parts(found)

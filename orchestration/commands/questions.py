@@ -8,19 +8,19 @@ from typing import Annotated
 
 import typer
 
-from orchestration.commands import from_chat, question_making
-from orchestration.commands.finding import home_of, whole_study_of
-from orchestration.terminal.speaking import StudyArgument, plainly, say
+from rag_assay.orchestration.commands import from_chat, question_generation
+from rag_assay.orchestration.commands.study_arguments import home_of, whole_study_of
+from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
 
 app = typer.Typer(
     no_args_is_help=True,
     help="Question sets: made or asked in conversations, reviewed, exported to other tools.",
 )
-app.add_typer(question_making.app)
+app.add_typer(question_generation.app)
 app.add_typer(from_chat.app)
 
 
-class Form(StrEnum):
+class QuestionFormat(StrEnum):
     """What other tools read."""
 
     RAGAS = "ragas"
@@ -32,18 +32,18 @@ class Form(StrEnum):
 @plainly
 def export(
     study: StudyArgument,
-    form: Annotated[Form, typer.Option("--format", help="The tool that is to read it.")],
+    form: Annotated[QuestionFormat, typer.Option("--format", help="The tool that is to read it.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder to write to.", file_okay=False)
     ] = None,
 ) -> None:
     """Write a study's questions, with the evidence that the last run found, in the form of another tool."""
-    from assets.engine.stage import Work
-    from evals.reporting.question_exports import export_questions
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.reporting.question_exports import export_questions
 
     found = whole_study_of(study)
     where = home_of(found)
-    work = Work(where)
+    work = BuildContext(where)
     try:
         written = export_questions(
             found, form.value, output or where.reports / f"{found.study}-{form.value}", work

@@ -11,24 +11,24 @@ from urllib.parse import quote, urlencode
 
 import typer
 
-from orchestration.commands.finding import prepared_home, whole_study_of
-from orchestration.commands.pages import (
+from rag_assay.orchestration.commands.page_options import (
     HostOption,
     OpenOption,
-    Page,
+    PageOptions,
     PortOption,
     run_page,
-    served_page,
+    serve_page,
     variable_of,
 )
-from orchestration.terminal.speaking import complete_study, plainly, say
-from warehouse.errors import InputError
-from warehouse.paths import Home
+from rag_assay.orchestration.commands.study_arguments import prepare_home, whole_study_of
+from rag_assay.orchestration.terminal.cli_errors import complete_study, plainly, say
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
 
 if TYPE_CHECKING:
     import duckdb
 
-    from warehouse.usage import Choices, Usage, Wanted
+    from rag_assay.warehouse.usage import Usage, UsageChoices, UsageFilter
 
 Found = TypeVar("Found")
 app = typer.Typer()
@@ -79,26 +79,26 @@ def usage(  # noqa: PLR0913, PLR0917 - the options of a command
     open_browser: OpenOption = False,
 ) -> None:
     """Show what is asked, how it is answered and what it costs: a page, until Ctrl-C, or printed."""
-    from warehouse.usage import FIRST, LAST, Wanted
+    from rag_assay.warehouse.usage import FIRST, LAST, UsageFilter
 
-    where = prepared_home()
+    where = prepare_home()
     name = _name_of(study, where)
     if forget_demo:
         _forget(name, where)
         return
     days = (_day(since) or FIRST, _day(until) or LAST)
-    wanted = Wanted(name, cell, *days, demo, _zone(time_zone))
+    wanted = UsageFilter(name, cell, *days, demo, _zone(time_zone))
     if demo:
         _write_demo(name, where)
     if format is UsageFormat.PAGE:
-        site = Page("usage", (wanted.time_zone,), host, port, password, open_browser)
+        site = PageOptions("usage", (wanted.time_zone,), host, port, password, open_browser)
         _serve(site, wanted, where)
     else:
         _print(wanted, where, format, panel)
 
 
-def _serve(page: Page, wanted: Wanted, where: Home) -> None:
-    with served_page(page, where) as server:  # it starts while DuckDB is brought up to date
+def _serve(page: PageOptions, wanted: UsageFilter, where: Home) -> None:
+    with serve_page(page, where) as server:  # it starts while DuckDB is brought up to date
         known = _known(wanted, where)
         asked = f"{known.questions:,} questions" + (
             f" and {known.demo_questions:,} of demo data" if known.demo_questions else ""
@@ -108,10 +108,10 @@ def _serve(page: Page, wanted: Wanted, where: Home) -> None:
         run_page(page, server, f"usage: {asked}", f"?{urlencode(query, quote_via=quote)}" if query else "")
 
 
-def _print(wanted: Wanted, where: Home, form: UsageFormat, panel: str | None) -> None:
-    from evals.reporting.table_exports import csv_text
-    from warehouse.near_names import unknown
-    from warehouse.usage import PANELS
+def _print(wanted: UsageFilter, where: Home, form: UsageFormat, panel: str | None) -> None:
+    from rag_assay.evals.reporting.table_exports import csv_text
+    from rag_assay.warehouse.suggestions import unknown
+    from rag_assay.warehouse.usage import PANELS
 
     if panel is not None and panel not in PANELS:
         raise InputError(unknown("panel", panel, PANELS, "assay usage"))
@@ -132,34 +132,36 @@ def _print(wanted: Wanted, where: Home, form: UsageFormat, panel: str | None) ->
     print(json.dumps(written, indent=1, ensure_ascii=False, default=str))
 
 
-def _found(wanted: Wanted, where: Home) -> Usage:
+def _found(wanted: UsageFilter, where: Home) -> Usage:
     """Bring DuckDB up to date with the conversations, and look."""
-    from warehouse.usage import usage as look
+    from rag_assay.warehouse.usage import usage as look
 
     return _up_to_date(where, lambda connection: look(connection, wanted, None))
 
 
-def _known(wanted: Wanted, where: Home) -> Choices:
+def _known(wanted: UsageFilter, where: Home) -> UsageChoices:
     """Bring DuckDB up to date with the conversations, and count what there is: the page itself looks."""
-    from warehouse.usage import choices
+    from rag_assay.warehouse.usage import choices
 
     return _up_to_date(where, lambda connection: choices(connection, wanted))
 
 
 def _up_to_date(where: Home, look: Callable[[duckdb.DuckDBPyConnection], Found]) -> Found:
-    from warehouse.conversation_tables import write_conversations
-    from warehouse.conversations import Conversations
-    from warehouse.tables import using
+    from rag_assay.warehouse.conversation_tables import write_conversations
+    from rag_assay.warehouse.conversations import Conversations
+    from rag_assay.warehouse.tables import use_database
 
     n = len(Conversations(where).stamps())
     if n > _MANY:
         say(f"bringing DuckDB up to date with {n:,} conversations …")
-    return using(where, lambda connection: (write_conversations(connection, where), look(connection))[1], say)
+    return use_database(
+        where, lambda connection: (write_conversations(connection, where), look(connection))[1], say
+    )
 
 
 def _name_of(study: str | None, where: Home) -> str | None:
     """Return the name of a study that is known, or that was asked something and is known no longer."""
-    from warehouse.conversations import Conversations
+    from rag_assay.warehouse.conversations import Conversations
 
     if study is None or study in {of for of, _ in Conversations(where).stamps()}:
         return study
@@ -167,8 +169,8 @@ def _name_of(study: str | None, where: Home) -> str | None:
 
 
 def _write_demo(study: str | None, where: Home) -> None:
-    from evals.chatting.demo_conversations import write_demo
-    from evals.study.known_studies import known_studies
+    from rag_assay.evals.chat.demo_conversations import write_demo
+    from rag_assay.evals.study.known_studies import known_studies
 
     run = [one.name for one in known_studies(where) if one.run_at is not None and one.path is not None]
     if study is None and len(run) != 1:
@@ -180,11 +182,11 @@ def _write_demo(study: str | None, where: Home) -> None:
 
 
 def _forget(study: str | None, where: Home) -> None:
-    from evals.chatting.demo_conversations import forget_demo as forget
-    from warehouse.usage import Wanted
+    from rag_assay.evals.chat.demo_conversations import forget_demo as forget
+    from rag_assay.warehouse.usage import UsageFilter
 
     gone = forget(where, study)
-    _found(Wanted(study), where)
+    _found(UsageFilter(study), where)
     say(f"{gone:,} demo conversations are removed")
 
 

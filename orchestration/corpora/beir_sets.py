@@ -13,10 +13,10 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from orchestration.templates.sources import beir_splits
-from warehouse.errors import AssayError
-from warehouse.paths import Home
-from warehouse.replacing import temporary_beside
+from rag_assay.orchestration.templates.sources import beir_splits
+from rag_assay.warehouse.atomic_write import temporary_beside
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.paths import Home
 
 SITE = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
 MOST = 600_000_000  # bytes of an archive

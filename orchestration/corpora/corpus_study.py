@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
-from evals.gold.question_files import UNFILLED
-from orchestration.corpora.records import QUESTIONS, Choices, Corpus, slug
-from orchestration.templates.languages import STEMMED, lines_for
-from orchestration.templates.sources import beir_splits
-from orchestration.templates.study_files import QUESTIONS as QUESTION_FILE
-from orchestration.templates.study_files import described, language_of_target, quoted
-from warehouse.errors import InputError
-from warehouse.identity import sha256_text
-from warehouse.replacing import replacing
+from rag_assay.evals.question_sets.question_files import UNFILLED
+from rag_assay.orchestration.corpora.records import QUESTIONS, CorpusSettings, NamedCorpus, slug
+from rag_assay.orchestration.templates.languages import STEMMED, lines_for
+from rag_assay.orchestration.templates.sources import beir_splits
+from rag_assay.orchestration.templates.study_files import QUESTIONS as QUESTION_FILE
+from rag_assay.orchestration.templates.study_files import describe_source, language_of_target, quote_yaml
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.identity import sha256_text
 
 PAGES = 500  # of a site
 SIZE = 254  # tokens of a chunk: what all-MiniLM-L6-v2 reads as published, but for its two special tokens
@@ -53,7 +53,7 @@ metrics: [{metrics}]
 """
 
 
-class Said(NamedTuple):
+class CorpusOptions(NamedTuple):
     """What a person says of a corpus that is built; None, or False: nothing.
 
     embedder: a short name, a folder, or a model of the hub
@@ -70,7 +70,7 @@ class Said(NamedTuple):
     @property
     def is_something(self) -> bool:
         """Whether anything is said."""
-        return self != Said()
+        return self != CorpusOptions()
 
     def checked(self) -> Self:
         """Return this, where it does not contradict itself.
@@ -87,11 +87,11 @@ class Said(NamedTuple):
         return self
 
 
-def choices_of(target: str, said: Said) -> Choices:
+def choices_of(target: str, said: CorpusOptions) -> CorpusSettings:
     """Return what the study of a new corpus is written with: what is said, the rest by its language."""
     language = language_of_target(target)
     by_language = "minilm" if language in {None, "en"} else "e5"
-    return Choices(
+    return CorpusSettings(
         language=language,
         embedder=_model(said.embedder or by_language),
         dtype="fp32" if said.words else _dtype(),
@@ -101,7 +101,7 @@ def choices_of(target: str, said: Said) -> Choices:
     )
 
 
-def changed(choices: Choices, said: Said) -> Choices:
+def merge_choices(choices: CorpusSettings, said: CorpusOptions) -> CorpusSettings:
     """Return choices with what is said in place of what was said before.
 
     A model that is named for a corpus that is searched by words is added to these.
@@ -116,7 +116,7 @@ def changed(choices: Choices, said: Said) -> Choices:
     return choices.model_copy(update={name: value for name, value in found.items() if value})
 
 
-def short_name_of(choices: Choices) -> str:
+def short_name_of(choices: CorpusSettings) -> str:
     """Return what `--embedder` calls the model of a corpus."""
     return next((name for name, model in EMBEDDERS.items() if model == choices.embedder), choices.embedder)
 
@@ -127,7 +127,7 @@ def _model(said: str) -> str:
     return EMBEDDERS.get(said) or (str(here.resolve()) if here.is_dir() else said)
 
 
-def is_mended(corpus: Corpus) -> bool:
+def is_mended(corpus: NamedCorpus) -> bool:
     """Return whether a person has changed the study file of a corpus since it was written."""
     try:
         return sha256_text(corpus.study.read_text("utf-8")) != corpus.written
@@ -135,22 +135,22 @@ def is_mended(corpus: Corpus) -> bool:
         return False  # it is gone, and is written again
 
 
-def write_study(corpus: Corpus, choices: Choices) -> Corpus:
+def write_study(corpus: NamedCorpus, choices: CorpusSettings) -> NamedCorpus:
     """Write the study file of a built corpus, and a question file to be filled in where there is none.
 
     Raises:
         InputError: nothing can be read of its target any longer.
     """
     study = f"corpus-{corpus.folder.name}"
-    _name, what, sources, url = described(corpus.target, name=study, pages=PAGES)
+    _name, what, sources, url = describe_source(corpus.target, name=study, pages=PAGES)
     splits = None if corpus.is_site else beir_splits(Path(corpus.target))
     text = TEMPLATE.format(
         study=study,
-        description=quoted(f"The corpus {corpus.name}: {what}"),
+        description=quote_yaml(f"The corpus {corpus.name}: {what}"),
         sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
         source_names=", ".join(sources),
         size=SIZE,
-        tokenizer="" if choices.embedder == MINILM else f", tokenizer: {quoted(choices.embedder)}",
+        tokenizer="" if choices.embedder == MINILM else f", tokenizer: {quote_yaml(choices.embedder)}",
         embedders="\n".join(f"  {line}" for line in _embedders(choices)),
         retrievers="\n".join(_retrievers(choices)),
         generators="\n".join(_generators(choices.generator)),
@@ -163,12 +163,12 @@ def write_study(corpus: Corpus, choices: Choices) -> Corpus:
     questions = corpus.folder / QUESTIONS
     if not splits and not questions.exists():
         questions.write_text(QUESTION_FILE.format(name=study, what=what, url=url, unfilled=UNFILLED), "utf-8")
-    with replacing(corpus.study) as temporary:
+    with atomic_write(corpus.study) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return corpus.model_copy(update={"choices": choices, "written": sha256_text(text)})
 
 
-def _embedders(choices: Choices) -> list[str]:
+def _embedders(choices: CorpusSettings) -> list[str]:
     """Return the lines of the embedders, the first of which answers where its index is there."""
     language = STEMMED.get(choices.language or "en")
     words = f"words: {{hashing: {{language: {language or 'null'}}}}} # without a model"
@@ -178,20 +178,20 @@ def _embedders(choices: Choices) -> list[str]:
     ]
 
 
-def _model_line(choices: Choices) -> str:
+def _model_line(choices: CorpusSettings) -> str:
     """Return the line of the model: a registered one, a folder, or `owner/name@commit` of the hub."""
     known = {model: name for name, model in EMBEDDERS.items()}
     model, _, revision = choices.embedder.partition("@")
     name = known.get(model) or slug(Path(model).name)
     fields = {
-        "model": quoted(model),
-        "revision": quoted(revision) if revision else "",
+        "model": quote_yaml(model),
+        "revision": quote_yaml(revision) if revision else "",
         "dtype": choices.dtype if choices.dtype != "fp32" else "",
     }
     return f"{name}: {{{', '.join(f'{key}: {value}' for key, value in fields.items() if value)}}}"
 
 
-def _retrievers(choices: Choices) -> list[str]:
+def _retrievers(choices: CorpusSettings) -> list[str]:
     lines = lines_for(choices.language)
     known = {"hybrid": lines["hybrid"], "bm25": lines["bm25"], "dense": "{dense: {k: 50}}"}
     first = choices.retriever
@@ -209,23 +209,23 @@ def _generators(first: str) -> list[str]:
     extractive = "  extractive: {extractive: {context_tokens: 2000, max_tokens: 80}}"
     if first == "extractive":
         return [extractive]
-    from warehouse.inference import models
+    from rag_assay.warehouse.inference import models
 
     name = first.removeprefix("local/")
     is_local = first.startswith("local/") or (name in models.REGISTRY and "/" not in first)
     model, few = (
         (f"local/{name}", ", passages: 3, max_tokens: 160") if is_local else (first, ", context_tokens: 2000")
     )
-    return [f"  model: {{llm: {{model: {quoted(model)}, temperature: 0{few}}}}}", extractive]
+    return [f"  model: {{llm: {{model: {quote_yaml(model)}, temperature: 0{few}}}}}", extractive]
 
 
 def _graded(target: str, splits: list[str]) -> str:
     split = next((one for one in ("test", "dev") if one in splits), splits[0])
-    return f"beir: {{path: {quoted(target)}, split: {split}}}"
+    return f"beir: {{path: {quote_yaml(target)}, split: {split}}}"
 
 
 def _dtype() -> Literal["fp32", "bf16"]:
     """Return what the embedder computes in: bf16 where this machine's processor does, in half the time."""
-    from assets.embedding.local import has_bf16
+    from rag_assay.assets.embedding.local import has_bf16
 
     return "bf16" if has_bf16() else "fp32"

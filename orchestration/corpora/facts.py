@@ -6,21 +6,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from evals.study.cells import Cell
-from evals.study.grid import Grid
-from evals.study.study import Study
-from evals.study.study_file import read_study
-from orchestration.corpora.records import Corpus
-from warehouse.artifacts import ArtifactStore
-from warehouse.errors import InputError
-from warehouse.paths import Home
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.corpora.records import NamedCorpus
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
 
 BUILT = ("pages", "documents", "chunks", "enrichments", "embeddings", "indexes")
 """The stages that a corpus is built by."""
 
 
 @dataclass(frozen=True)
-class Facts:
+class CorpusSummary:
     """A corpus in figures.
 
     documents, chunks, size: None where it is not built; `size` in bytes, what several corpora share counted
@@ -30,7 +30,7 @@ class Facts:
     state: ready | not built | why it cannot be asked
     """
 
-    corpus: Corpus
+    corpus: NamedCorpus
     documents: int | None = None
     chunks: int | None = None
     size: int | None = None
@@ -45,14 +45,14 @@ class Facts:
         return self.state == "ready"
 
 
-def facts_of(corpus: Corpus, home: Home) -> Facts:
+def facts_of(corpus: NamedCorpus, home: Home) -> CorpusSummary:
     """Return what is known of a corpus; what is wrong with it is its state."""
     if corpus.kind == "export":
         return _of_export(corpus)
     try:
         study = read_study(corpus.study, sources_gone=True)
     except InputError as error:
-        return Facts(corpus, state=error.findings[0])
+        return CorpusSummary(corpus, state=error.findings[0])
     store = ArtifactStore(home)
     cell = first_cell(study, store)
     embedder = study.embedders[cell.embedder].model
@@ -60,10 +60,10 @@ def facts_of(corpus: Corpus, home: Home) -> Facts:
     chunks = store.current("chunks", key.rpartition(".")[0])
     index = store.current("indexes", key)
     if chunks is None or index is None:
-        return Facts(corpus, embedder=embedder, study=study.study, state="not built")
+        return CorpusSummary(corpus, embedder=embedder, study=study.study, state="not built")
     stages = [store.current("embeddings", key), chunks, index]
     stages += [store.current("documents", source) for source in study.corpus.sources]
-    return Facts(
+    return CorpusSummary(
         corpus,
         chunks.meta.get("documents"),
         chunks.meta.get("chunks"),
@@ -107,9 +107,9 @@ def first_cell(study: Study, store: ArtifactStore | None = None) -> Cell:
     return next(there, found[0])
 
 
-def _of_export(corpus: Corpus) -> Facts:
-    from evals.exporting.places import INDEX
-    from evals.exporting.recipe import asking_of, read_written
+def _of_export(corpus: NamedCorpus) -> CorpusSummary:
+    from rag_assay.evals.export.layout import INDEX
+    from rag_assay.evals.export.recipe import asking_of, read_written
 
     folder = Path(corpus.target)
     try:
@@ -117,8 +117,8 @@ def _of_export(corpus: Corpus) -> Facts:
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         at = datetime.fromtimestamp((folder / INDEX).stat().st_mtime).astimezone()
     except (InputError, OSError) as error:
-        return Facts(corpus, state=" ".join(str(error).split()))
-    from evals.retrieving.index import OpenIndex
+        return CorpusSummary(corpus, state=" ".join(str(error).split()))
+    from rag_assay.evals.retrieval.index import OpenIndex
 
     index = OpenIndex(folder / INDEX)
-    return Facts(corpus, None, len(index), size, at, None, None)
+    return CorpusSummary(corpus, None, len(index), size, at, None, None)

@@ -13,10 +13,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from warehouse.errors import InputError
-from warehouse.near_names import instead
-from warehouse.paths import Home
-from warehouse.replacing import replacing
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.suggestions import did_you_mean
 
 RECORD, STUDY, QUESTIONS, SELECTED = "corpus.json", "study.yaml", "made.questions.yaml", "selected.json"
 LONGEST = 100  # characters of a name
@@ -24,7 +24,7 @@ Kind = Literal["built", "export", "study"]
 Search = Literal["meaning", "words", "both"]
 
 
-class Choices(BaseModel):
+class CorpusSettings(BaseModel):
     """What the study of a built corpus was written with, so that it can be written again.
 
     language: two-letter code that its parts go by; None: none was told
@@ -44,7 +44,7 @@ class Choices(BaseModel):
     search: Search = "meaning"
 
 
-class Corpus(BaseModel):
+class NamedCorpus(BaseModel):
     """A corpus that has a name.
 
     folder: below `<home>/corpora`, where its record and, of a built one, its study file lie
@@ -57,7 +57,7 @@ class Corpus(BaseModel):
     name: Annotated[str, Field(min_length=1, max_length=LONGEST)]
     target: str
     kind: Kind = "built"
-    choices: Choices | None = None
+    choices: CorpusSettings | None = None
     written: str = ""
     folder: Path = Field(default=Path(), exclude=True)
 
@@ -84,12 +84,12 @@ class Corpora:
         self.home = home
         self.root = home.root / "corpora"
 
-    def all(self) -> list[Corpus]:
+    def all(self) -> list[NamedCorpus]:
         """Return the corpora by name; a record that cannot be read is none."""
         found = (self._read(path.parent) for path in self.root.glob(f"*/{RECORD}"))
         return sorted((one for one in found if one), key=lambda one: (one.name.casefold(), one.name))
 
-    def find(self, name: str) -> Corpus:
+    def find(self, name: str) -> NamedCorpus:
         """Return the corpus of a name: as it is written, else whatever its case, else its folder's.
 
         Raises:
@@ -98,13 +98,13 @@ class Corpora:
         found = self.named(name)
         if found is None:
             there = [one.name for one in self.all()]
-            known = instead(name, there) if there else "build one: `assay corpus build FOLDER`"
+            known = did_you_mean(name, there) if there else "build one: `assay corpus build FOLDER`"
             raise InputError(f"there is no corpus {name!r}; {known}")
         return found
 
-    def named(self, name: str) -> Corpus | None:
+    def named(self, name: str) -> NamedCorpus | None:
         """Return the corpus of a name, as `find` does; None where there is none."""
-        there, wanted = self.all(), composed(name)
+        there, wanted = self.all(), normalize_name(name)
         for matches in (
             [one for one in there if one.name == wanted],
             [one for one in there if one.name.casefold() == wanted.casefold()],
@@ -114,12 +114,12 @@ class Corpora:
                 return matches[0]
         return None
 
-    def of_target(self, target: str) -> list[Corpus]:
+    def of_target(self, target: str) -> list[NamedCorpus]:
         """Return the corpora that are built from a folder or site."""
         return [one for one in self.all() if one.kind == "built" and one.target == target]
 
     @property
-    def selected(self) -> Corpus | None:
+    def selected(self) -> NamedCorpus | None:
         """The corpus that is asked where none is named; None: none was selected, or it is gone."""
         try:
             folder = json.loads((self.root / SELECTED).read_text("utf-8"))["folder"]
@@ -127,7 +127,7 @@ class Corpora:
             return None
         return next((one for one in self.all() if one.folder.name == folder), None)
 
-    def chosen(self, name: str | None) -> Corpus:
+    def chosen(self, name: str | None) -> NamedCorpus:
         """Return the corpus of a name; without one that which is selected, or the only one there is.
 
         Raises:
@@ -145,36 +145,36 @@ class Corpora:
             + ", ".join(one.name for one in there)
         )
 
-    def select(self, corpus: Corpus) -> None:
+    def select(self, corpus: NamedCorpus) -> None:
         """Let a corpus be the one that is asked where none is named."""
-        with replacing(self.root / SELECTED) as temporary:
+        with atomic_write(self.root / SELECTED) as temporary:
             temporary.write_text(json.dumps({"folder": corpus.folder.name}), encoding="utf-8")
 
-    def add(self, corpus: Corpus) -> Corpus:
+    def add(self, corpus: NamedCorpus) -> NamedCorpus:
         """Give a new corpus a folder of its own, and write its record there.
 
         Raises:
             InputError: its name is taken, or is none.
         """
-        name = checked_name(corpus.name)
+        name = check_name(corpus.name)
         if taken := self.named(name):
             raise InputError(f"there is a corpus {taken.name!r} already; give another --name")
         found = corpus.model_copy(update={"name": name, "folder": self._free_folder(name)})
         self.write(found)
         return found
 
-    def write(self, corpus: Corpus) -> None:
+    def write(self, corpus: NamedCorpus) -> None:
         """Write the record of a corpus."""
-        with replacing(corpus.folder / RECORD) as temporary:
+        with atomic_write(corpus.folder / RECORD) as temporary:
             temporary.write_text(corpus.model_dump_json(indent=1), encoding="utf-8")
 
-    def rename(self, corpus: Corpus, name: str) -> Corpus:
+    def rename(self, corpus: NamedCorpus, name: str) -> NamedCorpus:
         """Give a corpus another name; its folder and its study keep theirs, so that nothing is built anew.
 
         Raises:
             InputError: the name is another corpus', or none.
         """
-        name = checked_name(name)
+        name = check_name(name)
         taken = self.named(name)
         if taken is not None and taken.folder != corpus.folder:
             raise InputError(f"there is a corpus {taken.name!r} already; choose another name")
@@ -182,7 +182,7 @@ class Corpora:
         self.write(found)
         return found
 
-    def drop(self, corpus: Corpus) -> None:
+    def drop(self, corpus: NamedCorpus) -> None:
         """Remove the folder of a corpus; its record first, so that a kill leaves no half of one."""
         (corpus.folder / RECORD).unlink(missing_ok=True)
         shutil.rmtree(corpus.folder, ignore_errors=True)
@@ -197,31 +197,31 @@ class Corpora:
             return folder
         raise AssertionError("there are always further numbers")
 
-    def _read(self, folder: Path) -> Corpus | None:
+    def _read(self, folder: Path) -> NamedCorpus | None:
         try:
             text = (folder / RECORD).read_text("utf-8")
-            found = Corpus.model_validate_json(text)
+            found = NamedCorpus.model_validate_json(text)
         except (OSError, ValidationError, UnicodeDecodeError):
             return None
         return found.model_copy(update={"folder": folder})
 
 
-def composed(name: str) -> str:
+def normalize_name(name: str) -> str:
     """Return a name with letters and accents composed, and single spaces.
 
-    >>> composed(" U\u0308ber  uns ")
+    >>> normalize_name(" U\u0308ber  uns ")
     'Über uns'
     """
     return " ".join(unicodedata.normalize("NFC", name).split())
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     """Return a name as it is kept.
 
     Raises:
         InputError: it is empty or too long, or holds what cannot be shown.
     """
-    found = composed(name)
+    found = normalize_name(name)
     if not found or len(found) > LONGEST or not found.isprintable():
         raise InputError(
             f"{name[:LONGEST]!r} cannot be the name of a corpus: 1 to {LONGEST} characters that can be shown"

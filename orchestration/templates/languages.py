@@ -7,8 +7,8 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
-from assets.cleaning.language import detect
-from warehouse.pages import decode
+from rag_assay.assets.cleaning.language import detect
+from rag_assay.warehouse.pages import decode
 
 READABLE = {".txt", ".md", ".markdown", ".rst", ".html", ".htm", ".xhtml", ".json", ".jsonl", ".csv", ".tsv"}
 LOOKED_AT = 5_000  # files whose names are looked at

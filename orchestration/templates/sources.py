@@ -11,12 +11,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from crawlers.reading import jsonl, table, warc
-from crawlers.reading.beir import NAMES as BEIR_CORPUS
-from crawlers.reading.files import UNREADABLE, as_text, opened
-from crawlers.reading.folder import TYPES
-from warehouse.files import bounded_lines, walk
-from warehouse.source import Column, Source
+from rag_assay.crawlers.readers import jsonl, table, warc
+from rag_assay.crawlers.readers.beir import NAMES as BEIR_CORPUS
+from rag_assay.crawlers.readers.files import UNREADABLE, as_text, open_file
+from rag_assay.crawlers.readers.folder import TYPES
+from rag_assay.warehouse.files import bounded_lines, walk
+from rag_assay.warehouse.source import Column, Source
 
 SAMPLE = 20  # rows or items of a file that are looked at
 MOST = 10  # sources of one folder
@@ -44,7 +44,7 @@ _READERS = {".html": "html", ".htm": "html", ".txt": "text", ".md": "text"}  # e
 
 
 @dataclass
-class Found:
+class FolderContents:
     """What a folder holds.
 
     sources: (reader, path, columns) of each source that reads a part of it
@@ -65,11 +65,11 @@ def beir_splits(folder: Path) -> list[str] | None:
     return sorted(path.stem for path in (folder / "qrels").glob("*.tsv")) if has_questions else []
 
 
-def sources_in(folder: Path) -> Found:
+def sources_in(folder: Path) -> FolderContents:
     """Return the sources that read a folder: `folder` for documents alone, else a reader for each kind."""
     documents: dict[str, Path] = {}
     passages: list[tuple[str, Path, dict[Column, str]]] = []
-    found = Found()
+    found = FolderContents()
     others: Counter[str] = Counter()
     for path in walk(folder):
         name, kind = path.name.lower(), path.suffix.lower()
@@ -166,16 +166,16 @@ def _rows(path: Path, source: Source) -> Iterator[Any]:
     if name.endswith(".parquet"):
         from pyarrow import parquet
 
-        with opened(path, source) as file, parquet.ParquetFile(file) as rows:
+        with open_file(path, source) as file, parquet.ParquetFile(file) as rows:
             for batch in rows.iter_batches(batch_size=SAMPLE):
                 yield from batch.to_pylist()
     elif name.endswith(table.SUFFIXES):
-        with opened(path, source) as file, as_text(file, newline="") as text:
+        with open_file(path, source) as file, as_text(file, newline="") as text:
             head = text.readline(LONGEST)
             text.seek(0)
             yield from csv.DictReader(text, delimiter=table.delimiter(path, head))
     else:
-        with opened(path, source) as file:
+        with open_file(path, source) as file:
             if name.endswith(jsonl.WHOLE):
                 yield from jsonl.values(file, LONGEST)
             else:

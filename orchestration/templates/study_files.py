@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from evals.gold.question_files import UNFILLED
-from orchestration.templates.languages import language_of, lines_for
-from orchestration.templates.sources import beir_splits, sources_in
-from warehouse.errors import InputError
+from rag_assay.evals.question_sets.question_files import UNFILLED
+from rag_assay.orchestration.templates.languages import language_of, lines_for
+from rag_assay.orchestration.templates.sources import beir_splits, sources_in
+from rag_assay.warehouse.errors import InputError
 
 STUDY = """\
 # A study for rag-assay. Check it with `assay check {file}`, see what it would do with `assay plan {file}`,
@@ -103,12 +103,12 @@ def write_study(target: str, output: Path, *, force: bool = False) -> list[Path]
             raise InputError(
                 f"{path} is there already; say --force to replace it, or choose another with --output"
             )
-    name, what, sources, url = described(target)
+    name, what, sources, url = describe_source(target)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(
         STUDY.format(
             name=name,
-            description=quoted(f"Which chunking and retriever find the answers in {what}?"),
+            description=quote_yaml(f"Which chunking and retriever find the answers in {what}?"),
             sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
             source_names=", ".join(sources),
             file=output,
@@ -130,7 +130,7 @@ def questions_beside(study: Path) -> Path:
 
 def _graded(target: str, splits: list[str]) -> str:
     """Return the questions of a BEIR folder: the split that is tested on, and the one to tune on."""
-    path = quoted(str(Path(target).expanduser().resolve()))
+    path = quote_yaml(str(Path(target).expanduser().resolve()))
     split = next((name for name in ("test", "dev") if name in splits), splits[0])
     train = f"  # - {{beir: {{path: {path}, split: train, name: train}}, use: train}} # to choose weights\n"
     return GRADED.format(
@@ -159,7 +159,7 @@ class Described(NamedTuple):
     url: str
 
 
-def described(target: str, *, name: str | None = None, pages: int = 500) -> Described:
+def describe_source(target: str, *, name: str | None = None, pages: int = 500) -> Described:
     """Return what a study says of a folder or URL.
 
     Args:
@@ -178,7 +178,7 @@ def described(target: str, *, name: str | None = None, pages: int = 500) -> Desc
         private = ", allow_private: true" if _is_private(host) else ""
         limits = f"delay: 1.0, limits: {{pages: {pages}}}"
         source = (
-            f"{{spider: {spider}, start: [{quoted(target)}]{private}, {limits}}}"
+            f"{{spider: {spider}, start: [{quote_yaml(target)}]{private}, {limits}}}"
             f"\n  # spider: eurlex | news | blog | site; {why}"
             "\n  # contact: you@example.org goes into the user agent"
         )
@@ -205,7 +205,7 @@ def short_name(target: str) -> str:
 def _sources(folder: Path, name: str) -> tuple[dict[str, str], str]:
     """Return the sources that read a folder, as a study file writes them, and a URL in one of them."""
     if beir_splits(folder) is not None:
-        return {f"{name}-pages": f"{{reader: beir, path: {quoted(str(folder))}}}"}, "beir:1"
+        return {f"{name}-pages": f"{{reader: beir, path: {quote_yaml(str(folder))}}}"}, "beir:1"
     found = sources_in(folder)
     if not found.sources:
         why = f" ({'; '.join(found.left_out[:5])})" if found.left_out else ""
@@ -213,9 +213,9 @@ def _sources(folder: Path, name: str) -> tuple[dict[str, str], str]:
     sources: dict[str, str] = {}
     for reader, path, columns in found.sources:
         key = f"{name}-pages" if len(found.sources) == 1 else _free(f"{name}-{reader}", sources)
-        named = ", ".join(f"{column}: {quoted(called)}" for column, called in columns.items())
+        named = ", ".join(f"{column}: {quote_yaml(called)}" for column, called in columns.items())
         columns_field = f", columns: {{{named}}}" if named else ""
-        sources[key] = f"{{reader: {reader}, path: {quoted(str(path))}{columns_field}}}"
+        sources[key] = f"{{reader: {reader}, path: {quote_yaml(str(path))}{columns_field}}}"
     last = next(reversed(sources))
     sources[last] += "".join(f"\n  # left out: {' '.join(reason.split())}" for reason in found.left_out[:10])
     if len(found.left_out) > 10:
@@ -225,7 +225,7 @@ def _sources(folder: Path, name: str) -> tuple[dict[str, str], str]:
 
 def url_of(text: str) -> str:
     """Return a URL as YAML may hold it: in quotes where a sign of it means something else there."""
-    return text if re.fullmatch(r"[\w./-]+", text) else quoted(text)
+    return text if re.fullmatch(r"[\w./-]+", text) else quote_yaml(text)
 
 
 def _free(key: str, taken: dict[str, str]) -> str:
@@ -234,7 +234,7 @@ def _free(key: str, taken: dict[str, str]) -> str:
 
 def _spider(url: str, host: str) -> tuple[str, str]:
     """Return the spider that fits a site, and why, in one line."""
-    from crawlers.spider_choice import spider_for
+    from rag_assay.crawlers.spider_choice import spider_for
 
     if host == "eur-lex.europa.eu" or host.endswith(".eur-lex.europa.eu"):
         return "eurlex", f"{host} is EUR-Lex"
@@ -250,7 +250,7 @@ def _is_private(host: str) -> bool:
         return host == "localhost" or host.endswith((".localhost", ".local"))
 
 
-def quoted(text: str) -> str:
+def quote_yaml(text: str) -> str:
     """Return a text in quotation marks, as YAML reads it back."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 

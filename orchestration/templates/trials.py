@@ -6,12 +6,18 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from assets.embedding.local import has_bf16
-from evals.gold.question_files import UNFILLED
-from orchestration.templates.languages import lines_for
-from orchestration.templates.sources import beir_splits
-from orchestration.templates.study_files import QUESTIONS, described, language_of_target, quoted, short_name
-from warehouse.paths import Home
+from rag_assay.assets.embedding.local import has_bf16
+from rag_assay.evals.question_sets.question_files import UNFILLED
+from rag_assay.orchestration.templates.languages import lines_for
+from rag_assay.orchestration.templates.sources import beir_splits
+from rag_assay.orchestration.templates.study_files import (
+    QUESTIONS,
+    describe_source,
+    language_of_target,
+    quote_yaml,
+    short_name,
+)
+from rag_assay.warehouse.paths import Home
 
 MANY = 800_000  # words of a corpus, from which on it is cut in one way alone so that a trial ends in minutes
 PAGES = 200  # of a site
@@ -57,7 +63,7 @@ metrics: [ndcg@10, recall@2000tokens, mrr@10, recall@10, hit_rate@10, retrieval_
 """
 
 
-class Trial(NamedTuple):
+class TrialFiles(NamedTuple):
     """Files of a trial.
 
     questions: where made questions lie; None: the folder has its own
@@ -78,7 +84,7 @@ class Trial(NamedTuple):
         return SECOND in text
 
 
-def trial_of(target: str, where: Home) -> Trial:
+def trial_of(target: str, where: Home) -> TrialFiles:
     """Return the trial of a folder or URL, written where there is none yet.
 
     Raises:
@@ -87,14 +93,14 @@ def trial_of(target: str, where: Home) -> Trial:
     called = target if "://" in target else str(Path(target).expanduser().resolve())
     splits = None if "://" in target else beir_splits(Path(called))
     folder = _folder(where, short_name(target), called)
-    found = Trial(folder / STUDY, None if splits else folder / MADE)
+    found = TrialFiles(folder / STUDY, None if splits else folder / MADE)
     if found.study.exists() and (found.questions is None or found.questions.exists()):
         return found
-    name, what, sources, url = described(target, name=f"try-{folder.name}", pages=PAGES)
+    name, what, sources, url = describe_source(target, name=f"try-{folder.name}", pages=PAGES)
     asked = MADE_QUESTIONS.format(file=MADE)
     if splits:
         split = next((one for one in ("test", "dev") if one in splits), splits[0])
-        asked = GRADED.format(path=quoted(called), split=split)
+        asked = GRADED.format(path=quote_yaml(called), split=split)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / TARGET).write_text(called, encoding="utf-8")
     if found.questions:
@@ -104,7 +110,7 @@ def trial_of(target: str, where: Home) -> Trial:
     found.study.write_text(
         TRIAL.format(
             study=name,
-            description=quoted(f"Which chunk size and retriever find what is asked of {what}?"),
+            description=quote_yaml(f"Which chunk size and retriever find what is asked of {what}?"),
             sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
             source_names=", ".join(sources),
             SECOND=SECOND,

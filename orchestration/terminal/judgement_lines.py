@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from evals.reporting.display import several, trimmed
-from evals.reporting.judged import ShownJudgements
-from orchestration.terminal.speaking import text
+from rag_assay.evals.reporting.display import several, truncate
+from rag_assay.evals.reporting.judged_answers import ShownJudgements
+from rag_assay.orchestration.terminal.cli_errors import text
 
 STATEMENTS = 12  # of a judgement that are shown
 TEXT = 160  # characters of a reason or a statement
@@ -28,4 +28,4 @@ def judgement_lines(shown: ShownJudgements) -> Iterator[Text]:
 
 
 def _plain(said: str) -> str:
-    return trimmed(" ".join(said.split()), TEXT)
+    return truncate(" ".join(said.split()), TEXT)

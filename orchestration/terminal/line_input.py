@@ -10,9 +10,9 @@ from pathlib import Path
 from signal import SIGTERM
 from typing import Any
 
-from orchestration.shutdown import was_stopped
-from orchestration.terminal.speaking import say
-from warehouse.replacing import replacing
+from rag_assay.orchestration.shutdown import was_stopped
+from rag_assay.orchestration.terminal.cli_errors import say
+from rag_assay.warehouse.atomic_write import atomic_write
 
 MOST = 1_000  # lines of the history that are kept
 LONGEST = 2_000  # characters of a line that is kept
@@ -67,7 +67,7 @@ class Lines:
         """Add what was typed to the history of the home; what other terminals have added meanwhile stays."""
         if self._history is None or not self.is_typed or not self._new:
             return
-        with suppress(OSError), replacing(self._history) as temporary:  # a full disk costs no answer
+        with suppress(OSError), atomic_write(self._history) as temporary:  # a full disk costs no answer
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
                 file.writelines(f"{line}\n" for line in [*_kept(self._history), *self._new][-MOST:])

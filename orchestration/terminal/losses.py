@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from evals.gold.losses import Loss
-from evals.reporting.display import several
+from rag_assay.evals.question_sets.losses import Loss
+from rag_assay.evals.reporting.display import several
 
 
 def fate_words(loss: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from evals.retrieving.analyzer import Analyzer, question_tokens
+from rag_assay.evals.retrieval.analyzer import Analyzer, question_tokens
 
 _WORD = re.compile(r"\w+")
 MOST = 20_000  # characters of a text that are looked at

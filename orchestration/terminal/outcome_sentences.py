@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from assets.engine.stage import Outcome
+from rag_assay.assets.engine.stage import KeyOutcome
 
 MOST = 10  # dropped pages that are told by name, and reasons
 
 
-def outcome_sentences(stage: str, outcome: Outcome) -> list[str]:
+def outcome_sentences(stage: str, outcome: KeyOutcome) -> list[str]:
     """Return what is to be said of a key that was computed; nothing for stages that speak for themselves."""
     if outcome.artifact is None or not outcome.computed:
         return []

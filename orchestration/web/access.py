@@ -45,7 +45,7 @@ class _Failures:
             self.locked_until = now + min(longest, 2.0 ** min(self.count - free, 30))
 
 
-class Gate:
+class PasswordGate:
     """Who may go in: every visitor where there is no password.
 
     A ticket is a random word that a browser's tab keeps in place of the password; it is good until the server

@@ -9,18 +9,18 @@ from datetime import UTC, datetime
 import polars as pl
 import streamlit as st
 
-from evals.reporting.display import plain
-from evals.reporting.table_exports import csv_text
-from orchestration.web.charts import Chart
-from orchestration.web.chatting.writing import label
-from orchestration.web.entrance import let_in
-from orchestration.web.look import dress
+from rag_assay.evals.reporting.display import plain
+from rag_assay.evals.reporting.table_exports import csv_text
+from rag_assay.orchestration.web.charts import Chart
+from rag_assay.orchestration.web.chat.answer_html import label
+from rag_assay.orchestration.web.look import dress
+from rag_assay.orchestration.web.sign_in import let_in
 
 SHEET = "board"
 
 
 @contextmanager
-def opened(page: str, title: str) -> Iterator[bool]:
+def open_page(page: str, title: str) -> Iterator[bool]:
     """Begin a page; gives whether this session may see it."""
     dress(title, SHEET)
     with st.container(key="board"):

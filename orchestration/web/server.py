@@ -1,4 +1,4 @@
-"""The process that serves a page: `python -m orchestration.web.server SCRIPT OPTIONS ARGUMENTS…`.
+"""The process that serves a page: `python -m rag_assay.orchestration.web.server SCRIPT OPTIONS ARGUMENTS…`.
 
 It does what `streamlit run` does, and three things more: it loads the page's modules while a browser still
 loads its own, asks no other host for its address, and ends when the process that started it does.
@@ -18,7 +18,7 @@ from threading import Thread, main_thread
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from orchestration.loopback import is_same_origin, origin_of
+from rag_assay.orchestration.loopback import is_same_origin, origin_of
 
 _GRACE = 3.0  # seconds to end in
 
@@ -81,7 +81,7 @@ class OwnOrigin:
 def _load(script: Path) -> None:
     """Import what a script imports, before anybody opens it; what fails here fails there with its reason."""
     for line in script.read_text(encoding="utf-8").splitlines():
-        if line.startswith("from orchestration."):
+        if line.startswith("from rag_assay.orchestration."):
             try:
                 importlib.import_module(line.split()[1])
             except Exception:

@@ -8,27 +8,27 @@ import polars as pl
 import pyarrow.parquet
 import pytest
 
-from assets import chunks as chunks_stage
-from assets.chunking import Material, Section, Span, Tools, document_chunks
-from assets.chunking.document import WholeDocument
-from assets.chunking.document_chunks import Earlier, chunk_batches, chunk_documents, chunk_id
-from assets.chunking.parent import Parent
-from assets.chunking.sections import Outline
-from assets.chunking.structure import Structure
-from assets.chunking.tokens import TokenWindows
-from assets.chunks import Chunks
-from assets.cleaning import corpus
-from assets.cleaning.corpus import corpus_documents, corpus_duplicates
-from assets.engine.building import build_key
-from assets.engine.stage import Outcome, Work
-from assets.recipes.build_half import Chunking, Corpus
-from assets.recipes.merging import Build
-from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
-from warehouse.artifacts import Artifact
-from warehouse.errors import AssayError, CorruptFileError
-from warehouse.parquet import frame, read_parquet, write_batches, write_parquet
-from warehouse.paths import Home
-from warehouse.schemas import CHUNKS, DOCUMENTS
+from rag_assay.assets import chunks as chunks_stage
+from rag_assay.assets.chunking import ChunkerInput, ChunkSpan, Section, Tools, document_chunks
+from rag_assay.assets.chunking.document import WholeDocument
+from rag_assay.assets.chunking.document_chunks import Earlier, chunk_batches, chunk_documents, chunk_id
+from rag_assay.assets.chunking.parent import Parent
+from rag_assay.assets.chunking.sections import SectionTree
+from rag_assay.assets.chunking.structure import Structure
+from rag_assay.assets.chunking.tokens import TokenWindows
+from rag_assay.assets.chunks import Chunks
+from rag_assay.assets.cleaning import corpus
+from rag_assay.assets.cleaning.corpus import corpus_documents, corpus_duplicates
+from rag_assay.assets.engine.builder import build_key
+from rag_assay.assets.engine.stage import BuildContext, KeyOutcome
+from rag_assay.assets.recipes.build_half import Chunking, Corpus
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.tokenization.tokenizer import Tokenizer, load_tokenizer
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.errors import AssayError, CorruptFileError
+from rag_assay.warehouse.parquet import frame, read_parquet, write_batches, write_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import CHUNKS, DOCUMENTS
 
 pytestmark = pytest.mark.models
 TEXT = "Ferries leave hourly. They carry nineteen cars.\n\nTickets are sold on board, for cash or by card."
@@ -91,11 +91,11 @@ SECTIONS = (
     ],
 )
 def test_the_headings_above_a_position(position: int, path: list[str]) -> None:
-    assert Outline(SECTIONS, 100).headings(position) == path
+    assert SectionTree(SECTIONS, 100).headings(position) == path
 
 
 def test_a_document_without_sections_has_no_headings() -> None:
-    assert Outline((), 9).headings(3) == []
+    assert SectionTree((), 9).headings(3) == []
 
 
 def test_what_is_delivered_and_embedded_is_stored(tokenizer: Tokenizer) -> None:
@@ -127,14 +127,14 @@ def test_documents_are_cut_some_at_a_time(tokenizer: Tokenizer, monkeypatch: pyt
     assert cut == [5, 5, 5], "of 7, 7 and 6 documents; each fourth one is blank"
 
 
-def stored(work: Work, identity: str, *documents: dict[str, object], version: str = "v") -> Artifact:
+def stored(work: BuildContext, identity: str, *documents: dict[str, object], version: str = "v") -> Artifact:
     folder = work.store.folder("documents", identity)
     write_parquet(frame(list(documents), DOCUMENTS), folder / "documents.parquet")
     return work.store.commit(Artifact("documents", identity, identity, version))
 
 
 def test_a_corpus_refuses_a_document_that_comes_twice(tmp_path: Path) -> None:
-    work = Work(Home(tmp_path))
+    work = BuildContext(Home(tmp_path))
     one = stored(work, "one", document("a", TEXT), document("b", TEXT))
     other = stored(work, "other", document("b", TEXT, url="https://b.example/"))
     assert corpus_documents([one], work)["doc_id"].to_list() == ["a", "b"]
@@ -145,7 +145,7 @@ def test_a_corpus_refuses_a_document_that_comes_twice(tmp_path: Path) -> None:
 def test_copies_are_found_once_for_the_same_documents(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = Work(Home(tmp_path))
+    work = BuildContext(Home(tmp_path))
     one = stored(work, "one", document("a", TEXT), document("b", TEXT, published_at="2024-05-01"))
     documents = corpus_documents([one], work)
     found = corpus_duplicates([one], documents, 0.9, work)
@@ -159,7 +159,7 @@ def test_copies_are_cut_unless_the_corpus_leaves_them_out(
     tmp_path: Path, weights: Callable[[str], Path], near_duplicates: float | None, cut: int
 ) -> None:
     weights("all-MiniLM-L6-v2")
-    work = Work(Home(tmp_path))
+    work = BuildContext(Home(tmp_path))
     stored(work, "docs", document("a", TEXT), document("b", TEXT), document("c", f"Other words. {TEXT[:40]}"))
     corpus = Corpus(name="town", sources=("docs",), near_duplicates=near_duplicates)
     chunking = Chunking.model_validate({"document": {}})
@@ -173,7 +173,9 @@ def test_copies_are_cut_unless_the_corpus_leaves_them_out(
     assert read_parquet(folder / "duplicates.parquet").select("doc_id", "duplicate_of").rows() == [("b", "a")]
 
 
-def built(work: Work, chunking: dict[str, Any], *documents: dict[str, object], version: str = "v") -> Outcome:
+def built(
+    work: BuildContext, chunking: dict[str, Any], *documents: dict[str, object], version: str = "v"
+) -> KeyOutcome:
     stored(work, "docs", *documents, version=version)
     plan = Build(
         corpora={"town": Corpus(name="town", sources=("docs",))},
@@ -191,7 +193,7 @@ def test_batches_are_row_groups_and_change_nothing(
     told: list[tuple[str, int, int]] = []
 
     def one(folder: str) -> tuple[Artifact, Path]:
-        work = Work(Home(tmp_path / folder), lambda *said: told.append(said))
+        work = BuildContext(Home(tmp_path / folder), lambda *said: told.append(said))
         outcome = built(work, {"tokens": {"size": 16, "overlap": 4}}, *documents)
         assert outcome.artifact, outcome.error
         return outcome.artifact, work.store.folder("chunks", outcome.artifact.identity) / "chunks.parquet"
@@ -218,11 +220,11 @@ def test_only_documents_that_changed_are_cut_again(
         *before[4:],
         document("d9", "A new one."),
     ]
-    work, cut = Work(Home(tmp_path / "home")), []
+    work, cut = BuildContext(Home(tmp_path / "home")), []
     built(work, chunking, *before)
     whole = TokenWindows.split
 
-    def counting(self: TokenWindows, material: Material, tools: Tools) -> list[Span]:
+    def counting(self: TokenWindows, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
         cut.append(material.text)
         return whole(self, material, tools)
 
@@ -230,7 +232,7 @@ def test_only_documents_that_changed_are_cut_again(
     monkeypatch.setattr(document_chunks, "BATCH_DOCUMENTS", 2)
     outcome = built(work, chunking, *after, version="w")
     assert sorted(cut) == ["A new one.", f"Another number. {TEXT}"]
-    fresh = Work(Home(tmp_path / "fresh"))
+    fresh = BuildContext(Home(tmp_path / "fresh"))
     anew = built(fresh, chunking, *after, version="w")
     assert outcome.artifact, outcome.error
     assert anew.artifact, anew.error
@@ -245,14 +247,14 @@ def test_only_documents_that_changed_are_cut_again(
 
 def test_a_corpus_without_text_is_an_error(tmp_path: Path, weights: Callable[[str], Path]) -> None:
     weights("all-MiniLM-L6-v2")
-    outcome = built(Work(Home(tmp_path)), {"document": {}}, document("a", " "))
+    outcome = built(BuildContext(Home(tmp_path)), {"document": {}}, document("a", " "))
     assert outcome.error == "chunks of k: the corpus has no text to cut"
 
 
 def test_semantic_chunks_embed_each_sentence_once(tmp_path: Path, weights: Callable[[str], Path]) -> None:
     weights("all-MiniLM-L6-v2")
     told: list[str] = []
-    work = Work(Home(tmp_path), lambda label, done, of: told.append(label))
+    work = BuildContext(Home(tmp_path), lambda label, done, of: told.append(label))
     label = "embedding sentences by all-MiniLM-L6-v2"
     text = f"{TEXT} Bake the bread until its crust is brown. Rye needs more water than wheat."
     outcome = built(work, {"semantic": {"buffer": 1, "amount": 50}}, document("a", text), document("b", text))
@@ -321,7 +323,7 @@ def test_groups_of_sentences_are_embedded_to_their_ends(
 ) -> None:
     weights("all-MiniLM-L6-v2")
     recipe = Chunking.model_validate({"semantic": {}})
-    embed = chunks_stage._tools(recipe, Work(Home(tmp_path))).embed
+    embed = chunks_stage._tools(recipe, BuildContext(Home(tmp_path))).embed
     assert embed is not None
     long = "The member states shall notify the commission of each measure. " * 30  # 330 tokens
     one, other, short = embed([long + "A ferry sails at noon.", long + "Goals decide a match.", "A ferry."])

@@ -11,21 +11,21 @@ from typing import Any
 import polars as pl
 import pytest
 
-from assets.cleaning import batches, page_cleaner
-from assets.cleaning.batches import Cleaning, Known
-from assets.documents import Documents
-from assets.engine.building import build_key
-from assets.engine.stage import Outcome, Work
-from assets.recipes.merging import Build
+from rag_assay.assets.cleaning import batches, page_cleaner
+from rag_assay.assets.cleaning.batches import Cleaning, Known
+from rag_assay.assets.documents import Documents
+from rag_assay.assets.engine.builder import build_key
+from rag_assay.assets.engine.stage import BuildContext, KeyOutcome
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.pages import manifest_digest, read_manifest, write_body, write_manifest
+from rag_assay.warehouse.parquet import frame, read_parquet, write_batches
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import DOCUMENTS, PAGES
+from rag_assay.warehouse.source import Source
 from tests.assets.cleaning.pdf_writer import Sheet, pdf
 from tests.fakes.crawling import crawling
 from tests.fakes.site import Reply, index, serving
-from warehouse.artifacts import Artifact
-from warehouse.pages import manifest_digest, read_manifest, write_body, write_manifest
-from warehouse.parquet import frame, read_parquet, write_batches
-from warehouse.paths import Home
-from warehouse.schemas import DOCUMENTS, PAGES
-from warehouse.source import Source
 
 STORY = "The harbour office opens at {} in the morning, every day of the week but Sunday."
 MONDAY, TUESDAY, FRIDAY = (datetime(2024, 5, day, tzinfo=UTC) for day in (6, 7, 10))
@@ -35,7 +35,7 @@ class Town:
     """One source whose pages a test says, crawl by crawl, and its documents."""
 
     def __init__(self, home: Home, **source: Any) -> None:
-        self.work = Work(home)
+        self.work = BuildContext(home)
         town = Source.model_validate({"reader": "folder", "path": ".", **source})
         self.stage = Documents(Build(sources={"town": town}))
 
@@ -53,7 +53,7 @@ class Town:
         version = manifest_digest(read_manifest(home, "town"))
         self.work.store.commit(Artifact("pages", "town", "pages", version))
 
-    def build(self) -> Outcome:
+    def build(self) -> KeyOutcome:
         outcome = build_key(self.stage, "town", self.work)
         assert outcome.ok, outcome.error
         return outcome
@@ -377,7 +377,7 @@ def test_a_page_that_goes_and_comes_back_as_it_was(town: Town) -> None:
 
 
 def test_what_changed_is_told_by_section() -> None:
-    from assets.cleaning.versions import section_changes
+    from rag_assay.assets.cleaning.versions import section_changes
 
     def document(**parts: str) -> dict[str, Any]:
         text, sections = "", []

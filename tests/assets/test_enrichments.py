@@ -10,20 +10,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.embedding.cached import CachedEmbedder
-from assets.engine.stage import Outcome
-from assets.enriching.by_model import Enrichment
-from evals.retrieving.dense import Dense
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.query import Query
-from evals.study.planning import plan
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.engine.stage import KeyOutcome
+from rag_assay.assets.enrichment.llm_enrichment import Enrichment
+from rag_assay.evals.retrieval.dense import Dense
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Query
+from rag_assay.evals.study.run_plan import plan
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import ENRICHMENTS
 from tests.fakes.indexing import searched
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
 from tests.fakes.tiny import TEXTS, Bench, write_study
-from warehouse.inference import call_failures
-from warehouse.parquet import read_parquet
-from warehouse.paths import Home
-from warehouse.schemas import ENRICHMENTS
 
 KEY = "ferries.t16"
 
@@ -56,7 +56,7 @@ def rows_of(bench: Bench) -> pl.DataFrame:
     return read_parquet(bench.folder("enrichments", KEY) / "enrichments.parquet")
 
 
-def enriched(bench: Bench) -> Outcome:
+def enriched(bench: Bench) -> KeyOutcome:
     (outcome,) = bench.build("chunks", "enrichments")["enrichments"]
     return outcome
 
@@ -101,7 +101,7 @@ def test_an_unchanged_text_is_paid_once(tmp_path: Path, server: FakeOpenAI, weig
 def test_a_failing_server_leaves_typed_rows_and_the_next_run_asks_for_those_alone(
     tmp_path: Path, weights: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.CallFailure(is_passing=False))
     broken = {"yes"}
 
     def sometimes(request: Received) -> Scripted:

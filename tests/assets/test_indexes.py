@@ -12,19 +12,19 @@ import polars as pl
 import pytest
 from pydantic import ValidationError
 
-from assets.engine.building import build_key, checks_of
-from assets.engine.stage import Outcome, Work
-from assets.indexes import Indexes
-from assets.indexing import index_table
-from assets.indexing.index_recipe import IndexRecipe
-from assets.indexing.index_table import open_table
-from assets.recipes.build_half import Corpus
-from assets.recipes.merging import Build
-from warehouse.artifacts import Artifact
-from warehouse.identity import digest
-from warehouse.parquet import frame, write_parquet
-from warehouse.paths import Home
-from warehouse.schemas import CHUNKS
+from rag_assay.assets.engine.builder import build_key, checks_of
+from rag_assay.assets.engine.stage import BuildContext, KeyOutcome
+from rag_assay.assets.indexes import Indexes
+from rag_assay.assets.indexing import index_table
+from rag_assay.assets.indexing.index_recipe import IndexRecipe
+from rag_assay.assets.indexing.index_table import open_table
+from rag_assay.assets.recipes.build_half import Corpus
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.parquet import frame, write_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import CHUNKS
 
 KEY = "town.t16.minilm"
 OTHER = "village.t16.minilm"
@@ -43,7 +43,7 @@ def stage(index: dict[str, object] | None = None) -> Indexes:
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def give(work: Work, texts: list[str], key: str = KEY) -> None:
+def give(work: BuildContext, texts: list[str], key: str = KEY) -> None:
     """Commit chunks and embeddings of these texts, as their stages would have."""
     rows: list[dict[str, object]] = [
         {"chunk_id": digest(text), "doc_id": "d", "text": text, "title": f"number {number}"}
@@ -62,20 +62,20 @@ def give(work: Work, texts: list[str], key: str = KEY) -> None:
         work.store.commit(Artifact(name, stage_key, identity, identity))
 
 
-def built(indexes: Indexes, work: Work, key: str = KEY) -> Outcome:
+def built(indexes: Indexes, work: BuildContext, key: str = KEY) -> KeyOutcome:
     outcome = build_key(indexes, key, work)
     assert outcome.ok, outcome.error
     return outcome
 
 
-def texts(work: Work, artifact: Artifact | None) -> list[str]:
+def texts(work: BuildContext, artifact: Artifact | None) -> list[str]:
     assert artifact is not None
     rows = open_table(work.store.folder("indexes", artifact.identity)).search().to_list()
     return sorted(row["text"] for row in rows)
 
 
 def test_an_index_is_built_once_then_upserted(tmp_path: Path) -> None:
-    work = Work(Home(tmp_path))
+    work = BuildContext(Home(tmp_path))
     first = [f"text {number}" for number in range(40)]
     give(work, first)
     one = built(stage(), work)
@@ -107,7 +107,7 @@ def test_an_index_is_built_once_then_upserted(tmp_path: Path) -> None:
 
 
 def test_building_again_and_a_torn_index_start_anew(tmp_path: Path) -> None:
-    work = Work(Home(tmp_path))
+    work = BuildContext(Home(tmp_path))
     give(work, ["one", "two", "three"])
     first = built(stage(), work).artifact
     assert first is not None
@@ -129,7 +129,7 @@ def test_building_again_and_a_torn_index_start_anew(tmp_path: Path) -> None:
 def test_what_is_killed_while_it_is_made_again_stays_as_it_was(
     step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = Work(Home(tmp_path))
+    work = BuildContext(Home(tmp_path))
     give(work, ["one", "two", "three"])
     built(stage(), work)
     real = getattr(index_table, step)
@@ -150,7 +150,7 @@ def test_what_is_killed_while_it_is_made_again_stays_as_it_was(
 
 
 def test_incomplete_embeddings_are_not_indexed(tmp_path: Path) -> None:
-    work = Work(Home(tmp_path))
+    work = BuildContext(Home(tmp_path))
     give(work, ["one", "two"])
     meta = {"incomplete": "1 of 2 chunks is too long"}
     work.store.commit(Artifact("embeddings", KEY, "other", "other", complete=False, meta=meta))
@@ -162,7 +162,7 @@ def test_incomplete_embeddings_are_not_indexed(tmp_path: Path) -> None:
 
 
 def test_another_recipe_makes_just_the_indexes_of_its_corpus_stale(tmp_path: Path) -> None:
-    work = Work(Home(tmp_path))
+    work = BuildContext(Home(tmp_path))
     for key in (KEY, OTHER):
         give(work, ["one", "two"], key)
         built(stage(), work, key)
@@ -175,7 +175,7 @@ def test_another_recipe_makes_just_the_indexes_of_its_corpus_stale(tmp_path: Pat
 
 
 def test_recall_is_measured_stored_and_checked(tmp_path: Path) -> None:
-    work = Work(Home(tmp_path))
+    work = BuildContext(Home(tmp_path))
     give(work, [f"text {number}" for number in range(1_000)])
     good = built(stage({"search": "hnsw", "ef_construction": 60}), work)
     assert good.artifact is not None
@@ -203,14 +203,14 @@ def test_a_corpus_says_how_its_indexes_are_searched() -> None:
 BUILD = """
 import json, sys
 from pathlib import Path
-from assets.engine.building import build_key
-from assets.engine.stage import Work
+from rag_assay.assets.engine.builder import build_key
+from rag_assay.assets.engine.stage import BuildContext
 from tests.assets.test_indexes import KEY, stage
-from warehouse.paths import Home
+from rag_assay.warehouse.paths import Home
 import lancedb  # loaded before the race begins
 print("ready", flush=True)
 for line in sys.stdin:
-    work = Work(Home(Path(line.strip())))
+    work = BuildContext(Home(Path(line.strip())))
     outcome = build_key(stage(), KEY, work, again=True)
     print(json.dumps([outcome.error, outcome.artifact and outcome.artifact.folder]), flush=True)
 """
@@ -232,7 +232,7 @@ def test_two_builders_of_one_index_leave_a_whole_one(tmp_path: Path, locks: bool
             assert builder.stdout is not None
             assert builder.stdout.readline() == "ready\n"
         for number in range(4):
-            work = Work(Home(tmp_path / str(number)))
+            work = BuildContext(Home(tmp_path / str(number)))
             give(work, [f"text {number} {n}" for n in range(40)])
             for builder in builders:
                 assert builder.stdin is not None

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-import assets.pages
-from assets.engine.building import build_key
-from assets.engine.stage import Work
-from assets.pages import Pages
-from assets.recipes.merging import Build
-from crawlers.crawl import crawl
-from crawlers.reading import folder as reading
+from rag_assay.assets import pages as pages_module
+from rag_assay.assets.engine.builder import build_key
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.assets.pages import Pages
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.crawlers.crawl import crawl
+from rag_assay.crawlers.readers import folder as reading
+from rag_assay.warehouse.files import fingerprint
+from rag_assay.warehouse.pages import manifest_digest, read_body, read_manifest
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.source import Source
 from tests.fakes.crawling import crawling
 from tests.fakes.processes import wait_until
-from warehouse.files import fingerprint
-from warehouse.pages import manifest_digest, read_body, read_manifest
-from warehouse.paths import Home
-from warehouse.source import Source
 
 
 @pytest.fixture
@@ -39,12 +39,12 @@ def texts(tmp_path: Path) -> Path:
 def test_a_passing_error_leaves_the_pages_incomplete_until_the_file_is_read(
     tmp_path: Path, texts: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    def here(name: str, source: Source, work: Work) -> dict[str, Any]:
+    def here(name: str, source: Source, work: BuildContext) -> dict[str, Any]:
         return crawl(work.home, name, source, print)
 
-    monkeypatch.setattr(assets.pages, "run_crawler", here)
+    monkeypatch.setattr(pages_module, "run_crawler", here)
     stage = Pages(Build(sources={"texts": Source(reader="folder", path=str(texts))}))
-    work, sound = Work(Home(tmp_path / "home")), reading._content
+    work, sound = BuildContext(Home(tmp_path / "home")), reading._content
 
     def failing(path: Path, limit: int) -> tuple[bytes, str]:
         if path.name == "b.txt":

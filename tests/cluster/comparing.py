@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 
-from orchestration.settings import prepare
+from rag_assay.orchestration.settings import prepare
 from tests.drill.trial import rows_file, write_rows
 
 

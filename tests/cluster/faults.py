@@ -17,7 +17,6 @@ from tests.fakes.processes import ROOT, assay_command, wait_until
 
 WORKERS = ("first", "second")
 CALLS = 20  # that a budget allows
-ROOMS = ("orchestration", "crawlers", "warehouse", "assets", "evals")
 
 
 class Scene:
@@ -149,10 +148,10 @@ def _small_disks(folder: Path) -> Iterator[Path]:
 def older_worker(scene: Scene) -> Run:
     """Let one worker run another version of the code, until it is replaced."""
     older = scene.cluster.folder / "older"
-    for room in ROOMS:
-        shutil.copytree(ROOT / room, older / room, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "tests", older / "tests", ignore=shutil.ignore_patterns("__pycache__"))
-    with (older / "warehouse" / "status.py").open("a") as file:
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "src" / "rag_assay", older / "rag_assay", ignore=ignored)
+    shutil.copytree(ROOT / "tests", older / "tests", ignore=ignored)
+    with (older / "rag_assay" / "warehouse" / "status.py").open("a") as file:
         file.write("# an older version\n")
     scene.cluster.daemon()
     scene.cluster.worker("older", PYTHONPATH=f"{older}{os.pathsep}{ROOT}")

@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 import yaml
 
+from rag_assay.warehouse.paths import Home
 from tests.cluster.servers import Server, postgres_server, redis_server
 from tests.fakes.faulty_proxy import Proxy, faulty_proxy
 from tests.fakes.object_storage import Server as Storage
 from tests.fakes.object_storage import s3_server
 from tests.fakes.processes import ROOT, wait_until
-from warehouse.paths import Home
 
 BIN = Path(sys.executable).parent
 VISIBLE = 12 * 3600
@@ -101,7 +101,7 @@ def _environment() -> dict[str, str]:
     return {
         **{name: value for name, value in os.environ.items() if name not in of_home},
         "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}",
         "PYTHONUNBUFFERED": "1",
         "ASSAY_MODELS": os.environ.get("ASSAY_MODELS") or str(Home(ROOT / "var").models),
         "OPENAI_API_KEY": "scripted",
@@ -170,7 +170,9 @@ class Cluster:
     def daemon(self) -> Machine:
         """Start Dagster's daemon, which launches what waits in the queue and retries what crashed."""
         machine = self.machine("services")
-        machine.start("daemon", str(BIN / "dagster-daemon"), "run", "-m", "orchestration.definitions")
+        machine.start(
+            "daemon", str(BIN / "dagster-daemon"), "run", "-m", "rag_assay.orchestration.definitions"
+        )
         return machine
 
     def _celery(self) -> dict[str, object]:

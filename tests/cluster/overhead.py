@@ -6,8 +6,8 @@ from statistics import median
 
 import dagster as dg
 
-from assets.engine.submission import SUBMITTED_TAG
-from orchestration.settings import prepare
+from rag_assay.assets.engine.submission import SUBMITTED_TAG
+from rag_assay.orchestration.settings import prepare
 
 
 def main() -> None:

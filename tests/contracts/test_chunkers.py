@@ -18,9 +18,9 @@ import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
-from assets.chunking import CHUNKERS, Chunker, Material, Section, Span, Tools
-from assets.chunking.tokens import TokenWindows
-from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
+from rag_assay.assets.chunking import CHUNKERS, Chunker, ChunkerInput, ChunkSpan, Section, Tools
+from rag_assay.assets.chunking.tokens import TokenWindows
+from rag_assay.assets.tokenization.tokenizer import Tokenizer, load_tokenizer
 from tests.fakes.other_tokenizers import KINDS, other_tokenizer
 
 ROOT = Path(__file__).parents[2]
@@ -86,7 +86,7 @@ TEXTS = {
 }
 
 
-def material_of(text: str) -> Material:
+def material_of(text: str) -> ChunkerInput:
     """The text with sections that depend on it alone: nested, some of them tiny, cutting words apart."""
     roll, length = random.Random(len(text)), len(text)
     sections = []
@@ -96,7 +96,7 @@ def material_of(text: str) -> Material:
         middle = (begin + end) // 2
         sections.append(Section(f"Article {number}", 2, begin, middle))
         sections.append(Section(f"Article {number}a", 2, middle, end))
-    return Material(text, tuple(sections))
+    return ChunkerInput(text, tuple(sections))
 
 
 def vectors(texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -111,7 +111,7 @@ def tools_of(tokenizer: Tokenizer) -> Tools:
     return Tools(tokenizer, vectors)
 
 
-def cut(chunker: Chunker, text: str, tokenizer: Tokenizer) -> list[Span]:
+def cut(chunker: Chunker, text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
     return chunker.split(material_of(text), tools_of(tokenizer))
 
 
@@ -123,7 +123,7 @@ def made(kind: str, parameters: dict[str, Any]) -> Chunker:
 # ------------------------------------------------------------------------------------------- the contract
 
 
-def check_offsets(text: str, spans: list[Span], _chunker: Chunker, _tokenizer: Tokenizer) -> None:
+def check_offsets(text: str, spans: list[ChunkSpan], _chunker: Chunker, _tokenizer: Tokenizer) -> None:
     for span in spans:
         assert type(span.start) is int
         assert type(span.end) is int
@@ -131,7 +131,7 @@ def check_offsets(text: str, spans: list[Span], _chunker: Chunker, _tokenizer: T
         assert text[span.start : span.end].strip(), "a chunk without text"
 
 
-def check_gaps(text: str, spans: list[Span], _chunker: Chunker, _tokenizer: Tokenizer) -> None:
+def check_gaps(text: str, spans: list[ChunkSpan], _chunker: Chunker, _tokenizer: Tokenizer) -> None:
     """Only white space lies before the first chunk, between two, and after the last: the text is covered."""
     places = [(0, 0), *((span.start, span.end) for span in spans), (len(text), len(text))]
     for (_, end), (begin, _) in pairwise(places):
@@ -139,7 +139,7 @@ def check_gaps(text: str, spans: list[Span], _chunker: Chunker, _tokenizer: Toke
         assert not gap.strip(), f"lost from position {end}: {gap[:20]!r}"
 
 
-def check_limit(text: str, spans: list[Span], chunker: Chunker, tokenizer: Tokenizer) -> None:
+def check_limit(text: str, spans: list[ChunkSpan], chunker: Chunker, tokenizer: Tokenizer) -> None:
     alone = tokenizer.count([span.prefix + text[span.start : span.end] for span in spans])
     assert [span.n_tokens for span in spans] == alone, (
         "n_tokens is not what the chunk has when it is embedded"
@@ -152,13 +152,13 @@ def check_limit(text: str, spans: list[Span], chunker: Chunker, tokenizer: Token
     assert limit is None or longest + tokenizer.special_tokens <= limit
 
 
-def check_order(_text: str, spans: list[Span], _chunker: Chunker, _tokenizer: Tokenizer) -> None:
+def check_order(_text: str, spans: list[ChunkSpan], _chunker: Chunker, _tokenizer: Tokenizer) -> None:
     assert [span.start for span in spans] == sorted(span.start for span in spans)
     ends = [span.end for span in spans]
     assert ends == sorted(set(ends)), "a chunk twice, or inside its neighbour"
 
 
-def check_context(text: str, spans: list[Span], _chunker: Chunker, _tokenizer: Tokenizer) -> None:
+def check_context(text: str, spans: list[ChunkSpan], _chunker: Chunker, _tokenizer: Tokenizer) -> None:
     for span in spans:
         if span.context is not None:
             start, end = span.context
@@ -167,18 +167,18 @@ def check_context(text: str, spans: list[Span], _chunker: Chunker, _tokenizer: T
             assert 0 <= start <= span.start < span.end <= end <= len(text), "its context does not hold it"
 
 
-def check_prefix(_text: str, spans: list[Span], _chunker: Chunker, tokenizer: Tokenizer) -> None:
+def check_prefix(_text: str, spans: list[ChunkSpan], _chunker: Chunker, tokenizer: Tokenizer) -> None:
     prefixes = {span.prefix for span in spans}
     assert all(prefix == "" or prefix.endswith("\n") for prefix in prefixes), "it would run into the text"
     limit = max((span.n_tokens for span in spans), default=0)
     assert max(tokenizer.count(sorted(prefixes)), default=0) <= limit
 
 
-def check_repeatable(text: str, spans: list[Span], chunker: Chunker, tokenizer: Tokenizer) -> None:
+def check_repeatable(text: str, spans: list[ChunkSpan], chunker: Chunker, tokenizer: Tokenizer) -> None:
     assert cut(chunker, text, tokenizer) == spans
 
 
-CHECKS: dict[str, Callable[[str, list[Span], Chunker, Tokenizer], None]] = {
+CHECKS: dict[str, Callable[[str, list[ChunkSpan], Chunker, Tokenizer], None]] = {
     "offsets": check_offsets,
     "gaps": check_gaps,
     "limit": check_limit,
@@ -189,7 +189,7 @@ CHECKS: dict[str, Callable[[str, list[Span], Chunker, Tokenizer], None]] = {
 }
 
 
-def hold(chunker: Chunker, text: str, tokenizer: Tokenizer) -> list[Span]:
+def hold(chunker: Chunker, text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
     """Cut ``text`` and hold the result to every check."""
     spans = cut(chunker, text, tokenizer)
     for check in CHECKS.values():
@@ -334,7 +334,7 @@ def test_windows_in_the_tokens_of_other_embedders_overlap_and_are_full(other: st
     tokenizer, chunker = other_tokenizer(other), TokenWindows(size=64, overlap=21)
     text = " ".join(PROSE.split())
     words = tokenizer.words(text)
-    spans = chunker.split(Material(text), tools_of(tokenizer))
+    spans = chunker.split(ChunkerInput(text), tools_of(tokenizer))
     assert len(spans) >= 5
     before = np.concatenate([[0], np.cumsum(words.tokens)])
     for left, right in pairwise(spans):
@@ -351,11 +351,11 @@ def test_a_second_process_cuts_alike(folder: Path, tokenizer: Tokenizer) -> None
 # ------------------------------------------------------------------------------------------- token windows
 
 
-def shared_tokens(text: str, left: Span, right: Span, tokenizer: Tokenizer) -> int:
+def shared_tokens(text: str, left: ChunkSpan, right: ChunkSpan, tokenizer: Tokenizer) -> int:
     return tokenizer.count([text[right.start : left.end]])[0] if right.start < left.end else 0
 
 
-def check_overlap(text: str, spans: list[Span], chunker: TokenWindows, tokenizer: Tokenizer) -> None:
+def check_overlap(text: str, spans: list[ChunkSpan], chunker: TokenWindows, tokenizer: Tokenizer) -> None:
     """Neighbours share `overlap` tokens, or as many words as fit beside the next word. No word may be cut."""
     words = tokenizer.words(text)
     for left, right in pairwise(spans):
@@ -366,7 +366,7 @@ def check_overlap(text: str, spans: list[Span], chunker: TokenWindows, tokenizer
         assert tokenizer.count([text[before:after]])[0] > chunker.size, f"{left} and {right} could share more"
 
 
-def check_short_runs(text: str, spans: list[Span], chunker: TokenWindows, tokenizer: Tokenizer) -> None:
+def check_short_runs(text: str, spans: list[ChunkSpan], chunker: TokenWindows, tokenizer: Tokenizer) -> None:
     """Words that have at most `overlap` tokens together stand in one window together."""
     words = tokenizer.words(text)
     for first, start in enumerate(words.starts):
@@ -425,53 +425,53 @@ class Windows(Chunker):
 
     size: int = 16
 
-    def split(self, material: Material, tools: Tools) -> list[Span]:
+    def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
         text, tokenizer = material.text, tools.tokenizer
         return self.spoil(cut(TokenWindows(size=16, overlap=4), text, tokenizer), text, tokenizer)
 
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
         return spans
 
 
 class DropsTail(Windows):
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
         return spans[:-1] if len(spans) > 1 else spans
 
 
 class StartsOneLate(Windows):
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
-        return [Span(start + 1, end, n) for start, end, n, *_ in spans if start + 1 < end]
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
+        return [ChunkSpan(start + 1, end, n) for start, end, n, *_ in spans if start + 1 < end]
 
 
 class EndsOneLate(Windows):
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
-        return [Span(start, end + 1, n) for start, end, n, *_ in spans]
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
+        return [ChunkSpan(start, end + 1, n) for start, end, n, *_ in spans]
 
 
 class TooLong(Windows):
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
         longer = TokenWindows(size=17, overlap=4)
         return cut(longer, text, tokenizer)
 
 
 class Miscounts(Windows):
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
-        return [Span(start, end, len(text[start:end].split())) for start, end, *_ in spans]
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
+        return [ChunkSpan(start, end, len(text[start:end].split())) for start, end, *_ in spans]
 
 
 class SwapsOrder(Windows):
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
         return [*spans[1:2], *spans[:1], *spans[2:]]
 
 
 class Repeats(Windows):
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
         return [*spans, *spans[-1:]]
 
 
 class Blank(Windows):
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
-        return spans or ([Span(0, len(text), 0)] if text else [])
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
+        return spans or ([ChunkSpan(0, len(text), 0)] if text else [])
 
 
 TURNS = count()
@@ -480,22 +480,22 @@ TURNS = count()
 class Rolls(Windows):
     """Cuts otherwise at each call."""
 
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
         return cut(TokenWindows(size=8 + next(TURNS) % 9, overlap=4), text, tokenizer)
 
 
 class HashSeeded(Windows):
     """Cuts alike in one process, but not in two: `hash` of a string is salted."""
 
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
         return cut(TokenWindows(size=8 + hash(text) % 9, overlap=4), text, tokenizer)
 
 
 class Nests(Windows):
     """A chunk, and its own second half."""
 
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
-        first, *others = spans or [Span(0, 0, 0)]
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
+        first, *others = spans or [ChunkSpan(0, 0, 0)]
         half = recounted(text, (first.start + first.end) // 2, first.end, tokenizer)
         return [first, half, *others] if spans and half.n_tokens else spans
 
@@ -503,7 +503,7 @@ class Nests(Windows):
 class ContextBeside(Windows):
     """Delivers the chunk before it."""
 
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
         before = [spans[:1], *([span] for span in spans)]
         return [
             span._replace(context=(one.start, one.end))
@@ -514,26 +514,26 @@ class ContextBeside(Windows):
 class ContextBeyond(Windows):
     """Delivers some characters that no text has."""
 
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
         return [span._replace(context=(span.start, span.end + 9)) for span in spans]
 
 
 class PrefixUncounted(Windows):
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
         return [span._replace(prefix="Article 5\n") for span in spans]
 
 
 class PrefixTooLong(Windows):
     """Counts its prefix, but does not make room for it."""
 
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
         return [span._replace(prefix="Article 5\n", n_tokens=span.n_tokens + 2) for span in spans]
 
 
 class PrefixRunsOn(Windows):
     """Its prefix ends in the middle of a word."""
 
-    def spoil(self, spans: list[Span], text: str, tokenizer: Tokenizer) -> list[Span]:
+    def spoil(self, spans: list[ChunkSpan], text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
         places = [(span.start, (span.start + span.end) // 2) for span in spans]
         return [recounted(text, *place, tokenizer)._replace(prefix="Ar") for place in places]
 
@@ -545,8 +545,8 @@ class IgnoresSpecialTokens(Windows):
     limit: int = 16
 
 
-def recounted(text: str, start: int, end: int, tokenizer: Tokenizer) -> Span:
-    return Span(start, end, tokenizer.count([text[start:end]])[0])
+def recounted(text: str, start: int, end: int, tokenizer: Tokenizer) -> ChunkSpan:
+    return ChunkSpan(start, end, tokenizer.count([text[start:end]])[0])
 
 
 BROKEN: dict[str, type[Windows]] = {
@@ -597,7 +597,7 @@ def test_the_suite_notices_a_chunker_that_differs_from_process_to_process(
 class NoOverlap(TokenWindows):
     """Says 5 and shares nothing."""
 
-    def split(self, material: Material, tools: Tools) -> list[Span]:
+    def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
         text, tokenizer = material.text, tools.tokenizer
         return cut(TokenWindows(size=self.size, overlap=0), text, tokenizer)
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from assets.embedding.api import ApiEmbedder
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import Api, Embedder, EmbedderRecipe, Matrix
-from assets.embedding.hashing import HashedWords, Hashing
-from assets.embedding.local import LocalEmbedder, has_bf16
+from rag_assay.assets.embedding.api import ApiEmbedder
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import Api, Embedder, EmbedderRecipe, Matrix
+from rag_assay.assets.embedding.hashing import HashedWords, Hashing
+from rag_assay.assets.embedding.local import LocalEmbedder, has_bf16
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
 from tests.fakes.openai_server import FakeOpenAI, embeddings
-from warehouse.errors import InputError
-from warehouse.paths import Home
 
 MINILM = "all-MiniLM-L6-v2"
 TEXTS = (

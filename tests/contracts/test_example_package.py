@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
-from evals.retrieving.index import OpenIndex
+from rag_assay.assets.tokenization.tokenizer import Tokenizer, load_tokenizer
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.warehouse import registry
+from rag_assay.warehouse.source import Source
 from tests.contracts import (
     test_chunkers,
     test_embedders,
@@ -25,8 +27,6 @@ from tests.contracts import (
 )
 from tests.fakes.indexing import build_index
 from tests.fakes.openai_server import FakeOpenAI
-from warehouse import registry
-from warehouse.source import Source
 
 PACKAGE = Path(__file__).parents[1] / "example_package"
 

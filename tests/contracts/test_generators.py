@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from assets.embedding.embedder import EmbedderRecipe
-from evals.generating.citations import claims
-from evals.generating.contract import (
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.evals.generation.citations import claims
+from rag_assay.evals.generation.contract import (
     GENERATORS,
     Answer,
     Citation,
@@ -24,15 +24,15 @@ from evals.generating.contract import (
     Retrieved,
     citation,
 )
-from evals.generating.extractive import Extractive
-from evals.study.registry import read_generator
+from rag_assay.evals.generation.extractive import Extractive
+from rag_assay.evals.study.registry import read_generator
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.inference.replies import Reply
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import RETRYABLE, Status
 from tests.fakes.generating import context_of, request
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
-from warehouse.inference import call_failures
-from warehouse.inference.gateway import Gateway
-from warehouse.inference.replies import Reply
-from warehouse.paths import Home
-from warehouse.schemas import RETRYABLE, Status
 
 KINDS: dict[str, dict[str, Any]] = {
     "extractive": {"extractive": {}},
@@ -240,7 +240,7 @@ CHECKS: list[Callable[[Bench], None]] = [
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.CallFailure(is_passing=False))
     with FakeOpenAI(respond=respond) as fake:
         monkeypatch.setenv("OPENAI_BASE_URL", fake.api_base)
         yield fake

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
-from evals.generating.contract import Passage
-from evals.judging.contract import (
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.contract import (
     LONGEST_RAW,
     LONGEST_REASON,
     Judge,
@@ -29,26 +29,26 @@ from evals.judging.contract import (
     Judgement,
     Judgements,
 )
-from evals.judging.criteria import Criteria
-from evals.judging.entailment.judge import Entailment
-from evals.judging.entailment_classifier import LABELS, EntailmentClassifier
-from evals.judging.pairwise import Pairwise
-from evals.judging.ragas.judge import MetricName, Ragas
-from evals.judging.running import JudgeTask, judgement_rows
-from evals.judging.similarity import Similarity
-from evals.judging.yes_no import YesNo
-from evals.study.registry import JUDGES
+from rag_assay.evals.judging.criteria import CriteriaJudge
+from rag_assay.evals.judging.entailment.judge import Entailment
+from rag_assay.evals.judging.entailment_classifier import LABELS, EntailmentClassifier
+from rag_assay.evals.judging.judge_runner import JudgeTask, judgement_rows
+from rag_assay.evals.judging.pairwise import PairwiseJudge
+from rag_assay.evals.judging.ragas.judge import MetricName, Ragas
+from rag_assay.evals.judging.similarity import Similarity
+from rag_assay.evals.judging.yes_no import YesNo
+from rag_assay.evals.study.registry import JUDGES
+from rag_assay.warehouse.components import OneOf
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.registry import Registry
+from rag_assay.warehouse.schemas import JUDGEMENTS, RETRYABLE, Status
 from tests.fakes.cross_encoder import build_cross_encoder
 from tests.fakes.indexing import vector_of
 from tests.fakes.judges import AGREEMENT, REPLIES, SUPPORT, AskingJudge, CountingJudge
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
-from warehouse.inference import call_failures
-from warehouse.inference.gateway import Gateway
-from warehouse.parquet import frame
-from warehouse.parts import OneOf
-from warehouse.paths import Home
-from warehouse.registry import Registry
-from warehouse.schemas import JUDGEMENTS, RETRYABLE, Status
 
 KINDS: dict[str, Judge] = {
     "counting": CountingJudge(),
@@ -59,15 +59,15 @@ KINDS: dict[str, Judge] = {
         metrics=("supported", "correct", "relevant"),
         questions={"cited": {"ask": "Is it in the passages?", "needs": ["passages"]}, "polite": "Polite?"},
     ),
-    "criteria": Criteria(
+    "criteria": CriteriaJudge(
         model="openai/any",
         metrics=("correctness", "relevance", "conciseness", "helpfulness", "detail"),
         criteria={"tone": "Is it polite?", "grounded": {"ask": "Is it there?", "needs": ["passages"]}},
     ),
-    "criteria_binary": Criteria(model="openai/any", scale="binary", shown=("passages",)),
-    "criteria_together": Criteria(model="openai/any", together=True, criteria={"tone": "Is it polite?"}),
-    "pairwise": Pairwise(model="openai/any", against="t64.minilm.bm25.small"),
-    "pairwise_shown": Pairwise(
+    "criteria_binary": CriteriaJudge(model="openai/any", scale="binary", shown=("passages",)),
+    "criteria_together": CriteriaJudge(model="openai/any", together=True, criteria={"tone": "Is it polite?"}),
+    "pairwise": PairwiseJudge(model="openai/any", against="t64.minilm.bm25.small"),
+    "pairwise_shown": PairwiseJudge(
         model="openai/any", against="a.b.c.d", ask="Which is kinder?", shown=("ground_truth", "passages")
     ),
     "similarity": Similarity(),
@@ -305,7 +305,7 @@ CHECKS: list[Callable[[Bench], None]] = [
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.CallFailure(is_passing=False))
     with FakeOpenAI(respond=respond) as fake:
         monkeypatch.setenv("OPENAI_BASE_URL", fake.api_base)
         yield fake

@@ -16,37 +16,37 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from evals.measuring import IN_TOKENS, METRICS, get_metric, has_depth
-from evals.measuring.abstention import Abstention
-from evals.measuring.citations import CitationPrecision, CitationRecall
-from evals.measuring.context import MetricContext
-from evals.measuring.contract import (
+from rag_assay.evals.metrics import IN_TOKENS, METRICS, get_metric, has_depth
+from rag_assay.evals.metrics.abstention import Abstention
+from rag_assay.evals.metrics.citations import CitationPrecision, CitationRecall
+from rag_assay.evals.metrics.context import MetricContext
+from rag_assay.evals.metrics.contract import (
     AnsweredCase,
     Case,
     Citations,
-    Cited,
+    CitedSpan,
     Gold,
     Metric,
     RetrievalMetric,
     Score,
     documents_in_order,
 )
-from evals.measuring.costs import AnswerLatency, RetrievalLatency, Tokens
-from evals.measuring.coverage import EvidenceCoverage, covered_characters
-from evals.measuring.document_facts import DocumentFacts
-from evals.measuring.hit_rate import HitRate
-from evals.measuring.in_time import NdcgInTime
-from evals.measuring.in_tokens import EvidenceCoverageInTokens, InTokens
-from evals.measuring.mrr import Mrr
-from evals.measuring.ndcg import Ndcg
-from evals.measuring.precision import Precision
-from evals.measuring.recall import Recall
-from evals.measuring.rouge import RougeL
-from evals.measuring.token_overlap import TokenIou, TokenMetric, TokenPrecision, merged
+from rag_assay.evals.metrics.costs import AnswerLatency, RetrievalLatency, Tokens
+from rag_assay.evals.metrics.coverage import EvidenceCoverage, covered_characters
+from rag_assay.evals.metrics.document_facts import DocumentFacts
+from rag_assay.evals.metrics.hit_rate import HitRate
+from rag_assay.evals.metrics.mrr import Mrr
+from rag_assay.evals.metrics.ndcg import Ndcg
+from rag_assay.evals.metrics.precision import Precision
+from rag_assay.evals.metrics.recall import Recall
+from rag_assay.evals.metrics.rouge import RougeL
+from rag_assay.evals.metrics.time_window import NdcgInTime
+from rag_assay.evals.metrics.token_budget import EvidenceCoverageInTokens, InTokens
+from rag_assay.evals.metrics.token_overlap import TokenIou, TokenMetric, TokenPrecision, merged
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.spans import Span
 from tests.fakes.cases import CONTEXT, answer, case, question, ranked
-from warehouse.paths import Home
-from warehouse.schemas import Status
-from warehouse.spans import Span
 
 DOCUMENTS = ("a", "b", "c", "d", "e")
 LENGTH = 1_000
@@ -303,8 +303,8 @@ def _cases() -> list[Case]:
     ]
     cases += [case(ranked=ranked(status), hits=()) for status in (Status.ERROR, Status.TIMEOUT)]
     cases += [case(answer=answer(status)) for status in Status]
-    near = Cited(1, 0, Span("a", 5, 20))
-    cites = [(near,), (near, Cited(2, 0, Span("b", 0, 9)), Cited(9, None)), (Cited(7, 1),), ()]
+    near = CitedSpan(1, 0, Span("a", 5, 20))
+    cites = [(near,), (near, CitedSpan(2, 0, Span("b", 0, 9)), CitedSpan(9, None)), (CitedSpan(7, 1),), ()]
     cases += [case(answer=answer(citations=Citations(2, one))) for one in cites]
     cases += [case(answer=answer(citations=Citations(0))), case(answer=answer(citations=None))]
     cases += [case(answer=None), case(answer=answer(text="")), case(answer=answer(prompt_tokens=None))]
@@ -347,7 +347,7 @@ def _changes(metric: Metric) -> list[Callable[[Case], Case]]:
         return replace(one, answer=one.answer._replace(seconds=88.0, prompt_tokens=7, completion_tokens=7))
 
     def other_citations(one: Case) -> Case:
-        cited = Citations(3, (Cited(4, 2), Cited(1, 0, Span("a", 0, 9))))
+        cited = Citations(3, (CitedSpan(4, 2), CitedSpan(1, 0, Span("a", 0, 9))))
         return replace(one, answer=one.answer and one.answer._replace(citations=cited))
 
     def no_answer(one: Case) -> Case:

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from evals.gold.reading import WrittenSet, files_of, read_set
-from evals.gold.reading.contract import SetFile
-from warehouse.errors import InputError
-from warehouse.parquet import frame
-from warehouse.schemas import QUESTIONS
+from rag_assay.evals.question_sets.readers import WrittenSet, files_of, read_set
+from rag_assay.evals.question_sets.readers.contract import SetFile
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import QUESTIONS
 
 Rows = list[dict[str, Any]]
 
@@ -400,8 +400,8 @@ def test_all_mistakes_of_a_file_are_told_up_to_a_hundred(tmp_path: Path) -> None
 
 
 def test_one_more_than_the_most_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evals.gold.reading.records.MAX_ROWS", 3)
-    monkeypatch.setattr("evals.gold.reading.table.MAX_ROWS", 3)
+    monkeypatch.setattr("rag_assay.evals.question_sets.readers.records.MAX_ROWS", 3)
+    monkeypatch.setattr("rag_assay.evals.question_sets.readers.table.MAX_ROWS", 3)
     for n, refused in ((3, False), (4, True)):
         rows: Rows = [{"id": str(k), "question": f"Who is {k}?", "ground_truth": "I"} for k in range(n)]
         for name, write in TABLES.items():
@@ -420,7 +420,7 @@ def test_a_parquet_file_that_unpacks_beyond_measure_is_refused(
     table = pl.DataFrame({"question": ["x" * 30_000_000], "ground_truth": ["y"]})
     table.write_parquet(path, compression="zstd")
     assert path.stat().st_size < 100_000
-    monkeypatch.setattr("evals.gold.reading.table.MAX_TABLE", 10_000_000)
+    monkeypatch.setattr("rag_assay.evals.question_sets.readers.table.MAX_TABLE", 10_000_000)
     assert "MB unpacked" in told(path)[0]
     many = tmp_path / "many.parquet"
     pl.DataFrame({"question": pl.repeat("Who?", 3_000_000, eager=True)}).write_parquet(many)

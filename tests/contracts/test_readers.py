@@ -1,4 +1,4 @@
-"""What every reader keeps to (`crawlers.reading.contract`), and proof that a broken one is noticed."""
+"""What every reader keeps to (`crawlers.readers.contract`), and proof that a broken one is noticed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ import pptx
 import pytest
 from pydantic import ValidationError
 
-from crawlers.items import Page
-from crawlers.reading.contract import Reader
+from rag_assay.crawlers.items import Page
+from rag_assay.crawlers.readers.contract import Reader
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.source import Source
+from rag_assay.warehouse.source_kinds import READERS
 from tests.assets.cleaning.pdf_writer import Sheet, pdf
-from warehouse.errors import InputError
-from warehouse.source import Source
-from warehouse.source_kinds import READERS
 
 WORDS = "The ferry leaves the harbour at noon."
 

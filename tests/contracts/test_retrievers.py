@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from evals.retrieving.context import RetrievalContext
-from evals.retrieving.contract import Depth, Retriever, Searcher
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.memory import Memory
-from evals.retrieving.query import Query
-from evals.retrieving.ranking import Ranking, nothing
-from evals.retrieving.shared import SharedSearcher
-from evals.study.registry import read_retriever
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Query
+from rag_assay.evals.retrieval.ranking import Ranking, nothing
+from rag_assay.evals.retrieval.ranking_cache import Memory
+from rag_assay.evals.retrieval.retriever_references import SharedSearcher
+from rag_assay.evals.study.registry import read_retriever
 from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder
 from tests.fakes.indexing import build_index, searched, vector_of
 from tests.fakes.indexing import query as plain_query

@@ -13,20 +13,20 @@ import pytest
 import yaml
 from pydantic import TypeAdapter, ValidationError
 
-from evals.annotating.binary import Binary
-from evals.annotating.criteria import Criteria
-from evals.annotating.ordinal import Ordinal
-from evals.annotating.pairwise import Pairwise
-from evals.annotating.points import Points
-from evals.annotating.rubric import RUBRICS, Criterion, Rubric, metric_name
-from evals.judging.criteria import Preset
-from evals.queueing.queue_files import read_queue, write_queue
-from evals.queueing.showing import showings
-from evals.study.registry import RUBRICS as REGISTERED
+from rag_assay.evals.human.item_order import showings
+from rag_assay.evals.human.queue_files import read_queue, write_queue
+from rag_assay.evals.judging.criteria import Preset
+from rag_assay.evals.rubrics.binary import Binary
+from rag_assay.evals.rubrics.criteria import CriteriaRubric
+from rag_assay.evals.rubrics.ordinal import Ordinal
+from rag_assay.evals.rubrics.pairwise import PairwiseRubric
+from rag_assay.evals.rubrics.points import Points
+from rag_assay.evals.rubrics.rubric import RUBRICS, Criterion, Rubric, metric_name
+from rag_assay.evals.study.registry import RUBRICS as REGISTERED
+from rag_assay.warehouse.components import OneOf, as_written
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.yaml_positions import load
 from tests.fakes.queues import item_of, queue_of, scores_of
-from warehouse.marked_yaml import load
-from warehouse.parts import OneOf, as_written
-from warehouse.paths import Home
 
 WORDED = {"ask": "Is it <b>kind</b>?", "anchors": {"1": "Rude {{ x }}", "4": "Kind"}, "scale": 4}
 KINDS: dict[str, Rubric] = {
@@ -35,11 +35,15 @@ KINDS: dict[str, Rubric] = {
     "ordinal": Ordinal(),
     "ordinal_own": Ordinal(scale=3, anchors={3: "Well", 1: "Badly", 2: "So-so"}),
     "binary": Binary(),
-    "pairwise": Pairwise(against="t64.minilm.bm25.small"),
-    "pairwise_without_ties": Pairwise(against="t64.minilm.bm25.small", ask="Which is kinder?", ties=False),
-    "criteria": Criteria(),
-    "criteria_binary": Criteria(metrics=get_args(Preset), scale="binary", language="de"),
-    "criteria_own": Criteria.model_validate({"metrics": [], "criteria": {"tone": WORDED, "short": "Short?"}}),
+    "pairwise": PairwiseRubric(against="t64.minilm.bm25.small"),
+    "pairwise_without_ties": PairwiseRubric(
+        against="t64.minilm.bm25.small", ask="Which is kinder?", ties=False
+    ),
+    "criteria": CriteriaRubric(),
+    "criteria_binary": CriteriaRubric(metrics=get_args(Preset), scale="binary", language="de"),
+    "criteria_own": CriteriaRubric.model_validate(
+        {"metrics": [], "criteria": {"tone": WORDED, "short": "Short?"}}
+    ),
 }
 ADAPTER: TypeAdapter[Rubric] = TypeAdapter(Annotated[Rubric, OneOf(REGISTERED)])
 

@@ -12,13 +12,13 @@ import numpy.typing as npt
 import polars as pl
 import pytest
 
-from evals.retrieving.context import RetrievalContext
-from evals.retrieving.contract import OpenStep, Step
-from evals.retrieving.delivering import delivered
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.query import Query
-from evals.retrieving.ranking import Ranking
-from evals.study.registry import STEPS
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.contract import OpenStep, Step
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.passage_steps import delivered_spans
+from rag_assay.evals.retrieval.query import Query
+from rag_assay.evals.retrieval.ranking import Ranking
+from rag_assay.evals.study.registry import STEPS
 from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder
 from tests.fakes.indexing import applied, build_index, query
 
@@ -44,7 +44,7 @@ def rankings(index: OpenIndex) -> list[Ranking]:
     n = len(index)
     rows = chance.permutation(n)
     falling = np.sort(chance.normal(size=n))[::-1].copy()
-    widened = np.array([[s.start, s.end] for s in delivered(Ranking(rows, falling), index)], np.int64)
+    widened = np.array([[s.start, s.end] for s in delivered_spans(Ranking(rows, falling), index)], np.int64)
     widened[:3, 1] -= 2
     return [
         Ranking.best(rows, falling, n),
@@ -88,7 +88,7 @@ def spans_are_in_their_documents(step: Step, index: OpenIndex) -> None:
         found = applied(step, ranking, plain(), index, CONTEXT)
         if found.spans is not None:
             assert found.spans.shape == (len(found), 2)
-        for span in delivered(found, index):
+        for span in delivered_spans(found, index):
             assert 0 <= span.start < span.end
             assert index.passage(*span).strip(), "no text is delivered"
 
@@ -106,7 +106,7 @@ def no_text_comes_twice(step: Step, index: OpenIndex) -> None:
     """Chunks of these documents share no character, and so no two passages do after any step."""
     for ranking in rankings(index):
         held: set[tuple[str, int]] = set()
-        for span in delivered(applied(step, ranking, plain(), index, CONTEXT), index):
+        for span in delivered_spans(applied(step, ranking, plain(), index, CONTEXT), index):
             own = {(span.doc_id, at) for at in range(span.start, span.end)}
             assert not own & held, "a text comes twice"
             held |= own

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from evals.retrieving.context import RetrievalContext
-from evals.retrieving.contract import OpenTransform, QueryTransform
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.query import Query
-from evals.study.registry import QUERY_TRANSFORMS
-from tests.evals.understanding.documents import ROWS, index_of
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.contract import OpenTransform, QueryTransform
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Query
+from rag_assay.evals.study.registry import QUERY_TRANSFORMS
+from tests.evals.query_transforms.documents import ROWS, index_of
 from tests.fakes.indexing import read_by, vector_of
 
 QUESTIONS = (

@@ -9,8 +9,8 @@ import pytest
 from scrapy.resolver import dnscache
 from twisted.internet.address import IPv4Address, IPv6Address
 
-from crawlers.addresses import GuardedResolver, is_public
-from tests.fakes.crawling import crawling
+from rag_assay.crawlers.addresses import GuardedResolver, is_public
+from tests.fakes.crawling import ROOT, crawling
 from tests.fakes.site import Reply, article, index, serving
 
 PRIVATE = [
@@ -90,7 +90,7 @@ def fake(host, port, *args, **options):
         host = "127.0.0.1"
     return real(host, port, *args, **options)
 socket.getaddrinfo = fake
-import crawlers.addresses as addresses
+import rag_assay.crawlers.addresses as addresses
 checked = addresses.is_public
 addresses.is_public = lambda address: address == "127.0.0.1" or checked(address)
 """
@@ -102,7 +102,7 @@ def one_address_is_public(tmp_path, monkeypatch):
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "sitecustomize.py").write_text(NAMES)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.getcwd()]))  # noqa: PTH109
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(folder), str(ROOT / "src"), str(ROOT)]))
 
 
 def test_redirects_and_links_to_private_addresses_are_refused(tmp_path, one_address_is_public):

@@ -7,14 +7,14 @@ import sys
 import dagster as dg
 import pytest
 
-from crawlers.__main__ import main
-from crawlers.arguments import source_of
+from rag_assay.crawlers.__main__ import main
+from rag_assay.crawlers.arguments import source_of
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.pages import read_crawls
+from rag_assay.warehouse.schemas import CRAWLS
+from rag_assay.warehouse.source import Source
 from tests.fakes.crawling import ROOT, crawling
 from tests.fakes.site import Reply, article, index, serving
-from warehouse.errors import InputError
-from warehouse.pages import read_crawls
-from warehouse.schemas import CRAWLS
-from warehouse.source import Source
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,10 @@ def pipes(tmp_path, monkeypatch, extras):
     @dg.asset
     def pages(context: dg.AssetExecutionContext, client: dg.PipesSubprocessClient):
         done = client.run(
-            context=context, command=[sys.executable, "-m", "crawlers", "site"], extras=extras, cwd=str(ROOT)
+            context=context,
+            command=[sys.executable, "-m", "rag_assay.crawlers", "site"],
+            extras=extras,
+            cwd=str(ROOT),
         )
         messages.extend(done.get_custom_messages())
         return dg.MaterializeResult()

@@ -2,9 +2,9 @@
 
 import pytest
 
+from rag_assay.warehouse.pages import decode, read_body
 from tests.fakes.crawling import crawling
 from tests.fakes.site import Reply, article, index, serving
-from warehouse.pages import decode, read_body
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(200_000)
 LIMIT = 100_000

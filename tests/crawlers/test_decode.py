@@ -2,7 +2,7 @@
 
 import pytest
 
-from warehouse.pages import decode
+from rag_assay.warehouse.pages import decode
 
 GERMAN = "Größere Pläne für die neue Straße in Köln, sagt „der Präsident“. " * 4
 POLISH = "Zażółć gęślą jaźń, powiedział prezes klubu sportowego w Łodzi na konferencji. " * 6

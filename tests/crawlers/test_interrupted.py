@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from rag_assay.warehouse.pages import read_body, read_crawls
 from tests.fakes.crawling import ROOT, crawling
 from tests.fakes.site import Reply, article, index, serving
-from warehouse.pages import read_body, read_crawls
 
 NUMBER = 30
 
@@ -218,9 +218,9 @@ def test_pages_that_hold_nothing_to_store_are_bounded_too(tmp_path, monkeypatch)
     with serving() as site:
         for number in range(40):  # a calendar: each day leads to the next one, and none is an article
             site[f"/day/{number}"] = Reply(index(f"/day/{number + 1}"))
-        hook = "import crawlers.spiders.base as base; base.FOLLOWED_AT_LEAST = 5"
+        hook = "import rag_assay.crawlers.spiders.base as base; base.FOLLOWED_AT_LEAST = 5"
         (tmp_path / "sitecustomize.py").write_text(hook)
-        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT / "src"), str(ROOT)]))
         limits = {"pages": 1, "depth": 39}
         source = crawling(tmp_path, spider="news", start=[site.url("/day/0")], delay=0.01, limits=limits)
         row = source.run()

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from crawlers.crawl import crawl
-from crawlers.store import PageStore
+from rag_assay.crawlers.crawl import crawl
+from rag_assay.crawlers.store import PageStore
+from rag_assay.warehouse.pages import manifest_digest, read_body, read_manifest
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.source import Source
 from tests.crawlers.test_store import GOOD
 from tests.fakes.crawling import Crawling, crawling
 from tests.fakes.processes import wait_until
 from tests.fakes.site import Reply, article, index, serving
-from warehouse.pages import manifest_digest, read_body, read_manifest
-from warehouse.paths import Home
-from warehouse.source import Source
 
 
 def beir(folder: Path, **texts: str | None) -> Path:

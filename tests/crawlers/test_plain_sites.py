@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from crawlers.spider_choice import spider_for
-from crawlers.spiders.news import NewsSpider
+from rag_assay.crawlers.spider_choice import spider_for
+from rag_assay.crawlers.spiders.news import NewsSpider
 from tests.fakes.crawling import crawling
 from tests.fakes.site import Reply, article, index, serving
 

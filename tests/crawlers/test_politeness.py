@@ -2,11 +2,11 @@
 
 import pytest
 
-from crawlers.settings import settings_for
+from rag_assay.crawlers.settings import settings_for
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.source import Source
 from tests.fakes.crawling import crawling
 from tests.fakes.site import Reply, article, index, serving
-from warehouse.paths import Home
-from warehouse.source import Source
 
 
 @pytest.fixture

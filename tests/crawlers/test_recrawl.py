@@ -5,9 +5,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from rag_assay.warehouse.pages import manifest_digest, read_body, read_crawls, read_manifest
 from tests.fakes.crawling import crawling
 from tests.fakes.site import Reply, article, index, serving
-from warehouse.pages import manifest_digest, read_body, read_crawls, read_manifest
 
 GONE = pl.col("gone_at").is_not_null()
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from crawlers.sample_site.server import FOLDER, load
-from crawlers.spiders.news import NewsSpider
+from rag_assay.crawlers.sample_site.server import FOLDER, load
+from rag_assay.crawlers.spiders.news import NewsSpider
 from tests.fakes.crawling import crawling
 
 STARTS = {

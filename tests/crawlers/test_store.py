@@ -7,13 +7,13 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from crawlers.followed import Followed
-from crawlers.items import Page
-from crawlers.store import PageStore
-from warehouse.errors import CorruptFileError, LockedError
-from warehouse.pages import manifest_digest, read_body, read_crawls, read_manifest, write_body
-from warehouse.paths import Home
-from warehouse.schemas import CRAWLS, PAGES
+from rag_assay.crawlers.followed_pages import Followed
+from rag_assay.crawlers.items import Page
+from rag_assay.crawlers.store import PageStore
+from rag_assay.warehouse.errors import CorruptFileError, LockedError
+from rag_assay.warehouse.pages import manifest_digest, read_body, read_crawls, read_manifest, write_body
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import CRAWLS, PAGES
 
 URL = "https://a.example/"
 GOOD = Page(URL, URL, 200, "text/html", body=b"one", fields={"title": "One"})

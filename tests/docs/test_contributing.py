@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from evals.study.grid import Grid
-from evals.study.study_file import read_book
-from orchestration.stages import stages_of
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study_file import read_book
+from rag_assay.orchestration.stages import stages_of
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")

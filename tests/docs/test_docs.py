@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
-from evals.generating.extractive import Extractive
-from evals.generating.llm import Llm
-from evals.gold.question_files import Evidence, QuestionFile, WrittenQuestion
-from evals.measuring import METRICS, has_depth
-from evals.study.sections import Restriction
-from evals.study.study import Study
-from warehouse.inference.chat_model import ChatModel
+from rag_assay.evals.generation.extractive import Extractive
+from rag_assay.evals.generation.llm import Llm
+from rag_assay.evals.metrics import METRICS, has_depth
+from rag_assay.evals.question_sets.question_files import EvidenceQuote, QuestionFile, WrittenQuestion
+from rag_assay.evals.study.sections import Restriction
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.inference.chat_model import ChatModel
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [
@@ -78,7 +78,7 @@ def keys_named(page: str) -> set[str]:
         ("studies.md", ChatModel),
         ("studies.md", Restriction),
         ("questions.md", WrittenQuestion),
-        ("questions.md", Evidence),
+        ("questions.md", EvidenceQuote),
     ],
     ids=lambda value: getattr(value, "__name__", value),
 )

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evals.study.part_list import REGISTRIES, PartFacts, part_list
-from orchestration.terminal.showing_parts import markdown_of
+from rag_assay.evals.study.component_list import REGISTRIES, PartFacts, part_list
+from rag_assay.orchestration.terminal.components_view import markdown_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 OURS = [one for one in part_list() if one.package is None]

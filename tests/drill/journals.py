@@ -61,16 +61,16 @@ def _no_results(home: Path) -> None:
 
 def _killed_at_result(*, before: bool) -> Step:
     def trap() -> None:
-        from evals.reporting.changes import recording
+        from rag_assay.evals.reporting.changes import history_writer
 
         def at_result(*_given: object) -> bool:
             die()
             return False
 
         if before:
-            recording.record_result = at_result  # type: ignore[assignment]
+            history_writer.record_result = at_result  # type: ignore[assignment]
         else:
-            from evals import report
+            from rag_assay.evals import report
 
             report.write_history = at_result  # type: ignore[assignment]
 
@@ -79,7 +79,7 @@ def _killed_at_result(*, before: bool) -> Step:
 
 def _killed_at_history() -> Step:
     def trap() -> None:
-        from warehouse import tables
+        from rag_assay.warehouse import tables
 
         tables.write_history = lambda *_given: die()  # type: ignore[assignment,func-returns-value]
 

@@ -28,7 +28,7 @@ from tests.fakes.openai_server import (
 )
 
 if TYPE_CHECKING:  # what it imports starts threads, which a fork would lose
-    from assets.engine.stage import Stage
+    from rag_assay.assets.engine.stage import Stage
 
 COMMITS = ("documents", "chunks", "embeddings", "indexes", "rankings", "answers", "scores", "pointers")
 """Folders in which a process is killed as it names files: a build's folder, its record, its pointer."""
@@ -91,9 +91,10 @@ def orphan(home: Path, study: Path) -> None:
     killed = killed_at(0, "/pages/")  # its pointer, or the first file that follows the crawl
 
     def trap() -> None:
-        import assets.engine.crawl_process
+        from rag_assay.assets import pages
+        from rag_assay.assets.engine import crawl_process
 
-        started = assets.engine.crawl_process.run_crawler
+        started = crawl_process.run_crawler
 
         def die(*given: object, **named: object) -> object:
             import threading
@@ -101,9 +102,7 @@ def orphan(home: Path, study: Path) -> None:
             threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGKILL)).start()
             return started(*given, **named)  # type: ignore[arg-type]
 
-        import assets.pages
-
-        assets.pages.run_crawler = die  # type: ignore[assignment]
+        pages.run_crawler = die  # type: ignore[assignment]
         killed()
 
     forked(home, walk(study), trap)()
@@ -265,10 +264,10 @@ def by_dagster(study: Path) -> Callable[[], int]:
     def act() -> int:
         import dagster as dg
 
-        from evals.study.grid import Grid
-        from evals.study.study_file import read_study
-        from orchestration.definitions import definitions_of
-        from orchestration.stages import stages_of
+        from rag_assay.evals.study.grid import Grid
+        from rag_assay.evals.study.study_file import read_study
+        from rag_assay.orchestration.definitions import definitions_of
+        from rag_assay.orchestration.stages import stages_of
 
         patient_models()
         found = read_study(study)

@@ -13,9 +13,9 @@ from tests.drill.trial import Ended, Step, Trial, forked, job, killed_at, walk
 if TYPE_CHECKING:  # what they import starts threads, which a fork would lose
     import dagster as dg
 
-    from assets.engine.definition import RunOptions
-    from assets.engine.stage import Built, Outcome, Stage, Work
-    from orchestration.walking.walk import Walk, _Stale
+    from rag_assay.assets.engine.definition import RunOptions
+    from rag_assay.assets.engine.stage import BuildContext, BuildResult, KeyOutcome, Stage
+    from rag_assay.orchestration.runs.run import Walk, _Stale
 
 STAGES = (
     *("pages", "documents", "chunks", "enrichments", "embeddings", "indexes", "questions", "rankings"),
@@ -34,9 +34,9 @@ def killed_after(stage: str, number: int = 0) -> Step:
     """Return what lets a process kill itself between a stage and the next one, at the n-th time (from 0)."""
 
     def trap() -> None:
-        from orchestration.walking import walk
+        from rag_assay.orchestration.runs import run
 
-        finish, seen = walk.Walk._finish, 0
+        finish, seen = run.Walk._finish, 0
 
         def finished(self: Walk, stale: _Stale) -> None:
             nonlocal seen
@@ -46,7 +46,7 @@ def killed_after(stage: str, number: int = 0) -> Step:
                     die()
                 seen += 1
 
-        walk.Walk._finish = finished  # type: ignore[method-assign]
+        run.Walk._finish = finished  # type: ignore[method-assign]
 
     return trap
 
@@ -55,20 +55,20 @@ def killed_within(stage: str) -> Step:
     """Return what lets a process kill itself in a stage, after half its keys or at its first file."""
 
     def trap() -> None:
-        from orchestration.walking import walk
+        from rag_assay.orchestration.runs import run
 
-        begin = walk.bring_up
+        begin = run.bring_up
 
         def begun(
             of: Stage, keys: Sequence[str], context: dg.OpExecutionContext, options: RunOptions
-        ) -> list[Outcome]:
+        ) -> list[KeyOutcome]:
             if of.name == stage and len(keys) == 1:
                 killed_at(0)()
             elif of.name == stage:
                 _kill_after(len(keys) // 2, options)
             return begin(of, keys, context, options)
 
-        walk.bring_up = begun  # type: ignore[assignment]
+        run.bring_up = begun  # type: ignore[assignment]
 
     return trap
 
@@ -77,7 +77,7 @@ def _kill_after(number: int, options: RunOptions) -> None:
     """Let a process kill itself as the n-th key (from 1) of a stage is reported."""
     report, seen = options.report, 0
 
-    def reported(outcome: Outcome) -> None:
+    def reported(outcome: KeyOutcome) -> None:
         nonlocal seen
         report(outcome)
         seen += 1
@@ -150,16 +150,16 @@ def _fails(stage: str) -> Step:
     """Return what lets the first key of a stage fail."""
 
     def trap() -> None:
-        from orchestration import stages
-        from warehouse.errors import AssayError
+        from rag_assay.orchestration import stages
+        from rag_assay.warehouse.errors import AssayError
 
         (kind,) = [one for one in vars(stages).values() if getattr(one, "name", "") == stage]
         build = kind.build
 
-        def built(self: Stage, key: str, folder: Path, work: Work) -> Built:
+        def built(self: Stage, key: str, folder: Path, work: BuildContext) -> BuildResult:
             if key == self.keys()[0]:
                 raise AssayError("out of luck")
-            found: Built = build(self, key, folder, work)
+            found: BuildResult = build(self, key, folder, work)
             return found
 
         kind.build = built

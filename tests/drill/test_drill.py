@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from evals.study.grid import Grid
-from evals.study.study_file import read_study
-from orchestration.stages import stages_of
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.stages import stages_of
+from rag_assay.warehouse.connection import connect
 from tests.drill.stages import STAGES
 from tests.drill.town import write
 from tests.drill.trial import QUERIES, differences
-from warehouse.connection import connect
 
 ROOT = Path(__file__).parents[2]
 

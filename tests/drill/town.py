@@ -109,16 +109,16 @@ def reply(received: Received) -> Scripted:
 
 def score(study: Path) -> None:
     """Let two people score some answers of a study that was run, in the home of this process."""
-    from assets.engine.stage import Work
-    from evals.annotating.binary import Binary
-    from evals.pipeline.cell_items import current_items
-    from evals.study.grid import Grid
-    from evals.study.study_file import read_study
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.pipeline.cell_items import current_items
+    from rag_assay.evals.rubrics.binary import Binary
+    from rag_assay.evals.study.grid import Grid
+    from rag_assay.evals.study.study_file import read_study
+    from rag_assay.warehouse.human_scores import HumanScores
+    from rag_assay.warehouse.paths import home
     from tests.fakes.human_scores import score as score_of
-    from warehouse.human_scores import HumanScores
-    from warehouse.paths import home
 
-    found, work = read_study(study), Work(home())
+    found, work = read_study(study), BuildContext(home())
     items = {
         item.item_id for _, of in current_items(Grid([found]), found, work) for item in of.items.values()
     }

@@ -118,7 +118,7 @@ def _child(home: Path, said: Path, act: Callable[[], int | None], prepare: Step)
         os.dup2(out, 2)
         os.environ["ASSAY_HOME"] = str(home)
         os.environ["ASSAY_LOCK_WAIT"] = "60"
-        from orchestration.settings import prepare as prepare_home
+        from rag_assay.orchestration.settings import prepare as prepare_home
 
         prepare_home()
         prepare()
@@ -140,18 +140,18 @@ def walk(study: Path, questions: str | None = None) -> Callable[[], int]:
     """
 
     def act() -> int:
-        from evals.study.slicing import sliced
-        from evals.study.study_file import read_study
-        from orchestration.driver import Driver
-        from orchestration.reach import up_to
-        from orchestration.searching import searched
-        from warehouse.errors import AssayError
-        from warehouse.paths import home
+        from rag_assay.evals.study.slice_selection import slice_study
+        from rag_assay.evals.study.study_file import read_study
+        from rag_assay.orchestration.driver import Driver
+        from rag_assay.orchestration.search_run import search_study
+        from rag_assay.orchestration.stage_selection import up_to
+        from rag_assay.warehouse.errors import AssayError
+        from rag_assay.warehouse.paths import home
 
         patient_models()
         try:
-            found = sliced(read_study(study), questions=questions)
-            found = searched(
+            found = slice_study(read_study(study), questions=questions)
+            found = search_study(
                 found, home(), lambda part, last: Driver(part, home(), _told).run(up_to(part, [last]))
             )
             report = Driver(found, home(), _told).run()
@@ -175,8 +175,8 @@ def job(study: Path) -> Callable[[], int]:
     def act() -> int:
         import dagster as dg
 
-        from evals.study.study_file import read_study
-        from orchestration.definitions import definitions_of
+        from rag_assay.evals.study.study_file import read_study
+        from rag_assay.orchestration.definitions import definitions_of
 
         patient_models()
         found = read_study(study)
@@ -191,8 +191,8 @@ def patient_models() -> None:
     """Let the gateway give a silent server up after a second, where a person would wait for two minutes."""
     from functools import partial
 
-    from evals.pipeline import run_resources
-    from warehouse.inference.gateway import Gateway
+    from rag_assay.evals.pipeline import run_resources
+    from rag_assay.warehouse.inference.gateway import Gateway
 
     run_resources.Gateway = partial(Gateway, timeout=1.0, retries=0)  # type: ignore[misc,assignment]
 
@@ -204,9 +204,9 @@ def _told(label: str, _done: int, of: int) -> None:
 
 def rebuild() -> int:
     """Make the database again, as `assay rebuild` does, and write its rows."""
-    from warehouse.leftovers import marked
-    from warehouse.paths import home
-    from warehouse.tables import rebuild as make_again
+    from rag_assay.warehouse.garbage_collection import marked
+    from rag_assay.warehouse.paths import home
+    from rag_assay.warehouse.tables import rebuild as make_again
 
     with marked(home()):
         make_again(home(), say=print)
@@ -218,9 +218,9 @@ def write_rows(home: Path) -> None:
     """Write the rows that must be equal beside a home, by what they are."""
     import dagster as dg
 
-    from warehouse.connection import connect
-    from warehouse.history import history_rows
-    from warehouse.paths import Home
+    from rag_assay.warehouse.connection import connect
+    from rag_assay.warehouse.history import history_rows
+    from rag_assay.warehouse.paths import Home
 
     found: dict[str, list[object]] = {}
     with connect(home / "assay.duckdb") as connection:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from assets.embedding import cached
+from rag_assay.assets.embedding import cached_embedder
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.paths import Home
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.tiny import QUESTIONS, TEXTS, Bench, write_study
 from tests.fakes.town import Town
-from warehouse.inference import call_failures
-from warehouse.paths import Home
 
 MakeBench = Callable[..., Bench]
 
@@ -21,7 +21,7 @@ MakeBench = Callable[..., Bench]
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     """A scripted server at OpenAI's address, and one attempt a call."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.CallFailure(is_passing=False))
     with FakeOpenAI() as fake:
         monkeypatch.setenv("OPENAI_BASE_URL", fake.api_base)
         yield fake
@@ -50,5 +50,5 @@ def town(weights: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.Mon
     """Variants of the tiny study, each run on a home that the test names."""
     weights("all-MiniLM-L6-v2")
     # A process that has not loaded the model embeds a few texts without it: vectors of another last digit.
-    monkeypatch.setattr(cached, "FEW", -1)
+    monkeypatch.setattr(cached_embedder, "FEW", -1)
     return Town(tmp_path, monkeypatch)

@@ -9,26 +9,26 @@ from typing import Any
 import polars as pl
 import pytest
 
-from assets.engine.stage import Work
-from evals.annotating.items import Item
-from evals.annotating.points import Points
-from evals.pipeline.cell_items import current_items
-from evals.report import Report
-from evals.reporting.failures import failures, reasons_missing
-from evals.reporting.page import render_html
-from evals.study.coverage import below_gate, coverages
-from evals.study.grid import Grid
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.pipeline.cell_items import current_items
+from rag_assay.evals.report import Report
+from rag_assay.evals.reporting.failures import failures, reasons_missing
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.rubrics.items import Item
+from rag_assay.evals.rubrics.points import Points
+from rag_assay.evals.study.coverage import below_gate, coverages
+from rag_assay.evals.study.grid import Grid
+from rag_assay.warehouse.annotation_schemas import ANNOTATIONS, HUMAN_SCORES
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.human_scores import HumanScores
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.tables import rebuild, write_human_scores
 from tests.fakes.human_scores import score
 from tests.fakes.openai_server import FakeOpenAI, Received, answer, failure
 from tests.fakes.town import PLAIN, Town, Variant
-from warehouse.annotation_schemas import ANNOTATIONS, HUMAN_SCORES
-from warehouse.connection import connect
-from warehouse.errors import InputError
-from warehouse.human_scores import HumanScores
-from warehouse.parquet import read_parquet
-from warehouse.paths import Home
-from warehouse.schemas import Status
-from warehouse.tables import rebuild, write_human_scores
 
 pytestmark = pytest.mark.models
 CELL = "tiny.t16.minilm.bm25.quote"
@@ -49,7 +49,7 @@ def scores(town: Town) -> HumanScores:
 
 
 def items(town: Town, cell: str = CELL) -> dict[str, Item]:
-    work = Work(town.bench.home)
+    work = BuildContext(town.bench.home)
     try:
         found = current_items(Grid([town.bench.study]), town.bench.study, work)
         return {one.key: of.items for one, of in found}[cell]
@@ -232,7 +232,7 @@ def test_a_touched_or_renamed_file_changes_nothing(town: Town) -> None:
 
 
 def test_what_comes_while_it_is_built_is_of_the_next_run(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    import evals.annotations as stage
+    import rag_assay.evals.annotations as stage
 
     town.run(SCORED, "home")
     give(town, "noon", 5.0, 1)
@@ -324,7 +324,7 @@ def test_a_pair_that_says_the_same_is_a_tie_that_nobody_is_asked_about(town: Tow
     variant = {**PLAIN, "generators": generators, "rubrics": rubrics, "restrict": {"short": {"sample": 3}}}
     town.run(variant, "home")
     short = f"{CELL.rpartition('.')[0]}.short"
-    work = Work(town.bench.home)
+    work = BuildContext(town.bench.home)
     pairs = dict(current_items(Grid([town.bench.study]), town.bench.study, work, "t16.minilm.bm25.short"))
     work.close()
     (of_pair,) = [of for cell, of in pairs.items() if cell.key == CELL]

@@ -13,17 +13,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from assets.engine.stage import Outcome
-from evals.answers import Answers
-from evals.gold.unanswered import UNANSWERED
-from evals.study.grid import Grid
+from rag_assay.assets.engine.stage import KeyOutcome
+from rag_assay.evals.answers import Answers
+from rag_assay.evals.question_sets.no_answer_sentence import UNANSWERED
+from rag_assay.evals.study.grid import Grid
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.machine import CLASS
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import ANSWERS, RETRYABLE, Status
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure, rate_limited
 from tests.fakes.tiny import TEXTS, Bench
-from warehouse.artifacts import Artifact
-from warehouse.inference import call_failures
-from warehouse.machine import CLASS
-from warehouse.parquet import read_parquet
-from warehouse.schemas import ANSWERS, RETRYABLE, Status
 
 pytestmark = pytest.mark.models
 MakeBench = Callable[..., Bench]
@@ -39,7 +39,7 @@ def rows(bench: Bench, key: str) -> dict[str, dict[str, Any]]:
     return {row["question_id"]: row for row in found.iter_rows(named=True)}
 
 
-def outcome(bench: Bench, key: str) -> Outcome:
+def outcome(bench: Bench, key: str) -> KeyOutcome:
     return next(found for found in bench.build("answers")["answers"] if found.key == key)
 
 
@@ -47,7 +47,7 @@ def outcome(bench: Bench, key: str) -> Outcome:
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.setattr(
-        call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False)
+        call_failures, "fault_of", lambda _error: call_failures.CallFailure(is_passing=False)
     )  # one attempt a question
     with FakeOpenAI(respond=lambda _received: answer("At noon.")) as fake:
         yield fake
@@ -267,7 +267,7 @@ def test_failures_are_rows_and_only_they_are_asked_again(
 def test_just_the_retryable_statuses_make_a_cell_incomplete(
     status: Status, llm_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from evals import answers as module
+    from rag_assay.evals import answers as module
 
     made = module._built(
         [dict.fromkeys(ANSWERS) | {"question_id": "q", "status": str(status), "reason": "why"}]

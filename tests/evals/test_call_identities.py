@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from assets.documents import Documents
-from assets.engine.building import build_keys
-from assets.engine.stage import Work
+from rag_assay.assets.documents import Documents
+from rag_assay.assets.engine.builder import build_keys
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.warehouse.inference import chat_completions
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.source import Source
 from tests.fakes.tiny import QUESTIONS, TEXTS, Bench, write_study
-from warehouse.inference import chat_completions
-from warehouse.paths import Home
-from warehouse.source import Source
 
 GOLDEN = Path(__file__).with_name("call_identities.golden.json")
 BASE = "http://127.0.0.1:9/v1"
@@ -101,7 +101,7 @@ def identities(folder: Path) -> dict[str, Any]:
         source = Source.model_validate({"reader": "folder", "path": "x", "date_by": date_by})
         documents = Documents(SimpleNamespace(sources={"town": source}))  # type: ignore[arg-type]
         found["recipes"] |= {f"dates {name}": one for one in documents.recipes("town").values()}
-    work = Work(bench.home)
+    work = BuildContext(bench.home)
     keys = [key for key in answers.keys() if ".small" not in key and ".extractive" not in key]
     outcomes = list(build_keys(answers, keys, work))
     work.close()

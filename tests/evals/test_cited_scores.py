@@ -8,14 +8,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from assets.engine.stage import Work
-from evals.measuring import get_metric
-from evals.pipeline.cell_cases import CellCases, read_cases
-from evals.scores import Scores
-from evals.study.grid import Grid
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.metrics import get_metric
+from rag_assay.evals.pipeline.cell_cases import CellCases, read_cases
+from rag_assay.evals.scores import Scores
+from rag_assay.evals.study.grid import Grid
+from rag_assay.warehouse.parquet import read_parquet, write_parquet
 from tests.fakes.openai_server import FakeOpenAI, Received, answer
 from tests.fakes.tiny import Bench
-from warehouse.parquet import read_parquet, write_parquet
 
 pytestmark = pytest.mark.models
 MakeBench = Callable[..., Bench]
@@ -74,7 +74,7 @@ def test_answers_of_earlier_versions_are_known_to_have_kept_none(make_bench: Mak
     bench = make_bench(METRICS)
     bench.build()
     grid = Grid([bench.study])
-    work = Work(bench.home)
+    work = BuildContext(bench.home)
     inputs = Scores(grid).inputs(QUOTING, work.store)
 
     def read() -> CellCases:

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from assets.engine.stage import Work
-from evals.pipeline.pipeline import open_pipeline
-from evals.reporting.study_facts import study_facts
-from evals.study.grid import Grid
-from evals.study.study_file import read_study
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.pipeline.pipeline import open_pipeline
+from rag_assay.evals.reporting.study_facts import study_facts
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.parquet import read_parquet
 from tests.evals.conftest import MakeBench
 from tests.fakes.openai_server import FakeOpenAI, answer
 from tests.fakes.tiny import QUESTIONS, Bench, write_study
-from warehouse.errors import InputError
-from warehouse.parquet import read_parquet
 
 pytestmark = pytest.mark.models
 EXTRACTIVE, SETS = (
@@ -74,7 +74,7 @@ def test_the_threshold_is_fitted_on_train_questions_alone(make_bench: MakeBench,
     assert gated["noon"]["status"] == "ok"
     recipe = study_facts(bench.study, bench.store).recipes["gated"]
     assert "# t16, minilm, bm25: gate at top" in recipe
-    with open_pipeline(bench.study, Grid([bench.study]).cells[KEY], Work(bench.home)) as pipeline:
+    with open_pipeline(bench.study, Grid([bench.study]).cells[KEY], BuildContext(bench.home)) as pipeline:
         asked = pipeline.ask("Who was captain of the ferry in 1901?")
     assert asked.answer is not None
     assert asked.answer.reason == gated["captain"]["reason"]

@@ -9,22 +9,22 @@ from typing import Any
 import polars as pl
 import pytest
 
-from assets.engine.stage import Work
-from evals.annotating.points import Points
-from evals.calibrating import people_labels
-from evals.pipeline.cell_items import current_items
-from evals.reporting.page import render_html
-from evals.study.grid import Grid
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.judge_calibration import human_agreement
+from rag_assay.evals.pipeline.cell_items import current_items
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.rubrics.points import Points
+from rag_assay.evals.study.grid import Grid
+from rag_assay.warehouse.annotation_schemas import HUMAN_ESTIMATES
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.human_scores import HumanScores
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.tables import rebuild
 from tests.fakes.drawn import figure
 from tests.fakes.human_scores import score
 from tests.fakes.judges import AskingJudge, in_the_registry
 from tests.fakes.openai_server import FakeOpenAI, answer
 from tests.fakes.town import PLAIN, Town, Variant
-from warehouse.annotation_schemas import HUMAN_ESTIMATES
-from warehouse.connection import connect
-from warehouse.human_scores import HumanScores
-from warehouse.parquet import read_parquet
-from warehouse.tables import rebuild
 
 pytestmark = pytest.mark.models
 CELL = "tiny.t16.minilm.bm25.quote"
@@ -53,7 +53,7 @@ def study(server: FakeOpenAI, **changes: Any) -> Variant:
 
 def give(town: Town, *values: float, begin: int = 1) -> None:
     """Score the first answers of the cell, one after the other."""
-    work = Work(town.bench.home)
+    work = BuildContext(town.bench.home)
     try:
         found = {
             one.key: of.items for one, of in current_items(Grid([town.bench.study]), town.bench.study, work)
@@ -78,7 +78,7 @@ def card(town: Town) -> pl.DataFrame:
 def test_a_score_makes_estimates_and_cards_and_asks_nothing(
     town: Town, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(people_labels, "FEWEST", 3)
+    monkeypatch.setattr(human_agreement, "FEWEST", 3)
     data = town.run(study(server), "home")
     asked = len(server.requests)
     assert asked
@@ -138,7 +138,7 @@ def test_too_few_scores_leave_a_judge_uncalibrated(town: Town, server: FakeOpenA
 def test_labels_of_a_file_and_scores_stand_apart(
     town: Town, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(people_labels, "FEWEST", 3)
+    monkeypatch.setattr(human_agreement, "FEWEST", 3)
     label = {"question": "When?", "answer": "At noon.", "passages": ["At noon."], "labels": {"support": True}}
     (town.folder / "labels.jsonl").write_text(json.dumps(label))
     variant = study(server, judge_cards={"judge": {"mutations": 0, "labels": "labels.jsonl"}})

@@ -9,11 +9,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.paths import Home
 from tests.fakes.imported import QUESTIONS, TRUE, grid, imported_bench, put_sheet, row
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer
 from tests.fakes.tiny import Bench
-from warehouse.inference import call_failures
-from warehouse.paths import Home
 
 DENSE, BM25 = "ferry.c128.-.dense.llama", "ferry.c128.-.bm25.llama"
 
@@ -31,7 +31,7 @@ def respond(received: Received) -> Scripted:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.CallFailure(is_passing=False))
     return Home(tmp_path / "home")
 
 

@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from openpyxl import load_workbook
 
-from evals.importing.importing import import_sheet
-from evals.importing.mapping import read_mapping
+from rag_assay.evals.spreadsheet_import.import_run import import_sheet
+from rag_assay.evals.spreadsheet_import.mapping import read_mapping
+from rag_assay.warehouse.paths import Home
 from tests.fakes.scored_sheets import Row, rows, write_csv, write_mapping
 from tests.fakes.tiny import Bench
-from warehouse.paths import Home
 
 REVIERSPORT = (
     Path(__file__).parents[3] / "shared/data/reviersport/Scored_Llama-2-13b-german-promp-template.xlsx"

@@ -9,18 +9,18 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evals.gold.reading.records import stable_id
-from evals.importing.bundle import Sheet, cell_key, write_sheet_facts
-from evals.importing.sheet_cells import cell_digest
-from evals.pipeline.imported_answers import contexts_of
-from evals.reporting.effects import effects
-from evals.reporting.rows import report_data
-from evals.study.cells import Cell
-from evals.study.imported_study import ImportedStudy
-from evals.study.study_file import read_study
+from rag_assay.evals.pipeline.imported_answers import contexts_of
+from rag_assay.evals.question_sets.readers.records import stable_id
+from rag_assay.evals.reporting.effects import effects
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.spreadsheet_import.bundle import Sheet, cell_key, write_sheet_facts
+from rag_assay.evals.spreadsheet_import.sheet_cells import cell_digest
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.imported_study import ImportedStudy
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.paths import Home
 from tests.fakes.imported import QUESTIONS, TRUE, grid, imported, imported_bench, put_sheet, row
 from tests.fakes.tiny import Bench
-from warehouse.paths import Home
 
 DENSE, BM25 = "ferry.c128.-.dense.llama", "ferry.c128.-.bm25.llama"
 

@@ -10,19 +10,19 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evals.judging.contract import JudgeCase, Judgement
-from evals.reporting.page import render_html
-from evals.reporting.question_rows import question_rows
-from evals.study.costing import estimates
-from evals.study.planning import plan
+from rag_assay.evals.judging.contract import JudgeCase, Judgement
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.question_rows import question_rows
+from rag_assay.evals.study.cost_estimate import estimates
+from rag_assay.evals.study.run_plan import plan
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import JUDGE_CARDS, JUDGE_TRIALS
 from tests.fakes.judges import AskingJudge, CountingJudge, in_the_registry
 from tests.fakes.openai_server import FakeOpenAI, answer, failure
 from tests.fakes.town import PLAIN, Town, Variant
-from warehouse.connection import connect
-from warehouse.errors import InputError
-from warehouse.inference import call_failures
-from warehouse.parquet import read_parquet
-from warehouse.schemas import JUDGE_CARDS, JUDGE_TRIALS
 
 pytestmark = pytest.mark.models
 NOON = "It leaves at noon."
@@ -223,7 +223,7 @@ def test_a_killed_card_goes_on_where_it_was(
     monkeypatch.setattr(CountingJudge, "of", counting)
     for _ in cards:  # both are judged, neither is written
         with monkeypatch.context() as patch:
-            patch.setattr("evals.judge_cards.card_rows", killed)
+            patch.setattr("rag_assay.evals.judge_cards.card_rows", killed)
             with pytest.raises(KeyboardInterrupt):
                 town.run(study(judges, **cards), "home", whole=False)
     asked, n_counted = len(server.requests), len(counted)

@@ -7,20 +7,20 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import polars as pl
 import pytest
 
-from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement
-from evals.judging.contract import Need as Part
+from rag_assay.evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement
+from rag_assay.evals.judging.contract import Need as Part
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.judges import CountingJudge, in_the_registry
 from tests.fakes.openai_server import FakeOpenAI, answer, failure
+from tests.fakes.processes import PYTHONPATH
 from tests.fakes.town import PLAIN, Town, Variant
-from warehouse.errors import InputError
-from warehouse.parquet import read_parquet
-from warehouse.schemas import Status
 
 pytestmark = pytest.mark.models
 BM25 = "tiny.t16.minilm.bm25"
@@ -199,14 +199,14 @@ def test_a_judge_that_breaks_on_a_case_judges_the_others(town: Town) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from evals.judging import running
+from rag_assay.evals.judging import judge_runner
 from tests.fakes import judges
 from tests.fakes.judges import AskingJudge, CountingJudge, in_the_registry
 from tests.fakes.tiny import Bench
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home
 
-running.BATCH = 1
+judge_runner.BATCH = 1
 seen = []
 kept, count = CountingJudge.of, Gateway._kept
 def dies(judge, case):
@@ -232,7 +232,7 @@ def test_after_a_kill_judging_goes_on_behind_the_last_case(
     town: Town, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With calls and without: what was judged is not judged again."""
-    from evals.judging import running
+    from rag_assay.evals.judging import judge_runner
     from tests.fakes.judges import AskingJudge
 
     verdict = answer('{"support": 0.5, "agreement": 1, "reason": "so"}')
@@ -244,7 +244,7 @@ def test_after_a_kill_judging_goes_on_behind_the_last_case(
         town.bench.give(_texts())
         town.bench.build("chunks", "embeddings", "indexes", "questions", "rankings", "answers")
         arguments = [sys.executable, "-c", KILLED, str(town.bench.study.path), str(town.bench.home.root)]
-        environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+        environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
         killed = subprocess.run(arguments, env=environment, check=False)
         assert killed.returncode == -signal.SIGKILL
         asked = len(server.requests)
@@ -256,7 +256,7 @@ def test_after_a_kill_judging_goes_on_behind_the_last_case(
             return of(judge, case)
 
         monkeypatch.setattr(CountingJudge, "of", counted)
-        monkeypatch.setattr(running, "BATCH", 1)
+        monkeypatch.setattr(judge_runner, "BATCH", 1)
         (outcome,) = town.bench.build("judgements")["judgements"]
         assert outcome.ok
         assert len(judged(town, f"{BM25}.quote.by.judge")) == 2 * len(EVERYONE)

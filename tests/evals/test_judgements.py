@@ -13,21 +13,21 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from assets.engine.stage import Need
-from evals.reporting.files import json_rows
-from evals.reporting.page import render_html
-from evals.reporting.question_rows import question_rows
-from evals.reporting.rows import leaderboard_rows
-from evals.reporting.terminal import leaderboard_table
-from evals.study.costing import estimates
-from evals.study.planning import plan
+from rag_assay.assets.engine.stage import PartitionRef
+from rag_assay.evals.reporting.files import json_rows
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.question_rows import question_rows
+from rag_assay.evals.reporting.rows import leaderboard_rows
+from rag_assay.evals.reporting.terminal import leaderboard_table
+from rag_assay.evals.study.cost_estimate import estimates
+from rag_assay.evals.study.run_plan import plan
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import JUDGEMENTS, Status
 from tests.fakes.judges import AskingJudge, CountingJudge, in_the_registry
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
 from tests.fakes.town import PLAIN, QUESTIONS, Town, Variant
-from warehouse.connection import connect
-from warehouse.errors import InputError
-from warehouse.parquet import read_parquet
-from warehouse.schemas import JUDGEMENTS, Status
 
 pytestmark = pytest.mark.models
 CELL = "tiny.t16.minilm.bm25.quote"
@@ -286,7 +286,7 @@ def test_the_rows_are_in_the_database_by_cell_replicate_and_judge(town: Town, se
 def test_judgements_that_cannot_be_made_cost_the_cell_nothing_else(town: Town) -> None:
     town.run(study(metrics=["ndcg@10", "counting.support"]), "home")
     stage = town.bench.stages["scores"]
-    gone = Need("judgements", f"{CELL}.by.counting")
+    gone = PartitionRef("judgements", f"{CELL}.by.counting")
     stage.without = frozenset({gone})
     assert gone not in stage.needs(CELL)
     (outcome,) = town.bench.build("scores")["scores"]

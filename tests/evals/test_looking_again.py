@@ -10,16 +10,16 @@ from typing import Any
 import polars as pl
 import pytest
 
-from assets.engine.stage import Work
-from evals.answers import Answers
-from evals.pipeline.pipeline import open_pipeline
-from evals.pipeline.study_questions import known_question
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.answers import Answers
+from rag_assay.evals.pipeline.pipeline import open_pipeline
+from rag_assay.evals.pipeline.study_questions import known_question
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import ANSWERS, Status
 from tests.evals.conftest import MakeBench
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer
 from tests.fakes.tiny import Bench
-from warehouse.inference import call_failures
-from warehouse.parquet import read_parquet
-from warehouse.schemas import ANSWERS, Status
 
 pytestmark = pytest.mark.models
 EXTRACTIVE = "  extractive: {extractive: {passages: 2, max_tokens: 40}}\n"
@@ -73,7 +73,7 @@ def respond(received: Received) -> Scripted:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.CallFailure(is_passing=False))
     with FakeOpenAI(respond=respond) as fake:
         yield fake
 
@@ -145,7 +145,7 @@ def check_the_conversation(bench: Bench, server: FakeOpenAI) -> None:
 def test_a_pipeline_looks_again_as_the_grid_does(bench: Bench, server: FakeOpenAI) -> None:
     run(bench)
     n_asked = len(server.requests)
-    work = Work(bench.home)
+    work = BuildContext(bench.home)
     for name in ("bm25.binned", "follow.checked", "tuned.checked"):
         with open_pipeline(bench.study, bench.grid.cells[f"tiny.t16.minilm.{name}"], work) as pipeline:
             for question_id, row in rows(bench, name).items():

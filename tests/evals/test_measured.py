@@ -8,10 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evals.reporting.data import ReportData
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.warehouse.parquet import read_parquet
 from tests.fakes.openai_server import FakeOpenAI, Scripted, answer, failure
 from tests.fakes.town import PLAIN, Town, Variant
-from warehouse.parquet import read_parquet
 
 pytestmark = pytest.mark.models
 METRICS = ["ndcg@10", "retrieval_latency", "answer_latency", "tokens"]

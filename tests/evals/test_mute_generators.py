@@ -9,15 +9,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evals import answers
-from evals.reporting.display import percent
-from evals.reporting.rows import report_data
-from evals.reporting.trust import trust_lines
-from evals.study.coverage import below_gate, coverages
+from rag_assay.evals import answers
+from rag_assay.evals.reporting.display import percent
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.reporting.trust import trust_lines
+from rag_assay.evals.study.coverage import below_gate, coverages
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.tables import rebuild
 from tests.fakes.tiny import QUESTIONS, Bench
-from warehouse.connection import connect
-from warehouse.parquet import read_parquet
-from warehouse.tables import rebuild
 
 MakeBench = Callable[..., Bench]
 MUTE = "tiny.t16.minilm.bm25.extractive"

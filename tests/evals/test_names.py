@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evals.reporting.data import ReportData
-from evals.reporting.rows import leaderboard_rows, report_data
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.rows import leaderboard_rows, report_data
+from rag_assay.warehouse.errors import InputError
 from tests.fakes.tiny import TEXTS
 from tests.fakes.town import OTHER_TEXTS, PLAIN, QUESTIONS, Town, Variant
-from warehouse.errors import InputError
 
 pytestmark = pytest.mark.models
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from evals.gold.evidence import gold_of, in_first_copies
+from rag_assay.evals.question_sets.evidence import gold_of, in_first_copies
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.spans import Span
 from tests.evals.conftest import MakeBench
 from tests.fakes.evidence import resolve
 from tests.fakes.tiny import TEXTS
-from warehouse.identity import digest
-from warehouse.parquet import read_parquet
-from warehouse.spans import Span
 
 QUOTE = "The ferry leaves at noon."
 FIRST = {

@@ -8,20 +8,20 @@ from typing import Any
 import polars as pl
 import pytest
 
-from assets.engine.building import build_key
-from assets.engine.stage import Work
-from assets.tokenizing.tokenizer import load_tokenizer
-from evals.pipeline import run_resources
-from evals.reporting.rows import report_data
-from evals.retrieving.clock import Clock
+from rag_assay.assets.engine.builder import build_key
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.assets.tokenization.tokenizer import load_tokenizer
+from rag_assay.evals.pipeline import run_resources
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.retrieval.clock import Clock
+from rag_assay.warehouse import tables
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.inference import models
+from rag_assay.warehouse.machine import CLASS
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import NOTES, TRACES
 from tests.fakes.openai_server import FakeOpenAI, answer
 from tests.fakes.tiny import QUESTIONS, Bench
-from warehouse import tables
-from warehouse.connection import connect
-from warehouse.inference import models
-from warehouse.machine import CLASS
-from warehouse.parquet import read_parquet
-from warehouse.schemas import NOTES, TRACES
 
 pytestmark = pytest.mark.models
 BM25 = "  bm25: {bm25: {k: 5}}\n"
@@ -203,7 +203,7 @@ def test_a_study_says_which_classes_of_machines_measured_its_latencies(
     assert not any(outcome.computed for outcomes in bench.build().values() for outcome in outcomes)
     first = before["rankings"][0].artifact
     assert first is not None
-    again = build_key(bench.stages["rankings"], first.key, Work(bench.home), again=True).artifact
+    again = build_key(bench.stages["rankings"], first.key, BuildContext(bench.home), again=True).artifact
     assert again is not None
     assert (first.meta["machines"], again.meta["machines"]) == (["small machine"], ["large machine"])
     assert (first.identity, first.data_version) == (again.identity, again.data_version)

@@ -10,21 +10,21 @@ from typing import Any
 import polars as pl
 import pytest
 
-from assets.engine.stage import Work
-from evals.pipeline.passages import evidence_passages
-from evals.pipeline.pipeline import open_pipeline
-from evals.reporting.ceilings import ceiling_sentences
-from evals.reporting.page import render_html
-from evals.reporting.rows import report_data
-from evals.reporting.standings import main_subset
-from evals.study.cells import UNREAD, Cell
-from evals.study.costing import estimates
-from evals.study.planning import plan
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.pipeline.passages import evidence_passages
+from rag_assay.evals.pipeline.pipeline import open_pipeline
+from rag_assay.evals.reporting.ceilings import ceiling_sentences
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.reporting.standings import main_subset
+from rag_assay.evals.study.cells import UNREAD, Cell
+from rag_assay.evals.study.cost_estimate import estimates
+from rag_assay.evals.study.run_plan import plan
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.parquet import read_parquet
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer
 from tests.fakes.tiny import TEXTS, Bench
-from warehouse.errors import InputError
-from warehouse.inference import call_failures
-from warehouse.parquet import read_parquet
 
 pytestmark = pytest.mark.models
 MakeBench = Callable[..., Bench]
@@ -44,7 +44,7 @@ def respond(received: Received) -> Scripted:
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.CallFailure(is_passing=False))
     with FakeOpenAI(respond=respond) as fake:
         yield fake
 
@@ -143,7 +143,7 @@ def test_such_a_cell_cannot_be_asked_anything(bench: Bench) -> None:
     bench.build()
     cell = next(one for one in bench.study.cells() if one.generator == "closed")
     with pytest.raises(InputError, match=r"closed \(no_context\) reads no ranking"):
-        open_pipeline(bench.study, cell, Work(bench.home))
+        open_pipeline(bench.study, cell, BuildContext(bench.home))
     assert replace(cell, sample=None) == Cell("tiny", UNREAD, UNREAD, UNREAD, "closed")
 
 

@@ -11,21 +11,21 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from assets.engine.stage import Need
-from evals.reporting.data import ReportData
-from evals.reporting.files import json_rows
-from evals.reporting.page import render_html
-from evals.reporting.question_rows import question_rows
-from evals.reporting.rows import leaderboard_rows
-from evals.reporting.terminal import leaderboard_table
-from evals.study.costing import estimates
-from evals.study.planning import plan
+from rag_assay.assets.engine.stage import PartitionRef
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.files import json_rows
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.question_rows import question_rows
+from rag_assay.evals.reporting.rows import leaderboard_rows
+from rag_assay.evals.reporting.terminal import leaderboard_table
+from rag_assay.evals.study.cost_estimate import estimates
+from rag_assay.evals.study.run_plan import plan
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.tables import FILES, rebuild, sync
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
 from tests.fakes.town import PLAIN, Town, Variant
-from warehouse.connection import connect
-from warehouse.errors import InputError
-from warehouse.parquet import read_parquet
-from warehouse.tables import FILES, rebuild, sync
 
 pytestmark = pytest.mark.models
 CELL = "tiny.t16.minilm.bm25.asked"
@@ -203,7 +203,7 @@ def test_a_replicate_that_cannot_be_run_leaves_its_cell_on_the_board(town: Town,
     town.run(asking(server, 2), "home")
     bench = town.bench
     stage = bench.stages["leaderboard"]
-    stage.without = frozenset({Need("scores", f"{CELL}.2"), Need("answers", f"{CELL}.2")})
+    stage.without = frozenset({PartitionRef("scores", f"{CELL}.2"), PartitionRef("answers", f"{CELL}.2")})
     assert all(one.ok for one in bench.build("leaderboard")["leaderboard"])
     with connect(bench.home.database) as connection:
         for name in (one for one in FILES if one in bench.stages):

@@ -10,12 +10,12 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from assets.engine.definition import sync_all
-from assets.engine.stage import Work
-from evals.reporting.files import other_rows
-from evals.reporting.risk import risk_rows
-from evals.reporting.rows import report_data
-from orchestration.definitions import definitions_of
+from rag_assay.assets.engine.definition import sync_all
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.reporting.files import other_rows
+from rag_assay.evals.reporting.risk import risk_rows
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.orchestration.definitions import definitions_of
 from tests.fakes.tiny import TEXTS, Bench
 
 MakeBench = Callable[..., Bench]
@@ -122,7 +122,7 @@ def test_one_that_is_not_of_now_is_not_written(bench: Bench) -> None:
 
 def test_a_run_from_the_dagster_ui_writes_it(bench: Bench) -> None:
     """A backfill of all gives each stage a run of its own; these are its last two."""
-    sync_all({name: stage.keys() for name, stage in bench.stages.items()}, Work(bench.home))
+    sync_all({name: stage.keys() for name, stage in bench.stages.items()}, BuildContext(bench.home))
     job = definitions_of([bench.study]).resolve_implicit_global_asset_job_def()
     with dg.DagsterInstance.ephemeral() as instance:
         for name in ("leaderboard", "report"):

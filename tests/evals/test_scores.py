@@ -8,14 +8,14 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evals.measuring.context import MetricContext
-from evals.measuring.contract import Case, Score
-from evals.measuring.ndcg import Ndcg
-from evals.measuring.score_rows import score_rows
+from rag_assay.evals.metrics.context import MetricContext
+from rag_assay.evals.metrics.contract import Case, Score
+from rag_assay.evals.metrics.ndcg import Ndcg
+from rag_assay.evals.metrics.score_rows import score_rows
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import SCORES, Status
 from tests.fakes.cases import CONTEXT, case, question, ranked
 from tests.fakes.tiny import Bench
-from warehouse.parquet import read_parquet
-from warehouse.schemas import SCORES, Status
 
 MakeBench = Callable[..., Bench]
 CELL = "tiny.t16.minilm.bm25.extractive"

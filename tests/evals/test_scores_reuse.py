@@ -15,17 +15,25 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evals.measuring.abstention import Abstention
-from evals.measuring.context import MetricContext
-from evals.measuring.contract import AnsweredCase, AnswerMetric, Case, Metric, RetrievalMetric, Score
-from evals.measuring.costs import AnswerLatency, RetrievalLatency, Tokens
-from evals.measuring.ndcg import Ndcg
-from evals.measuring.reuse import FILE, WAITING
-from evals.scores import Scores
+from rag_assay.evals.metrics.abstention import Abstention
+from rag_assay.evals.metrics.context import MetricContext
+from rag_assay.evals.metrics.contract import (
+    AnsweredCase,
+    AnswerMetric,
+    Case,
+    Metric,
+    RetrievalMetric,
+    Score,
+)
+from rag_assay.evals.metrics.costs import AnswerLatency, RetrievalLatency, Tokens
+from rag_assay.evals.metrics.ndcg import Ndcg
+from rag_assay.evals.metrics.reuse import FILE, WAITING
+from rag_assay.evals.scores import Scores
+from rag_assay.warehouse.parquet import frame, read_parquet
+from rag_assay.warehouse.pieces import Pieces
+from rag_assay.warehouse.schemas import SCORES
+from tests.fakes.processes import PYTHONPATH
 from tests.fakes.tiny import QUESTIONS, Bench
-from warehouse.parquet import frame, read_parquet
-from warehouse.pieces import Pieces
-from warehouse.schemas import SCORES
 
 pytestmark = pytest.mark.models
 MakeBench = Callable[..., Bench]
@@ -262,9 +270,9 @@ KILLED = """
 import os, signal, sys
 from dataclasses import replace
 from pathlib import Path
-from evals.measuring.abstention import Abstention
+from rag_assay.evals.metrics.abstention import Abstention
 from tests.fakes.tiny import QUESTIONS, Bench
-from warehouse.paths import Home
+from rag_assay.warehouse.paths import Home
 
 def dies(*_):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -278,7 +286,7 @@ def test_a_killed_process_loses_one_metric_at_most(make_bench: MakeBench, counte
     bench = make_bench()
     bench.build(*BEFORE)
     arguments = [sys.executable, "-c", KILLED, str(bench.study.path), str(bench.home.root)]
-    killed = subprocess.run(arguments, env={**os.environ, "PYTHONPATH": str(Path.cwd())}, check=False)
+    killed = subprocess.run(arguments, env={**os.environ, "PYTHONPATH": PYTHONPATH}, check=False)
     assert killed.returncode == -signal.SIGKILL
     outcomes = bench.build("scores")["scores"]
     assert all(one.ok for one in outcomes)
@@ -314,7 +322,7 @@ def test_two_processes_measure_a_cell_once(make_bench: MakeBench) -> None:
     script = script.replace('.build("scores")', '.build("scores")["scores"]')
     script = script.replace("Bench(", "found = Bench(") + "print(sum(one.computed for one in found))\n"
     arguments = [sys.executable, "-c", script, str(bench.study.path), str(bench.home.root)]
-    environment = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
     both = [subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     said = [int(one.communicate(timeout=240)[0].split()[-1]) for one in both]
     assert [one.returncode for one in both] == [0, 0]

@@ -7,16 +7,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evals.pipeline.ranking_rows import RankingRows
-from evals.reporting.rows import report_data
-from evals.study.grid import Grid, read_questions_of
-from evals.study.study_file import read_study
+from rag_assay.evals.pipeline.ranking_rows import RankingRows
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.study.grid import Grid, read_questions_of
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.tables import sync
 from tests.evals.conftest import MakeBench
 from tests.fakes.tiny import Bench, write_study
-from warehouse.connection import connect
-from warehouse.errors import InputError
-from warehouse.parquet import read_parquet
-from warehouse.tables import sync
 
 KEY = "tiny.t16.minilm.tuned"
 TUNED = "{fuse: {rrf: {}, of: [{bm25: {k: 20}}, {dense: {k: 20}}], weights: tuned, k: 5}}"

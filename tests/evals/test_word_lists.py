@@ -9,9 +9,9 @@ from typing import get_args
 
 import pytest
 
-from assets.indexing.lexical import plain_tokens
-from evals.retrieving.question_words import stop_words
-from evals.word_lists import (
+from rag_assay.assets.indexing.lexical import plain_tokens
+from rag_assay.evals.retrieval.question_words import stop_words
+from rag_assay.evals.word_lists import (
     FOLDER,
     LANGUAGES,
     Language,

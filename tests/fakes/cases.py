@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from evals.measuring.context import MetricContext
-from evals.measuring.contract import Answer, Case, Gold, Ranked
-from warehouse.paths import Home
-from warehouse.schemas import ANSWERS, Status
-from warehouse.spans import Span
+from rag_assay.evals.metrics.context import MetricContext
+from rag_assay.evals.metrics.contract import Case, EvaluatedAnswer, Gold, Ranked
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import ANSWERS, Status
+from rag_assay.warehouse.spans import Span
 
 CONTEXT = MetricContext(Home(Path("nowhere")))
 """For metrics that ask no model."""
@@ -41,10 +41,10 @@ def ranked(status: Status = Status.OK, **changes: Any) -> Ranked:
     return found._replace(**changes)
 
 
-def answer(status: Status = Status.OK, text: str | None = "At noon.", **changes: Any) -> Answer:
+def answer(status: Status = Status.OK, text: str | None = "At noon.", **changes: Any) -> EvaluatedAnswer:
     """Return how an answer ended, and what it took."""
     asked = status in {Status.OK, Status.REFUSED}
-    found = Answer(
+    found = EvaluatedAnswer(
         status,
         None if status is Status.OK else f"because of {status}",
         text if asked else None,

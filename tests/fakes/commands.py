@@ -17,7 +17,7 @@ from tempfile import TemporaryFile
 from typing import IO
 from unittest.mock import patch
 
-from orchestration import start
+from rag_assay.orchestration import start
 from tests.fakes.processes import ROOT, assay_command
 
 Done = subprocess.CompletedProcess[str]

@@ -15,8 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from warehouse.pages import read_manifest
-from warehouse.paths import Home
+from rag_assay.warehouse.pages import read_manifest
+from rag_assay.warehouse.paths import Home
 
 ROOT = Path(__file__).parents[2]
 # Neither installs Twisted's reactor nor starts a thread, which a fork would lose; polars does.
@@ -25,7 +25,7 @@ SHARED = [
     "scrapy.core.downloader.handlers.http11",
     "aiohttp",
     "tldextract",
-    "warehouse.source",
+    "rag_assay.warehouse.source",
 ]
 _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(SHARED)
@@ -41,7 +41,7 @@ class Crawling:
 
     @property
     def command(self) -> list[str]:
-        return [sys.executable, "-m", "crawlers", self.name, "--spec", str(self.spec)]
+        return [sys.executable, "-m", "rag_assay.crawlers", self.name, "--spec", str(self.spec)]
 
     def start(self, *options: str) -> subprocess.Popen[str]:
         """Start a crawl that may be looked at, and killed."""
@@ -110,6 +110,6 @@ def _crawl(arguments: list[str], environment: dict[str, str], printed: list[str]
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(ROOT)
-    from crawlers.__main__ import main
+    from rag_assay.crawlers.__main__ import main
 
     sys.exit(main(arguments))

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from orchestration.settings import Settings, prepare
+from rag_assay.orchestration.settings import Settings, prepare
 from tests.fakes.processes import ROOT
 
 LONGEST = 120.0  # seconds until the UI answers, on a machine that does much else
@@ -43,7 +43,17 @@ def dagster_ui(home: Path, *, daemon: bool = False, **environment: str) -> Itera
         log = stack.enter_context((home / "dagster-ui.log").open("w"))
         shared = ["--grpc-host", "127.0.0.1", "--grpc-port", code]
         for command in (
-            ["dagster", "api", "grpc", "-h", "127.0.0.1", "-p", code, "-m", "orchestration.definitions"],
+            [
+                "dagster",
+                "api",
+                "grpc",
+                "-h",
+                "127.0.0.1",
+                "-p",
+                code,
+                "-m",
+                "rag_assay.orchestration.definitions",
+            ],
             ["dagster_webserver", "-h", "127.0.0.1", "-p", port, *shared],
             *([["dagster._daemon", "run", *shared]] if daemon else []),
         ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evals.gold.resolving import Resolver
+from rag_assay.evals.question_sets.evidence_resolution import Resolver
 
 Row = dict[str, Any]
 

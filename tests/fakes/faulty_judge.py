@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from evals.generating.contract import Passage
-from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement
-from evals.judging.replies import judged
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement
+from rag_assay.evals.judging.replies import make_judgement
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.gateway import Messages
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import Received, Scripted, answer
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.gateway import Messages
-from warehouse.schemas import Status
 
 SUPPORT = JudgedMetric("support", frozenset({"answer", "passages"}))
 PREFERRED = JudgedMetric("preferred", frozenset({"answer", "rival"}))
@@ -51,8 +51,10 @@ class FaultyJudge(ChatModel, Judge):
         )
         found = re.fullmatch(r"[01]", (reply.text or "").strip())
         if found is None:
-            return judged([reply], status=None if reply.status is not Status.OK else Status.PARSE_FAILED)
-        return judged([reply], value=float(found.group()))
+            return make_judgement(
+                [reply], status=None if reply.status is not Status.OK else Status.PARSE_FAILED
+            )
+        return make_judgement([reply], value=float(found.group()))
 
     def dependencies(self, seed: int) -> list[str | int]:
         return ["faulty", seed]

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from evals.generating.answer_prompt import Prompts
-from evals.generating.contract import GenerationContext, Passage, Request
+from rag_assay.evals.generation.answer_prompt import Prompts
+from rag_assay.evals.generation.contract import GenerationContext, Passage, Request
+from rag_assay.warehouse.inference.gateway import Gateway, Messages
 from tests.fakes.indexing import vector_of
-from warehouse.inference.gateway import Gateway, Messages
 
 
 def request(question: str, passages: Sequence[str] = (), language: str | None = "en", **more: Any) -> Request:

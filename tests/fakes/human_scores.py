@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from warehouse.human_scores import HumanScore
+from rag_assay.warehouse.human_scores import HumanScore
 
 BEGIN = datetime(2026, 11, 23, 9, 0, tzinfo=UTC)
 

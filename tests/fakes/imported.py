@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evals.importing.bundle import QUESTIONS_FILE, ROWS, STUDY_FILE
+from rag_assay.evals.spreadsheet_import.bundle import QUESTIONS_FILE, ROWS, STUDY_FILE
+from rag_assay.warehouse.annotation_schemas import IMPORTED
+from rag_assay.warehouse.parquet import frame, write_parquet
+from rag_assay.warehouse.paths import Home
 from tests.fakes.tiny import Bench
-from warehouse.annotation_schemas import IMPORTED
-from warehouse.parquet import frame, write_parquet
-from warehouse.paths import Home
 
 STUDY = """\
 study: ferry

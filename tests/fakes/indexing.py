@@ -8,17 +8,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from assets.indexing import index_table
-from assets.indexing.index_recipe import IndexRecipe
-from assets.indexing.index_rows import HeldRows
-from assets.indexing.lexical import plain_tokens
-from evals.retrieving.context import RetrievalContext
-from evals.retrieving.contract import QueryTransform, Retriever, Step
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.query import Query
-from evals.retrieving.ranking import Ranking
-from warehouse.parquet import frame
-from warehouse.schemas import CHUNKS
+from rag_assay.assets.indexing import index_table
+from rag_assay.assets.indexing.index_recipe import IndexRecipe
+from rag_assay.assets.indexing.index_rows import HeldRows
+from rag_assay.assets.indexing.lexical import plain_tokens
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.contract import QueryTransform, Retriever, Step
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Query
+from rag_assay.evals.retrieval.ranking import Ranking
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import CHUNKS
 
 DIMENSIONS = 24
 

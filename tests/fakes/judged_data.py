@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from evals.reporting.stored_pairs import PAIRS
-from warehouse.parquet import frame
-from warehouse.schemas import JUDGE_CARDS, JUDGEMENTS
+from rag_assay.evals.reporting.stored_pairs import PAIRS
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import JUDGE_CARDS, JUDGEMENTS
 
 CARD = {"study": "energy", "measure": "auc", "slice": "people.points", "value": 0.8, "low": 0.7, "high": 0.9}
 

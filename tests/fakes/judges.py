@@ -9,16 +9,24 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from evals.judging.contract import JUDGES, AnyJudge, Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement
+from rag_assay.evals.judging.contract import (
+    JUDGES,
+    AnyJudge,
+    Judge,
+    JudgeCase,
+    JudgeContext,
+    JudgedMetric,
+    Judgement,
+)
+from rag_assay.warehouse.components import one_of
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.gateway import Messages
+from rag_assay.warehouse.inference.structured import Structured
+from rag_assay.warehouse.recipe import Strict
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.ragas_judge import SHAPES as RAGAS_SHAPES
 from tests.fakes.ragas_judge import contract_reply as ragas_reply
-from warehouse.identity import digest
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.gateway import Messages
-from warehouse.inference.structured import Structured
-from warehouse.parts import one_of
-from warehouse.recipe import Strict
-from warehouse.schemas import Status
 
 SUPPORT = JudgedMetric("support", frozenset({"answer", "passages"}))
 AGREEMENT = JudgedMetric("agreement", frozenset({"answer", "ground_truth"}))

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from evals.judging.contract import JudgeContext
+from rag_assay.evals.judging.contract import JudgeContext
+from rag_assay.warehouse.inference.gateway import Gateway
 from tests.fakes.indexing import vector_of
-from warehouse.inference.gateway import Gateway
 
 
 def judge_context(gateway: Gateway, **more: Any) -> JudgeContext:

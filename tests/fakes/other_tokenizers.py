@@ -9,7 +9,7 @@ from functools import cache
 from tokenizers import Regex, models, normalizers, pre_tokenizers, processors, trainers
 from tokenizers import Tokenizer as Raw
 
-from assets.tokenizing.tokenizer import Tokenizer
+from rag_assay.assets.tokenization.tokenizer import Tokenizer
 
 TEXT = [
     "Each Member State shall notify the Commission by 31 December 2024, at the latest (Article 5).",

@@ -12,18 +12,18 @@ from typing import Any
 import openpyxl
 import polars as pl
 
-from evals.annotating.items import item_id
-from evals.annotating.points import Points
-from evals.annotating.rubric import Rubric
-from evals.calibrating.agreement import agreement_rows
-from evals.reporting.data import ReportData
-from evals.reporting.people_scores import CELLS, ScoresOfPeople
-from evals.study.cells import Cell
+from rag_assay.evals.judge_calibration.agreement import agreement_rows
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.rating_scores import CELLS, ScoresOfPeople
+from rag_assay.evals.rubrics.items import item_id
+from rag_assay.evals.rubrics.points import Points
+from rag_assay.evals.rubrics.rubric import Rubric
+from rag_assay.evals.study.cells import Cell
+from rag_assay.warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import ANSWERS, QUESTIONS
 from tests.fakes.annotators import Habit, frame_of, row, simulated
 from tests.fakes.report_data import OF_CELL, board_data
-from warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS
-from warehouse.parquet import frame
-from warehouse.schemas import ANSWERS, QUESTIONS
 
 SHEET = (
     Path(__file__).parents[2].parent / "shared/data/reviersport/Scored_Llama-2-13b-german-promp-template.xlsx"

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+PYTHONPATH = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
+"""Where a child process finds this checkout and its tests."""
 
 
 def assay_command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "orchestration.start", *arguments]
+    return [sys.executable, "-m", "rag_assay.orchestration.start", *arguments]
 
 
 def of_home(home: Path) -> dict[int, str]:

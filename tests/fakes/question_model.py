@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from evals.making.by_model.candidates import Document
+from rag_assay.evals.question_generation.llm.candidates import Document
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
 
 

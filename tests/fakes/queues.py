@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from evals.annotating.items import Item
-from evals.annotating.points import Points
-from evals.annotating.rubric import Rubric
-from evals.generating.contract import Passage
-from evals.judging.contract import JudgeCase
-from evals.queueing.contract import Queue, QueuedItem, Showing
-from warehouse.human_scores import HumanScore
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.human.queue import Queue, QueuedItem, Showing
+from rag_assay.evals.judging.contract import JudgeCase
+from rag_assay.evals.rubrics.items import Item
+from rag_assay.evals.rubrics.points import Points
+from rag_assay.evals.rubrics.rubric import Rubric
+from rag_assay.warehouse.human_scores import HumanScore
 
 NOW = datetime(2026, 5, 4, 9, tzinfo=UTC)
 

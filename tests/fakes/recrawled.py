@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from crawlers.sample_site.server import FOLDER, load
-from evals.study.study_file import read_study
-from orchestration.driver import Driver
-from orchestration.run_report import RunReport
+from rag_assay.crawlers.sample_site.server import FOLDER, load
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.driver import Driver
+from rag_assay.orchestration.run_report import RunReport
+from rag_assay.warehouse.paths import Home
 from tests.fakes.site import Reply, Site
-from warehouse.paths import Home
 
 HOST = "https://blog.sample.example"
 ON_CALL = "/2020/07/02/five-people-one-phone/"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.attempts import attempt
-from warehouse.paths import home
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.attempts import attempt
+from rag_assay.warehouse.paths import home
 
 
 def main(name: str, *identities: str) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import polars as pl
 
-from evals.measuring import get_metric
-from evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
-from evals.reporting.journey.reading import cut
-from evals.reporting.journey_rows import (
+from rag_assay.evals.metrics import get_metric
+from rag_assay.evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
+from rag_assay.evals.reporting.journey.rows import cut
+from rag_assay.evals.reporting.journey_rows import (
     DOCUMENTS,
     ENDED,
     LOST,
@@ -22,13 +22,13 @@ from evals.reporting.journey_rows import (
     JourneyRows,
     merged,
 )
-from evals.reporting.provenance import Provenance, Snapshot, command, machine
-from evals.statistics.comparison import compared, expected, margin_of, tie_groups
-from evals.statistics.question_clusters import ALONE
-from evals.statistics.verdict import Facts, Verdict, labels_of
-from evals.statistics.verdict_text import verdict_on
-from warehouse.parquet import frame
-from warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema
+from rag_assay.evals.reporting.provenance import Provenance, SourceSnapshot, command, machine
+from rag_assay.evals.statistics.comparison import compare_cells, margin_of, posterior_columns, tie_groups
+from rag_assay.evals.statistics.question_clusters import ALONE
+from rag_assay.evals.statistics.verdict import Verdict, VerdictInputs, labels_of
+from rag_assay.evals.statistics.verdict_text import verdict_on
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema
 
 OF_CELL: Schema = {"cell": pl.String, "replicate": pl.Int64}
 HOSTILE_TITLE = "<script>alert(1)</script> Förderrichtlinie"
@@ -161,7 +161,7 @@ def report_data(
         ),
         recipes={"bm25": "bm25: {variant: okapi, k: 10}\n", "<b>dense</b>": "dense: {k: 10}\n"},
         provenance=Provenance(
-            (Snapshot("directives", "2026-11-20T05:00:12+00:00", 612, 588, "ab" * 10),),
+            (SourceSnapshot("directives", "2026-11-20T05:00:12+00:00", 612, 588, "ab" * 10),),
             "cd" * 10,
             machine(),
             {key_of(cell): command("energy", key_of(cell).partition(".")[2]) for cell in cells},
@@ -492,10 +492,10 @@ def _board(
     _rank(first)
     ranked = {row["cell"]: row["rank"] for row in first if row["rank"]}
     pairs = [({**row, "answered": None}, values[row["cell"]]) for row in first]
-    found = compared(pairs, min(ranked, key=ranked.__getitem__), set(ranked), 7)
+    found = compare_cells(pairs, min(ranked, key=ranked.__getitem__), set(ranked), 7)
     groups, told = tie_groups(found, pairs, 7), {row["cell"]: row for row in found}
     primary = get_metric(metrics[0].name)
-    odds = expected(pairs, set(ranked), primary, margin_of(primary, None, primary), 7)
+    odds = posterior_columns(pairs, set(ranked), primary, margin_of(primary, None, primary), 7)
     return [
         (told[row["cell"]] | odds.get(row["cell"], {}) if row["metric"] == metrics[0].name else row)
         | {"tie_group": groups.get(row["cell"]), "p_best": odds.get(row["cell"], {}).get("p_best")}
@@ -506,7 +506,7 @@ def _board(
 def decided(study: str, board: pl.DataFrame, metrics: Sequence[MetricInfo]) -> Verdict:
     """Decide by a leaderboard of which no costs are known."""
     rows = board.to_dicts()
-    return verdict_on(study, rows, metrics, Facts(labels_of(rows), {}, {}, ALONE))
+    return verdict_on(study, rows, metrics, VerdictInputs(labels_of(rows), {}, {}, ALONE))
 
 
 def _row(

@@ -11,13 +11,13 @@ from typing import Any
 
 from openpyxl import Workbook, load_workbook
 
-from evals.queueing.contract import Queue
-from evals.queueing.queue_files import write_queue
-from evals.queueing.sheets.bringing import bring_back, keep
-from evals.queueing.sheets.exporting import export_queue
-from evals.queueing.sheets.returning import Returned
-from warehouse.human_scores import HumanScores
-from warehouse.paths import Home
+from rag_assay.evals.human.queue import Queue
+from rag_assay.evals.human.queue_files import write_queue
+from rag_assay.evals.human.spreadsheets.export import export_queue
+from rag_assay.evals.human.spreadsheets.score_updates import Returned
+from rag_assay.evals.human.spreadsheets.upload import bring_back, keep
+from rag_assay.warehouse.human_scores import HumanScores
+from rag_assay.warehouse.paths import Home
 
 AT = datetime(2026, 5, 5, 10, tzinfo=UTC)
 Fill = Callable[[dict[str, Any], int], None]

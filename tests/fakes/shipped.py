@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evals.retrieving import query_vectors
-from evals.study.cells import Cell
+from rag_assay.evals.retrieval import query_vectors
+from rag_assay.evals.study.cells import Cell
+from rag_assay.warehouse.paths import Home
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer
 from tests.fakes.tiny import Bench, write_study
-from warehouse.paths import Home
 
 RETRIEVERS = """  chain:
     - follow_up: {}

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from assets.engine.stage import Built, Check, Need, Stage, Work
-from warehouse.errors import AssayError
-from warehouse.identity import digest
+from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.identity import digest
 
 
 @dataclass
@@ -29,13 +29,13 @@ class Letters(Stage):
     def keys(self) -> list[str]:
         return sorted(self.texts)
 
-    def needs(self, key: str) -> list[Need]:
+    def needs(self, key: str) -> list[PartitionRef]:
         return []
 
     def recipes(self, key: str) -> dict[str, str]:
         return {f"letter.{key}": digest([self.texts[key].lower(), self.recipe.get(key, "plain")])}
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         self.built.append(key)
         if key in self.failing:
             raise self.failing[key]
@@ -43,7 +43,7 @@ class Letters(Stage):
         (folder / "text.txt").write_text(text)
         check = Check("is_vowel", text in "aeiou", f"{text} is looked at")
         meta = {"length": len(text), "incomplete": "1 of 1 rows failed"}
-        return Built(digest(text), meta, (check,), complete=key not in self.incomplete)
+        return BuildResult(digest(text), meta, (check,), complete=key not in self.incomplete)
 
 
 @dataclass
@@ -62,13 +62,13 @@ class Words(Stage):
     def keys(self) -> list[str]:
         return sorted(self.of)
 
-    def needs(self, key: str) -> list[Need]:
-        return [Need("letters", letter) for letter in self.of[key]]
+    def needs(self, key: str) -> list[PartitionRef]:
+        return [PartitionRef("letters", letter) for letter in self.of[key]]
 
     def recipes(self, key: str) -> dict[str, str]:
         return {"sign": digest(self.sign)}
 
-    def build(self, key: str, folder: Path, work: Work) -> Built:
+    def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         self.built.append(key)
         parts = [
             (work.store.folder("letters", artifact.identity) / "text.txt").read_text()
@@ -77,4 +77,4 @@ class Words(Stage):
         if "x" in parts:
             raise AssayError(f"words of {key}: no word has an x")
         (folder / "text.txt").write_text(self.sign.join(parts))
-        return Built(digest(self.sign.join(parts)))
+        return BuildResult(digest(self.sign.join(parts)))

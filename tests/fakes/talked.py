@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from evals.study.study_file import read_study
-from orchestration.driver import Driver
-from orchestration.settings import prepare
-from orchestration.web.serving import Server, Site, served
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.driver import Driver
+from rag_assay.orchestration.settings import prepare
+from rag_assay.orchestration.web.page_process import Server, Site, serve_script
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.conversation_records import Begun
+from rag_assay.warehouse.conversations import Conversation, Conversations
+from rag_assay.warehouse.paths import Home
 from tests.fakes.browser import LONGEST, Tab
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, streamed
-from warehouse.connection import connect
-from warehouse.conversation_records import Begun
-from warehouse.conversations import Conversation, Conversations
-from warehouse.paths import Home
 
 STUDY = """\
 study: liga
@@ -119,7 +119,7 @@ def chatted(folder: Path) -> Iterator[Chatted]:
         report = Driver(read_study(path), home).run()
         assert report.ok, report
         site = site_of(path, home)
-        with served(site) as server:
+        with serve_script(site) as server:
             server.wait_until_ready()
             yield Chatted(home, path, model, site, server)
 

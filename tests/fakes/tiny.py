@@ -8,19 +8,19 @@ from typing import Any
 
 import polars as pl
 
-from assets.engine.building import build_keys
-from assets.engine.definition import sync_all
-from assets.engine.stage import Outcome, Stage, Work
-from evals.study.grid import Grid
-from evals.study.study import Study
-from evals.study.study_file import read_study
-from orchestration.stages import stages_of
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.identity import digest
-from warehouse.pages import write_manifest
-from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.paths import Home
-from warehouse.schemas import DOCUMENTS, DROPPED, PAGES
+from rag_assay.assets.engine.builder import build_keys
+from rag_assay.assets.engine.definition import sync_all
+from rag_assay.assets.engine.stage import BuildContext, KeyOutcome, Stage
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.stages import stages_of
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.pages import write_manifest
+from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import DOCUMENTS, DROPPED, PAGES
 
 STUDY = """\
 study: tiny
@@ -148,11 +148,11 @@ class Bench:
         write_parquet(frame([], DROPPED), folder / "dropped.parquet")
         self.store.commit(Artifact("documents", source, documents, content, meta=built_from))
 
-    def build(self, *names: str) -> dict[str, list[Outcome]]:
+    def build(self, *names: str) -> dict[str, list[KeyOutcome]]:
         """Bring these stages up to date, in their order; unless named, those from chunks to leaderboard."""
         wanted: Sequence[str] = names or [n for n in self.stages if n not in WITHOUT]
-        found: dict[str, list[Outcome]] = {}
-        work = Work(self.home)
+        found: dict[str, list[KeyOutcome]] = {}
+        work = BuildContext(self.home)
         try:
             for name in wanted:
                 stage = self.stages[name]
@@ -161,9 +161,9 @@ class Bench:
             work.close()
         return found
 
-    def write_report(self) -> Outcome:
+    def write_report(self) -> KeyOutcome:
         """Bring the rows of all stages into the database, and then the report up to date."""
-        sync_all({name: stage.keys() for name, stage in self.stages.items()}, Work(self.home))
+        sync_all({name: stage.keys() for name, stage in self.stages.items()}, BuildContext(self.home))
         (outcome,) = self.build("report")["report"]
         return outcome
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from evals.reporting.data import ReportData
-from evals.reporting.rows import report_data
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.tables import FILES, sync
 from tests.fakes.tiny import QUESTIONS as FERRY
 from tests.fakes.tiny import TEXTS, Bench
-from warehouse.connection import connect
-from warehouse.paths import Home
-from warehouse.tables import FILES, sync
 
 Variant = dict[str, Any]
 

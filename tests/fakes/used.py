@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from warehouse.conversation_records import Begun, Feedback, ShownPassage, Turn, Vote
-from warehouse.conversations import Conversations
-from warehouse.paths import Home
-from warehouse.schemas import Status
+from rag_assay.warehouse.conversation_records import AnswerFeedback, Begun, ShownPassage, Turn, Vote
+from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 
 AT = datetime(
     2026, 3, 28, 22, 30, tzinfo=UTC
@@ -77,7 +77,7 @@ def used_home(folder: Path) -> Home:
                 study,
                 name,
                 [
-                    Feedback(record_id=f"f{at}", turn=of, thumbs=up, comment=word)
+                    AnswerFeedback(record_id=f"f{at}", turn=of, thumbs=up, comment=word)
                     for at, (of, up, word) in enumerate(said)
                 ],  # type: ignore[arg-type]
             )

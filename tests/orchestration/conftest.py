@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from evals.study.study import Study
-from evals.study.study_file import read_study
-from orchestration.driver import Driver
-from orchestration.run_report import RunReport
-from orchestration.settings import prepare
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.driver import Driver
+from rag_assay.orchestration.run_report import RunReport
+from rag_assay.orchestration.settings import prepare
+from rag_assay.warehouse.paths import Home, home
 from tests.fakes.processes import end_all_of, wait_until
-from warehouse.paths import Home, home
 
 TEXTS = {
     "harbour.txt": "The harbour office opens at seven. A mooring costs twelve pounds a night in summer. "

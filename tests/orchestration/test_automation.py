@@ -8,16 +8,16 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evals.study.grid import Grid
-from evals.study.study import Study
-from evals.study.study_file import read_study
-from orchestration.automation import AUTOMATION, CARRIED, recipe_observations
-from orchestration.definitions import definitions_of
-from orchestration.driver import Driver
-from orchestration.settings import prepare
-from orchestration.stages import stages_of
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.automation import AUTOMATION, CARRIED, recipe_observations
+from rag_assay.orchestration.definitions import definitions_of
+from rag_assay.orchestration.driver import Driver
+from rag_assay.orchestration.settings import prepare
+from rag_assay.orchestration.stages import stages_of
+from rag_assay.warehouse.paths import Home, home
 from tests.orchestration.conftest import STUDY, replace_in, write_study
-from warehouse.paths import Home, home
 
 pytestmark = pytest.mark.models
 Requested = dict[str, set[str]]

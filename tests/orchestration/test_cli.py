@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.settings import Settings
-from orchestration.walking.home_lock import alone
+from rag_assay.orchestration.runs.home_lock import alone
+from rag_assay.orchestration.settings import Settings
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay, assay_process
 from tests.fakes.processes import ROOT, assay_command
 from tests.orchestration.conftest import Finished
-from warehouse.connection import connect
-from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 

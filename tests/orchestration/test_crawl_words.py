@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from evals.study.study import Study
-from evals.study.study_file import read_study
-from orchestration.driver import Driver
-from orchestration.run_report import RunReport
-from orchestration.terminal.outcome_sentences import crawl_sentence, document_sentences
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.driver import Driver
+from rag_assay.orchestration.run_report import RunReport
+from rag_assay.orchestration.terminal.outcome_sentences import crawl_sentence, document_sentences
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.pages import manifest_file, read_body, read_manifest
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
 from tests.fakes.site import Reply, Site, article, index, serving
-from warehouse.artifacts import ArtifactStore
-from warehouse.pages import manifest_file, read_body, read_manifest
-from warehouse.parquet import read_parquet
-from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 STORY = "The harbour office opens at seven in the morning, every day of the week but Sunday."

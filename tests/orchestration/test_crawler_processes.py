@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from rag_assay.warehouse.pages import read_crawls, read_manifest
+from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
 from tests.fakes.processes import ROOT, assay_command, in_terminal, of_home, wait_until
 from tests.fakes.site import Reply, Site, article, index, serving
-from warehouse.pages import read_crawls, read_manifest
-from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 NUMBER = 12
@@ -104,7 +104,7 @@ def test_a_crawler_that_dies_is_named_by_its_signal(assay_home: Home, site: Site
         crawl(news), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     assert wait_until(lambda: stored(assay_home) >= 2)
-    (crawler,) = (pid for pid, words in of_home(assay_home.root).items() if "-m crawlers" in words)
+    (crawler,) = (pid for pid, words in of_home(assay_home.root).items() if "-m rag_assay.crawlers" in words)
     os.kill(crawler, signal.SIGKILL)
     _, said = parent.communicate(timeout=100)
     assert parent.returncode == 1

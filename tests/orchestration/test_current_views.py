@@ -14,22 +14,22 @@ from typing import Any, NamedTuple
 import polars as pl
 import pytest
 
-from evals.annotating.points import Points
-from evals.racing.records import narrowed
-from evals.study.grid import Grid
-from evals.study.slicing import sliced
-from evals.study.study import Study
-from evals.study.study_file import read_study
-from orchestration.settings import prepare
-from orchestration.stages import stages_of
+from rag_assay.evals.rubrics.points import Points
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.slice_selection import slice_study
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.evals.successive_halving.records import narrow_study
+from rag_assay.orchestration.settings import prepare
+from rag_assay.orchestration.stages import stages_of
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.human_scores import HumanScores
+from rag_assay.warehouse.paths import Home, home
+from rag_assay.warehouse.tables import rebuild
 from tests.fakes.commands import assay
 from tests.fakes.human_scores import score
 from tests.orchestration.conftest import write_study
-from warehouse.artifacts import ArtifactStore
-from warehouse.connection import connect
-from warehouse.human_scores import HumanScores
-from warehouse.paths import Home, home
-from warehouse.tables import rebuild
 
 STUDY = """\
 study: town
@@ -162,12 +162,12 @@ class Workspace:
 
     def studies(self) -> list[Study]:
         paths = [path for path in (self.path, self.other) if path.is_file()]
-        whole = [narrowed(read_study(path), self.home) for path in paths]
+        whole = [narrow_study(read_study(path), self.home) for path in paths]
         return [*whole, *self.slices.values()]
 
     def run_slice(self, pattern: str) -> None:
         self.run(None, "--cells", pattern)
-        self.slices[pattern] = sliced(read_study(self.path), [pattern])
+        self.slices[pattern] = slice_study(read_study(self.path), [pattern])
 
     def rate(self, number: int, **more: Any) -> None:
         cell = f"town.{more.pop('cell')}"

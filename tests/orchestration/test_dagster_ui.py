@@ -8,13 +8,13 @@ from urllib.parse import quote
 
 import pytest
 
-from evals.study.study_file import read_study
-from orchestration.driver import Driver
-from orchestration.settings import prepare
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.driver import Driver
+from rag_assay.orchestration.settings import prepare
+from rag_assay.warehouse.paths import home
 from tests.fakes.browser import Tab, chromium, tab
 from tests.fakes.dagster_ui import dagster_ui
 from tests.orchestration.conftest import STUDY, replace_in, write_study
-from warehouse.paths import home
 
 pytestmark = pytest.mark.models
 HOSTILE = '<img src="https://evil.example/a.png" onerror="alert(1)"> ![b](https://evil.example/c.png) | d | e'

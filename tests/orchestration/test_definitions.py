@@ -8,13 +8,13 @@ import dagster as dg
 import pytest
 from dagster._utils.schedules import is_valid_cron_schedule
 
-from assets.engine.definition import as_asset
-from evals.study.grid import Grid
-from evals.study.study_file import read_book, read_study
-from orchestration.definitions import definitions_of, defs, stages_of
+from rag_assay.assets.engine.definition import as_asset
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study_file import read_book, read_study
+from rag_assay.orchestration.definitions import definitions_of, defs, stages_of
+from rag_assay.warehouse.cron import is_cron
+from rag_assay.warehouse.tables import FILES
 from tests.fakes.tiny import write_study
-from warehouse.cron import is_cron
-from warehouse.tables import FILES
 
 ARROWS = {
     "recipes": set(),

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from evals.reporting.files import json_rows
-from evals.reporting.page import render_html
-from evals.reporting.rows import leaderboard_rows, report_data
-from evals.study.study import Study
-from evals.study.study_file import BUNDLED, read_study
-from orchestration.driver import Driver
+from rag_assay.evals.reporting.files import json_rows
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.rows import leaderboard_rows, report_data
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import BUNDLED, read_study
+from rag_assay.orchestration.driver import Driver
+from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
 from tests.fakes.processes import ROOT, assay_command
-from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 
@@ -62,8 +62,8 @@ def test_slice_from_crawl_to_report(assay_home: Home) -> None:
 
 
 def test_every_question_set_has_its_mix() -> None:
-    from evals.gold.question_files import read_yaml
-    from evals.study.grid import question_sets
+    from rag_assay.evals.question_sets.question_files import read_yaml
+    from rag_assay.evals.study.grid import question_sets
 
     for question_set in question_sets(read_study(BUNDLED / "demo.yaml")):
         questions = read_yaml(question_set.path)

@@ -13,19 +13,19 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from evals.reporting.rows import leaderboard_rows, report_data
-from evals.study.study import Study
-from evals.study.study_file import read_study
-from orchestration.driver import Driver
-from orchestration.run_report import RunReport
+from rag_assay.evals.reporting.rows import leaderboard_rows, report_data
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.driver import Driver
+from rag_assay.orchestration.run_report import RunReport
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.study_records import read_study_record
 from tests.fakes.openai_server import FakeOpenAI, answer, failure
 from tests.fakes.processes import ROOT
 from tests.orchestration.conftest import Finished
-from warehouse.connection import connect
-from warehouse.errors import InputError
-from warehouse.inference import call_failures
-from warehouse.paths import Home
-from warehouse.study_records import read_study_record
 
 pytestmark = pytest.mark.models
 
@@ -123,7 +123,7 @@ def test_what_a_check_blocks_is_left_out_with_the_sentence_of_the_check(finished
 def test_failing_model_is_recorded_and_only_its_failures_are_asked_again(
     assay_home: Home, study_path: Path, edit: Callable[[str, str], Study], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.CallFailure(is_passing=False))
     good = answer("Twelve pounds.")
     with FakeOpenAI(good, failure(500, "broken"), good, good) as server:
         model = f"{{model: openai/fake, api_base: {server.api_base}}}"
@@ -218,9 +218,9 @@ def test_killed_run_goes_on_and_its_dagster_run_is_closed(finished: Finished) ->
     """Two retrievers are new, and the run is killed between their answers."""
     script = (
         "import os, signal, sys\n"
-        "from evals.study.study_file import find_study\n"
-        "from orchestration.driver import Driver\n"
-        "from warehouse.paths import home\n"
+        "from rag_assay.evals.study.study_file import find_study\n"
+        "from rag_assay.orchestration.driver import Driver\n"
+        "from rag_assay.warehouse.paths import home\n"
         "def kill(label, done, of):\n"
         "    if label == 'answers' and done == 1:\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -248,7 +248,7 @@ def test_killed_run_goes_on_and_its_dagster_run_is_closed(finished: Finished) ->
 
 def test_scheduled_crawl_is_a_row_and_its_documents_are_made(assay_home: Home, study_path: Path) -> None:
     """What a schedule of the UI starts, without the driver: pages and documents of one source."""
-    from orchestration.definitions import definitions_of
+    from rag_assay.orchestration.definitions import definitions_of
 
     definitions = definitions_of([read_study(study_path)])
     with dg.DagsterInstance.get() as instance:

@@ -20,9 +20,9 @@ from dagster._core.storage.event_log.sqlite import sqlite_event_log as storage
 from dagster_postgres.utils import retry_pg_connection_fn
 from sqlalchemy import create_engine
 
-from orchestration.event_log import opened_instance, plain_failures, shared_engines
-from orchestration.settings import Settings, prepare
-from warehouse.errors import AssayError
+from rag_assay.orchestration.event_log import open_instance, plain_failures, shared_engines
+from rag_assay.orchestration.settings import Settings, prepare
+from rag_assay.warehouse.errors import AssayError
 
 
 def test_events_go_through_a_handful_of_engines(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_migrations_are_read_once_and_databases_made_by_them(
     )
     for name in ("ours", "other"):
         monkeypatch.setenv("DAGSTER_HOME", "")
-        with opened_instance(prepare(Settings(home=tmp_path / name)) / "dagster") as instance:
+        with open_instance(prepare(Settings(home=tmp_path / name)) / "dagster") as instance:
             instance.report_runless_asset_event(dg.AssetMaterialization("a", partition="p"))
             assert instance.get_materialized_partitions(dg.AssetKey("a")) == {"p"}
     assert len(read) == len(set(read))

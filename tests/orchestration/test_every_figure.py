@@ -11,17 +11,17 @@ from typing import Any
 import pytest
 import yaml
 
-from evals.measuring.rouge import rouge_tokens
-from evals.reporting.files import json_rows
-from evals.reporting.page import render_html
-from evals.reporting.rows import leaderboard_rows, report_data
-from evals.study.study_file import read_study
-from orchestration.driver import Driver
-from orchestration.settings import prepare
+from rag_assay.evals.metrics.rouge import rouge_tokens
+from rag_assay.evals.reporting.files import json_rows
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.rows import leaderboard_rows, report_data
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.driver import Driver
+from rag_assay.orchestration.settings import prepare
+from rag_assay.warehouse.paths import home
 from tests.fakes.recount import Recount
 from tests.fakes.recounted_page import Compared, compare_page, compare_rows
 from tests.orchestration.conftest import write_study
-from warehouse.paths import home
 
 pytestmark = pytest.mark.models
 

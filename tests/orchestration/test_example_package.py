@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.paths import Home
 from tests.fakes.tiny import QUESTIONS, TEXTS
-from warehouse.artifacts import ArtifactStore
-from warehouse.paths import Home
 
 REPOSITORY = Path(__file__).parents[2]
 PACKAGE = REPOSITORY / "tests" / "example_package"
@@ -72,11 +72,11 @@ class Installed:
     def assay(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([str(REPOSITORY), str(self.folder / "site")]),
+            "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), str(self.folder / "site")]),
             "ASSAY_HOME": str(self.home.root),
         }
         return subprocess.run(
-            [sys.executable, "-m", "orchestration.cli", *arguments],
+            [sys.executable, "-m", "rag_assay.orchestration.cli", *arguments],
             cwd=self.folder,
             env=environment,
             capture_output=True,
@@ -147,7 +147,7 @@ def test_parts_are_named_with_their_package_and_what_is_broken_with_its_reason(i
     assert set(broken) == {"acme_absent", "acme_function", "folder"}
     assert "the step `acme_absent` of the package acme-parts 1.0" in broken["acme_absent"]
     assert "ModuleNotFoundError" in broken["acme_absent"]
-    assert "no class derived from evals.measuring.contract.Metric" in broken["acme_function"]
+    assert "no class derived from rag_assay.evals.metrics.contract.Metric" in broken["acme_function"]
     assert "`folder` is a reader of rag-assay itself" in broken["folder"]
     shown = installed.assay("parts", "retrievers").stdout
     assert "acme_longest (acme-parts 1.0): The longest chunks, whatever is asked." in shown

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from evals.reporting.data import ReportData
-from evals.reporting.rows import report_data
-from evals.study.study_file import read_study
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.tables import rebuild
 from tests.fakes.commands import Done, assay
 from tests.orchestration.conftest import TEXTS, write_study
-from warehouse.artifacts import ArtifactStore
-from warehouse.paths import Home
-from warehouse.tables import rebuild
 
 pytestmark = pytest.mark.models
 STUDY = """\

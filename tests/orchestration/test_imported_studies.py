@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.definitions import defs
+from rag_assay.orchestration.definitions import defs
+from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
 from tests.fakes.imported import grid, imported, put_sheet, row
-from warehouse.paths import Home
 
 
 @pytest.fixture

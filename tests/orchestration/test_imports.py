@@ -16,8 +16,8 @@ PAGE_HEAVY = [*HEAVY, "polars", "numpy", "duckdb", "dagster"]
 @pytest.mark.parametrize(
     ("modules", "heavy"),
     [
-        ("orchestration.definitions, orchestration.driver", HEAVY),
-        ("orchestration.web.chatting.page", PAGE_HEAVY),  # it is shown while all else is loaded
+        ("rag_assay.orchestration.definitions, rag_assay.orchestration.driver", HEAVY),
+        ("rag_assay.orchestration.web.chat.page", PAGE_HEAVY),  # it is shown while all else is loaded
     ],
 )
 def test_what_is_started_loads_without_heavy_libraries(modules: str, heavy: list[str]) -> None:

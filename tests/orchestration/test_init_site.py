@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from orchestration.templates.study_files import write_study
+from rag_assay.orchestration.templates.study_files import write_study
 from tests.fakes.site import Reply, index, serving
 
 LINE = "The keeper wrote a line by the light of the lamp. "

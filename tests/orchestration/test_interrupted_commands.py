@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from rag_assay.warehouse.pages import read_manifest
+from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
 from tests.fakes.openai_server import FakeOpenAI, answer, hang
 from tests.fakes.processes import ROOT, assay_command, of_home, wait_until
 from tests.fakes.site import Reply, article, index, serving
 from tests.orchestration.conftest import TEXTS, Finished, replace_in
-from warehouse.pages import read_manifest
-from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

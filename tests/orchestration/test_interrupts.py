@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestration import start
-from orchestration.interrupts import noted_interrupts
+from rag_assay.orchestration import start
+from rag_assay.orchestration.interrupts import watch_interrupts
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -41,19 +41,19 @@ def handlers_as_before() -> Iterator[None]:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_swallowed_signal_is_noted(number: signal.Signals) -> None:
     signal.signal(number, lambda *_: None)
-    with noted_interrupts() as interrupted:
+    with watch_interrupts() as interrupted:
         assert not interrupted()
         signal.raise_signal(number)
         assert interrupted()
         assert interrupted(), "it stays so"
-    with noted_interrupts() as interrupted:
+    with watch_interrupts() as interrupted:
         assert not interrupted(), "one walk's interruption is not the next one's"
 
 
 def test_other_signals_do_not_stop() -> None:
     before = signal.signal(signal.SIGUSR1, lambda *_: None)
     try:
-        with noted_interrupts() as interrupted:
+        with watch_interrupts() as interrupted:
             signal.raise_signal(signal.SIGUSR1)
             assert not interrupted()
     finally:
@@ -65,7 +65,7 @@ def test_finalizer(
     error: BaseException, printed: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "unraisablehook", sys.__unraisablehook__)
-    with noted_interrupts():
+    with watch_interrupts():
         gone = RaisesWhenGone(error)
         del gone
     assert ("Traceback" in capsys.readouterr().err) is printed
@@ -73,7 +73,7 @@ def test_finalizer(
 
 def test_pool_that_closes_logs_no_stack_and_speaks_again_after() -> None:
     pool = logging.getLogger("sqlalchemy.pool.impl.NullPool")
-    with noted_interrupts():
+    with watch_interrupts():
         assert not pool.isEnabledFor(logging.ERROR)
     assert pool.isEnabledFor(logging.ERROR)
 
@@ -82,7 +82,7 @@ def test_other_threads_hear_nothing_and_break_nothing() -> None:
     heard: list[bool] = []
 
     def walk() -> None:
-        with noted_interrupts() as interrupted:
+        with watch_interrupts() as interrupted:
             heard.append(interrupted())
 
     thread = threading.Thread(target=walk)
@@ -96,10 +96,10 @@ def test_ctrl_c_while_the_command_line_is_imported(
 ) -> None:
     class Interrupted:
         def find_spec(self, name: str, *_: object) -> None:
-            if name == "orchestration.cli":
+            if name == "rag_assay.orchestration.cli":
                 raise KeyboardInterrupt
 
-    monkeypatch.delitem(sys.modules, "orchestration.cli", raising=False)
+    monkeypatch.delitem(sys.modules, "rag_assay.orchestration.cli", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
     with pytest.raises(SystemExit) as ended:
         start.main()
@@ -109,11 +109,11 @@ def test_ctrl_c_while_the_command_line_is_imported(
 
 WAITS = """
 import os, sys, time
-from orchestration import start
+from rag_assay.orchestration import start
 
 class Waits:
     def find_spec(self, name, *_):
-        if name == "orchestration.cli":
+        if name == "rag_assay.orchestration.cli":
             if {forks}:
                 ready, begun = os.pipe()  # Python drops a signal that comes while it is forking
                 child = os.fork()
@@ -155,11 +155,11 @@ def test_sigterm_ends_a_forked_process_as_if_nobody_handled_it() -> None:
 
 
 def test_sigterm_is_handled_as_before_where_the_command_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    import orchestration.cli
+    from rag_assay.orchestration import cli
 
     before = signal.getsignal(signal.SIGTERM)
     during: list[object] = []
-    monkeypatch.setattr(orchestration.cli, "main", lambda: during.append(signal.getsignal(signal.SIGTERM)))
+    monkeypatch.setattr(cli, "main", lambda: during.append(signal.getsignal(signal.SIGTERM)))
     start.main()
     assert signal.getsignal(signal.SIGTERM) is before
     assert during != [before]

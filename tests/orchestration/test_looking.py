@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from evals.study.run_studies import note
-from evals.study.study import Study
-from evals.study.study_file import read_study
-from orchestration.cli import app
+from rag_assay.evals.study.run_studies import note
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.cli import app
+from rag_assay.warehouse.paths import Home
 from tests.orchestration.conftest import Finished
-from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 
@@ -33,7 +33,7 @@ def test_version_and_help() -> None:
 
 
 def test_shell_is_told_the_names_of_studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from orchestration.terminal.speaking import complete_study
+    from rag_assay.orchestration.terminal.cli_errors import complete_study
 
     monkeypatch.setenv("ASSAY_STUDIES", str(tmp_path))
     (tmp_path / "one.yaml").write_text("# a comment\nstudy: energy-law\n")

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from evals.gold.question_files import read_yaml
-from orchestration.driver import Driver
+from rag_assay.evals.question_sets.question_files import read_yaml
+from rag_assay.orchestration.driver import Driver
+from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
 from tests.orchestration.conftest import Finished, replace_in
-from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 

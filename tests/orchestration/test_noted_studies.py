@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from evals.study.grid import Grid
-from evals.study.run_studies import note, noted, refuse_taken
-from evals.study.study import Study
-from evals.study.study_file import read_book, read_study
-from orchestration.definitions import definitions_of, defs
-from orchestration.settings import prepare
-from orchestration.stages import stages_of
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.run_studies import note, recorded_studies, refuse_taken
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_book, read_study
+from rag_assay.orchestration.definitions import definitions_of, defs
+from rag_assay.orchestration.settings import prepare
+from rag_assay.orchestration.stages import stages_of
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home, home
 from tests.fakes.commands import assay
 from tests.fakes.tiny import write_study
 from tests.orchestration.conftest import Finished
-from warehouse.errors import InputError
-from warehouse.paths import Home, home
 
 OTHER = {"study: tiny": "study: other"}
 
@@ -80,7 +80,7 @@ def test_a_file_that_is_gone_is_not_shown_and_its_names_are_free(own_home: Home,
     with pytest.raises(InputError):
         refuse_taken(read_study(second), own_home)
     first.unlink()
-    assert noted(own_home) == []
+    assert recorded_studies(own_home) == []
     refuse_taken(read_study(second), own_home)
 
 
@@ -141,4 +141,4 @@ def test_a_torn_record_is_passed_over(own_home: Home, tmp_path: Path) -> None:
     note(read_study(path), own_home)
     for name, text in (("torn", "{"), ("list", "[]"), ("number", '{"path": 3}')):
         (own_home.root / "studies" / f"{name}.json").write_text(text)
-    assert noted(own_home) == [path]
+    assert recorded_studies(own_home) == [path]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from evals.gold.question_files import read_yaml
-from evals.study.study_file import read_study
+from rag_assay.evals.question_sets.question_files import read_yaml
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import Done, assay
 from tests.fakes.openai_server import answer
 from tests.fakes.question_model import SUBJECTS, TITLE, QuestionModel, as_json
-from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 STUDY = """\

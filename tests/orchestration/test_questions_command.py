@@ -11,16 +11,16 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from assets.engine.stage import Work
-from evals.chatting.asking import Asking
-from evals.chatting.opening import open_talk
-from evals.gold.question_files import read_yaml
-from evals.study.study_file import read_study
-from orchestration.cli import app
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.chat.cell_loader import open_talk
+from rag_assay.evals.chat.question_requests import QuestionRequest
+from rag_assay.evals.question_sets.question_files import read_yaml
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.cli import app
+from rag_assay.warehouse.conversation_records import AnswerFeedback, Begun
+from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.paths import home
 from tests.orchestration.conftest import Finished
-from warehouse.conversation_records import Begun, Feedback
-from warehouse.conversations import Conversations
-from warehouse.paths import home
 
 pytestmark = pytest.mark.models
 
@@ -97,18 +97,20 @@ def test_what_people_ask_is_looked_at_and_becomes_questions_of_the_study(
     assert none.exit_code == 2
     assert "nobody has asked anything" in none.stderr
     cell = next(one for one in study.cells() if one.retriever == "words")
-    with closing(Work(home())) as work, open_talk(study, cell, work) as talk:
+    with closing(BuildContext(home())) as work, open_talk(study, cell, work) as talk:
         name = chats.begin(study.study, Begun(record_id="begun", person="Ann"))
-        first = talk.ask(name, Asking("When does the ferry stay in port in a storm?"))
-        talk.ask(name, Asking("In a storm, when does the ferry stay in port?"))
-        talk.ask(name, Asking("And with <script>alert(1)</script> & 'ties'?"))
-        known = talk.ask(name, Asking("How many cars fit on the ferry?"))
-        disliked = talk.ask(name, Asking("For how long are films lent by the library?"))
+        first = talk.ask(name, QuestionRequest("When does the ferry stay in port in a storm?"))
+        talk.ask(name, QuestionRequest("In a storm, when does the ferry stay in port?"))
+        talk.ask(name, QuestionRequest("And with <script>alert(1)</script> & 'ties'?"))
+        known = talk.ask(name, QuestionRequest("How many cars fit on the ferry?"))
+        disliked = talk.ask(name, QuestionRequest("For how long are films lent by the library?"))
         for turn, thumbs in ((first, 1), (known, 1), (disliked, 1), (disliked, -1)):
-            said = Feedback(record_id=token_hex(8), turn=turn.record_id, thumbs=thumbs, comment="yaml: [no")
+            said = AnswerFeedback(
+                record_id=token_hex(8), turn=turn.record_id, thumbs=thumbs, comment="yaml: [no"
+            )
             chats.append(study.study, name, [said])
         demo = chats.begin(study.study, Begun(record_id="demo", place="demo"))
-        talk.ask(demo, Asking("Was this asked by nobody?"))
+        talk.ask(demo, QuestionRequest("Was this asked by nobody?"))
     path = tmp_path / "asked.review.yaml"
     found = assay("from-chat", str(finished.path), "--out", str(path))
     assert found.exit_code == 0, found.output

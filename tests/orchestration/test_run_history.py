@@ -10,8 +10,8 @@ import sqlalchemy
 from dagster._core.events import StepMaterializationData
 from dagster._core.execution.backfill import BulkActionStatus, PartitionBackfill
 
-from orchestration import run_history
-from orchestration.run_history import prune
+from rag_assay.orchestration import run_history
+from rag_assay.orchestration.run_history import prune
 
 FRUIT = dg.StaticPartitionsDefinition(["apple", "pear"])
 

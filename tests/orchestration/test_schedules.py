@@ -14,8 +14,8 @@ from dagster._core.loader import LoadingContextForTest
 from dagster._core.test_utils import freeze_time
 from dagster._time import get_current_datetime
 
-from evals.study.study_file import read_study
-from orchestration.definitions import definitions_of
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.definitions import definitions_of
 from tests.fakes.tiny import write_study
 
 DAILY = {"study: tiny": 'study: tiny\nschedule: "0 5 * * *"'}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from evals.reporting.rows import leaderboard_rows
-from evals.study.study_file import read_study
+from rag_assay.evals.reporting.rows import leaderboard_rows
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
-from warehouse.connection import connect
-from warehouse.paths import Home
 
 STUDY = """\
 study: scoped

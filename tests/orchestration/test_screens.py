@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from evals.reporting.entries import entries
-from evals.reporting.rows import report_data
-from evals.reporting.standings import main_subset
-from evals.study.study_file import read_study
+from rag_assay.evals.reporting.entries import entries
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.reporting.standings import main_subset
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.paths import Home
 from tests.fakes.processes import assay_command
 from tests.fakes.terminal import Screen, Terminal
 from tests.orchestration.conftest import Finished
 from tests.orchestration.test_making_questions import PILOTS
 from tests.orchestration.test_try import MOORINGS
-from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 COLUMNS, ROWS = 100, 30

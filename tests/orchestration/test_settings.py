@@ -12,9 +12,9 @@ from dagster._core.definitions.run_request import InstigatorType
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.scheduler.instigation import TickStatus
 
-from orchestration.settings import INSTANCE, Settings, instance_folder, prepare
-from warehouse.errors import InputError
-from warehouse.paths import Home
+from rag_assay.orchestration.settings import INSTANCE, Settings, instance_folder, prepare
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
 
 EARLIER = "telemetry:\n  enabled: false\nnux:\n  enabled: false\n"
 

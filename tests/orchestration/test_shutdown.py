@@ -14,13 +14,13 @@ SENTENCE = "stopped. What was finished is stored; the same command goes on from 
 
 COMMAND = """
 import atexit, ctypes, hashlib, os, signal, sys, threading, time, types
-from orchestration import shutdown, start
+from rag_assay.orchestration import shutdown, start
 
 def main():
     with shutdown.grace({grace}):
 {body}
 
-sys.modules["orchestration.cli"] = types.SimpleNamespace(main=main)
+sys.modules["rag_assay.orchestration.cli"] = types.SimpleNamespace(main=main)
 start.main()
 """
 SWALLOWS = """

@@ -8,17 +8,17 @@ from html import unescape
 
 import pytest
 
-from evals.study.slicing import sliced
-from evals.study.study import Study
-from evals.study.study_file import read_study
-from orchestration.driver import Driver
+from rag_assay.evals.study.slice_selection import slice_study
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.driver import Driver
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.tables import rebuild
 from tests.fakes.commands import assay
 from tests.fakes.openai_server import FakeOpenAI, answer
 from tests.orchestration.conftest import Finished
-from warehouse.artifacts import ArtifactStore
-from warehouse.connection import connect
-from warehouse.paths import Home
-from warehouse.tables import rebuild
 
 pytestmark = pytest.mark.models
 
@@ -32,7 +32,7 @@ def of_whole(home: Home) -> dict[str, bytes]:
 def test_a_slice_beside_its_study(finished: Finished) -> None:
     home, path = finished.home, str(finished.path)
     before = of_whole(home)
-    part = sliced(read_study(finished.path), ["*.words.*"])
+    part = slice_study(read_study(finished.path), ["*.words.*"])
     done = assay("run", path, "--cells", "*.words.*")
     assert done.returncode == 0, done.stderr
     sentence = "A slice of town: 1 of 2 cells, 3 of 3 questions; not the study's result."
@@ -90,14 +90,14 @@ def test_calls_of_a_slice_are_not_paid_again(
     with FakeOpenAI(respond=lambda _: answer("Twelve pounds.")) as server:
         model = f"{{model: openai/fake, api_base: {server.api_base}}}"
         study = edit("  quote: {extractive: {passages: 2, max_tokens: 40}}\n", f"  asked: {{llm: {model}}}\n")
-        first = Driver(sliced(study, ["*.words.*"], "q1,q2"), assay_home).run()
+        first = Driver(slice_study(study, ["*.words.*"], "q1,q2"), assay_home).run()
         assert first.ok
         assert len(server.requests) == 2
         whole = Driver(study, assay_home).run()
         assert whole.ok
         asked = [json.dumps(one.body, sort_keys=True) for one in server.requests]
         assert len(asked) == len(set(asked)) > 2, "nothing that was asked is asked again"
-        later = Driver(sliced(study, (), "2"), assay_home).run()
+        later = Driver(slice_study(study, (), "2"), assay_home).run()
         assert later.ok
         assert len(server.requests) == len(asked)
         assert Driver(study, assay_home).run().unchanged

@@ -13,13 +13,13 @@ from dagster._core.definitions.assets.graph.asset_graph import AssetGraph
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.loader import LoadingContextForTest
 
-from evals.study.study_file import read_study
-from orchestration.definitions import definitions_of
-from orchestration.driver import Driver
-from orchestration.run_report import StageReport
-from orchestration.settings import prepare
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.definitions import definitions_of
+from rag_assay.orchestration.driver import Driver
+from rag_assay.orchestration.run_report import StageReport
+from rag_assay.orchestration.settings import prepare
+from rag_assay.warehouse.paths import home
 from tests.orchestration.conftest import QUESTIONS, STUDY, TEXTS, write_study
-from warehouse.paths import home
 
 pytestmark = pytest.mark.models
 Keys = dict[str, set[str]]

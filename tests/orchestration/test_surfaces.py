@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from assets.engine.stage import Work
-from evals.reporting.changes.entry import entries_of
-from evals.reporting.live_boards import StudyNow, live_board
-from evals.reporting.page import render_html
-from evals.reporting.rows import report_data, stored_verdict
-from evals.reporting.table_exports import export_table
-from evals.statistics.verdict import Verdict
-from evals.study.study_file import read_study
-from orchestration.choosing_cell import recommended_cell
-from orchestration.web.chatting.catalogue import read_catalogue
-from orchestration.web.leaderboard.rows import cell_rows, overview
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.reporting.changes.entry import entries_of
+from rag_assay.evals.reporting.live_boards import StudyNow, live_board
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.rows import report_data, stored_verdict
+from rag_assay.evals.reporting.table_exports import export_table
+from rag_assay.evals.statistics.verdict import Verdict
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.cell_selection import recommended_cell
+from rag_assay.orchestration.web.chat.catalogue import read_catalogue
+from rag_assay.orchestration.web.leaderboard.rows import cell_rows, overview
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.connection import connect
 from tests.fakes.commands import assay
 from tests.orchestration.conftest import Finished
-from warehouse.artifacts import ArtifactStore
-from warehouse.connection import connect
 
 pytestmark = pytest.mark.models
 
@@ -103,7 +103,7 @@ def test_what_answers_is_what_the_verdict_recommends(
     assert taken is not None
     study = read_study(finished.path)
     assert recommended_cell(study, finished.home).key == taken.cell
-    work = Work(finished.home)
+    work = BuildContext(finished.home)
     try:
         chat = read_catalogue(str(finished.path), work).choices[0]
     finally:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from evals.gold.question_files import UNFILLED, read_yaml
-from evals.study.study_file import read_study
-from orchestration.templates import trials
-from orchestration.templates.trials import MADE, trial_of
+from rag_assay.evals.question_sets.question_files import UNFILLED, read_yaml
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.templates import trials
+from rag_assay.orchestration.templates.trials import MADE, trial_of
+from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
 from tests.orchestration.test_making_questions import PILOTS
-from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.attempts import attempt, turn
-from warehouse.paths import Home
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.attempts import attempt, turn
+from rag_assay.warehouse.paths import Home
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ def test_what_a_killed_attempt_left_is_carried_on_or_removed(tmp_path: Path) -> 
 
 def test_a_build_waits_for_its_turn_and_a_killed_process_gives_it_away(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from warehouse.attempts import turn\n"
+        "import sys, time; from pathlib import Path; from rag_assay.warehouse.attempts import turn\n"
         "with turn(Path(sys.argv[1]), print):\n    print('mine', flush=True); time.sleep(600)"
     )
     with subprocess.Popen(

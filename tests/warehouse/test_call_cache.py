@@ -11,11 +11,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from warehouse.call_cache import CallCache
-from warehouse.parquet import frame
-from warehouse.paths import Home
-from warehouse.schemas import CALLS
-from warehouse.waiting import UnwantedError, wanted_until
+from rag_assay.warehouse.call_cache import CallCache
+from rag_assay.warehouse.cancellation import CancelledError, cancel_scope
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import CALLS
 
 RECORD: dict[str, Any] = {
     "model": "openai/any",
@@ -83,8 +83,8 @@ def test_text_with_a_lone_surrogate_survives(cache: CallCache) -> None:
 HOLDS = """
 import sys, time
 from pathlib import Path
-from warehouse.call_cache import CallCache
-from warehouse.paths import Home
+from rag_assay.warehouse.call_cache import CallCache
+from rag_assay.warehouse.paths import Home
 with CallCache(Home(Path(sys.argv[1]))).turn("abcdef"):
     print("held", flush=True)
     time.sleep(float(sys.argv[2]))
@@ -137,14 +137,14 @@ def test_many_threads_have_the_turn_one_by_one(cache: CallCache) -> None:
 def test_who_is_not_wanted_any_more_does_not_wait_for_the_turn(cache: CallCache) -> None:
     with (
         cache.turn("abcdef"),
-        wanted_until(lambda: True),
-        pytest.raises(UnwantedError),
+        cancel_scope(lambda: True),
+        pytest.raises(CancelledError),
         cache.turn("abcdef"),
     ):
         raise AssertionError
 
 
 def test_without_locks_all_have_the_turn(cache: CallCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warehouse.call_cache.try_lock", lambda _handle: None)
+    monkeypatch.setattr("rag_assay.warehouse.call_cache.try_lock", lambda _handle: None)
     with cache.turn("abcdef"), cache.turn("abcdef"):
         pass

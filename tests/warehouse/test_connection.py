@@ -11,8 +11,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from warehouse.connection import connect, migrate
-from warehouse.errors import AssayError, CorruptFileError, InputError, LockedError
+from rag_assay.warehouse.connection import connect, migrate
+from rag_assay.warehouse.errors import AssayError, CorruptFileError, InputError, LockedError
 
 HOLD = """
 import sys, duckdb

@@ -7,14 +7,20 @@ from typing import Any
 
 import pytest
 
-from warehouse.connection import connect
-from warehouse.conversation_records import Begun, Feedback, ShownPassage, Turn, Understood
-from warehouse.conversation_tables import TABLES, write_conversations
-from warehouse.conversations import Conversations
-from warehouse.errors import InputError
-from warehouse.paths import Home
-from warehouse.schemas import Status
-from warehouse.tables import rebuild
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.conversation_records import (
+    AnswerFeedback,
+    Begun,
+    ShownPassage,
+    StoredInterpretation,
+    Turn,
+)
+from rag_assay.warehouse.conversation_tables import TABLES, write_conversations
+from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.tables import rebuild
 
 
 @pytest.fixture
@@ -24,7 +30,7 @@ def home(tmp_path: Path) -> Home:
 
 def turn(number: int, **more: Any) -> Turn:
     passage = ShownPassage(number=1, chunk_id="c", doc_id="d", text="It sails at noon.", cited=True)
-    understood = Understood(kind="time_frame", text="in 2021", value="2021-01-01/2021-12-31")
+    understood = StoredInterpretation(kind="time_frame", text="in 2021", value="2021-01-01/2021-12-31")
     values = {
         "record_id": f"t{number}",
         "number": number,
@@ -54,8 +60,8 @@ def rows(home: Home, sql: str) -> list[tuple[Any, ...]]:
 def test_what_was_appended_is_read_again(home: Home) -> None:
     name = begun(home, turn(1), turn(2))
     there = Conversations(home)
-    there.append("tiny", name, [turn(2), Feedback(record_id="f", turn="t1", thumbs=1)])
-    there.append("tiny", name, [Feedback(record_id="g", turn="t1", thumbs=-1, comment="<b>no</b>")])
+    there.append("tiny", name, [turn(2), AnswerFeedback(record_id="f", turn="t1", thumbs=1)])
+    there.append("tiny", name, [AnswerFeedback(record_id="g", turn="t1", thumbs=-1, comment="<b>no</b>")])
     found = there.read("tiny", name)
     assert found is not None
     assert [one.record_id for one in found.turns] == ["t1", "t2"]
@@ -93,7 +99,7 @@ def test_the_tables_hold_what_the_files_hold(home: Home) -> None:
     assert rows(home, 'SELECT DISTINCT "value", removed FROM chat_understood') == [
         ("2021-01-01/2021-12-31", False)
     ]
-    Conversations(home).append("tiny", first, [Feedback(record_id="f", turn="t1", thumbs=1)])
+    Conversations(home).append("tiny", first, [AnswerFeedback(record_id="f", turn="t1", thumbs=1)])
     assert rows(home, "SELECT turn_id, thumbs FROM chat_feedback") == [("t1", 1)]
     assert Conversations(home).delete("tiny", first)
     assert rows(home, turns) == [(3, True, "ok")]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from warehouse.by_turns import OneAtATime, resting
-from warehouse.fair_slots import FairSlots
-from warehouse.waiting import LOOK, UnwantedError, wanted_until
+from rag_assay.warehouse.cancellation import LOOK, CancelledError, cancel_scope
+from rag_assay.warehouse.cooperative_scheduler import OneAtATime, release_turn
+from rag_assay.warehouse.fair_slots import FairSlots
 
 
 def never() -> bool:
@@ -27,11 +27,11 @@ class Threads:
 
     def queue(self, number: int, is_cancelled: Callable[[], bool] = never) -> threading.Thread:
         def work() -> None:
-            with wanted_until(is_cancelled):
+            with cancel_scope(is_cancelled):
                 try:
                     with self.slots.slot():
                         self.granted.append(number)
-                except UnwantedError:
+                except CancelledError:
                     self.cancelled.append(number)
 
         before = self.slots.waiting
@@ -96,7 +96,7 @@ def test_a_slot_is_never_given_to_the_cancelled(held: Threads) -> None:
     for thread in (first, second):
         thread.join()
     assert (held.granted, held.cancelled) == ([1], [0])
-    with wanted_until(gone.is_set), pytest.raises(UnwantedError):
+    with cancel_scope(gone.is_set), pytest.raises(CancelledError):
         held.slots.acquire()
     assert held.slots.acquire(0)
 
@@ -123,7 +123,7 @@ def test_threads_that_wait_for_a_server_queue_again_behind_the_others() -> None:
     def model() -> None:
         with turns.turn():
             order.append("model")
-            with resting():
+            with release_turn():
                 rests.set()
                 answered.wait()
             order.append("model goes on")

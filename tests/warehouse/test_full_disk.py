@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from warehouse.full_disk import is_full, sentence_of
-from warehouse.parquet import write_batches, write_parquet
+from rag_assay.warehouse.full_disk import is_full, sentence_of
+from rag_assay.warehouse.parquet import write_batches, write_parquet
 
 
 @pytest.fixture

@@ -15,14 +15,15 @@ from typing import Any
 
 import pytest
 
+from rag_assay.warehouse import journal
+from rag_assay.warehouse.annotation_schemas import HUMAN_SCORES
+from rag_assay.warehouse.annotator_names import annotator_name
+from rag_assay.warehouse.errors import AssayError, InputError, LockedError
+from rag_assay.warehouse.human_scores import HumanScores, current_scores
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.paths import Home
 from tests.fakes.human_scores import score
-from warehouse import journal
-from warehouse.annotation_schemas import HUMAN_SCORES
-from warehouse.annotator_names import annotator_name
-from warehouse.errors import AssayError, InputError, LockedError
-from warehouse.human_scores import HumanScores, current_scores
-from warehouse.parquet import frame
-from warehouse.paths import Home
+from tests.fakes.processes import PYTHONPATH
 
 
 @pytest.fixture
@@ -328,8 +329,8 @@ APPENDING = """
 import sys
 from pathlib import Path
 from tests.fakes.human_scores import score
-from warehouse.human_scores import HumanScores
-from warehouse.paths import Home
+from rag_assay.warehouse.human_scores import HumanScores
+from rag_assay.warehouse.paths import Home
 
 home, annotator, name, count = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
 scores = HumanScores(Home(home))
@@ -344,7 +345,7 @@ for number in range(count):
 def appending(home: Path, annotator: str, name: str, count: int) -> subprocess.Popen[str]:
     running = subprocess.Popen(
         [sys.executable, "-c", APPENDING, str(home), annotator, name, str(count)],
-        env={**os.environ, "PYTHONPATH": str(Path.cwd())},
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

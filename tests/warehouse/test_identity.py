@@ -8,8 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warehouse import identity
-from warehouse.identity import canonical, digest, digest_strings, sha256_bytes, sha256_file, sha256_text
+from rag_assay.warehouse import identity
+from rag_assay.warehouse.identity import (
+    canonical,
+    digest,
+    digest_strings,
+    sha256_bytes,
+    sha256_file,
+    sha256_text,
+)
 
 
 def test_canonical_json_has_one_form() -> None:

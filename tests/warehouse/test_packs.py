@@ -6,13 +6,13 @@ import random
 
 import pytest
 
-from crawlers.bodies import Bodies
-from warehouse import packs
-from warehouse.errors import CorruptFileError
-from warehouse.identity import sha256_bytes
-from warehouse.packs import BLOCK, SMALL, Packs, PackWriter
-from warehouse.pages import read_body, write_body
-from warehouse.paths import Home
+from rag_assay.crawlers.bodies import Bodies
+from rag_assay.warehouse import packs
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.identity import sha256_bytes
+from rag_assay.warehouse.packs import BLOCK, SMALL, Packs, PackWriter
+from rag_assay.warehouse.pages import read_body, write_body
+from rag_assay.warehouse.paths import Home
 
 RANDOM = random.Random(7)
 BODIES = [f"passage {n}: {RANDOM.random()}".encode() * RANDOM.randint(1, 40) for n in range(2000)]
@@ -28,7 +28,7 @@ def write(folder, name, bodies):
 
 
 def lost(folder):
-    packs.unpacked.cache_clear()
+    packs.unpack_block.cache_clear()
     here = Packs(folder)
     found = [here.find(sha256) for sha256 in HASHES]
     assert all(body in {None, BODIES[n]} for n, body in enumerate(found)), "other bytes than were asked for"
@@ -96,7 +96,7 @@ def test_a_damaged_body_is_mended_by_the_next_reading(tmp_path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 4
     path.write_bytes(data)
-    packs.unpacked.cache_clear()
+    packs.unpack_block.cache_clear()
     broken = lost(home.packs)
     assert broken
     with pytest.raises(CorruptFileError, match="Crawl its source again"):
@@ -127,4 +127,4 @@ def test_large_bodies_and_those_of_earlier_versions_are_files_of_their_own(tmp_p
 def test_blocks_are_bounded(tmp_path):
     path = write(tmp_path, "a", [RANDOM.randbytes(SMALL) for _ in range(20)])
     for block in packs.blocks(path):
-        assert len(packs.unpacked(path, block.at)) <= BLOCK + SMALL
+        assert len(packs.unpack_block(path, block.at)) <= BLOCK + SMALL

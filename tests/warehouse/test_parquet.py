@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from warehouse.errors import CorruptFileError
-from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.replacing import replacing
-from warehouse.schemas import SCORES
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.schemas import SCORES
 
 ROOT = Path(__file__).parents[2]
 OLD, NEW = pl.DataFrame({"n": [1, 2]}), pl.DataFrame({"n": [3]})
@@ -23,8 +23,8 @@ import os, signal, sys
 from pathlib import Path
 import numpy as np
 import polars as pl
-from warehouse.replacing import replacing
-with replacing(Path(sys.argv[1])) as temporary:
+from rag_assay.warehouse.atomic_write import atomic_write
+with atomic_write(Path(sys.argv[1])) as temporary:
     pl.DataFrame({"n": [3]}).write_parquet(temporary)
     os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -45,7 +45,7 @@ def test_a_kill_between_write_and_rename_leaves_the_old_file(tmp_path: Path) -> 
 def test_an_error_in_the_block_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     write_parquet(OLD, path)
-    with pytest.raises(RuntimeError), replacing(path) as temporary:  # noqa: PT012 -- the block is what is tested
+    with pytest.raises(RuntimeError), atomic_write(path) as temporary:  # noqa: PT012 -- the block is what is tested
         temporary.write_bytes(b"half")
         raise RuntimeError
     assert os.listdir(tmp_path) == ["table.parquet"]  # noqa: PTH208 -- names, hidden ones too

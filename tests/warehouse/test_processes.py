@@ -8,15 +8,15 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from warehouse.paths import Home
-from warehouse.processes import ELSEWHERE, is_running, this_process
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.processes import ELSEWHERE, is_running, this_process
 
 ROOT = Path(__file__).parents[2]
 LONG_AGO = datetime.now(UTC) - timedelta(seconds=ELSEWHERE + 60)
 OTHER = "1-0a1b2c3d-000000000000"  # a number that a process has here, too
 NAMED = (
-    "import sys; from pathlib import Path; from warehouse.paths import Home; "
-    "from warehouse.processes import this_process; print(this_process(Home(Path(sys.argv[1]))))"
+    "import sys; from pathlib import Path; from rag_assay.warehouse.paths import Home; "
+    "from rag_assay.warehouse.processes import this_process; print(this_process(Home(Path(sys.argv[1]))))"
 )
 
 

@@ -10,12 +10,12 @@ from typing import Annotated, Any, ClassVar
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from warehouse import registry as registries
-from warehouse.parts import OneOf, Part
-from warehouse.registry import BrokenPartError, Registry
+from rag_assay.warehouse import registry as registries
+from rag_assay.warehouse.components import Component, OneOf
+from rag_assay.warehouse.registry import BrokenComponentError, Registry
 
 
-class Shape(Part):
+class Shape(Component):
     """A shape."""
 
     @abstractmethod
@@ -111,7 +111,7 @@ def test_what_cannot_be_used_is_told_with_its_package(
     entries: list[EntryPoint], reason: str, shapes: Any
 ) -> None:
     found = shapes(*entries)
-    with pytest.raises(BrokenPartError, match=reason):
+    with pytest.raises(BrokenComponentError, match=reason):
         found[entries[0].name]
     assert found.broken(entries[0]) is not None
     assert found["square"] is Square

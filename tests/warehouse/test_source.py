@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from warehouse.source import Source
+from rag_assay.warehouse.source import Source
 
 BLOG: dict[str, Any] = {"spider": "blog", "start": ["https://blog.example/"]}
 

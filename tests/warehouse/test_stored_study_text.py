@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.marked_yaml import load
-from warehouse.stored_study_text import stored_study_text
+from rag_assay.warehouse.stored_study_text import stored_study_text
+from rag_assay.warehouse.yaml_positions import load
 
 TEXT = """\
 study: town  # was run with s3cret-0ne

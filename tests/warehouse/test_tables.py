@@ -16,16 +16,25 @@ import duckdb
 import polars as pl
 import pytest
 
-from warehouse import call_cache
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.call_cache import CallCache
-from warehouse.connection import DamagedDatabaseError, connect
-from warehouse.errors import CorruptFileError
-from warehouse.parquet import frame, write_parquet
-from warehouse.paths import Home
-from warehouse.schemas import ANSWERS, EVIDENCE, HITS, LOSSES, QUESTIONS, RANKED, SCORES
-from warehouse.study_records import StudyRecord, add_keys, write_study_record
-from warehouse.tables import forget, load, rebuild, set_aside, sync, using, write_crawls, write_llm_calls
+from rag_assay.warehouse import call_cache
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.call_cache import CallCache
+from rag_assay.warehouse.connection import DamagedDatabaseError, connect
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.parquet import frame, write_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import ANSWERS, EVIDENCE, HITS, LOSSES, QUESTIONS, RANKED, SCORES
+from rag_assay.warehouse.study_records import StudyRecord, add_keys, write_study_record
+from rag_assay.warehouse.tables import (
+    forget,
+    load,
+    rebuild,
+    set_aside,
+    sync,
+    use_database,
+    write_crawls,
+    write_llm_calls,
+)
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "'); DROP TABLE scores; -- \" $1 ? {x} \x00 \U0001f3f4 ${HOME} %s"
@@ -258,8 +267,8 @@ def test_calls_say_what_they_were_paid_for_and_old_ones_nothing(store: ArtifactS
 REBUILD_KILLED = """
 import os, signal, sys
 from pathlib import Path
-from warehouse import tables
-from warehouse.paths import Home
+from rag_assay.warehouse import tables
+from rag_assay.warehouse.paths import Home
 tables.write_crawls = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 tables.rebuild(Home(Path(sys.argv[1])))
 """
@@ -362,7 +371,7 @@ def older_database(path: Path, last: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with duckdb.connect(str(path)) as connection:
         connection.execute("CREATE TABLE migrations (name VARCHAR PRIMARY KEY, applied_at TIMESTAMPTZ)")
-        for script in sorted(files("warehouse.migrations").iterdir(), key=lambda entry: entry.name):
+        for script in sorted(files("rag_assay.warehouse.migrations").iterdir(), key=lambda entry: entry.name):
             if script.name.endswith(".sql") and script.name <= last:
                 connection.execute(script.read_text())
                 connection.execute("INSERT INTO migrations VALUES (?, now())", [script.name])
@@ -437,7 +446,7 @@ def test_a_damaged_database_is_set_aside_and_made_again(store: ArtifactStore, da
     def read(connection: duckdb.DuckDBPyConnection) -> dict[str, list[tuple[Any, ...]]]:
         return {table: sorted(connection.table(table).fetchall(), key=repr) for table in before}
 
-    assert using(store.home, read, told.append) == before
+    assert use_database(store.home, read, told.append) == before
     aside = list(path.parent.glob("assay.duckdb.damaged-*"))
     if told:
         assert [one.read_bytes() for one in aside] == [left], "nobody's file is overwritten"

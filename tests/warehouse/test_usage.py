@@ -16,14 +16,14 @@ import numpy as np
 import polars as pl
 import pytest
 
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.conversation_records import Begun
+from rag_assay.warehouse.conversation_tables import write_conversations
+from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.usage import PANELS, UsageFilter, panel, usage
 from tests.fakes.used import SCRIPT, used_home
-from warehouse.connection import connect
-from warehouse.conversation_records import Begun
-from warehouse.conversation_tables import write_conversations
-from warehouse.conversations import Conversations
-from warehouse.errors import InputError
-from warehouse.paths import Home
-from warehouse.usage import PANELS, Wanted, panel, usage
 
 
 @pytest.fixture(scope="module")
@@ -52,17 +52,17 @@ def test_the_last_vote_of_each_question_counts_once_and_from_the_side_of_the_cel
     connection: duckdb.DuckDBPyConnection,
 ) -> None:
     plain, other = "town.plain.e.r.g", f"town.{SCRIPT}.e.r.g"
-    asked = panel(connection, "votes", Wanted()).select("study", "cell", "rival", "won", "lost", "ties")
+    asked = panel(connection, "votes", UsageFilter()).select("study", "cell", "rival", "won", "lost", "ties")
     assert sorted(asked.rows()) == [
         ("town", other, plain, 3, 0, 0),  # each of three conversations: a, then b, then a again
         ("village", other, plain, 0, 0, 3),
     ]
-    (row,) = panel(connection, "votes", Wanted("town", plain)).iter_rows(named=True)
+    (row,) = panel(connection, "votes", UsageFilter("town", plain)).iter_rows(named=True)
     assert (row["cell"], row["rival"], row["won"], row["lost"], row["share"]) == (plain, other, 0, 3, 0.0)
     assert row["low"] == 0.0 < row["high"] < 1.0
-    (row,) = panel(connection, "votes", Wanted("village")).iter_rows(named=True)
+    (row,) = panel(connection, "votes", UsageFilter("village")).iter_rows(named=True)
     assert (row["share"], row["low"], row["ties"]) == (None, None, 3)
-    assert panel(connection, "votes", Wanted(demo=True)).is_empty()
+    assert panel(connection, "votes", UsageFilter(demo=True)).is_empty()
 
 
 def day(line: dict[str, Any]) -> date:
@@ -73,7 +73,7 @@ def day(line: dict[str, Any]) -> date:
 def test_the_panels_are_what_the_files_say(
     home: Home, connection: duckdb.DuckDBPyConnection, study: str | None
 ) -> None:
-    found = usage(connection, Wanted(study), most=None).panels
+    found = usage(connection, UsageFilter(study), most=None).panels
     lines = turns(home, study)
     said = Counter(line["status"] for _, line in lines)
     assert found["totals"].to_dicts() == [
@@ -123,14 +123,16 @@ def test_the_panels_are_what_the_files_say(
 def test_money_that_is_not_known_is_in_no_sum_and_is_counted(
     home: Home, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    rows = {row["model"]: row for row in panel(connection, "models", Wanted("town")).iter_rows(named=True)}
+    rows = {
+        row["model"]: row for row in panel(connection, "models", UsageFilter("town")).iter_rows(named=True)
+    }
     lines = [line for _, line in turns(home, "town")]
     large = [line for line in lines if line["model"]]
     paid = [0.0 if line["cached"] else line["usd"] for line in large]
     assert rows["acme/large"]["usd"] == pytest.approx(sum(usd for usd in paid if usd is not None))
     assert rows["acme/large"]["unpriced"] == paid.count(None) > 0
     assert rows["acme/large"]["cached"] == sum(line["cached"] for line in large) > 0
-    nobody = panel(connection, "models", Wanted("town", cell="no such cell"))
+    nobody = panel(connection, "models", UsageFilter("town", cell="no such cell"))
     assert nobody.is_empty()
     only = connection.execute("SELECT sum(usd) FROM usage_models WHERE usd IS NULL").fetchone()
     assert only == (None,)  # and not 0
@@ -139,7 +141,7 @@ def test_money_that_is_not_known_is_in_no_sum_and_is_counted(
 def test_feedback_is_what_stands_now_with_wilsons_interval(
     home: Home, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    whole = panel(connection, "feedback", Wanted("town")).row(0, named=True)
+    whole = panel(connection, "feedback", UsageFilter("town")).row(0, named=True)
     assert (whole["up"], whole["down"], whole["sentences"]) == (3, 3, 6)
     low, high = whole["low"], whole["high"]
     z, n, p = 1.959963984540054, 6, 0.5
@@ -150,35 +152,35 @@ def test_feedback_is_what_stands_now_with_wilsons_interval(
     assert (low, high) == (pytest.approx(centre - half), pytest.approx(centre + half))
     ends = connection.execute("SELECT wilson_low(0, 5), wilson_high(5, 5), wilson_low(0, 0)").fetchone()
     assert ends == (0.0, 1.0, None)
-    words = panel(connection, "sentences", Wanted("town"))
+    words = panel(connection, "sentences", UsageFilter("town"))
     assert Counter(words["thumb"]) == {"down": 3, None: 3}
     assert SCRIPT in set(words["comment"])
 
 
 def test_a_filter_is_a_value_and_never_sql(connection: duckdb.DuckDBPyConnection) -> None:
     hostile = f"town.{SCRIPT}.e.r.g"
-    mine = panel(connection, "totals", Wanted(cell=hostile))["answers"][0]
-    rest = panel(connection, "totals", Wanted(cell="town.plain.e.r.g"))["answers"][0]
+    mine = panel(connection, "totals", UsageFilter(cell=hostile))["answers"][0]
+    rest = panel(connection, "totals", UsageFilter(cell="town.plain.e.r.g"))["answers"][0]
     assert min(mine, rest) > 0
-    assert mine + rest == panel(connection, "totals", Wanted())["answers"][0]
-    assert panel(connection, "totals", Wanted(study="x' OR 1=1 --"))["answers"][0] == 0
+    assert mine + rest == panel(connection, "totals", UsageFilter())["answers"][0]
+    assert panel(connection, "totals", UsageFilter(study="x' OR 1=1 --"))["answers"][0] == 0
     with pytest.raises(InputError, match=r"no time zone .*DROP"):
-        panel(connection, "totals", Wanted(time_zone="UTC'; DROP TABLE chat_turns; --"))
+        panel(connection, "totals", UsageFilter(time_zone="UTC'; DROP TABLE chat_turns; --"))
 
 
 def test_a_day_is_that_of_the_time_zone(connection: duckdb.DuckDBPyConnection) -> None:
     days = {
-        zone: panel(connection, "questions", Wanted(time_zone=zone))["day"].min()
+        zone: panel(connection, "questions", UsageFilter(time_zone=zone))["day"].min()
         for zone in ("UTC", "Pacific/Auckland")
     }
     assert days == {"UTC": date(2026, 3, 29), "Pacific/Auckland": date(2026, 3, 29)}
-    one = Wanted(since=date(2026, 3, 29), until=date(2026, 3, 29))
+    one = UsageFilter(since=date(2026, 3, 29), until=date(2026, 3, 29))
     utc = panel(connection, "totals", one)["answers"][0]
     there = panel(
-        connection, "totals", Wanted(since=one.since, until=one.until, time_zone="Pacific/Auckland")
+        connection, "totals", UsageFilter(since=one.since, until=one.until, time_zone="Pacific/Auckland")
     )
     assert there["answers"][0] != utc
-    hours = panel(connection, "hours", Wanted("town", time_zone="Europe/Berlin"))
+    hours = panel(connection, "hours", UsageFilter("town", time_zone="Europe/Berlin"))
     assert (7, 7) in set(
         hours.select("weekday", "hour").iter_rows()
     )  # 05:30 UTC on the Sunday of summer time
@@ -187,7 +189,7 @@ def test_a_day_is_that_of_the_time_zone(connection: duckdb.DuckDBPyConnection) -
 def test_demo_data_is_never_counted_with_what_people_did(
     home: Home, connection: duckdb.DuckDBPyConnection
 ) -> None:
-    wanted = usage(connection, Wanted(demo=True))
+    wanted = usage(connection, UsageFilter(demo=True))
     assert wanted.panels["totals"]["answers"][0] == 1
     assert wanted.choices.demo_questions == 1
     assert wanted.choices.questions == len({(of, line["number"]) for of, line in turns(home)})
@@ -195,13 +197,13 @@ def test_demo_data_is_never_counted_with_what_people_did(
     there.append("town", "demo-0001", [Begun(record_id="renamed", place="chat", title="Mine")])
     write_conversations(connection, home)
     assert (
-        panel(connection, "totals", Wanted(demo=True))["answers"][0] == 1
+        panel(connection, "totals", UsageFilter(demo=True))["answers"][0] == 1
     )  # another title makes nothing real
 
 
 def test_an_empty_home_has_empty_panels(tmp_path: Path) -> None:
     with connect(Home(tmp_path).database) as opened:
-        found = usage(opened, Wanted())
+        found = usage(opened, UsageFilter())
     assert found.choices.questions == 0
     assert {name: len(rows) for name, rows in found.panels.items() if len(rows)} == {
         "totals": 1,

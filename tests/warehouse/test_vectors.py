@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rag_assay.warehouse import segments, vectors
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.identity import sha256_text
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.segments import read_name
+from rag_assay.warehouse.vectors import VectorCache
 from tests.warehouse.parquet_layout import write_older
-from warehouse import segments, vectors
-from warehouse.errors import AssayError
-from warehouse.identity import sha256_text
-from warehouse.paths import Home
-from warehouse.segments import read_name
-from warehouse.vectors import VectorCache
 
 ROOT = Path(__file__).parents[2]
 
@@ -112,7 +112,7 @@ def test_a_shard_that_has_grown_is_divided_by_the_next_digit(
     for path in cache.folder.glob("*.vectors"):
         told = read_name(path.name)
         assert told is not None
-        segment = segments.opened(path, segments.seed_of("revision"))
+        segment = segments.open_segment(path, segments.seed_of("revision"))
         least, greatest = segments.bounds(told.shard)
         assert len(segment.keys) == told.rows
         assert least <= segment.keys.min() <= segment.keys.max() <= greatest
@@ -128,8 +128,10 @@ def test_a_lookup_opens_only_segments_of_its_shards(
     cache.put(keys, given)
     reader = VectorCache(Home(tmp_path), "revision")
     seen: list[str] = []
-    plain = vectors.opened
-    monkeypatch.setattr(vectors, "opened", lambda path, seed: seen.append(path.name) or plain(path, seed))
+    plain = vectors.open_segment
+    monkeypatch.setattr(
+        vectors, "open_segment", lambda path, seed: seen.append(path.name) or plain(path, seed)
+    )
     reader.refresh()
     assert not seen, "names are enough"
     assert reader.get(keys[:1])[keys[0]].tolist() == [0] * 3
@@ -315,13 +317,13 @@ BOTH = """
 import sys
 from pathlib import Path
 import numpy as np
-from warehouse import vectors
-from warehouse.identity import sha256_text
-from warehouse.paths import Home
+from rag_assay.warehouse import vectors
+from rag_assay.warehouse.identity import sha256_text
+from rag_assay.warehouse.paths import Home
 vectors.LARGE, vectors.MANY, vectors.FEW, vectors.FULL = 16, 4, 3, 64
 if sys.argv[3] == "no locks":
-    import warehouse.claims
-    warehouse.claims.try_lock = lambda handle: None
+    import rag_assay.warehouse.text_locks
+    warehouse.text_locks.try_lock = lambda handle: None
 cache = vectors.VectorCache(Home(Path(sys.argv[1])), "revision")
 for n in range(int(sys.argv[2]), 150):
     cache.put([sha256_text(str(n))], np.full((1, 4), n, np.float32))
@@ -369,8 +371,8 @@ def test_a_claim_keeps_others_off_until_it_ends_or_its_process_is_killed(
     child = f"""
 import sys, time
 from pathlib import Path
-from warehouse.paths import Home
-from warehouse.vectors import VectorCache
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.vectors import VectorCache
 with VectorCache(Home(Path({str(tmp_path)!r})), "revision").claim({keys[:1]!r}):
     print("claimed", flush=True)
     time.sleep(100)

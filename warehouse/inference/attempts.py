@@ -7,9 +7,9 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Generic, NamedTuple, TypeVar
 
-from warehouse.inference import call_failures
-from warehouse.inference.throttle import LONGEST_WAIT, PATIENCE, LeftAloneError, Throttle, Ticket
-from warehouse.waiting import UnwantedError, pause
+from rag_assay.warehouse.cancellation import CancelledError, cancellable_sleep
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.inference.throttle import LONGEST_WAIT, PATIENCE, LeftAloneError, Throttle, Ticket
 
 Response = TypeVar("Response")
 
@@ -29,7 +29,7 @@ class Attempted(NamedTuple, Generic[Response]):
     retries: int
 
 
-def attempted(
+def send_with_retries(
     send: Callable[[], Response],
     throttle: Throttle,
     ticket: Ticket,
@@ -60,7 +60,7 @@ def attempted(
                 begin = perf_counter()
                 try:
                     response = send()
-                except UnwantedError:
+                except CancelledError:
                     throttle.failed(ticket)
                     raise
                 except (
@@ -78,14 +78,14 @@ def attempted(
                 if not fault.is_passing or not retries or waited > PATIENCE or faults > retries:
                     return ended
                 if fault.is_limit:
-                    pause(wait)  # in its slot
+                    cancellable_sleep(wait)  # in its slot
         except LeftAloneError:
             if ended is None:
                 raise
             return ended
         attempts += 1
         if not fault.is_limit:
-            pause(wait)
+            cancellable_sleep(wait)
 
 
 def backoff(faults: int) -> float:

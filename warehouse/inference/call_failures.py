@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import httpx
 
-from warehouse.inference.chat_completions import MissingKeyError, NoCompletionError, ServerError
-from warehouse.inference.egress import NotAllowedError
-from warehouse.inference.http_limits import ReplyTooLargeError
-from warehouse.inference.model_servers import UnknownServerError, litellm, unreachable
-from warehouse.schemas import Status
+from rag_assay.warehouse.inference.chat_completions import MissingKeyError, NoCompletionError, ServerError
+from rag_assay.warehouse.inference.egress import NotAllowedError
+from rag_assay.warehouse.inference.http_limits import ReplyTooLargeError
+from rag_assay.warehouse.inference.model_servers import UnknownServerError, litellm, unreachable
+from rag_assay.warehouse.schemas import Status
 
 _BY_CODE = {
     "content_policy_violation": Status.REFUSED,
@@ -40,7 +40,7 @@ _REFUSED = re.compile(
 )
 
 
-class Fault(NamedTuple):
+class CallFailure(NamedTuple):
     """Whether a failed call may succeed later.
 
     is_passing: another attempt may succeed
@@ -100,14 +100,14 @@ def reason_of(error: Exception) -> str:
     return f"{type(shown).__name__}: {shown}"
 
 
-def fault_of(error: Exception) -> Fault:
+def fault_of(error: Exception) -> CallFailure:
     """Return whether another attempt may succeed, and when."""
     headers = _server_headers(error)
     if _is_lasting(error) or not _may_pass(error, headers):
-        return Fault(is_passing=False)
+        return CallFailure(is_passing=False)
     wait = retry_after(headers or {})
     is_limit = status_of(error) is Status.RATE_LIMITED or bool(wait)
-    return Fault(is_passing=True, is_limit=is_limit, retry_after=wait)
+    return CallFailure(is_passing=True, is_limit=is_limit, retry_after=wait)
 
 
 def _may_pass(error: Exception, headers: Mapping[str, str] | None) -> bool:

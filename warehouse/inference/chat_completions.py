@@ -19,8 +19,8 @@ from typing import Any
 
 import httpx
 
-from warehouse.inference.egress import guarded
-from warehouse.inference.http_limits import limit
+from rag_assay.warehouse.inference.egress import guard_client
+from rag_assay.warehouse.inference.http_limits import limit
 
 OPENAI = "https://api.openai.com/v1"
 
@@ -140,7 +140,7 @@ def _client() -> Iterator[httpx.Client]:
     with _idle_lock:
         client = _idle.pop() if _idle else None
     if client is None:
-        client = guarded(client_with("gzip, deflate"))
+        client = guard_client(client_with("gzip, deflate"))
     try:
         yield client
     finally:

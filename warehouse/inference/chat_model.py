@@ -14,16 +14,16 @@ from pydantic import (
     model_validator,
 )
 
-from warehouse.identity import digest
-from warehouse.inference import models
-from warehouse.inference.egress import public
-from warehouse.inference.local_servers import servers_at_once
-from warehouse.inference.model_servers import LOCAL, address_in, server_of
-from warehouse.inference.prices import Price, price_of
-from warehouse.inference.redaction import without_key
-from warehouse.inference.throttle import AT_ONCE, Pace
-from warehouse.near_names import instead
-from warehouse.recipe import Recipe, Strict, error_at, in_identity
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference import models
+from rag_assay.warehouse.inference.egress import public
+from rag_assay.warehouse.inference.local_servers import servers_at_once
+from rag_assay.warehouse.inference.model_servers import LOCAL, address_in, server_of
+from rag_assay.warehouse.inference.prices import Price, price_of
+from rag_assay.warehouse.inference.redaction import without_key
+from rag_assay.warehouse.inference.throttle import AT_ONCE, Pace
+from rag_assay.warehouse.recipe import Recipe, Strict, error_at, in_identity
+from rag_assay.warehouse.suggestions import did_you_mean
 
 MILLION = 1_000_000
 
@@ -36,7 +36,7 @@ def _is_askable(name: str) -> str:
         raise ValueError(reason)
     known = [LOCAL + model.name for model in models.known() if model.kind == "llm"]
     if name.startswith(LOCAL) and name not in known:
-        raise ValueError(f"unknown local model {name!r}; {instead(name, known)}")
+        raise ValueError(f"unknown local model {name!r}; {did_you_mean(name, known)}")
     return name
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from warehouse.inference.chat_model import ChatModel
+    from rag_assay.warehouse.inference.chat_model import ChatModel
 
 
 JSON_TOKENS = 600  # that a model may write at most to say what it understood
@@ -18,7 +18,7 @@ class CallsEach(NamedTuple):
     most: int
 
 
-class ChatPart:
+class ChatComponent:
     """A part that may ask a language model; one that does returns it as `chat`."""
 
     @property

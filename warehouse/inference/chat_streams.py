@@ -18,9 +18,9 @@ from typing import Any
 
 import httpx
 
-from warehouse.inference import chat_completions
-from warehouse.inference.call_failures import status_of
-from warehouse.inference.chat_completions import (
+from rag_assay.warehouse.inference import chat_completions
+from rag_assay.warehouse.inference.call_failures import status_of
+from rag_assay.warehouse.inference.chat_completions import (
     NoCompletionError,
     ServerError,
     client_with,
@@ -30,10 +30,10 @@ from warehouse.inference.chat_completions import (
     message_and_code,
     url_of,
 )
-from warehouse.inference.drafts import Drafting, joined
-from warehouse.inference.egress import guarded
-from warehouse.inference.server_events import DONE, Event, events
-from warehouse.schemas import Status
+from rag_assay.warehouse.inference.egress import guard_client
+from rag_assay.warehouse.inference.server_events import DONE, ServerSentEvent, events
+from rag_assay.warehouse.inference.streaming import Drafting, join_surrogates
+from rag_assay.warehouse.schemas import Status
 
 AFTER_END = 5.0  # seconds that token counts may come after the answer's end
 AFTER_DONE = 0.2  # seconds that a server may take to end the response after it has said that all is there
@@ -145,7 +145,9 @@ def _streamed(
             return _put_together(events(chain([begin], parts)), drafting, response)
 
 
-def _put_together(found: Iterator[Event], drafting: Drafting, response: httpx.Response) -> dict[str, Any]:
+def _put_together(
+    found: Iterator[ServerSentEvent], drafting: Drafting, response: httpx.Response
+) -> dict[str, Any]:
     answer = _Answer()
     try:
         for name, data in found:
@@ -258,7 +260,7 @@ class _Answer:
 
     def completion(self) -> dict[str, Any]:
         """Return the whole, as it would have come without streaming."""
-        texts = {name: joined("".join(parts)) for name, parts in self._texts.items()}
+        texts = {name: join_surrogates("".join(parts)) for name, parts in self._texts.items()}
         choice: dict[str, Any] = {
             "index": 0,
             "message": {**self._message, **texts},
@@ -274,12 +276,12 @@ def _dicts(values: object) -> list[dict[str, Any]]:
     return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
 
 
-class Line:
+class StreamConnection:
     """A client with one connection, which can be cut from another thread while it waits for bytes."""
 
     def __init__(self) -> None:
         # Uncompressed: what compresses holds pieces back until there are more of them.
-        self.client = guarded(client_with("identity", connections=1))
+        self.client = guard_client(client_with("identity", connections=1))
         self.is_cut = False
         self._stream: Any = None
         self._lent_to: object = None
@@ -317,16 +319,16 @@ class Line:
                 socket.socket.shutdown(found, socket.SHUT_RDWR)  # that of TLS forgets its state meanwhile
 
 
-_idle: list[Line] = []
+_idle: list[StreamConnection] = []
 _idle_lock = threading.Lock()
 
 
 @contextmanager
-def lent_line() -> Iterator[Line]:
+def lent_line() -> Iterator[StreamConnection]:
     """Lend a line to one call at a time, the last one that was given back first."""
     with _idle_lock:
         line = _idle.pop() if _idle else None
-    line = line or Line()
+    line = line or StreamConnection()
     try:
         yield line
     finally:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, model_validator
 
-from warehouse.errors import InputError
-from warehouse.identity import digest, sha256_file
-from warehouse.recipe import Strict
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.identity import digest, sha256_file
+from rag_assay.warehouse.recipe import Strict
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder as Model

@@ -22,7 +22,7 @@ from urllib.parse import unquote
 import httpx
 from pydantic import SecretStr
 
-from warehouse.inference.redaction import know_secret
+from rag_assay.warehouse.inference.redaction import know_secret
 
 _PORTS = {"http": 80, "https": 443}
 _ODD = re.compile(r"[\s\\\x00-\x1f\x7f]")
@@ -113,7 +113,7 @@ def without_credentials(address: str) -> str:
     return str(url.copy_with(userinfo=b"", query=None, fragment=None))
 
 
-def carried(address: str) -> Carried | None:
+def request_context(address: str) -> Carried | None:
     """Return what requests to a public address carry."""
     return _carried.get(address.rstrip("/"))
 
@@ -128,7 +128,7 @@ def only_to(destination: Destination) -> Iterator[None]:
         _allowed.reset(token)
 
 
-def guarded(client: httpx.Client) -> httpx.Client:
+def guard_client(client: httpx.Client) -> httpx.Client:
     """Put the gate into a client, and return it."""
     hooks = client.event_hooks
     if _admit not in hooks["request"]:
@@ -138,12 +138,12 @@ def guarded(client: httpx.Client) -> httpx.Client:
 
 def guard_litellm(litellm: Any) -> None:
     """Put the gate into every HTTP client that LiteLLM makes in this process."""
-    guarded(litellm.client_session)
+    guard_client(litellm.client_session)
     from litellm.llms.custom_httpx.http_handler import HTTPHandler
 
     if not hasattr(HTTPHandler, "unguarded_client"):
         HTTPHandler.unguarded_client = HTTPHandler.create_client
-        HTTPHandler.create_client = lambda handler: guarded(handler.unguarded_client())
+        HTTPHandler.create_client = lambda handler: guard_client(handler.unguarded_client())
 
 
 def _admit(request: httpx.Request) -> None:

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warehouse.errors import AssayError
-from warehouse.inference import call_failures
-from warehouse.inference.attempts import attempted
-from warehouse.inference.budget import Budget
-from warehouse.inference.calling import LETTERS_A_TOKEN
-from warehouse.inference.egress import only_to
-from warehouse.inference.model_servers import (
+from rag_assay.warehouse.cancellation import CancelledError
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.inference.attempts import send_with_retries
+from rag_assay.warehouse.inference.budget import Budget
+from rag_assay.warehouse.inference.egress import only_to
+from rag_assay.warehouse.inference.model_servers import (
     UnknownServerError,
     destination,
     litellm,
@@ -28,11 +28,11 @@ from warehouse.inference.model_servers import (
     server_of,
     without_none,
 )
-from warehouse.inference.redaction import one_line
-from warehouse.inference.replies import price
-from warehouse.inference.throttle import LeftAloneError, Pace, Ticket, throttle_of
-from warehouse.schemas import Status
-from warehouse.waiting import UnwantedError
+from rag_assay.warehouse.inference.redaction import one_line
+from rag_assay.warehouse.inference.replies import price
+from rag_assay.warehouse.inference.single_call import LETTERS_A_TOKEN
+from rag_assay.warehouse.inference.throttle import LeftAloneError, Pace, Ticket, throttle_of
+from rag_assay.warehouse.schemas import Status
 
 Matrix = npt.NDArray[np.float32]
 PACE = Pace()
@@ -138,7 +138,7 @@ class EmbeddingApi:
         letters = sum(len(text) for text in texts)
         try:
             with only_to(destination(self.model, self.base)):
-                ended = attempted(
+                ended = send_with_retries(
                     lambda: module.embedding(**arguments),
                     throttle_of(self.base or self.model.partition("/")[0]),
                     Ticket(self.model, PACE, letters // LETTERS_A_TOKEN),
@@ -150,7 +150,7 @@ class EmbeddingApi:
             raise EmbeddingError(Status.ERROR, str(error)) from error
         except LeftAloneError as error:
             raise EmbeddingError(Status.RATE_LIMITED, f"not asked: {error}") from error
-        except UnwantedError as error:
+        except CancelledError as error:
             raise EmbeddingError(Status.NOT_RUN, "not asked: the run was stopped") from error
         if ended.error is not None:
             reason = call_failures.obstacle(ended.error, self.model, self.base, answered=False)

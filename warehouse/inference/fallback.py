@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from warehouse.inference.redaction import one_line
-from warehouse.schemas import RETRYABLE, Status
+from rag_assay.warehouse.inference.redaction import one_line
+from rag_assay.warehouse.schemas import RETRYABLE, Status
 
 if TYPE_CHECKING:
-    from warehouse.inference.chat_model import ChatModel
-    from warehouse.inference.replies import Reply
+    from rag_assay.warehouse.inference.chat_model import ChatModel
+    from rag_assay.warehouse.inference.replies import Reply
 
 PASSED_ON = RETRYABLE - {Status.OVER_BUDGET}
 """How a call ends that may go well with another model: unreachable, refused key, rate limit, error, timeout.

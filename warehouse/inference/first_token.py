@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from warehouse.encodable import encodable
+from rag_assay.warehouse.encodable import encodable
 
 FirstTokens = tuple[tuple[str, float], ...]
 """Tokens with the natural logarithm of their probability, likeliest first, each once."""

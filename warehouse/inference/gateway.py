@@ -10,41 +10,47 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from warehouse.by_turns import resting
-from warehouse.call_cache import CallCache
-from warehouse.encodable import encodable
-from warehouse.errors import AssayError, InputError
-from warehouse.identity import digest
-from warehouse.inference import call_failures, local_llm, models
-from warehouse.inference.attempts import Attempted
-from warehouse.inference.budget import Budget
-from warehouse.inference.calling import Place, Terms, called
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.drafts import drafting_of
-from warehouse.inference.fallback import first_answer
-from warehouse.inference.local_servers import LocalServers
-from warehouse.inference.model_servers import LOCAL, server_of
-from warehouse.inference.obstacles import Asked, Obstacles
-from warehouse.inference.prices import Price
-from warehouse.inference.purpose import Purpose
-from warehouse.inference.replies import (
+from rag_assay.warehouse.call_cache import CallCache
+from rag_assay.warehouse.cancellation import CancelledError
+from rag_assay.warehouse.cooperative_scheduler import release_turn
+from rag_assay.warehouse.encodable import encodable
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference import call_failures, local_llm, models
+from rag_assay.warehouse.inference.attempts import Attempted
+from rag_assay.warehouse.inference.budget import Budget
+from rag_assay.warehouse.inference.call_tags import Purpose
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.circuit_breaker import ModelEndpoint, Obstacles
+from rag_assay.warehouse.inference.fallback import first_answer
+from rag_assay.warehouse.inference.local_servers import LocalServers
+from rag_assay.warehouse.inference.model_servers import LOCAL, server_of
+from rag_assay.warehouse.inference.ordered_map import side_by_side
+from rag_assay.warehouse.inference.prices import Price
+from rag_assay.warehouse.inference.replies import (
     Call,
     Completion,
     Reply,
-    broken_off,
+    failed_reply,
     failure,
     from_record,
     record_of,
     reply_of,
 )
-from warehouse.inference.same_calls import SameCalls
-from warehouse.inference.side_by_side import side_by_side
-from warehouse.inference.structured import Bounds, Shape, Structured, ask_structured, response_format_of
-from warehouse.inference.throttle import LeftAloneError, Pace
-from warehouse.inference.token_counts import estimated_tokens, local_tokens
-from warehouse.paths import Home
-from warehouse.schemas import RETRYABLE, Status
-from warehouse.waiting import UnwantedError
+from rag_assay.warehouse.inference.single_call import CallPolicy, CallTarget, send_call
+from rag_assay.warehouse.inference.single_flight import SameCalls
+from rag_assay.warehouse.inference.streaming import draft_of
+from rag_assay.warehouse.inference.structured import (
+    Bounds,
+    Shape,
+    Structured,
+    ask_structured,
+    response_format_of,
+)
+from rag_assay.warehouse.inference.throttle import LeftAloneError, Pace
+from rag_assay.warehouse.inference.token_counts import estimated_tokens, local_tokens
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import RETRYABLE, Status
 
 Messages = list[dict[str, str]]
 """A chat as servers take it: `[{"role": "system", "content": …}, {"role": "user", "content": …}]`."""
@@ -150,32 +156,32 @@ class Gateway:
             replicate=replicate,
             top_logprobs=top_logprobs,
         )
-        terms = Terms(
+        terms = CallPolicy(
             self.timeout if timeout is None else timeout,
             self.retries if retries is None else retries,
             price,
             pace,
             purpose,
             perf_counter(),
-            drafting_of(model) if drafted else None,
+            draft_of(model) if drafted else None,
         )
         reply = self._answered(call, terms)
         if terms.drafting:
             terms.drafting.settle(reply.text)
         return reply
 
-    def _answered(self, call: Call, terms: Terms) -> Reply:
+    def _answered(self, call: Call, terms: CallPolicy) -> Reply:
         """Return the reply of a call, from the cache or paid now; one of several that ask the same pays."""
         call_id = digest(call.request())
         found = from_record(self.cache.get(call_id))
         if found:
             return found
         try:
-            with resting(lambda: 1), self._same_calls.turn(call_id), self.cache.turn(call_id):
+            with release_turn(lambda: 1), self._same_calls.turn(call_id), self.cache.turn(call_id):
                 return from_record(self.cache.get(call_id)) or self._pay(call, call_id, terms)
-        except UnwantedError:
+        except CancelledError:
             reply = failure(call, call_id, Status.NOT_RUN, "not asked: the run was stopped")
-            return broken_off(reply, terms.drafting)
+            return failed_reply(reply, terms.drafting)
 
     def ask(  # noqa: PLR0913 - as `complete`
         self,
@@ -281,15 +287,15 @@ class Gateway:
 
         ask: calls `ask` or `structured` of this gateway for its item
         """
-        asked = Asked(chat.model, server_of(chat.model, chat.api_base))
+        asked = ModelEndpoint(chat.model, server_of(chat.model, chat.api_base))
         # Twice as many threads as calls in flight, which the throttle counts: while some keep what came, or
         # make ready what is next, the others' calls are in flight.
         threads = 1 if chat.at_once == 1 else 2 * chat.at_once
         return side_by_side(ask, items, threads, first_alone=not self._obstacles.has_answered(asked))
 
-    def _pay(self, call: Call, call_id: str, terms: Terms) -> Reply:
+    def _pay(self, call: Call, call_id: str, terms: CallPolicy) -> Reply:
         """Make a call that is not in the cache, if the budget allows it, and keep what came of it."""
-        asked = Asked(call.model, call.api_base)
+        asked = ModelEndpoint(call.model, call.api_base)
         if call.is_local and not self._obstacles.before(asked):
             return self._kept(call, terms, *self._ask(call, call_id, terms))
         with self._obstacles.first_alone(asked):
@@ -308,7 +314,7 @@ class Gateway:
                 spent = (reply.usd, reply.tokens) if reply else (None, None)
                 self._budget.close(call.model, *spent, answered=answered)
 
-    def _kept(self, call: Call, terms: Terms, reply: Reply, response: str | None) -> Reply:
+    def _kept(self, call: Call, terms: CallPolicy, reply: Reply, response: str | None) -> Reply:
         if reply.status not in RETRYABLE:
             self.cache.put(reply.call_id, record_of(call, reply, response, terms.purpose))
         return reply
@@ -338,41 +344,43 @@ class Gateway:
             raise InputError(f"{model!r} embeds text and cannot answer. Local models that can: {fit}.")
         return f"{models.digest(name)} {local_llm.engine()} context {self.local_context}"
 
-    def _ask(self, call: Call, call_id: str, terms: Terms) -> tuple[Reply, str | None]:
+    def _ask(self, call: Call, call_id: str, terms: CallPolicy) -> tuple[Reply, str | None]:
         """Make the call; return the reply and the response as JSON (None when there is none)."""
         if not call.is_local:
-            return self._attempts(call, call_id, terms, Place(call.model, call.api_base, None))
+            return self._attempts(call, call_id, terms, CallTarget(call.model, call.api_base, None))
         try:
             with self._local.server(call.model.removeprefix(LOCAL)) as server:
-                place = Place(f"openai/{server.model_name}", server.api_base, server.api_key)
+                place = CallTarget(f"openai/{server.model_name}", server.api_base, server.api_key)
                 # Waiting for a free server is not the model's time.
                 return self._attempts(call, call_id, terms, place)
         except AssayError as error:
-            self._obstacles.meet(Asked(call.model, call.api_base), str(error))
+            self._obstacles.meet(ModelEndpoint(call.model, call.api_base), str(error))
             return failure(call, call_id, Status.ERROR, str(error)), None
 
-    def _attempts(self, call: Call, call_id: str, terms: Terms, place: Place) -> tuple[Reply, str | None]:
+    def _attempts(
+        self, call: Call, call_id: str, terms: CallPolicy, place: CallTarget
+    ) -> tuple[Reply, str | None]:
         """Send a call until it is answered, or fails for good."""
         try:
-            ended = called(call, place, terms)
+            ended = send_call(call, place, terms)
         except LeftAloneError as error:
             return failure(call, call_id, Status.RATE_LIMITED, f"not asked: {error}"), None
         reply, response = self._read(call, call_id, terms, ended)
         return replace(reply, seconds=ended.seconds, queued=ended.queued, retries=ended.retries), response
 
     def _read(
-        self, call: Call, call_id: str, terms: Terms, ended: Attempted[Completion]
+        self, call: Call, call_id: str, terms: CallPolicy, ended: Attempted[Completion]
     ) -> tuple[Reply, str | None]:
         if ended.error is not None or ended.response is None:
             failed = self._failed(call, call_id, ended.error or RuntimeError("no response"))
-            return broken_off(failed, terms.drafting), None
-        self._obstacles.pass_by(Asked(call.model, call.api_base))
+            return failed_reply(failed, terms.drafting), None
+        self._obstacles.pass_by(ModelEndpoint(call.model, call.api_base))
         reply = reply_of(call, call_id, ended.response, ended.seconds, terms.price)
         return reply, ended.response.response
 
     def _failed(self, call: Call, call_id: str, error: Exception) -> Reply:
         """Return the reply of a call that failed for good, and remember what would fail the next ones too."""
-        asked = Asked(call.model, call.api_base)
+        asked = ModelEndpoint(call.model, call.api_base)
         answered = self._obstacles.has_answered(asked)
         obstacle = call_failures.obstacle(error, call.model, call.api_base, answered=answered)
         if obstacle and not call.is_local:

@@ -10,10 +10,10 @@ from typing import Any
 
 import httpx
 
-from warehouse.inference.drafts import Drafting
-from warehouse.inference.model_servers import litellm
-from warehouse.inference.replies import Completion, read_litellm
-from warehouse.waiting import UnwantedError, is_unwanted
+from rag_assay.warehouse.cancellation import CancelledError, is_cancelled
+from rag_assay.warehouse.inference.model_servers import litellm
+from rag_assay.warehouse.inference.replies import Completion, read_litellm
+from rag_assay.warehouse.inference.streaming import Drafting
 
 
 def complete(request: dict[str, Any], drafting: Drafting) -> Completion:
@@ -32,8 +32,8 @@ def complete(request: dict[str, Any], drafting: Drafting) -> Completion:
         text = _text(chunk)
         has_text = has_text or bool(text)
         drafting.add(text)
-        if is_unwanted():
-            raise UnwantedError
+        if is_cancelled():
+            raise CancelledError
     if not has_text:  # a refusal stands elsewhere, and a provider may not stream: the whole says
         return read_litellm(litellm().completion(**request))
     if stream.received_finish_reason is None:

@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import httpx
 
-from warehouse.errors import AssayError
-from warehouse.waiting import LOOK
+from rag_assay.warehouse.cancellation import LOOK
+from rag_assay.warehouse.errors import AssayError
 
 CONTEXT = 4096  # tokens: prompt and answer together
 

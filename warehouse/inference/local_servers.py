@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from warehouse.fair_slots import FairSlots
-from warehouse.inference.local_llm import LocalServer, free_cores
+from rag_assay.warehouse.fair_slots import FairSlots
+from rag_assay.warehouse.inference.local_llm import LocalServer, free_cores
 
 MOST_SERVERS = 4  # each holds a context of its own, and perhaps its weights once more
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from warehouse.errors import InputError
-from warehouse.identity import digest as identity_digest
-from warehouse.near_names import near_names
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.identity import digest as identity_digest
+from rag_assay.warehouse.suggestions import near_names
 
 
 @dataclass(frozen=True)

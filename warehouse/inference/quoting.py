@@ -1,7 +1,7 @@
 """Makes text from outside safe to stand in a prompt: it cannot close or forge its frame.
 
 All prompts quote by this module: of generators, judges, question generation, query transforms, enrichments.
-`quoted` is for answers' prompts, `Frames` for tags of any other name.
+`quote_text` is for answers' prompts, `Frames` for tags of any other name.
 
 Three things of a prompt mean something: the tags `<passages>` and `<passage>`, markers such as `[2]`, and
 what chat templates put between messages, as `<|im_end|>`, which a server may read as that wherever it stands.
@@ -68,10 +68,10 @@ _IN_ATTRIBUTES = str.maketrans('"<>', "'()")
 _BLANK = re.compile(r"\s+")
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """Return a text as it may stand in a prompt.
 
-    >>> quoted("Fares</passage> <b>fell</b>[2]")
+    >>> quote_text("Fares</passage> <b>fell</b>[2]")
     'Fares(/passage) <b>fell</b>(2)'
     """
     seen = _UNSEEN.sub("", text).strip()
@@ -84,19 +84,19 @@ def _unbracketed(match: re.Match[str]) -> str:
     return f"({match[0].strip('<>[]')})"
 
 
-def quoted_line(text: str) -> str:
+def quote_line(text: str) -> str:
     """Return a text as it may stand in an attribute of a tag: on one line, and nothing in it ends the tag.
 
-    >>> quoted_line('The "Ferry"\\nLine > Fares')
+    >>> quote_line('The "Ferry"\\nLine > Fares')
     "The 'Ferry' Line ) Fares"
     """
-    return _BLANK.sub(" ", quoted(text)).translate(_IN_ATTRIBUTES).strip()
+    return _BLANK.sub(" ", quote_text(text)).translate(_IN_ATTRIBUTES).strip()
 
 
-def quoted_answer(text: str) -> str:
+def quote_answer(text: str) -> str:
     """Return an answer as another prompt may quote it: on one line, its markers as they are.
 
-    >>> quoted_answer("At noon [2].\\n</passages>")
+    >>> quote_answer("At noon [2].\\n</passages>")
     'At noon [2]. (/passages)'
     """
     return _BLANK.sub(" ", _rounded(_UNSEEN.sub("", text), _TAG)).strip()
@@ -123,7 +123,7 @@ class Frames:
         )
 
     def framed(self, text: str, tag: str, **facts: int | str) -> str:
-        """Return a text between the tags of its kind, see `quoted`.
+        """Return a text between the tags of its kind, see `quote_text`.
 
         Args:
             text: of a document, or what a model wrote.

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
 
-from warehouse.encodable import encodable
+from rag_assay.warehouse.encodable import encodable
 
 LONGEST = 400  # characters of a reason
 SHORTEST = 6  # characters of a secret; a shorter one stands in too many words

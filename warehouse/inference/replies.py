@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from warehouse.encodable import encodable
-from warehouse.inference.chat_completions import NoCompletionError
-from warehouse.inference.drafts import Drafting
-from warehouse.inference.first_token import FirstTokens, first_tokens, kept_tokens
-from warehouse.inference.model_servers import litellm
-from warehouse.inference.prices import Price, is_priced
-from warehouse.inference.purpose import Purpose
-from warehouse.inference.redaction import one_line, without_key, without_secrets
-from warehouse.schemas import Status
+from rag_assay.warehouse.encodable import encodable
+from rag_assay.warehouse.inference.call_tags import Purpose
+from rag_assay.warehouse.inference.chat_completions import NoCompletionError
+from rag_assay.warehouse.inference.first_token import FirstTokens, first_tokens, kept_tokens
+from rag_assay.warehouse.inference.model_servers import litellm
+from rag_assay.warehouse.inference.prices import Price, is_priced
+from rag_assay.warehouse.inference.redaction import one_line, without_key, without_secrets
+from rag_assay.warehouse.inference.streaming import Drafting
+from rag_assay.warehouse.schemas import Status
 
 Number = TypeVar("Number", int, float)
 _LATER = {"queued", "retries"}  # records from before have not
@@ -297,7 +297,7 @@ def failure(call: Call, call_id: str, status: Status, reason: str) -> Reply:
     )
 
 
-def broken_off(reply: Reply, drafting: Drafting | None) -> Reply:
+def failed_reply(reply: Reply, drafting: Drafting | None) -> Reply:
     """Return the reply of a call that failed or was given up, with what had come of its text as raw."""
     if drafting is None or not drafting.partial:
         return reply

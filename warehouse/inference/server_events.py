@@ -16,20 +16,20 @@ DONE = "[DONE]"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
 
-class Event(NamedTuple):
+class ServerSentEvent(NamedTuple):
     """One event; `name` is empty unless the server gives one."""
 
     name: str
     data: str
 
 
-def events(parts: Iterable[bytes]) -> Iterator[Event]:
+def events(parts: Iterable[bytes]) -> Iterator[ServerSentEvent]:
     r"""Yield the events of a stream; comments, ids and reconnection times are passed over.
 
     What the end of the stream has cut off is no event; a whole one that lacks its blank line is.
 
     >>> list(events([b": alive\r\n\r\nda", b"ta: caf\xc3", b"\xa9\r", b"\n\r\ndata: [DONE]"]))
-    [Event(name='', data='café'), Event(name='', data='[DONE]')]
+    [ServerSentEvent(name='', data='café'), ServerSentEvent(name='', data='[DONE]')]
 
     Raises:
         UnicodeDecodeError: a line is no UTF-8.
@@ -38,7 +38,7 @@ def events(parts: Iterable[bytes]) -> Iterator[Event]:
     for line in _lines(parts):
         if not line:
             if data:
-                yield Event(name, "\n".join(data))
+                yield ServerSentEvent(name, "\n".join(data))
             name, data = "", []
             continue
         field, _, value = line.partition(":")
@@ -48,7 +48,7 @@ def events(parts: Iterable[bytes]) -> Iterator[Event]:
         elif field == "event":
             name = value
     if data and _is_whole("\n".join(data)):
-        yield Event(name, "\n".join(data))
+        yield ServerSentEvent(name, "\n".join(data))
 
 
 def _lines(parts: Iterable[bytes]) -> Iterator[str]:

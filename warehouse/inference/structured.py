@@ -12,9 +12,9 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, Field, ValidationError
 from pydantic.fields import FieldInfo
 
-from warehouse.inference.redaction import one_line
-from warehouse.inference.replies import Reply, together
-from warehouse.schemas import Status
+from rag_assay.warehouse.inference.redaction import one_line
+from rag_assay.warehouse.inference.replies import Reply, together
+from rag_assay.warehouse.schemas import Status
 
 Shape = TypeVar("Shape", bound=BaseModel)
 Chat = list[dict[str, str]]

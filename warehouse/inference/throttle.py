@@ -21,7 +21,7 @@ from itertools import count
 from math import inf
 from time import monotonic
 
-from warehouse.waiting import LOOK, UnwantedError, is_unwanted
+from rag_assay.warehouse.cancellation import LOOK, CancelledError, is_cancelled
 
 AT_ONCE = 32  # calls in flight to one model, and to one server; default of a recipe's `limits`
 LONGEST_WAIT = (
@@ -53,10 +53,10 @@ class Pace:
     tokens_per_minute: int | None = None
 
 
-class Window:
+class RateWindow:
     """Amounts of the last minute.
 
-    >>> window = Window()
+    >>> window = RateWindow()
     >>> window.delay(now=0.0, amount=8, limit=10)
     0.0
     >>> _ = window.add(now=0.0, amount=8)
@@ -103,7 +103,7 @@ class _Flow:
     def __init__(self) -> None:
         self.in_flight = 0
         self.inside: Counter[Pace] = Counter()
-        self.requests, self.tokens = Window(), Window()
+        self.requests, self.tokens = RateWindow(), RateWindow()
         self._service: float | None = None  # seconds of an answer, the last ones counting most
         self._refused_since: float | None = None  # the first refusal since the last answer
 
@@ -200,8 +200,8 @@ class Throttle:
                     break
                 if closed > 0:
                     raise LeftAloneError(closed)
-                if is_unwanted():
-                    raise UnwantedError
+                if is_cancelled():
+                    raise CancelledError
             yield
         finally:
             self.leave(ticket)

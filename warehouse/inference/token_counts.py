@@ -19,7 +19,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from warehouse.inference.model_servers import LOCAL, litellm
+from rag_assay.warehouse.inference.model_servers import LOCAL, litellm
 
 FRAMING = 8  # tokens that a chat template puts around a message, at most; as many begin the answer
 BYTES_PER_TOKEN = 2  # of UTF-8, where a model's own tokenizer is not at hand

@@ -15,12 +15,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from warehouse.errors import AssayError, InputError
-from warehouse.identity import digest, sha256_file
-from warehouse.inference import models
-from warehouse.inference.models import Progress
-from warehouse.paths import Home, home
-from warehouse.replacing import replacing
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.identity import digest, sha256_file
+from rag_assay.warehouse.inference import models
+from rag_assay.warehouse.inference.models import Progress
+from rag_assay.warehouse.paths import Home, home
 
 Place = Literal["registry", "hub", "folder"]
 
@@ -180,6 +180,6 @@ def _hashed(folder: Path, stamps: str, names: tuple[str, ...]) -> str:
     with suppress(OSError, ValueError, KeyError, TypeError):
         return str(json.loads(record.read_text())["identity"])
     found = digest(["folder", {name: sha256_file(folder / name) for name in names}])
-    with suppress(OSError), replacing(record) as temporary:  # a read-only home: hashed at each start
+    with suppress(OSError), atomic_write(record) as temporary:  # a read-only home: hashed at each start
         temporary.write_text(json.dumps({"identity": found}))
     return found

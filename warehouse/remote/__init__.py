@@ -6,11 +6,11 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-from warehouse.paths import Home
-from warehouse.remote.artifacts import RemoteArtifacts
-from warehouse.remote.mirror import Mirror
-from warehouse.remote.store import RemoteStore
-from warehouse.remote_urls import REMOTE, remote_url, scratch_of
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.remote.artifacts import RemoteArtifacts
+from rag_assay.warehouse.remote.mirror import Mirror
+from rag_assay.warehouse.remote.store import RemoteStore
+from rag_assay.warehouse.remote_urls import REMOTE, remote_url, scratch_of
 
 
 def remote_of(home: Home) -> RemoteStore | None:

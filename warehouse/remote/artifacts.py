@@ -16,22 +16,22 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from warehouse.artifact_records import (
+from rag_assay.warehouse.artifact_records import (
     DAMAGED,
     RECORD,
     Artifact,
     bytes_of,
     file_damage,
     is_same,
-    parsed_record,
+    parse_record,
     pointed_identity,
     read_record,
     record_text,
 )
-from warehouse.paths import Home
-from warehouse.remote.scratch import Scratch
-from warehouse.remote.store import DamagedObjectError, Entry, RemoteStore, at_once
-from warehouse.replacing import replacing
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.remote.local_cache import Scratch
+from rag_assay.warehouse.remote.store import DamagedObjectError, ObjectInfo, RemoteStore, at_once
 
 MOMENT = 2.0  # seconds for which a listing is taken for what is there
 LARGE = 8 * 1024 * 1024  # bytes of an artifact before whose upload it is asked whether somebody was faster
@@ -49,7 +49,7 @@ class _Listing:
     """
 
     at: float
-    pointers: dict[str, Entry]
+    pointers: dict[str, ObjectInfo]
     identities: set[str]
     read: set[str] = field(default_factory=set)
 
@@ -109,7 +109,7 @@ class RemoteArtifacts:
                 return
         data = self.store.read(f"{stage}/{identity}/{RECORD}")
         listing.read.add(identity)
-        if data is None or parsed_record(data, stage, identity) is None:
+        if data is None or parse_record(data, stage, identity) is None:
             path.unlink(missing_ok=True)
         elif data != bytes_of(path):
             listing.identities.add(identity)
@@ -163,7 +163,7 @@ class RemoteArtifacts:
             if known is None or not known.complete or (folder is not None and folder != known.folder):
                 found = self.store.read(f"{stage}/{identity}/{RECORD}")
                 listing.read.add(identity)
-                if found is not None and parsed_record(found, stage, identity):
+                if found is not None and parse_record(found, stage, identity):
                     _keep(place, found)
         _keep(self._pointer(stage, key), data)
 
@@ -264,7 +264,7 @@ class RemoteArtifacts:
         path = f"{base}/{RECORD}"
         while True:
             found = self.store.read_with_version(path)
-            there = found and parsed_record(found[0], artifact.stage, artifact.identity)
+            there = found and parse_record(found[0], artifact.stage, artifact.identity)
             if there and there.complete and not always and not is_same(there, instead_of):
                 return None if is_same(there, artifact) else there
             if self.store.replace(path, text, found[1]) if found else self.store.create(path, text):
@@ -279,7 +279,7 @@ class RemoteArtifacts:
     def _complete(self, base: str, artifact: Artifact, instead_of: Artifact | None) -> Artifact | None:
         """Return the complete artifact that somebody else has committed meanwhile: nothing is uploaded."""
         data = self.store.read(f"{base}/{RECORD}")
-        there = data and parsed_record(data, artifact.stage, artifact.identity)
+        there = data and parse_record(data, artifact.stage, artifact.identity)
         return there if there and there.complete and not is_same(there, instead_of) else None
 
     def _tidy(self, base: str, kept: Artifact) -> None:
@@ -305,7 +305,7 @@ class RemoteArtifacts:
             self._known(stage)[key] = etag
             listing = self._listings.get(stage)
             if listing:
-                listing.pointers[key] = Entry(path, len(data), etag, time.time())
+                listing.pointers[key] = ObjectInfo(path, len(data), etag, time.time())
 
     def unpoint(self, stage: str, keys: Iterable[str]) -> None:
         """Let keys mean nothing any longer."""
@@ -318,7 +318,7 @@ class RemoteArtifacts:
         """Let a damaged artifact not count any longer, for all machines, unless it was built again."""
         base = f"{artifact.stage}/{artifact.identity}"
         found = self.store.read_with_version(f"{base}/{RECORD}")
-        there = found and parsed_record(found[0], artifact.stage, artifact.identity)
+        there = found and parse_record(found[0], artifact.stage, artifact.identity)
         if found and there and is_same(there, artifact):
             self.store.put(f"{base}/{DAMAGED}", found[0])
             mark = json.dumps({"set_aside": artifact.created_at, "folder": artifact.folder}).encode()
@@ -346,7 +346,7 @@ def _paths(artifact: Artifact) -> dict[str, str]:
 
 
 def _keep(path: Path, data: bytes) -> None:
-    with replacing(path) as temporary:
+    with atomic_write(path) as temporary:
         temporary.write_bytes(data)
 
 

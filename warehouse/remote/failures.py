@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from warehouse.errors import AssayError, InputError
-from warehouse.full_disk import FULL
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.full_disk import FULL
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>(\w{1,60})</Code>")

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from warehouse.paths import Home
-from warehouse.remote.store import Entry, RemoteStore, Version, at_once
-from warehouse.remote.turns import Turns
-from warehouse.replacing import replacing
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.remote.distributed_lock import Turns
+from rag_assay.warehouse.remote.store import ObjectInfo, RemoteStore, Version, at_once
 
 JOURNALS = ("people", "history", "chats", "alerts")
 _HERE = frozenset({"lock", "journal.jsonl", "crawl.log"})  # of a crawl that is under way here
@@ -67,7 +67,7 @@ class Mirror:
                 if lacking:
                     self._write(place, known)
 
-    def _is_lacking(self, one: Entry, known: Known, *, once: bool) -> bool:
+    def _is_lacking(self, one: ObjectInfo, known: Known, *, once: bool) -> bool:
         before, path = known.get(one.path), self.root / one.path
         if before is None:
             return not path.exists()
@@ -159,7 +159,7 @@ class Mirror:
         return {}
 
     def _write(self, place: str, known: Known) -> None:
-        with replacing(self._state(place)) as temporary:
+        with atomic_write(self._state(place)) as temporary:
             temporary.write_text(json.dumps(known), "ascii")
 
     def _state(self, place: str) -> Path:

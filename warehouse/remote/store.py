@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from warehouse.errors import AssayError, InputError
-from warehouse.full_disk import FULL
-from warehouse.identity import sha256_file
-from warehouse.locks import try_lock
-from warehouse.remote.failures import RemoteError, full_disk, reason_of, sentence_of
-from warehouse.remote_urls import checked_url
-from warehouse.replacing import replacing
-from warehouse.waiting import pause
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.cancellation import cancellable_sleep
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.full_disk import FULL
+from rag_assay.warehouse.identity import sha256_file
+from rag_assay.warehouse.locks import try_lock
+from rag_assay.warehouse.remote.failures import RemoteError, full_disk, reason_of, sentence_of
+from rag_assay.warehouse.remote_urls import check_url
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
@@ -48,7 +48,7 @@ class Version:
 
 
 @dataclass(frozen=True)
-class Entry:
+class ObjectInfo:
     """An object in a listing.
 
     modified: seconds since the epoch, by the server's clock
@@ -74,7 +74,7 @@ class RemoteStore:
         """
         import obstore.store
 
-        self.url = checked_url(url)
+        self.url = check_url(url)
         parts = urlsplit(self.url)
         self._folder = Path(unquote(parts.path)) if parts.scheme == "file" else None
         try:
@@ -174,7 +174,7 @@ class RemoteStore:
         try:
             with (
                 self._explained(f"reading {path}"),
-                replacing(file) as temporary,
+                atomic_write(file) as temporary,
                 temporary.open("wb") as out,
             ):
                 for data in self._parts(path, size):
@@ -211,13 +211,13 @@ class RemoteStore:
             found = obstore.list_with_delimiter(self._objects, prefix or None)["common_prefixes"]
         return sorted(path.rpartition("/")[2] for path in found)
 
-    def list(self, prefix: str) -> list[Entry]:
+    def list(self, prefix: str) -> list[ObjectInfo]:
         """Return all objects below a path, sorted."""
         import obstore
 
         with self._explained(f"listing {prefix}/"):
             found = [
-                Entry(one["path"], one["size"], one["e_tag"] or "", one["last_modified"].timestamp())
+                ObjectInfo(one["path"], one["size"], one["e_tag"] or "", one["last_modified"].timestamp())
                 for batch in obstore.list(self._objects, prefix or None, chunk_size=1000)
                 for one in batch
             ]
@@ -285,7 +285,7 @@ class RemoteStore:
         handle = os.open(self._folder / ".replace.lock", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             while try_lock(handle) is False:
-                pause(0.005)
+                cancellable_sleep(0.005)
             found = self.read_with_version(path)
             if found is None or found[1] != version:
                 return found is not None and found[0] == data

@@ -8,11 +8,11 @@ from datetime import date
 from itertools import islice
 from typing import Any
 
-from assets.cleaning.eurlex.act_builder import Act
-from assets.cleaning.eurlex.act_lines import classes_of, squeezed
-from assets.cleaning.tree import Element
-from assets.cleaning.written_dates import iso_day, written_date
-from warehouse.eurlex_celex import celex_in
+from rag_assay.assets.cleaning.eurlex.act_builder import Act
+from rag_assay.assets.cleaning.eurlex.act_lines import classes_of, collapse_whitespace
+from rag_assay.assets.cleaning.tree import Element
+from rag_assay.assets.cleaning.written_dates import iso_day, written_date
+from rag_assay.warehouse.eurlex_celex import celex_in
 
 _REFERENCE = re.compile(
     r"(?<!\w)0?(\d{4}[A-Z]{1,2}\d{4})\s*[—–-]+\s*([A-Z]{2})\s*[—–-]+\s*(\d{2})\.(\d{2})\.(\d{4})"
@@ -50,7 +50,7 @@ _BODIES = (
 
 
 @dataclass(frozen=True)
-class Facts:
+class ActFacts:
     """What a page says of an act; None where nothing does."""
 
     title: str | None
@@ -61,14 +61,14 @@ class Facts:
     metadata: dict[str, Any]
 
 
-def facts_of(root: Element, named: dict[str, Element], url: str, act: Act) -> Facts:
+def facts_of(root: Element, named: dict[str, Element], url: str, act: Act) -> ActFacts:
     """Gather the facts: the page's meta tags first, then its head, then the act's own title.
 
     ``named`` are the page's elements by their ids.
     """
     journal = _journal(root)
     tags = _meta(root)
-    head = squeezed(" ".join(root.xpath("string(.)")[:4000].split()))
+    head = collapse_whitespace(" ".join(root.xpath("string(.)")[:4000].split()))
     reference = _REFERENCE.search(head[:2000])
     title = _title(named, tags, act)
     celex, celex_source = _celex(url, tags, reference, root, title, head)
@@ -91,7 +91,7 @@ def facts_of(root: Element, named: dict[str, Element], url: str, act: Act) -> Fa
         metadata["celex_reason"] = "neither URL, meta tags, head nor title give a CELEX number"
     if reason:
         metadata["date_reason"] = reason
-    return Facts(
+    return ActFacts(
         title,
         published,
         _language(root, journal, tags, reference, url, act),
@@ -108,7 +108,7 @@ def _meta(root: Element) -> dict[str, list[str]]:
     tags: dict[str, list[str]] = {}
     for tag in root.iter("meta"):
         name = tag.get("name") or tag.get("property")
-        content = squeezed(tag.get("content") or "")
+        content = collapse_whitespace(tag.get("content") or "")
         if name and content and not (tag.get("about") or "").startswith("/"):  # said of another act
             tags.setdefault(name.lower(), []).append(content)
     return tags
@@ -123,13 +123,13 @@ def _journal(root: Element) -> dict[str, str]:
     found: dict[str, str] = {}
     for paragraph in islice(root.iter("p"), _HEAD_PARAGRAPHS):
         for name in classes_of(paragraph) & _HEAD:
-            found.setdefault(name, squeezed("".join(paragraph.itertext())))
+            found.setdefault(name, collapse_whitespace("".join(paragraph.itertext())))
     return found
 
 
 def _text_of(root: Element, path: str) -> str | None:
     found = root.find(path)
-    return squeezed("".join(found.itertext())) if found is not None else None
+    return collapse_whitespace("".join(found.itertext())) if found is not None else None
 
 
 # ------------------------------------------------------------------------------------------- title and number
@@ -140,7 +140,7 @@ def _title(named: dict[str, Element], tags: dict[str, list[str]], act: Act) -> s
     shown = (
         _first(tags, "wt.z_doctitle"),
         next((text for text in tags.get("dc.title", []) if not celex_in(text)), None),
-        *(squeezed("".join(named[name].itertext())) for name in _SHOWN_TITLE if name in named),
+        *(collapse_whitespace("".join(named[name].itertext())) for name in _SHOWN_TITLE if name in named),
         _first(tags, "dc.description"),
         act.title,
         _first(tags, "eli:title"),

@@ -6,8 +6,16 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-from assets.cleaning.eurlex.act_tables import BLOCKS, SKIPPED, Row, grid, has_spans, is_data, text_of
-from assets.cleaning.tree import Element
+from rag_assay.assets.cleaning.eurlex.act_tables import (
+    BLOCKS,
+    SKIPPED,
+    Row,
+    grid,
+    has_spans,
+    is_data,
+    text_of,
+)
+from rag_assay.assets.cleaning.tree import Element
 
 _ROOTS = ("document1", "docHtml", "textTabContent", "text", "TexteOnly", "document")
 # Class names of what stands around an act: the journal's head, amendment marks, tables of contents.
@@ -44,7 +52,7 @@ _BOILERPLATE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ActLine:
     """One line of the act: a paragraph, a list item with its number, a heading, or a row of a table."""
 
     text: str
@@ -54,7 +62,7 @@ class Line:
     deleted: bool = False  # a mark that something was taken out here; no text
 
 
-def lines_of(root: Element, named: dict[str, Element]) -> list[Line]:
+def lines_of(root: Element, named: dict[str, Element]) -> list[ActLine]:
     """Return the lines of the act that a page shows, without what the site puts around it.
 
     ``named`` are the page's elements by their ids.
@@ -73,7 +81,7 @@ def lines_of(root: Element, named: dict[str, Element]) -> list[Line]:
     ]
 
 
-def squeezed(text: str) -> str:
+def collapse_whitespace(text: str) -> str:
     """Return a text in NFC with all runs of white space made one space."""
     if text.isascii():
         return " ".join(text.split())
@@ -82,7 +90,7 @@ def squeezed(text: str) -> str:
 
 def _unmarked(text: str) -> str:
     """Return a text squeezed, without the marks that tell which act an amendment comes from."""
-    return squeezed(text if text.isascii() else _MARKS.sub("", text))
+    return collapse_whitespace(text if text.isascii() else _MARKS.sub("", text))
 
 
 def classes_of(node: Element) -> frozenset[str]:
@@ -95,7 +103,7 @@ class _Walker:
     """Walks the tree once; text gathers until a block begins or ends."""
 
     def __init__(self) -> None:
-        self.lines: list[Line] = []
+        self.lines: list[ActLine] = []
         self.gathered: list[str] = []
         self.label = ""  # number of a list item, waiting for its text
         self.depth = 0
@@ -134,11 +142,11 @@ class _Walker:
     def _add(self, text: str, classes: frozenset[str]) -> None:
         if _RULE.fullmatch(text) and not self.label:
             if len(text) > 1 and _CAPTION in text:
-                self.lines.append(Line("", classes, self.eli, self.depth, deleted=True))
+                self.lines.append(ActLine("", classes, self.eli, self.depth, deleted=True))
             return
         whole = f"{self.label} {text}".strip()
         self.label = ""
-        self.lines.append(Line(whole, classes, self.eli, self.depth))
+        self.lines.append(ActLine(whole, classes, self.eli, self.depth))
 
     def _block(self, node: Element, around: frozenset[str]) -> None:
         classes = classes_of(node)
@@ -190,7 +198,7 @@ class _Walker:
     def _mark(self, node: Element) -> None:
         """Read an amendment mark: `▼M4 —————` says that something stood here."""
         if _CAPTION in "".join(node.itertext()):
-            self.lines.append(Line("", frozenset({"modref"}), self.eli, self.depth, deleted=True))
+            self.lines.append(ActLine("", frozenset({"modref"}), self.eli, self.depth, deleted=True))
 
     # -------------------------------------------------------------------------------------- tables
 
@@ -220,7 +228,7 @@ class _Walker:
         if filled and filled_columns:
             self.drop_label()
             text = " | ".join(texts[: filled_columns[-1] + 1]).strip()
-            self.lines.append(Line(text, frozenset({"row"}), self.eli, self.depth + 1))
+            self.lines.append(ActLine(text, frozenset({"row"}), self.eli, self.depth + 1))
         self.depth += 1
         for table in inner:
             if not any(above in inner for above in table.iterancestors("table")):
@@ -250,4 +258,4 @@ def _is_head(table: Element) -> bool:
             return True
         if number > 8:
             break
-    return bool(_PLAIN_HEAD.match(squeezed("".join(table.itertext()))[:300]))
+    return bool(_PLAIN_HEAD.match(collapse_whitespace("".join(table.itertext()))[:300]))

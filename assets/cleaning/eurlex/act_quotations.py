@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import assets.cleaning.eurlex.act_words as words
-from assets.cleaning.eurlex.act_lines import Line
+import rag_assay.assets.cleaning.eurlex.act_words as words
+from rag_assay.assets.cleaning.eurlex.act_lines import ActLine
 
 OPENING = "‘‚“„«»\"'"
 ARTICLES = frozenset({"ti-art", "title-article-norm", "Titrearticle"})
@@ -29,7 +29,7 @@ class _Open:
     closed: bool  # a line below closes it
 
 
-def quoted(lines: Sequence[Line], *, marked: bool) -> list[bool]:
+def find_quotations(lines: Sequence[ActLine], *, marked: bool) -> list[bool]:
     """Tell of each line whether it begins in a quotation: such a line begins no part of the act itself.
 
     Where markup tells the act's own articles from quoted ones, it is believed. Elsewhere the marks decide;
@@ -41,7 +41,7 @@ def quoted(lines: Sequence[Line], *, marked: bool) -> list[bool]:
 
 
 class _Reader:
-    def __init__(self, lines: Sequence[Line], marked: bool) -> None:
+    def __init__(self, lines: Sequence[ActLine], marked: bool) -> None:
         self.lines = lines
         self.marked = marked
         self.open: _Open | None = None
@@ -60,7 +60,7 @@ class _Reader:
             found.append(not line.deleted and self._take(place, line, of_act))
         return found
 
-    def _take(self, place: int, line: Line, of_act: bool | None) -> bool:
+    def _take(self, place: int, line: ActLine, of_act: bool | None) -> bool:
         if self.open and (of_act or self._ends_before(self.open, line)):
             self.open = None
         if self.open:
@@ -78,7 +78,7 @@ class _Reader:
             self.last = 0 if self._is_annex(line) else max(self.last, self._number(line))
         return is_quoted
 
-    def _ends_before(self, quotation: _Open, line: Line) -> bool:
+    def _ends_before(self, quotation: _Open, line: ActLine) -> bool:
         if line.deleted or "row" in line.classes:
             return False
         if line.depth < quotation.depth:
@@ -107,10 +107,10 @@ class _Reader:
         of_act, below = self.last + 1, self.next[end + 1]
         return of_act in within and below != of_act and (below > of_act or of_act + 1 in within)
 
-    def _is_annex(self, line: Line) -> bool:
+    def _is_annex(self, line: ActLine) -> bool:
         return not line.depth and bool(words.annex(line.text)) and (not self.marked or bool(line.classes))
 
-    def _number(self, line: Line) -> int:
+    def _number(self, line: ActLine) -> int:
         """Return the number of the article that a line names, without its letter; 0 for another line."""
         if line.depth:
             return 0
@@ -121,7 +121,7 @@ class _Reader:
         return words.leading(number or "")
 
 
-def _names_article_of_act(line: Line, before: str) -> bool | None:
+def _names_article_of_act(line: ActLine, before: str) -> bool | None:
     """Tell by markup alone whether a line names an article of the act itself; None where it does not say.
 
     before: the `eli` of the line before, for the title stands first in the element of its article
@@ -135,12 +135,12 @@ def _names_article_of_act(line: Line, before: str) -> bool | None:
     return None
 
 
-def _opening(line: Line) -> tuple[str, bool] | None:
+def _opening(line: ActLine) -> tuple[str, bool] | None:
     """Return the mark of the quotation that a line opens and leaves open, and whether a part's name follows.
 
-    >>> _opening(Line("the following is inserted: \\"Article 8a"))
+    >>> _opening(ActLine("the following is inserted: \\"Article 8a"))
     ('"', True)
-    >>> _opening(Line("‘lamp’ means a thing that gives light;")) is None
+    >>> _opening(ActLine("‘lamp’ means a thing that gives light;")) is None
     True
     """
     if "row" in line.classes or not _MARK.search(line.text):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-import assets.cleaning.eurlex.act_words as words
-from assets.cleaning.eurlex.act_builder import RANKS, Act, Builder, Start, is_bare
-from assets.cleaning.eurlex.act_lines import Line
-from assets.cleaning.eurlex.act_quotations import ARTICLES, OPENING, quoted
+import rag_assay.assets.cleaning.eurlex.act_words as words
+from rag_assay.assets.cleaning.eurlex.act_builder import RANKS, Act, Builder, Start, is_bare
+from rag_assay.assets.cleaning.eurlex.act_lines import ActLine
+from rag_assay.assets.cleaning.eurlex.act_quotations import ARTICLES, OPENING, find_quotations
 
 _TITLE = frozenset(
     {
@@ -39,7 +39,7 @@ _DOTTED = re.compile(r"\d+(?:\.\d+)+")
 _NO_HEADING = re.compile(r"(?:\(?\w{1,3}[).]|[-—–•])\s|" + f"[{OPENING}(]")
 
 
-def assemble(lines: list[Line]) -> Act:
+def assemble(lines: list[ActLine]) -> Act:
     """Put lines together to a text with sections.
 
     An act whose markup names its articles is believed; in the older plain markup, and in consolidated texts
@@ -49,14 +49,14 @@ def assemble(lines: list[Line]) -> Act:
     reader = _Reader(marked or any(line.classes & _TITLE for line in lines), marked)
     announced = set() if marked else _announced(lines)
     for place, (line, following, is_quoted) in enumerate(
-        zip(lines, [*lines[1:], None], quoted(lines, marked=marked), strict=True)
+        zip(lines, [*lines[1:], None], find_quotations(lines, marked=marked), strict=True)
     ):
         reader.quoting = is_quoted or place in announced
         reader.take(line, following)
     return reader.act()
 
 
-def _announced(lines: list[Line]) -> set[int]:
+def _announced(lines: list[ActLine]) -> set[int]:
     """Return which lines name an article whose title follows: a page of one article of a treaty has both.
 
     Between the two stands only what the article was called in other treaties.
@@ -102,7 +102,7 @@ class _Reader:
             remarks,
         )
 
-    def take(self, line: Line, following: Line | None) -> None:
+    def take(self, line: ActLine, following: ActLine | None) -> None:
         """Take the next line; ``following`` is the one after it."""
         if line.deleted:
             self.removed = True
@@ -120,7 +120,7 @@ class _Reader:
 
     # -------------------------------------------------------------------------------------- title
 
-    def _front(self, line: Line) -> bool:
+    def _front(self, line: ActLine) -> bool:
         """Take the act's title; the first line that is none begins the preamble, or what follows."""
         is_title = bool(line.classes & _TITLE) if self.classed else not words.begins_preamble(line.text)
         before_title = self.classed and not is_title and not self.titles and not self._article(line)
@@ -138,16 +138,16 @@ class _Reader:
         self.build.begin(Start("preamble", None, words.name("preamble", self._language(line))), line.text)
         return True
 
-    def _breaks_title(self, line: Line) -> bool:
+    def _breaks_title(self, line: ActLine) -> bool:
         plain_start = not self.classed and (self._article(line) or self._division(line))
         return bool(plain_start) or bool(self.titles and words.annex(line.text) and self.classed)
 
-    def _language(self, line: Line) -> str:
+    def _language(self, line: ActLine) -> str:
         return words.language_of(" ".join([*self.titles[:3], line.text]))
 
     # -------------------------------------------------------------------------------------- headings
 
-    def _heads(self, line: Line, following: Line | None) -> bool:
+    def _heads(self, line: ActLine, following: ActLine | None) -> bool:
         """Take a line as the heading of the section that has just begun."""
         kind, self.heading = self.heading, ""
         if not kind or line.depth or (line.text[0] in OPENING and kind != "annex"):
@@ -159,7 +159,7 @@ class _Reader:
         self.heading = kind if goes_on else ""
         return True
 
-    def _is_heading(self, kind: str, line: Line, following: Line | None) -> bool:
+    def _is_heading(self, kind: str, line: ActLine, following: ActLine | None) -> bool:
         if words.is_structure(line.text):
             return False
         if self.marked and kind == "article":
@@ -172,13 +172,13 @@ class _Reader:
             return bool(line.classes & _ANNEX_HEADING) or self._is_heading_in_group(line)
         return self._is_plain_heading(line.text, following)
 
-    def _is_heading_in_group(self, line: Line) -> bool:
+    def _is_heading_in_group(self, line: ActLine) -> bool:
         """Return whether a line that markup calls a part's title is that of the annex, which has none yet."""
         if not _group(line) or _begins_part(line.text):
             return False
         return is_bare(self.build.structure[-1], self.build.sections[-1]) or line.text[0] == "("
 
-    def _is_plain_heading(self, text: str, following: Line | None) -> bool:
+    def _is_plain_heading(self, text: str, following: ActLine | None) -> bool:
         if following is None or len(text) > _HEADING_LENGTH or text[-1] in ".:;," or _NO_HEADING.match(text):
             return False
         if self.build.structure[-1]["kind"] == "annex" and _begins_part(text):
@@ -187,7 +187,7 @@ class _Reader:
 
     # -------------------------------------------------------------------------------------- starts
 
-    def _start(self, line: Line) -> Start | None:
+    def _start(self, line: ActLine) -> Start | None:
         for read in (
             self._statement,
             self._notes,
@@ -203,7 +203,7 @@ class _Reader:
                 return start
         return None
 
-    def _begin(self, start: Start, line: Line) -> None:
+    def _begin(self, start: Start, line: ActLine) -> None:
         kind = start.kind
         if kind == "article":
             self._count(start.number)
@@ -232,7 +232,7 @@ class _Reader:
             self.articles.append(number)
         self.removed = False
 
-    def _statement(self, line: Line) -> Start | None:
+    def _statement(self, line: ActLine) -> Start | None:
         """A proposal has a memorandum before its preamble, and a financial statement after its end."""
         if line.classes & _STATEMENT:
             return Start("statement", None, line.text)
@@ -240,7 +240,7 @@ class _Reader:
             return Start("preamble", None, words.name("preamble", self._language(line)))
         return None
 
-    def _notes(self, line: Line) -> Start | None:
+    def _notes(self, line: ActLine) -> Start | None:
         classed = bool(line.classes & _NOTE) and not line.depth
         plain = not self.marked and self.area in ("final", "annex") and words.is_note(line.text)
         if not (classed or plain) or self.build.kind == "notes":
@@ -254,7 +254,7 @@ class _Reader:
             1 if self.area != "annex" or "footnote" in line.classes else 8,
         )
 
-    def _final(self, line: Line) -> Start | None:
+    def _final(self, line: ActLine) -> Start | None:
         if self.area != "enacting" or line.depth:
             return None
         if (
@@ -265,7 +265,7 @@ class _Reader:
             return Start("final", None, words.name("final", self._language(line)))
         return None
 
-    def _recital(self, line: Line) -> Start | None:
+    def _recital(self, line: ActLine) -> Start | None:
         if self.area != "preamble":
             return None
         if line.eli.startswith("rct"):
@@ -281,9 +281,9 @@ class _Reader:
 
     def _numbered_recital(self, number: str) -> Start:
         self.recital = int(number) if number.isdigit() else self.recital + 1
-        return Start("recital", number, f"{words.name('recital', self._language(Line('')))} {number}")
+        return Start("recital", number, f"{words.name('recital', self._language(ActLine('')))} {number}")
 
-    def _annex(self, line: Line) -> Start | None:
+    def _annex(self, line: ActLine) -> Start | None:
         if line.depth or self.quoting or line.text[0] in OPENING or self.area in ("front", "preamble"):
             return None
         found = words.annex(line.text)
@@ -300,7 +300,7 @@ class _Reader:
             return Start("annex", number, f"{label} – {rest}" if rest else line.text)
         return None
 
-    def _group(self, line: Line) -> Start | None:
+    def _group(self, line: ActLine) -> Start | None:
         level = _group(line)
         if not level or line.depth or self.area != "annex":
             return None
@@ -309,7 +309,7 @@ class _Reader:
         rank = RANKS["annex part"] + 10 * level + (deeper[0].count(".") if deeper else 0)
         return Start("annex part", None, line.text, rank)
 
-    def _division(self, line: Line) -> Start | None:
+    def _division(self, line: ActLine) -> Start | None:
         if line.depth or self.quoting or line.text[0] in OPENING:
             return None
         if self.marked and not line.classes & _DIVISION:
@@ -323,7 +323,7 @@ class _Reader:
             Start("chapter", None, line.text) if self.marked and "SectionTitle" not in line.classes else None
         )
 
-    def _article(self, line: Line) -> Start | None:
+    def _article(self, line: ActLine) -> Start | None:
         if line.depth or self.quoting or line.text[0] in OPENING:
             return None
         if self.marked:
@@ -338,7 +338,7 @@ def _begins_part(text: str) -> bool:
     return bool(_NUMBERED.match(text)) or words.is_part(text)
 
 
-def _group(line: Line) -> int:
+def _group(line: ActLine) -> int:
     for name in line.classes:
         found = _GROUP.fullmatch(name)
         if found:

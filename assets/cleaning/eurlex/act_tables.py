@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from assets.cleaning.tree import Element
+from rag_assay.assets.cleaning.tree import Element
 
 MOST_COLUMNS = 200  # that spans may take in a row; a page can claim any number
 REPEATED = 100  # characters of a cell that stand again in each further row that it spans; longer ones once

@@ -6,14 +6,14 @@ import re
 from dataclasses import replace
 from urllib.parse import urlsplit
 
-from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.eurlex.act_facts import facts_of
-from assets.cleaning.eurlex.act_lines import lines_of
-from assets.cleaning.eurlex.act_structure import assemble
-from assets.cleaning.tree import by_id, parsed
-from assets.cleaning.unicode import repaired, tidy
-from warehouse.eurlex_notice import notice_in, says_absent
-from warehouse.pages import decode
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.eurlex.act_facts import facts_of
+from rag_assay.assets.cleaning.eurlex.act_lines import lines_of
+from rag_assay.assets.cleaning.eurlex.act_structure import assemble
+from rag_assay.assets.cleaning.tree import by_id, parse_page
+from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
+from rag_assay.warehouse.eurlex_notice import notice_in, says_absent
+from rag_assay.warehouse.pages import decode
 
 _ACT = re.compile(
     r"""
@@ -61,13 +61,13 @@ def notice_of(html: str, url: str) -> str | None:
     """Return what a page of EUR-Lex says instead of an act's text; None for any other page."""
     if "alert" not in html or not ("/legal-content/" in url or "EUR-Lex" in html or "PubFormat" in html):
         return None  # without parsing it
-    return notice_in(parsed(html), url)
+    return notice_in(parse_page(html), url)
 
 
-def clean_eurlex(body: bytes, content_type: str | None, url: str) -> Draft:
+def clean_eurlex(body: bytes, content_type: str | None, url: str) -> DocumentDraft:
     """Take an act apart: title, preamble with its recitals, divisions, articles, annexes, notes.
 
-    `Draft.sections` are in the order of the text and nest by level; `metadata["structure"]` says of each,
+    `DocumentDraft.sections` are in the text's order and nest by level; `metadata["structure"]` says of each,
     at the same place in its list, `kind` (preamble, recital, part, title, chapter, section, subsection,
     article, annex, annex part, statement, final, notes) and `number` ("5a"; None where it has none), and
     `annex` for what stands in an annex. `metadata` also holds `celex`, `document_date`, and where both come
@@ -77,19 +77,21 @@ def clean_eurlex(body: bytes, content_type: str | None, url: str) -> Draft:
         Unusable: the page holds no text of an act.
     """
     html, _encoding = decode(body, content_type)
-    root = parsed(html)
+    root = parse_page(html)
     named = by_id(root)
     lines = lines_of(root, named)
     if not lines:
-        raise Unusable("the page of an act holds none of its text")
+        raise UnusablePage("the page of an act holds none of its text")
     shown = " ".join(line.text for line in lines)
     if len(shown) < _NOTICE and says_absent(shown):
-        raise Unusable(f"not the text of the act, but a notice: {shown!r}")
+        raise UnusablePage(f"not the text of the act, but a notice: {shown!r}")
     act = assemble(lines)
-    if repaired(act.text) != act.text:  # line by line, which takes longer: offsets are counted after it
-        act = assemble([replace(line, text=tidy(repaired(line.text))) for line in lines])
+    if (
+        repair_encoding(act.text) != act.text
+    ):  # line by line, which takes longer: offsets are counted after it
+        act = assemble([replace(line, text=tidy(repair_encoding(line.text))) for line in lines])
     facts = facts_of(root, named, url, act)
-    return Draft(
+    return DocumentDraft(
         text=act.text,
         title=facts.title,
         published_at=facts.published_at,

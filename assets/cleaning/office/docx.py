@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from io import BytesIO
 from typing import Any
 
-from assets.cleaning.draft import Draft
-from assets.cleaning.office.office_facts import check_package, with_facts
-from assets.cleaning.office.word_xml import Block, W, blocks_of
-from assets.cleaning.outline import Outline
-from assets.cleaning.unicode import tidy
+from rag_assay.assets.cleaning.draft import DocumentDraft
+from rag_assay.assets.cleaning.office.office_facts import check_package, with_facts
+from rag_assay.assets.cleaning.office.word_xml import Block, W, blocks_of
+from rag_assay.assets.cleaning.outline import OutlineBuilder
+from rag_assay.assets.cleaning.unicode import tidy
 
 _HEADING = re.compile(r"heading (\d)", re.I)
 _NOTES = {"/footnotes": "footnote", "/endnotes": "endnote"}
 
 
-def clean_docx(body: bytes) -> Draft:
+def clean_docx(body: bytes) -> DocumentDraft:
     """Extract the text of a Word document; headings, by style or outline level, begin sections.
 
     Items of lists begin with "- ", cells of a table stand between " | ", a note follows the paragraph that
@@ -32,7 +32,7 @@ def clean_docx(body: bytes) -> Draft:
     document = docx.Document(BytesIO(body))
     levels, titles, items = _styles(document)
     notes = _notes(document)
-    outline, title, deepest = Outline(), None, _Levels()
+    outline, title, deepest = OutlineBuilder(), None, _Levels()
     for block in blocks_of(document.element.body):
         if text := tidy(block.text):
             level = _level(block, levels)

@@ -6,24 +6,24 @@ import re
 from datetime import datetime
 from typing import Any
 
-from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.outline import Outline
-from assets.cleaning.titles import is_title, names_in
-from assets.cleaning.unicode import tidy
-from assets.cleaning.written_dates import written_date
-from warehouse.office_packages import KINDS, why_not
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.outline import OutlineBuilder
+from rag_assay.assets.cleaning.titles import is_title, names_in
+from rag_assay.assets.cleaning.unicode import tidy
+from rag_assay.assets.cleaning.written_dates import written_date
+from rag_assay.warehouse.office_packages import KINDS, why_not
 
 _HEAD = 300  # characters in which the date of a document stands, if it is its own
 _TEMPLATES = ("2013-12-23T23:15", "2013-01-27T09:14")  # of python-docx and python-pptx: of nobody's document
 
 
 def check_package(body: bytes, suffix: str) -> None:
-    """Raise `Unusable` for a file that is none of its kind, or must not be opened."""
+    """Raise `UnusablePage` for a file that is none of its kind, or must not be opened."""
     if reason := why_not(body, KINDS[suffix]):
-        raise Unusable(f"{KINDS[suffix].name}: {reason}")
+        raise UnusablePage(f"{KINDS[suffix].name}: {reason}")
 
 
-def with_facts(outline: Outline, properties: Any, first: str | None, **metadata: Any) -> Draft:
+def with_facts(outline: OutlineBuilder, properties: Any, first: str | None, **metadata: Any) -> DocumentDraft:
     """Return the draft of an Office file.
 
     The date is the one that its head writes out, or else the day on which the file says it was created.
@@ -36,7 +36,7 @@ def with_facts(outline: Outline, properties: Any, first: str | None, **metadata:
     """
     text = outline.closed().text
     if not text:
-        raise Unusable("no text in the file")
+        raise UnusablePage("no text in the file")
     file_title = tidy(str(properties.title or ""))
     title = file_title if is_title(file_title) else first or text.split("\n", 1)[0]
     created, changed = _time(properties.created), _time(properties.modified)
@@ -48,7 +48,7 @@ def with_facts(outline: Outline, properties: Any, first: str | None, **metadata:
         "description": tidy(str(getattr(properties, "subject", None) or "")) or None,
         **metadata,
     }
-    return Draft(
+    return DocumentDraft(
         text=text,
         title=title[:_HEAD],
         published_at=written or (created[:10] if created else None),

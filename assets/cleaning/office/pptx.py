@@ -6,15 +6,15 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
 
-from assets.cleaning.draft import Draft
-from assets.cleaning.office.office_facts import check_package, with_facts
-from assets.cleaning.outline import Outline
-from assets.cleaning.unicode import tidy
+from rag_assay.assets.cleaning.draft import DocumentDraft
+from rag_assay.assets.cleaning.office.office_facts import check_package, with_facts
+from rag_assay.assets.cleaning.outline import OutlineBuilder
+from rag_assay.assets.cleaning.unicode import tidy
 
 _DEEPEST = 50  # groups within groups
 
 
-def clean_pptx(body: bytes) -> Draft:
+def clean_pptx(body: bytes) -> DocumentDraft:
     """Extract the text of a presentation, slide by slide: its title, its other shapes, its speaker's notes.
 
     A slide's title is its section's heading; one without a title is called by its number. Cells of a table
@@ -27,7 +27,7 @@ def clean_pptx(body: bytes) -> Draft:
     import pptx
 
     presentation = pptx.Presentation(BytesIO(body))
-    outline, first = Outline(), None
+    outline, first = OutlineBuilder(), None
     slides = list(presentation.slides)
     for number, slide in enumerate(slides, 1):
         top = slide.shapes.title

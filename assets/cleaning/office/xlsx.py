@@ -8,17 +8,17 @@ from io import BytesIO
 from itertools import zip_longest
 from typing import Any
 
-from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.office.office_facts import check_package, with_facts
-from assets.cleaning.outline import Outline
-from assets.cleaning.unicode import tidy
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.office.office_facts import check_package, with_facts
+from rag_assay.assets.cleaning.outline import OutlineBuilder
+from rag_assay.assets.cleaning.unicode import tidy
 
 MAX_CELLS = (
     20_000_000  # those between the first and the last of a row included, which take no place in a file
 )
 
 
-def clean_xlsx(body: bytes) -> Draft:
+def clean_xlsx(body: bytes) -> DocumentDraft:
     """Extract the text of a workbook: each sheet a section with its name as heading, its rows as lines.
 
     Cells stand between " | ", empty ones at the end of a row are left out. Of a formula its value counts as
@@ -33,7 +33,7 @@ def clean_xlsx(body: bytes) -> Draft:
     values, formulas = (
         load_workbook(BytesIO(body), read_only=True, data_only=known) for known in (True, False)
     )
-    outline = Outline()
+    outline = OutlineBuilder()
     left = [MAX_CELLS]
     for sheet, source in zip(values.worksheets, formulas.worksheets, strict=True):
         lines = list(_lines(sheet, source, left))
@@ -51,7 +51,7 @@ def _lines(sheet: Any, source: Any, left: list[int]) -> Iterator[str]:
     for computed, written in rows:
         left[0] -= len(computed) + 1
         if left[0] < 0:
-            raise Unusable(f"XLSX: more than {MAX_CELLS} cells")
+            raise UnusablePage(f"XLSX: more than {MAX_CELLS} cells")
         cells = [
             cell_text(formula if value is None else value)
             for value, formula in zip_longest(computed, written)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.outline import Outline
-from assets.cleaning.pdf.columns import lines_of
-from assets.cleaning.pdf.furniture import furniture
-from assets.cleaning.pdf.glyphs import PdfText, read_pdf
-from assets.cleaning.pdf.headings import headings, is_title
-from assets.cleaning.pdf.paragraphs import Paragraph, paragraphs
-from assets.cleaning.written_dates import written_date
-from warehouse.pdf import why_not
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.outline import OutlineBuilder
+from rag_assay.assets.cleaning.pdf.columns import lines_of
+from rag_assay.assets.cleaning.pdf.furniture import furniture
+from rag_assay.assets.cleaning.pdf.glyphs import PdfText, read_pdf
+from rag_assay.assets.cleaning.pdf.headings import headings, is_title
+from rag_assay.assets.cleaning.pdf.paragraphs import Paragraph, paragraphs
+from rag_assay.assets.cleaning.written_dates import written_date
+from rag_assay.warehouse.pdf import why_not
 
 _TITLE_LENGTH = 300
 _HEAD = 300  # characters in which the date of a document stands, if it is its own
 
 
-def clean_pdf(body: bytes) -> Draft:
+def clean_pdf(body: bytes) -> DocumentDraft:
     """Extract text, headings and pages of a PDF.
 
     The text is in reading order, column by column; the lines of a paragraph are joined, running headers and
@@ -30,16 +30,16 @@ def clean_pdf(body: bytes) -> Draft:
     """
     reason = why_not(body)
     if reason:
-        raise Unusable(f"PDF: {reason}")
+        raise UnusablePage(f"PDF: {reason}")
     pdf = read_pdf(body)
     lines = lines_of(pdf.pages, furniture(pdf.pages))
     parts = paragraphs(lines)
     if not parts:
-        raise Unusable("PDF: no text: nothing but running headers and footers")
+        raise UnusablePage("PDF: no text: nothing but running headers and footers")
     outline, starts = _put_together(parts, len(pdf.pages))
     title = pdf.title or _title(parts)
     published = _published(title, outline.text, pdf.created)
-    return Draft(
+    return DocumentDraft(
         text=outline.text,
         title=title,
         published_at=published,
@@ -50,13 +50,13 @@ def clean_pdf(body: bytes) -> Draft:
     )
 
 
-def _put_together(parts: list[Paragraph], pages: int) -> tuple[Outline, list[int]]:
+def _put_together(parts: list[Paragraph], pages: int) -> tuple[OutlineBuilder, list[int]]:
     """Return the text with its sections, and where each page begins in it; an empty one begins with the next.
 
     A paragraph that goes on over a page break lies on both pages.
     """
     levels = headings(parts)
-    outline = Outline()
+    outline = OutlineBuilder()
     found: dict[int, int] = {}
     for place, part in enumerate(parts):
         level = levels.get(place)
@@ -73,7 +73,7 @@ def _put_together(parts: list[Paragraph], pages: int) -> tuple[Outline, list[int
     return outline, starts
 
 
-def _by_page(outline: Outline, starts: list[int]) -> list[dict[str, object]]:
+def _by_page(outline: OutlineBuilder, starts: list[int]) -> list[dict[str, object]]:
     text = outline.text
     ends = [*starts[1:], len(text)]
     return [

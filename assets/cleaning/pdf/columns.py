@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from assets.cleaning.pdf.glyphs import PageText, Piece
+from rag_assay.assets.cleaning.pdf.glyphs import GlyphRun, PageText
 
 _APART = 0.8  # em between two pieces of a row from which they may stand in two columns
 _WORDS_APART = 0.15  # em from which they are two words
@@ -20,14 +20,14 @@ _TRIED = 5  # places
 _DEEPEST = 3  # cuts into cuts: eight columns
 _MOST_PIECES = 5000  # of a page: beyond it, nobody has set columns
 
-Row = list[Piece]
+Row = list[GlyphRun]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     """A line of a column.
 
-    x0, x1, y, size: as in `Piece`; weight: that of most letters
+    x0, x1, y, size: as in `GlyphRun`; weight: that of most letters
     page: from 0; block: number of the column or stretch of the page that it stands in
     left, right: edges of that block
     """
@@ -44,12 +44,12 @@ class Line:
     right: float
 
 
-def lines_of(pages: list[PageText], left_out: set[int]) -> list[Line]:
+def lines_of(pages: list[PageText], left_out: set[int]) -> list[TextLine]:
     """Return the lines of all pages in reading order, without the pieces whose `id` is in ``left_out``.
 
     Text that stands across the page's own direction comes after the rest of its page.
     """
-    found: list[Line] = []
+    found: list[TextLine] = []
     block = 0
     for number, page in enumerate(pages):
         pieces = [piece for piece in page.pieces if id(piece) not in left_out]
@@ -60,10 +60,10 @@ def lines_of(pages: list[PageText], left_out: set[int]) -> list[Line]:
     return found
 
 
-def rows_of(pieces: list[Piece]) -> list[Row]:
+def rows_of(pieces: list[GlyphRun]) -> list[Row]:
     """Group pieces that stand on one line, raised and lowered ones too; top to bottom, left to right."""
     rows: list[Row] = []
-    largest: Piece | None = None
+    largest: GlyphRun | None = None
     for piece in sorted(pieces, key=lambda one: (-one.y, one.x0)):
         if largest is not None and _is_beside(piece, largest):
             rows[-1].append(piece)
@@ -76,7 +76,7 @@ def rows_of(pieces: list[Piece]) -> list[Row]:
     return rows
 
 
-def _is_beside(piece: Piece, other: Piece) -> bool:
+def _is_beside(piece: GlyphRun, other: GlyphRun) -> bool:
     small, big = sorted((piece, other), key=lambda one: one.size)
     if big.size > 2.5 * small.size:  # a drop cap stands beside several lines
         return False
@@ -94,7 +94,7 @@ def text_of(row: Row) -> str:
     return text
 
 
-def _lines(block: list[Piece], page: int, number: int) -> Iterator[Line]:
+def _lines(block: list[GlyphRun], page: int, number: int) -> Iterator[TextLine]:
     left, right = min(piece.x0 for piece in block), max(piece.x1 for piece in block)
     for row in rows_of(block):
         letters: Counter[tuple[float, int]] = Counter()
@@ -103,7 +103,7 @@ def _lines(block: list[Piece], page: int, number: int) -> Iterator[Line]:
         (size, weight), _ = letters.most_common(1)[0]
         y = next(piece.y for piece in row if (piece.size, piece.weight) == (size, weight))
         x1 = max(piece.x1 for piece in row)
-        yield Line(text_of(row), row[0].x0, x1, y, size, weight, page, number, left, right)
+        yield TextLine(text_of(row), row[0].x0, x1, y, size, weight, page, number, left, right)
 
 
 # ------------------------------------------------------------------------------------------- columns
@@ -118,7 +118,7 @@ class _Segment:
     words: int
 
 
-def _blocks(pieces: list[Piece], depth: int = 0) -> list[list[Piece]]:
+def _blocks(pieces: list[GlyphRun], depth: int = 0) -> list[list[GlyphRun]]:
     """Return columns, and what stands across them, in reading order."""
     if depth == _DEEPEST or len(pieces) > _MOST_PIECES or len(pieces) < 2 * _FEW_ROWS:
         return [pieces] if pieces else []
@@ -127,8 +127,8 @@ def _blocks(pieces: list[Piece], depth: int = 0) -> list[list[Piece]]:
     gutter = _gutter(segments)
     if gutter is None:
         return [pieces]
-    blocks: list[list[Piece]] = []
-    across: list[Piece] = []
+    blocks: list[list[GlyphRun]] = []
+    across: list[GlyphRun] = []
     for start, end, is_columns in _bands(segments, gutter):
         band = [piece for row in rows[start:end] for piece in row]
         if not is_columns:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from assets.cleaning.pdf.columns import Row, rows_of, text_of
-from assets.cleaning.pdf.glyphs import PageText
+from rag_assay.assets.cleaning.pdf.columns import Row, rows_of, text_of
+from rag_assay.assets.cleaning.pdf.glyphs import PageText
 
 _EDGE_ROWS = 3  # from the upper and from the lower edge
 _CLOSE = 1.6  # em between two lines of a paragraph at most

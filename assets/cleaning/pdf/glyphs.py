@@ -8,9 +8,9 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from assets.cleaning.draft import Unusable
-from assets.cleaning.titles import is_title, names_in
-from assets.cleaning.unicode import tidy
+from rag_assay.assets.cleaning.draft import UnusablePage
+from rag_assay.assets.cleaning.titles import is_title, names_in
+from rag_assay.assets.cleaning.unicode import tidy
 
 MAX_CHARACTERS = 10_000_000  # of all pages together: two minutes of reading
 _BIGGEST = 144.0  # points: what says that it is larger is drawn by other means
@@ -23,7 +23,7 @@ _CREATED = re.compile(r"D:(\d{4})(\d{2})(\d{2})")
 
 
 @dataclass(slots=True)
-class Piece:
+class GlyphRun:
     """Text on one baseline without a wide gap, in one size and weight.
 
     x0, x1: left and right edge; y: the baseline; in points, y growing upwards, as if the text were upright
@@ -45,7 +45,7 @@ class Piece:
 class PageText:
     """The pieces of one page in the order of the file, and the page's lower and upper edge."""
 
-    pieces: list[Piece]
+    pieces: list[GlyphRun]
     bottom: float
     top: float
     is_scan: bool = False
@@ -106,7 +106,7 @@ def _page(document: Any, number: int, left: int) -> tuple[PageText, int]:
         try:
             count = text.count_chars()
             if count > left:
-                raise Unusable(f"PDF: more than {MAX_CHARACTERS} characters")
+                raise UnusablePage(f"PDF: more than {MAX_CHARACTERS} characters")
             found = _Reader(text, page.get_bbox()).read(count)
             return replace(found, is_scan=_is_scan(page, found)), count
         finally:
@@ -142,7 +142,7 @@ class _Reader:
 
     text: Any
     box: tuple[float, float, float, float]
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[GlyphRun] = field(default_factory=list)
     _letters: list[str] = field(default_factory=list)
     _spaced: bool = False
 
@@ -204,7 +204,7 @@ class _Reader:
         else:
             self._end()
             self.pieces.append(
-                Piece("", start, max(start, end), line, style.size, style.weight, style.turned)
+                GlyphRun("", start, max(start, end), line, style.size, style.weight, style.turned)
             )
             self._letters.append(letter)
         self._spaced = False

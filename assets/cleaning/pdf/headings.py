@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from assets.cleaning.pdf.paragraphs import Paragraph, is_other_size
+from rag_assay.assets.cleaning.pdf.paragraphs import Paragraph, is_other_size
 
 _LARGER = 1.1  # times the size of the text
 _LONGEST = 200  # characters

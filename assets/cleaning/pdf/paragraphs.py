@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
 
-from assets.cleaning.pdf.columns import Line
-from assets.cleaning.unicode import repaired, tidy
+from rag_assay.assets.cleaning.pdf.columns import TextLine
+from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
 
 BOLDER = 120  # weight more than the text's own from which letters are bold
 OTHER_SIZE = 0.08  # share of the size by which another size differs
@@ -54,7 +54,7 @@ class Paragraph:
     pages: list[tuple[int, int]] = field(default_factory=list)
 
 
-def paragraphs(lines: list[Line]) -> list[Paragraph]:
+def paragraphs(lines: list[TextLine]) -> list[Paragraph]:
     """Join the lines of paragraphs; lines without a visible letter are left out."""
     shown = [(line, text) for line in lines if (text := " ".join(tidy(line.text).split()))]
     if not shown:
@@ -62,7 +62,7 @@ def paragraphs(lines: list[Line]) -> list[Paragraph]:
     usual = _usual([line for line, _ in shown])
     known = {part for _, text in shown for part in _PARTS.findall(text.casefold())}
     found: list[Paragraph] = []
-    before: Line | None = None
+    before: TextLine | None = None
     for line, text in shown:
         if before is not None and _goes_on(before, line, found[-1].text, text, usual):
             _join(found[-1], line, text, known)
@@ -74,7 +74,7 @@ def paragraphs(lines: list[Line]) -> list[Paragraph]:
     return [_mended(part) for part in found]
 
 
-def _usual(lines: list[Line]) -> Type:
+def _usual(lines: list[TextLine]) -> Type:
     letters: Counter[float] = Counter()
     weights: Counter[tuple[float, int]] = Counter()
     for line in lines:
@@ -96,7 +96,7 @@ def is_other_size(one: float, other: float) -> bool:
     return abs(one - other) > OTHER_SIZE * max(one, other)
 
 
-def _goes_on(above: Line, below: Line, so_far: str, text: str, usual: Type) -> bool:
+def _goes_on(above: TextLine, below: TextLine, so_far: str, text: str, usual: Type) -> bool:
     """Return whether a line belongs to the paragraph of the line above it."""
     bold = usual.weight + BOLDER
     if (
@@ -115,7 +115,7 @@ def _goes_on(above: Line, below: Line, so_far: str, text: str, usual: Type) -> b
     return not (ended and (filled < _SHORT or is_indented))
 
 
-def _goes_on_elsewhere(above: Line, so_far: str, text: str) -> bool:
+def _goes_on_elsewhere(above: TextLine, so_far: str, text: str) -> bool:
     """Return whether the last paragraph of a column or page goes on in the next one."""
     if _ENDS.search(so_far[-_LONGEST_WORD:]) or _ITEM.match(text):
         return False
@@ -124,28 +124,28 @@ def _goes_on_elsewhere(above: Line, so_far: str, text: str) -> bool:
     return above.x1 - above.left > _FULL * (above.right - above.left)
 
 
-def _is_apart(above: Line, below: Line, usual: Type) -> bool:
+def _is_apart(above: TextLine, below: TextLine, usual: Type) -> bool:
     step = above.y - below.y
     return step > _WIDER * max(usual.leading, 1.0) * max(above.size, below.size) or step < 0
 
 
-def _join(part: Paragraph, line: Line, text: str, known: set[str]) -> None:
-    head, gap = joined(part.text, text, known)
+def _join(part: Paragraph, line: TextLine, text: str, known: set[str]) -> None:
+    head, gap = join_lines(part.text, text, known)
     if part.pages[-1][0] != line.page:
         part.pages.append((line.page, len(head) + len(gap)))
     part.text = f"{head}{gap}{text}"
     part.lines += 1
 
 
-def joined(above: str, below: str, known: set[str]) -> tuple[str, str]:
+def join_lines(above: str, below: str, known: set[str]) -> tuple[str, str]:
     """Return the text above as it is written before the line below, and what stands between them.
 
     known: words of the file, those with a hyphen too, in small letters: "well-" and "known" keep their hyphen
     if the file says "well-known" within a line and nowhere "wellknown"
 
-    >>> joined("the gas stor-", "age level", set()), joined("Strom-", "und Gasnetze", set())
+    >>> join_lines("the gas stor-", "age level", set()), join_lines("Strom-", "und Gasnetze", set())
     (('the gas stor', ''), ('Strom-', ' '))
-    >>> joined("Baden-", "Württemberg", set()), joined("a well-", "known word", {"well-known"})
+    >>> join_lines("Baden-", "Württemberg", set()), join_lines("a well-", "known word", {"well-known"})
     (('Baden-', ''), ('a well-', ''))
     """
     cut = _CUT.search(above[-_LONGEST_WORD:]) if above.endswith("-") else None
@@ -165,7 +165,7 @@ def joined(above: str, below: str, known: set[str]) -> tuple[str, str]:
 
 def _mended(part: Paragraph) -> Paragraph:
     """Repair the charset of a paragraph; where that moves its letters, its pages are found by share."""
-    text = tidy(repaired(part.text))
+    text = tidy(repair_encoding(part.text))
     if text != part.text:
         share = len(text) / len(part.text)
         part.pages = [(page, min(round(offset * share), len(text))) for page, offset in part.pages]

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, StrictStr, model_validator
 
-from warehouse.recipe import Strict
+from rag_assay.warehouse.recipe import Strict
 
 Level = StrictBool | StrictInt | StrictFloat | StrictStr
 GOOD, BAD = ("true", "yes", "good"), ("false", "no", "bad")

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evals.generating.contract import Passage
-from evals.gold.reading.cells import is_empty, listed, plain_text
-from evals.gold.reading.jsonl import json_objects
-from evals.gold.reading.table import csv_rows
-from evals.judging.cards.label_scale import AmbiguousLabelError, Label, LabelFile, LabelScale
-from evals.judging.contract import JudgeCase, JudgedMetric
-from warehouse.encodable import encodable
-from warehouse.errors import InputError
-from warehouse.identity import digest
-from warehouse.near_names import instead
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.cards.label_scale import AmbiguousLabelError, Label, LabelFile, LabelScale
+from rag_assay.evals.judging.contract import JudgeCase, JudgedMetric
+from rag_assay.evals.question_sets.readers.cells import is_empty, listed, plain_text
+from rag_assay.evals.question_sets.readers.jsonl import json_objects
+from rag_assay.evals.question_sets.readers.table import csv_rows
+from rag_assay.warehouse.encodable import encodable
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.suggestions import did_you_mean
 
 COLUMNS = (
     "question",
@@ -115,7 +115,7 @@ def read_labels(path: Path, metrics: Sequence[JudgedMetric], meaning: LabelFile)
         labels = {**before.labels, **one.labels} if before else one.labels
         found[key] = LabelledCase(one.case, labels, before.place if before else one.place)
     findings += [
-        f"{path}: the judge has no metric `{name}`, whose scale is said; {instead(name, known)}"
+        f"{path}: the judge has no metric `{name}`, whose scale is said; {did_you_mean(name, known)}"
         for name in sorted(meaning.metrics.keys() - known.keys())
     ]
     if not n_lines and not findings:
@@ -159,7 +159,7 @@ def _misnamed(columns: list[str]) -> str | None:
         return f"more than one column {doubled[0]!r}"
     for name in names:
         if name not in COLUMNS and not name.startswith(_OF_METRIC):
-            hint = instead(name, COLUMNS)
+            hint = did_you_mean(name, COLUMNS)
             return f"unknown column {name!r}; {hint}; begin its name with `_` to pass it over"
     return None if "question" in names else "no column 'question'"
 
@@ -254,7 +254,7 @@ def _labels(cells: Mapping[str, Any], metrics: Mapping[str, _Scaled]) -> dict[st
 
 def _metric(name: str, metrics: Mapping[str, _Scaled]) -> _Scaled:
     if name not in metrics:
-        raise ValueError(f"the judge has no metric `{name}`; {instead(name, metrics)}")
+        raise ValueError(f"the judge has no metric `{name}`; {did_you_mean(name, metrics)}")
     return metrics[name]
 
 

@@ -11,14 +11,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
-from assets.chunking.sentence_splitter import sentences
-from evals.generating.contract import Passage
-from evals.generating.refusals import is_refusal
-from evals.judging.cards.worsening import Changed, denied, with_other_name, with_other_numbers
-from evals.judging.contract import JudgeCase, JudgedMetric
-from evals.retrieving.question_words import content, language
-from warehouse.identity import digest
-from warehouse.schemas import Status
+from rag_assay.assets.chunking.sentence_splitter import sentences
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.generation.refusals import is_refusal
+from rag_assay.evals.judging.cards.corruptions import (
+    Changed,
+    negate_text,
+    with_other_name,
+    with_other_numbers,
+)
+from rag_assay.evals.judging.contract import JudgeCase, JudgedMetric
+from rag_assay.evals.retrieval.question_words import content, language
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.schemas import Status
 
 Role = Literal["worse", "same", "order"]
 """What a change does to a case: worse; nothing that counts; another order of what it holds."""
@@ -72,7 +77,7 @@ class Mutation(NamedTuple):
         )
 
 
-def mutated(case: JudgeCase, others: Sequence[JudgeCase], mutation: Mutation, seed: int) -> Mutated:
+def mutate_case(case: JudgeCase, others: Sequence[JudgeCase], mutation: Mutation, seed: int) -> Mutated:
     """Change a case.
 
     Args:
@@ -129,7 +134,7 @@ def _denied(case: JudgeCase, _others: Sequence[JudgeCase], _key: str) -> tuple[J
     of = (case.language or "")[:2] or language(_answer(case))
     if of not in {"en", "de"}:
         return f"how {of!r} denies is not known: English and German are"
-    changed = denied(_answer(case), "de" if of == "de" else "en")
+    changed = negate_text(_answer(case), "de" if of == "de" else "en")
     return _with_answer(case, changed, "there is no sentence in the answer")
 
 

@@ -7,12 +7,12 @@ from typing import Annotated, Literal, NamedTuple, get_args
 
 from pydantic import Field
 
-from evals.judging.contract import Statement
-from evals.judging.entailment.asking import Asking
-from evals.judging.framing import framed
-from warehouse.inference.structured import Structured, schema_only
-from warehouse.recipe import Strict
-from warehouse.schemas import RETRYABLE
+from rag_assay.evals.judging.contract import Statement
+from rag_assay.evals.judging.entailment.model_calls import EntailmentModel
+from rag_assay.evals.judging.frames import frame_text
+from rag_assay.warehouse.inference.structured import Structured, schema_only
+from rag_assay.warehouse.recipe import Strict
+from rag_assay.warehouse.schemas import RETRYABLE
 
 Tag = Literal["entailed", "neutral", "contradicted"]
 TAGS: tuple[Tag, ...] = get_args(Tag)
@@ -28,7 +28,7 @@ class Fact(Strict):
     tag: Tag
 
 
-class Facts(Strict):
+class FactsReply(Strict):
     """The model's reply."""
 
     facts: Annotated[tuple[Fact, ...], Field(min_length=1, max_length=MOST_FACTS)]
@@ -49,17 +49,17 @@ class Hypothesis(NamedTuple):
     question_id: str | None
 
 
-Found = Structured[Facts]
+Found = Structured[FactsReply]
 
 
-def tagged(hypotheses: Sequence[Hypothesis], asking: Asking) -> list[Found]:
+def tag_facts(hypotheses: Sequence[Hypothesis], asking: EntailmentModel) -> list[Found]:
     """Have each hypothesis split into facts, and each fact tagged, all of them side by side."""
 
     def ask(one: Hypothesis) -> Found:
         return asking.ask(
             "facts",
-            {"premise": one.premise, "hypothesis": framed(one.text, "hypothesis"), "asked": one.asked},
-            Facts,
+            {"premise": one.premise, "hypothesis": frame_text(one.text, "hypothesis"), "asked": one.asked},
+            FactsReply,
             max_tokens=FACT_TOKENS,
             question_id=one.question_id,
         )
@@ -67,18 +67,19 @@ def tagged(hypotheses: Sequence[Hypothesis], asking: Asking) -> list[Found]:
     return asking.each(ask, hypotheses, "judging entailment")
 
 
-def statements(hypothesis: Hypothesis, facts: Facts, values: Mapping[Tag, float]) -> list[Statement]:
+def statements(hypothesis: Hypothesis, facts: FactsReply, values: Mapping[Tag, float]) -> list[Statement]:
     """Return the facts of a hypothesis as statements."""
     return [
         Statement(hypothesis.of, one.fact, one.tag, values[one.tag], one.explanation) for one in facts.facts
     ]
 
 
-def score(of_hypotheses: Sequence[Facts], values: Mapping[Tag, float]) -> float:
+def score(of_hypotheses: Sequence[FactsReply], values: Mapping[Tag, float]) -> float:
     """Return the mean over hypotheses of the mean over the facts of each.
 
     >>> one, two = ([Fact(fact="f", explanation="", tag=tag) for tag in tags] for tags in (TAGS, TAGS[:1]))
-    >>> score([Facts(facts=one), Facts(facts=two)], {"entailed": 1, "neutral": 0.5, "contradicted": 0})
+    >>> values = {"entailed": 1, "neutral": 0.5, "contradicted": 0}
+    >>> score([FactsReply(facts=one), FactsReply(facts=two)], values)
     0.75
     """
     means = [sum(values[one.tag] for one in of.facts) / len(of.facts) for of in of_hypotheses]

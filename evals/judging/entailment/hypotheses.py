@@ -8,10 +8,10 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from assets.chunking.sentence_splitter import sentence_places
-from evals.generating.citations import without_markers
-from evals.judging.entailment.listed import Listed, blocks
-from warehouse.recipe import Strict
+from rag_assay.assets.chunking.sentence_splitter import sentence_places
+from rag_assay.evals.generation.citations import without_markers
+from rag_assay.evals.judging.entailment.list_blocks import ListBlock, blocks
+from rag_assay.warehouse.recipe import Strict
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _LINE = re.compile(r"\n")
@@ -47,7 +47,7 @@ class Splitting(Strict):
         """
         pieces: list[str] = []
         for block in blocks(without_markers(text)):
-            pieces += self._listed(block) if isinstance(block, Listed) else self._sentences(block)
+            pieces += self._listed(block) if isinstance(block, ListBlock) else self._sentences(block)
         return _joined(pieces, self.shortest)
 
     def _sentences(self, prose: str) -> Iterator[str]:
@@ -55,7 +55,7 @@ class Splitting(Strict):
             for piece in _cut(prose[start:end], self.longest):
                 yield " ".join(piece.split())
 
-    def _listed(self, listed: Listed) -> Iterator[str]:
+    def _listed(self, listed: ListBlock) -> Iterator[str]:
         whole = "\n".join([*listed.lead, *listed.items])
         if len(whole) <= self.longest:
             yield whole

@@ -7,28 +7,36 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Judgements, Need
-from evals.judging.entailment.asking import Asking, prompts_identity
-from evals.judging.entailment.facts import Tag
-from evals.judging.entailment.hypotheses import Splitting
-from evals.judging.entailment.pairs import (
+from rag_assay.evals.judging.contract import (
+    Judge,
+    JudgeCase,
+    JudgeContext,
+    JudgedMetric,
+    Judgement,
+    Judgements,
+    Need,
+)
+from rag_assay.evals.judging.entailment.facts import Tag
+from rag_assay.evals.judging.entailment.hypotheses import Splitting
+from rag_assay.evals.judging.entailment.model_calls import EntailmentModel, prompts_identity
+from rag_assay.evals.judging.entailment.pairs import (
     PAIRS,
     WORDS,
     PairName,
-    Prepared,
+    PreparedCase,
     Side,
     SplitText,
-    entailed,
+    judge_pairs,
     prepare,
     split,
     text_of,
 )
-from evals.judging.entailment.refusing import MOST_TEXTS, Opening, Refusal, opening, refusals
-from evals.judging.replies import judged
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.chat_part import CallsEach
-from warehouse.inference.structured import MOST_ASKED
-from warehouse.recipe import Strict
+from rag_assay.evals.judging.entailment.refusals import MOST_TEXTS, Opening, Refusal, opening, refusals
+from rag_assay.evals.judging.replies import make_judgement
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.chat_part import CallsEach
+from rag_assay.warehouse.inference.structured import MOST_ASKED
+from rag_assay.warehouse.recipe import Strict
 
 RefusalName = Literal["answer_refusal", "truth_refusal"]
 Name = PairName | RefusalName
@@ -126,27 +134,29 @@ class Entailment(ChatModel, Splitting, Judge):
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[Judgements]:
         """Judge cases stage by stage, the calls of each stage side by side over all cases."""
-        asking = Asking(self, context, self.window)
+        asking = EntailmentModel(self, context, self.window)
         pairs = self._pairs(cases, asking)
         refused = self._refusals(cases, asking)
         return [{**one, **other} for one, other in zip(pairs, refused, strict=True)]
 
-    def _pairs(self, cases: Sequence[JudgeCase], asking: Asking) -> list[dict[str, Judgement]]:
+    def _pairs(self, cases: Sequence[JudgeCase], asking: EntailmentModel) -> list[dict[str, Judgement]]:
         wanted = [{name: pair for name, pair in PAIRS.items() if self._judges(name, case)} for case in cases]
         ready = [
-            Prepared(case, {side: self._split(case, side) for pair in pairs.values() for side in pair.sides})
+            PreparedCase(
+                case, {side: self._split(case, side) for pair in pairs.values() for side in pair.sides}
+            )
             for case, pairs in zip(cases, wanted, strict=True)
         ]
         both = [(one, pairs.values()) for one, pairs in zip(ready, wanted, strict=True)]
         prepare(both, asking, self.pronoun_batch if self.pronouns else None)
         tasks = [(one, pair) for one, pairs in both for pair in pairs]
-        found = iter(entailed(tasks, asking, self.tags.by_tag()))
+        found = iter(judge_pairs(tasks, asking, self.tags.by_tag()))
         return [{name: next(found) for name in pairs} for pairs in wanted]
 
     def _split(self, case: JudgeCase, side: Side) -> SplitText:
         return split(text_of(case, side), side, self, self.most_sentences)
 
-    def _refusals(self, cases: Sequence[JudgeCase], asking: Asking) -> list[dict[str, Judgement]]:
+    def _refusals(self, cases: Sequence[JudgeCase], asking: EntailmentModel) -> list[dict[str, Judgement]]:
         tasks = [
             (number, name, of.opening(case, self.refusal_sentences))
             for name, of in REFUSED.items()
@@ -187,6 +197,6 @@ class Entailment(ChatModel, Splitting, Judge):
 
 def _of_refusal(found: Refusal) -> Judgement:
     if found.refused is None:
-        return judged(found.replies, status=found.status, reason=found.reason)
+        return make_judgement(found.replies, status=found.status, reason=found.reason)
     reason = "it refuses to answer" if found.refused else "it answers"
-    return judged(found.replies, value=float(found.refused), reason=reason)
+    return make_judgement(found.replies, value=float(found.refused), reason=reason)

@@ -7,23 +7,32 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal, NamedTuple
 
-from assets.chunking.sentence_splitter import sentences
-from evals.judging.contract import JudgeCase, JudgedMetric, Judgement, Need, Statement
-from evals.judging.entailment.asking import Asking, spent
-from evals.judging.entailment.facts import Facts, Found, Hypothesis, Tag, failure, score, statements, tagged
-from evals.judging.entailment.hypotheses import Splitting
-from evals.judging.entailment.pronouns import Resolved, Text, resolved
-from evals.judging.framing import framed, framed_passages
-from evals.judging.replies import judged
-from warehouse.inference.replies import Reply
-from warehouse.schemas import Status
+from rag_assay.assets.chunking.sentence_splitter import sentences
+from rag_assay.evals.judging.contract import JudgeCase, JudgedMetric, Judgement, Need, Statement
+from rag_assay.evals.judging.entailment.facts import (
+    FactsReply,
+    Found,
+    Hypothesis,
+    Tag,
+    failure,
+    score,
+    statements,
+    tag_facts,
+)
+from rag_assay.evals.judging.entailment.hypotheses import Splitting
+from rag_assay.evals.judging.entailment.model_calls import EntailmentModel, spent
+from rag_assay.evals.judging.entailment.pronouns import Resolved, Text, resolve_pronouns
+from rag_assay.evals.judging.frames import frame_passages, frame_text
+from rag_assay.evals.judging.replies import make_judgement
+from rag_assay.warehouse.inference.replies import Reply
+from rag_assay.warehouse.schemas import Status
 
 Side = Literal["answer", "ground_truth"]
 PairName = Literal["faithfulness", "precision", "recall"]
 WORDS: Mapping[Side, str] = {"answer": "answer", "ground_truth": "ground truth"}
 
 
-class Pair(NamedTuple):
+class EntailmentPair(NamedTuple):
     """What is to follow, and from what.
 
     premise: None: the passages
@@ -41,18 +50,18 @@ class Pair(NamedTuple):
 
 _OF_PASSAGES: frozenset[Need] = frozenset({"answer", "passages"})
 _OF_BOTH: frozenset[Need] = frozenset({"answer", "ground_truth"})
-PAIRS: Mapping[PairName, Pair] = {
-    "faithfulness": Pair(
+PAIRS: Mapping[PairName, EntailmentPair] = {
+    "faithfulness": EntailmentPair(
         JudgedMetric("faithfulness", _OF_PASSAGES, about="Share of the answer that the passages entail."),
         "answer",
         None,
     ),
-    "precision": Pair(
+    "precision": EntailmentPair(
         JudgedMetric("precision", _OF_BOTH, about="Share of the answer that the ground truth entails."),
         "answer",
         "ground_truth",
     ),
-    "recall": Pair(
+    "recall": EntailmentPair(
         JudgedMetric("recall", _OF_BOTH, about="Share of the ground truth that the answer entails."),
         "ground_truth",
         "answer",
@@ -86,7 +95,7 @@ def split(text: str, side: Side, splitting: Splitting, most: int) -> SplitText:
 
 
 @dataclass
-class Prepared:
+class PreparedCase:
     """One case with its texts split and, once that is done, their pronouns replaced.
 
     unpaid: replies about pronouns that no judgement has paid yet
@@ -97,15 +106,15 @@ class Prepared:
     resolved: dict[Side, Resolved] = field(default_factory=dict)
     unpaid: dict[Side, tuple[Reply, ...]] = field(default_factory=dict)
 
-    def obstacle(self, pair: Pair) -> Judgement | None:
+    def obstacle(self, pair: EntailmentPair) -> Judgement | None:
         """Return why a pair cannot be judged: a text that cannot be split."""
         return next((found for side in pair.sides if (found := self.texts[side].obstacle)), None)
 
-    def failed(self, pair: Pair) -> Resolved | None:
+    def failed(self, pair: EntailmentPair) -> Resolved | None:
         """Return a text that waits for another run; None: there is none."""
         return next((self.resolved[side] for side in pair.sides if self.resolved[side].failed), None)
 
-    def hypotheses(self, pair: Pair) -> list[Hypothesis]:
+    def hypotheses(self, pair: EntailmentPair) -> list[Hypothesis]:
         """Return each hypothesis of a pair with its premise."""
         return [
             Hypothesis(
@@ -120,11 +129,11 @@ class Prepared:
 
     def _premise(self, side: Side | None) -> str:
         if side is None:
-            return framed_passages([one for one in self.case.passages if one.text.strip()], "premise")
+            return frame_passages([one for one in self.case.passages if one.text.strip()], "premise")
         asked = sentences(self.case.question)[-1:] or [self.case.question]
-        return framed("\n".join([*asked, *self.resolved[side].sentences]), "premise")
+        return frame_text("\n".join([*asked, *self.resolved[side].sentences]), "premise")
 
-    def pay(self, pair: Pair) -> tuple[list[Reply], list[Statement]]:
+    def pay(self, pair: EntailmentPair) -> tuple[list[Reply], list[Statement]]:
         """Return the replies about pronouns that nothing has paid yet, and what became of the pronouns."""
         replies: list[Reply] = []
         found = []
@@ -139,7 +148,11 @@ class Prepared:
         return replies, found
 
 
-def prepare(cases: Sequence[tuple[Prepared, Collection[Pair]]], asking: Asking, size: int | None) -> None:
+def prepare(
+    cases: Sequence[tuple[PreparedCase, Collection[EntailmentPair]]],
+    asking: EntailmentModel,
+    size: int | None,
+) -> None:
     """Replace the pronouns of the texts of all cases that a pair needs which can be judged.
 
     size: sentences of one prompt at most; None: pronouns stay
@@ -153,18 +166,18 @@ def prepare(cases: Sequence[tuple[Prepared, Collection[Pair]]], asking: Asking, 
         for one, side, text in tasks:
             one.resolved[side] = Resolved(text.sentences)
         return
-    found = resolved([text for _, _, text in tasks], asking, size)
+    found = resolve_pronouns([text for _, _, text in tasks], asking, size)
     for (one, side, _), whole in zip(tasks, found, strict=True):
         one.resolved[side] = whole
         one.unpaid[side] = whole.replies
 
 
-def entailed(
-    tasks: Sequence[tuple[Prepared, Pair]], asking: Asking, values: Mapping[Tag, float]
+def judge_pairs(
+    tasks: Sequence[tuple[PreparedCase, EntailmentPair]], asking: EntailmentModel, values: Mapping[Tag, float]
 ) -> list[Judgement]:
     """Judge pairs, the hypotheses of all of them side by side."""
     asked = [[] if one.obstacle(pair) or one.failed(pair) else one.hypotheses(pair) for one, pair in tasks]
-    found = tagged([one for hypotheses in asked for one in hypotheses], asking)
+    found = tag_facts([one for hypotheses in asked for one in hypotheses], asking)
     ends = list(accumulate(map(len, asked), initial=0))
     return [
         _judgement(one, pair, asked[place], found[ends[place] : ends[place + 1]], values)
@@ -173,8 +186,8 @@ def entailed(
 
 
 def _judgement(
-    prepared: Prepared,
-    pair: Pair,
+    prepared: PreparedCase,
+    pair: EntailmentPair,
     hypotheses: Sequence[Hypothesis],
     found: Sequence[Found],
     values: Mapping[Tag, float],
@@ -186,10 +199,10 @@ def _judgement(
     failed = prepared.failed(pair)
     if failed:
         reason = f"the pronouns could not be replaced: {failed.reason}"
-        return judged(replies, status=failed.failed, reason=reason, statements=tuple(stages))
+        return make_judgement(replies, status=failed.failed, reason=reason, statements=tuple(stages))
     own = [reply for one in sorted(found, key=lambda one: one.value is None) for reply in one.replies]
     stages.append(Statement("stage", "entailment", None, None, spent(own)))
-    facts: list[Facts] = []
+    facts: list[FactsReply] = []
     said: list[Statement] = []
     for hypothesis, one in zip(hypotheses, found, strict=True):
         if one.value is None:
@@ -202,12 +215,14 @@ def _judgement(
     if broken:
         n = len(found) - len(facts)
         reason = f"{n} of {len(found)} sentences could not be judged: {broken.reason}"
-        return judged([*replies, *own], status=broken.status, reason=reason, statements=every)
+        return make_judgement([*replies, *own], status=broken.status, reason=reason, statements=every)
     value = score(facts, values)
-    return judged([*replies, *own], value=value, reason=_summary(facts, prepared, pair), statements=every)
+    return make_judgement(
+        [*replies, *own], value=value, reason=_summary(facts, prepared, pair), statements=every
+    )
 
 
-def _summary(facts: Sequence[Facts], prepared: Prepared, pair: Pair) -> str:
+def _summary(facts: Sequence[FactsReply], prepared: PreparedCase, pair: EntailmentPair) -> str:
     tags = [one.tag for of in facts for one in of.facts]
     counts = ", ".join(f"{tags.count(tag)} {tag}" for tag in dict.fromkeys(tags))
     kept = [

@@ -8,18 +8,18 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from evals.judging.entailment.asking import Asking
-from evals.judging.framing import framed
-from warehouse.inference.replies import Reply
-from warehouse.inference.structured import Structured, schema_only
-from warehouse.recipe import Strict
-from warehouse.schemas import RETRYABLE, Status
+from rag_assay.evals.judging.entailment.model_calls import EntailmentModel
+from rag_assay.evals.judging.frames import frame_text
+from rag_assay.warehouse.inference.replies import Reply
+from rag_assay.warehouse.inference.structured import Structured, schema_only
+from rag_assay.warehouse.recipe import Strict
+from rag_assay.warehouse.schemas import RETRYABLE, Status
 
 BEFORE = 2  # sentences that a prompt shows of those before its own
 _GROWTH, _MORE = 3, 200  # a sentence grows by a factor, and characters, at most
 
 
-class Sentences(Strict):
+class SentencesReply(Strict):
     """The model's reply: the sentences that it was shown, in their order."""
 
     sentences: Annotated[tuple[Annotated[str, schema_only(maxLength=1_500)], ...], Field(max_length=200)]
@@ -59,7 +59,7 @@ class _Batch(NamedTuple):
     sentences: tuple[str, ...]
 
 
-def resolved(texts: Sequence[Text], asking: Asking, size: int) -> list[Resolved]:
+def resolve_pronouns(texts: Sequence[Text], asking: EntailmentModel, size: int) -> list[Resolved]:
     """Replace the pronouns of texts, so many sentences a prompt at most, all prompts side by side.
 
     A prompt has sentences of one text only: what else is judged changes nothing. A reply that cannot be used
@@ -72,33 +72,33 @@ def resolved(texts: Sequence[Text], asking: Asking, size: int) -> list[Resolved]
         for first in range(0, len(text.sentences), size)
     ]
     replies = asking.each(lambda one: _asked(one, texts[one.text], asking), batches, "replacing pronouns")
-    found: list[list[tuple[_Batch, Structured[Sentences]]]] = [[] for _ in texts]
+    found: list[list[tuple[_Batch, Structured[SentencesReply]]]] = [[] for _ in texts]
     for batch, reply in zip(batches, replies, strict=True):
         found[batch.text].append((batch, reply))
     return [_put_together(one) for one in found]
 
 
-def _asked(batch: _Batch, text: Text, asking: Asking) -> Structured[Sentences]:
+def _asked(batch: _Batch, text: Text, asking: EntailmentModel) -> Structured[SentencesReply]:
     count = len(batch.sentences)
     before = text.sentences[max(0, batch.first - BEFORE) : batch.first]
-    sentences = (framed(one, "sentence", number=number) for number, one in enumerate(batch.sentences, 1))
+    sentences = (frame_text(one, "sentence", number=number) for number, one in enumerate(batch.sentences, 1))
     return asking.ask(
         "pronouns",
         {
-            "question": framed(text.question, "question"),
-            "before": framed("\n".join(before), "before") if before else "",
+            "question": frame_text(text.question, "question"),
+            "before": frame_text("\n".join(before), "before") if before else "",
             "sentences": "\n".join(sentences),
             "count": count,
         },
-        Sentences,
+        SentencesReply,
         max_tokens=200 + sum(map(len, batch.sentences)),
         question_id=text.question_id,
-        bounds={"Sentences.sentences": {"minItems": count, "maxItems": count}},
+        bounds={"SentencesReply.sentences": {"minItems": count, "maxItems": count}},
         check=lambda reply: _check(reply, batch.sentences),
     )
 
 
-def _check(reply: Sentences, written: Sequence[str]) -> None:
+def _check(reply: SentencesReply, written: Sequence[str]) -> None:
     if len(reply.sentences) != len(written):
         raise ValueError(f"it has {len(reply.sentences)} sentences in place of {len(written)}")
     for number, (new, old) in enumerate(zip(reply.sentences, written, strict=True), 1):
@@ -108,7 +108,7 @@ def _check(reply: Sentences, written: Sequence[str]) -> None:
             raise ValueError(f"sentence {number} has {len(new)} characters in place of {len(old)}")
 
 
-def _put_together(parts: Sequence[tuple[_Batch, Structured[Sentences]]]) -> Resolved:
+def _put_together(parts: Sequence[tuple[_Batch, Structured[SentencesReply]]]) -> Resolved:
     sentences: list[str] = []
     replies: list[Reply] = []
     reason, failed, kept = None, None, 0

@@ -8,14 +8,14 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from evals.judging.asking import Room, ask_in_room
-from evals.judging.contract import JudgeContext, Judgement, Statement
-from evals.judging.replies import judged
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.gateway import Messages
-from warehouse.inference.replies import Reply
-from warehouse.inference.structured import Bounds, Structured
-from warehouse.schemas import Status
+from rag_assay.evals.judging.contract import JudgeContext, Judgement, Statement
+from rag_assay.evals.judging.replies import make_judgement
+from rag_assay.evals.judging.structured_calls import ReplyBudget, ask_in_room
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.gateway import Messages
+from rag_assay.warehouse.inference.replies import Reply
+from rag_assay.warehouse.inference.structured import Bounds, Structured
+from rag_assay.warehouse.schemas import Status
 
 Shape = TypeVar("Shape", bound=BaseModel)
 LEAST_ROOM = 40  # tokens: no reply that is asked for is shorter
@@ -72,7 +72,7 @@ class CaseCalls:
             messages,
             shape,
             name=shape.__name__,
-            room=Room(max_tokens, LEAST_ROOM, self.window),
+            room=ReplyBudget(max_tokens, LEAST_ROOM, self.window),
             question_id=self.question_id,
             bounds=bounds,
             check=check,
@@ -136,6 +136,6 @@ class MetricCalls:
             status, value, reason = self.stopped.status, None, self.stopped.reason
         else:
             status = Status.OK if value is not None else Status.PARSE_FAILED
-        found = judged(self.replies, value=value, status=status, reason=reason, statements=statements)
+        found = make_judgement(self.replies, value=value, status=status, reason=reason, statements=statements)
         raws = [reply.raw for reply in self.replies if reply.raw is not None]
         return replace(found, raw="\n\n".join(raws) if raws else None)

@@ -8,15 +8,15 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from assets.embedding.embedder import Matrix
-from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement
-from evals.judging.ragas.calls import CaseCalls
-from evals.judging.ragas.metrics import METRICS, Times, calls_of, prompts_digest, reply_of
-from evals.judging.ragas.sentence_ratio import NAME, sentence_ratio
-from evals.judging.ragas.texts import texts_of
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.chat_part import CallsEach
-from warehouse.inference.structured import MOST_ASKED
+from rag_assay.assets.embedding.embedder import Matrix
+from rag_assay.evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement
+from rag_assay.evals.judging.ragas.calls import CaseCalls
+from rag_assay.evals.judging.ragas.metrics import METRICS, Times, calls_of, prompts_digest, reply_of
+from rag_assay.evals.judging.ragas.sentence_ratio import NAME, sentence_ratio
+from rag_assay.evals.judging.ragas.texts import texts_of
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.chat_part import CallsEach
+from rag_assay.warehouse.inference.structured import MOST_ASKED
 
 MetricName = Literal[
     "faithfulness",
@@ -114,9 +114,9 @@ class Ragas(ChatModel, Judge):
             elif name == NAME:
                 found[name] = sentence_ratio(case, calls)
             else:
-                from evals.judging.ragas.scoring import judged_by  # takes seconds to import
+                from rag_assay.evals.judging.ragas.metric_runner import judge_case  # takes seconds to import
 
-                found[name] = judged_by(name, texts, calls, embed, self.questions)
+                found[name] = judge_case(name, texts, calls, embed, self.questions)
         return found
 
 

@@ -10,10 +10,10 @@ from itertools import chain, combinations
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from evals.generating.templates import Template
-from evals.judging.contract import JudgedMetric, Need
-from warehouse.identity import digest
-from warehouse.inference.chat_part import CallsEach
+from rag_assay.evals.generation.templates import Template
+from rag_assay.evals.judging.contract import JudgedMetric, Need
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.chat_part import CallsEach
 
 _VERSION = "2"  # of how replies are read
 MOST_STATEMENTS = 60  # that one text may be taken apart into

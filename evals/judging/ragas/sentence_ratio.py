@@ -6,13 +6,13 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from assets.chunking.sentence_splitter import sentence_places
-from evals.judging.contract import JudgeCase, Judgement, Statement
-from evals.judging.framing import framed
-from evals.judging.ragas.calls import CaseCalls, MetricCalls, StoppedError
-from evals.judging.ragas.metrics import MOST_SENTENCE_CALLS, REASON_TOKENS, SENTENCES, prompt
-from warehouse.inference.structured import schema_only
-from warehouse.recipe import Strict
+from rag_assay.assets.chunking.sentence_splitter import sentence_places
+from rag_assay.evals.judging.contract import JudgeCase, Judgement, Statement
+from rag_assay.evals.judging.frames import frame_text
+from rag_assay.evals.judging.ragas.calls import CaseCalls, MetricCalls, StoppedError
+from rag_assay.evals.judging.ragas.metrics import MOST_SENTENCE_CALLS, REASON_TOKENS, SENTENCES, prompt
+from rag_assay.warehouse.inference.structured import schema_only
+from rag_assay.warehouse.recipe import Strict
 
 NAME = "relevant_sentence_ratio"
 
@@ -62,7 +62,7 @@ def sentence_ratio(case: JudgeCase, calls: CaseCalls) -> Judgement:
 
 
 def _relevant(question: str, batch: list[_Sentence], calls: MetricCalls) -> frozenset[int]:
-    numbered = [framed(one.text, "sentence", number=number) for number, one in enumerate(batch, 1)]
+    numbered = [frame_text(one.text, "sentence", number=number) for number, one in enumerate(batch, 1)]
 
     def check(reply: RelevantSentences) -> None:
         unknown = sorted(number for number in reply.relevant if number > len(batch))
@@ -72,7 +72,7 @@ def _relevant(question: str, batch: list[_Sentence], calls: MetricCalls) -> froz
     sentences = "\n".join(["<sentences>", *numbered, "</sentences>"])
     reply = calls.ask(
         prompt("relevant_sentences").messages(
-            {"sentences": sentences, "question": framed(question, "question")}
+            {"sentences": sentences, "question": frame_text(question, "question")}
         ),
         RelevantSentences,
         bounds={

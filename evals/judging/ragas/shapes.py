@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evals.judging.ragas.metrics import (
+from rag_assay.evals.judging.ragas.metrics import (
     BATCH,
     LIST_TOKENS,
     MOST_STATEMENTS,
@@ -18,7 +18,7 @@ from evals.judging.ragas.metrics import (
     REASON_TOKENS,
     reply_tokens,
 )
-from warehouse.inference.structured import Bounds
+from rag_assay.warehouse.inference.structured import Bounds
 
 ASKED_STATEMENTS = 40  # that a server is asked for at most; a few more are taken
 STATEMENT = {"type": "string", "maxLength": 400}
@@ -27,7 +27,7 @@ BINARY = {"minimum": 0, "maximum": 1}
 
 
 @dataclass(frozen=True)
-class Expected:
+class ReplyExpectations:
     """What a reply must be about.
 
     statements: that are judged; of a classification those of the answer
@@ -39,7 +39,7 @@ class Expected:
 
 
 @dataclass(frozen=True)
-class Form:
+class ReplyForm:
     """How one class of replies is asked for.
 
     bounds: see `Gateway.structured`
@@ -54,7 +54,7 @@ class Form:
     size: Callable[[Any], int] | None = None
 
 
-def form_of(name: str, expected: Expected) -> Form:
+def form_of(name: str, expected: ReplyExpectations) -> ReplyForm:
     """Return how replies of a class of ragas are asked for.
 
     Raises:
@@ -63,21 +63,21 @@ def form_of(name: str, expected: Expected) -> Form:
     return _FORMS[name](expected)
 
 
-def _list_of(owner: str, field: str) -> Callable[[Expected], Form]:
-    def form(_expected: Expected) -> Form:
+def _list_of(owner: str, field: str) -> Callable[[ReplyExpectations], ReplyForm]:
+    def form(_expected: ReplyExpectations) -> ReplyForm:
         def check(reply: Any) -> None:
             said = [one for one in getattr(reply, field) if one.strip()]
             _count(len(said), f"`{field}`")
             setattr(reply, field, said)
 
         bounds: Bounds = {f"{owner}.{field}": {"items": STATEMENT, "maxItems": ASKED_STATEMENTS}}
-        return Form(bounds, LIST_TOKENS, check, lambda reply: len(getattr(reply, field)))
+        return ReplyForm(bounds, LIST_TOKENS, check, lambda reply: len(getattr(reply, field)))
 
     return form
 
 
-def _verdicts(owner: str) -> Callable[[Expected], Form]:
-    def form(expected: Expected) -> Form:
+def _verdicts(owner: str) -> Callable[[ReplyExpectations], ReplyForm]:
+    def form(expected: ReplyExpectations) -> ReplyForm:
         wanted = expected.statements
 
         def check(reply: Any) -> None:
@@ -94,7 +94,7 @@ def _verdicts(owner: str) -> Callable[[Expected], Form]:
             "StatementFaithfulnessAnswer.reason": REASON,
             "StatementFaithfulnessAnswer.verdict": BINARY,
         }
-        return Form(bounds, reply_tokens(len(wanted)), check)
+        return ReplyForm(bounds, reply_tokens(len(wanted)), check)
 
     return form
 
@@ -115,7 +115,7 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _classification(expected: Expected) -> Form:
+def _classification(expected: ReplyExpectations) -> ReplyForm:
     n_answer, n_truth = len(expected.statements), len(expected.truths)
 
     def check(reply: Any) -> None:
@@ -134,10 +134,10 @@ def _classification(expected: Expected) -> Form:
         "StatementsWithReason.statement": {"maxLength": STATEMENT["maxLength"]},
         "StatementsWithReason.reason": REASON,
     }
-    return Form({**bounds, **texts}, reply_tokens(n_answer + n_truth), check)
+    return ReplyForm({**bounds, **texts}, reply_tokens(n_answer + n_truth), check)
 
 
-def _recall(_expected: Expected) -> Form:
+def _recall(_expected: ReplyExpectations) -> ReplyForm:
     def check(reply: Any) -> None:
         _count(len(reply.classifications), "`classifications`")
         for one in reply.classifications:
@@ -149,23 +149,23 @@ def _recall(_expected: Expected) -> Form:
         "ContextRecallClassification.reason": REASON,
         "ContextRecallClassification.attributed": BINARY,
     }
-    return Form(bounds, reply_tokens(BATCH), check, lambda reply: len(reply.classifications))
+    return ReplyForm(bounds, reply_tokens(BATCH), check, lambda reply: len(reply.classifications))
 
 
-def _precision(_expected: Expected) -> Form:
+def _precision(_expected: ReplyExpectations) -> ReplyForm:
     bounds: Bounds = {"ContextPrecisionOutput.reason": REASON, "ContextPrecisionOutput.verdict": BINARY}
-    return Form(bounds, REASON_TOKENS, lambda reply: _binary(reply.verdict, "verdict"))
+    return ReplyForm(bounds, REASON_TOKENS, lambda reply: _binary(reply.verdict, "verdict"))
 
 
-def _relevance(_expected: Expected) -> Form:
+def _relevance(_expected: ReplyExpectations) -> ReplyForm:
     def check(reply: Any) -> None:
         if reply.rating not in {0, 1, 2}:
             raise ValueError(f"`rating` is 0, 1 or 2, not {reply.rating}")
 
-    return Form({"ContextRelevanceOutput.rating": {"minimum": 0, "maximum": 2}}, RATING_TOKENS, check)
+    return ReplyForm({"ContextRelevanceOutput.rating": {"minimum": 0, "maximum": 2}}, RATING_TOKENS, check)
 
 
-def _question(_expected: Expected) -> Form:
+def _question(_expected: ReplyExpectations) -> ReplyForm:
     def check(reply: Any) -> None:
         _binary(reply.noncommittal, "noncommittal")
         if not reply.question.strip():
@@ -175,7 +175,7 @@ def _question(_expected: Expected) -> Form:
         "AnswerRelevanceOutput.question": {"maxLength": STATEMENT["maxLength"]},
         "AnswerRelevanceOutput.noncommittal": BINARY,
     }
-    return Form(bounds, REASON_TOKENS, check)
+    return ReplyForm(bounds, REASON_TOKENS, check)
 
 
 def _binary(value: int, name: str) -> None:
@@ -188,7 +188,7 @@ def _count(found: int, name: str) -> None:
         raise ValueError(f"{name} has {found} statements, and at most {MOST_STATEMENTS} are read")
 
 
-_FORMS: dict[str, Callable[[Expected], Form]] = {
+_FORMS: dict[str, Callable[[ReplyExpectations], ReplyForm]] = {
     "StatementGeneratorOutput": _list_of("StatementGeneratorOutput", "statements"),
     "ClaimDecompositionOutput": _list_of("ClaimDecompositionOutput", "claims"),
     "NLIStatementOutput": _verdicts("NLIStatementOutput"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from evals.generating.contract import Passage
-from evals.judging.contract import JudgeCase, Judgement, Need
-from evals.judging.framing import quoted_text
-from warehouse.inference.quoting import quoted_line
-from warehouse.schemas import Status
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.contract import JudgeCase, Judgement, Need
+from rag_assay.evals.judging.frames import quote_for_judge
+from rag_assay.warehouse.inference.quoting import quote_line
+from rag_assay.warehouse.schemas import Status
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,14 @@ class Texts:
 
 def texts_of(case: JudgeCase, first: int) -> Texts:
     """Return the texts of a case."""
-    passages = tuple(_passage(one) for one in case.passages if quoted_text(one.text))
-    question, answer, truth = map(quoted_text, (case.question, case.answer or "", case.ground_truth or ""))
+    passages = tuple(_passage(one) for one in case.passages if quote_for_judge(one.text))
+    question, answer, truth = map(
+        quote_for_judge, (case.question, case.answer or "", case.ground_truth or "")
+    )
     return Texts(question, answer, truth, passages, first)
 
 
 def _passage(passage: Passage) -> str:
     facts = [*filter(None, (passage.title, " › ".join(passage.section), (passage.date or "")[:10]))]
-    line = quoted_text(quoted_line(" · ".join(facts)))
-    return f"{line}\n{quoted_text(passage.text)}" if line else quoted_text(passage.text)
+    line = quote_for_judge(quote_line(" · ".join(facts)))
+    return f"{line}\n{quote_for_judge(passage.text)}" if line else quote_for_judge(passage.text)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evals.reporting.changes.documents import DocumentChange, document_changes
-from evals.reporting.changes.entry import Entry
-from evals.reporting.changes.matching import Matched, matched
-from evals.reporting.changes.moves import Move, moves
-from evals.reporting.changes.parts import PartChanges, asked, part_changes
-from evals.reporting.changes.passages import passage_changes
-from evals.reporting.changes.sides import Side, side_of
-from warehouse.artifacts import ArtifactStore
+from rag_assay.evals.reporting.changes.cell_matching import MatchedCells, matched
+from rag_assay.evals.reporting.changes.documents import DocumentChange, document_changes
+from rag_assay.evals.reporting.changes.entry import HistoryEntry
+from rag_assay.evals.reporting.changes.parts import PartChanges, part_changes, question_contents
+from rag_assay.evals.reporting.changes.passages import passage_changes
+from rag_assay.evals.reporting.changes.rank_changes import Move, moves
+from rag_assay.evals.reporting.changes.sides import Side, side_of
+from rag_assay.warehouse.artifacts import ArtifactStore
 
 _ANSWER = ["cell", "replicate", "question_id"]
 
@@ -43,13 +43,13 @@ class Diff:
     passages: as `passages.passage_changes`, those of the answers that differ
     """
 
-    before: Entry
-    after: Entry
+    before: HistoryEntry
+    after: HistoryEntry
     gone: tuple[str, ...]
     documents: tuple[DocumentChange, ...]
     hanging: Mapping[str, Hanging]
     parts: PartChanges
-    cells: Matched
+    cells: MatchedCells
     moves: tuple[Move, ...]
     rankings: pl.DataFrame
     answers: pl.DataFrame
@@ -62,7 +62,7 @@ class Diff:
         return tuple(one for one in self.moves if one.is_significant)
 
 
-def diff(before: Entry, after: Entry, store: ArtifactStore) -> Diff:
+def diff(before: HistoryEntry, after: HistoryEntry, store: ArtifactStore) -> Diff:
     """Compare two results."""
     old, new = side_of(before, store), side_of(after, store)
     cells = matched(before, after, old.cells, new.cells)
@@ -88,7 +88,7 @@ def diff(before: Entry, after: Entry, store: ArtifactStore) -> Diff:
     )
 
 
-def _rankings(cells: Matched) -> dict[str, str]:
+def _rankings(cells: MatchedCells) -> dict[str, str]:
     """Return the ranking of each matched cell of the first result -> that of its like in the second."""
     return {before.rpartition(".")[0]: after.rpartition(".")[0] for before, after in cells.pairs}
 
@@ -97,12 +97,12 @@ def _same(old: Side, new: Side) -> list[str]:
     """Return the questions that both sides ask alike."""
     if not len(old.questions) or not len(new.questions):
         return sorted({*old.scores["question_id"]} & {*new.scores["question_id"]})
-    before, after = asked(old.questions), asked(new.questions)
+    before, after = question_contents(old.questions), question_contents(new.questions)
     return sorted(name for name in before.keys() & after.keys() if before[name] == after[name])
 
 
 def _answers(
-    old: Side, new: Side, cells: Matched, rankings: pl.DataFrame, same: list[str]
+    old: Side, new: Side, cells: MatchedCells, rankings: pl.DataFrame, same: list[str]
 ) -> tuple[pl.DataFrame, int]:
     """Return the answers that differ, with what differs of their passages, and how many were compared."""
     pairs = pl.DataFrame(

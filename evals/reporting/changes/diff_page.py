@@ -9,18 +9,27 @@ from typing import Any
 
 import polars as pl
 
-from evals.reporting.changes.diff import Diff, Hanging
-from evals.reporting.changes.labels import labels_of
-from evals.reporting.changes.matching import Matched
-from evals.reporting.changes.pages import Fold, Page, Section, table_of
-from evals.reporting.changes.parts import Named
-from evals.reporting.display import MISSING, interval, listed, number, p_value, several, signed, trimmed
+from rag_assay.evals.reporting.changes.cell_matching import MatchedCells
+from rag_assay.evals.reporting.changes.diff import Diff, Hanging
+from rag_assay.evals.reporting.changes.labels import labels_of
+from rag_assay.evals.reporting.changes.pages import ChangePage, Fold, PageSection, table_of
+from rag_assay.evals.reporting.changes.parts import Named
+from rag_assay.evals.reporting.display import (
+    MISSING,
+    interval,
+    listed,
+    number,
+    p_value,
+    several,
+    truncate,
+    with_sign,
+)
 
 LONGEST = 600  # characters of an answer
 NAMES = 12  # of one kind that are listed
 
 
-def diff_page(found: Diff) -> Page:
+def diff_page(found: Diff) -> ChangePage:
     """Return what differs as a page: documents, cells, answers, and what else."""
     before, after = found.before, found.after
     title = (
@@ -34,7 +43,7 @@ def diff_page(found: Diff) -> Page:
         _answers(found),
         _else(found),
     )
-    return Page(title, f"{before.name} → {after.name}", tuple(_lead(found)), sections)
+    return ChangePage(title, f"{before.name} → {after.name}", tuple(_lead(found)), sections)
 
 
 def _lead(found: Diff) -> Iterator[str]:
@@ -68,10 +77,10 @@ def _short(cell: str) -> str:
     return cell.partition(".")[2].replace(".", " · ")
 
 
-def _documents(found: Diff) -> Section:
+def _documents(found: Diff) -> PageSection:
     if not found.documents:
         known = "The documents of both are the same." if not found.gone else "None is known to differ."
-        return Section("Documents", (known,))
+        return PageSection("Documents", (known,))
     rows = [
         (
             one.change.value,
@@ -82,7 +91,7 @@ def _documents(found: Diff) -> Section:
         )
         for one in sorted(found.documents, key=lambda one: -found.hanging[one.doc_id].answers)
     ]
-    return Section(
+    return PageSection(
         "Documents", (), (table_of(("change", "title", "address", "what hangs on it", "note"), rows),)
     )
 
@@ -99,7 +108,7 @@ def hanging_words(one: Hanging) -> str:
     return f"{answers}, by passages of {several(len(one.questions), 'question')}"
 
 
-def _cells(found: Diff) -> Section:
+def _cells(found: Diff) -> PageSection:
     label = labels_of([f"s.{one.cell}" for one in found.moves])
     primary = found.after.primary
     units = {one.name: one.unit for one in found.after.metrics}
@@ -110,7 +119,7 @@ def _cells(found: Diff) -> Section:
             one.metric,
             number(one.before, units.get(one.metric, "")),
             number(one.after, units.get(one.metric, "")),
-            signed(one.difference, units.get(one.metric, "")),
+            with_sign(one.difference, units.get(one.metric, "")),
             interval(one.low, one.high, units.get(one.metric, "")),
             p_value(one.p),
             "moved" if one.is_significant else "",
@@ -124,10 +133,10 @@ def _cells(found: Diff) -> Section:
         *_unmatched(found.cells),
     ]
     head = ("cell", "metric", "before", "after", "difference", "interval", "p", "")
-    return Section("Cells", tuple(sentences), (table_of(head, rows, (2, 3, 4, 5, 6)),) if rows else ())
+    return PageSection("Cells", tuple(sentences), (table_of(head, rows, (2, 3, 4, 5, 6)),) if rows else ())
 
 
-def _unmatched(cells: Matched) -> Iterator[str]:
+def _unmatched(cells: MatchedCells) -> Iterator[str]:
     by_recipes = len(cells.pairs) - cells.by_names
     if by_recipes:
         yield (
@@ -139,7 +148,7 @@ def _unmatched(cells: Matched) -> Iterator[str]:
             yield f"Only the {whose} has {several(len(names), 'cell')}: {listed(names, NAMES)}."
 
 
-def _answers(found: Diff) -> Section:
+def _answers(found: Diff) -> PageSection:
     names = {one.doc_id: one.title or one.url or one.doc_id for one in found.documents}
     rows = list(found.answers.iter_rows(named=True))
     label = labels_of([f"s.{row['cell']}" for row in rows])
@@ -149,7 +158,7 @@ def _answers(found: Diff) -> Section:
             f"{row['question_id']} · {label('s.' + row['cell'])}"
             + (f" · replicate {row['replicate']}" if row["replicate"] > 1 else ""),
             (
-                ("question", trimmed(row["question"], LONGEST)),
+                ("question", truncate(row["question"], LONGEST)),
                 ("before", _said(row["old_status"], row["old"])),
                 ("after", _said(row["new_status"], row["new"])),
                 ("because of", because(row, names)),
@@ -161,7 +170,7 @@ def _answers(found: Diff) -> Section:
     sentence = (
         f"{len(rows)} of {several(found.compared, 'answer')} {'is' if len(rows) == 1 else 'are'} another."
     )
-    return Section("Answers", (sentence,), (), folds)
+    return PageSection("Answers", (sentence,), (), folds)
 
 
 def _passages(found: Diff, names: Mapping[str, str]) -> dict[tuple[str, str], list[tuple[str, str]]]:
@@ -175,7 +184,7 @@ def _passages(found: Diff, names: Mapping[str, str]) -> dict[tuple[str, str], li
 
 
 def _said(status: str, text: str | None) -> str:
-    return trimmed(text, LONGEST) if status == "ok" else f"({status}) {trimmed(text, LONGEST)}".strip()
+    return truncate(text, LONGEST) if status == "ok" else f"({status}) {truncate(text, LONGEST)}".strip()
 
 
 def because(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
@@ -201,7 +210,7 @@ def because(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
     return "no document: its passages are the same, or it reads none; the generator answered otherwise"
 
 
-def _else(found: Diff) -> Section:
+def _else(found: Diff) -> PageSection:
     parts = found.parts
     rows = [
         (what, kind, listed(names, NAMES))
@@ -216,8 +225,8 @@ def _else(found: Diff) -> Section:
     rows += [("recipe", name, text) for name, text in parts.written.items()]
     rows += [("study", "", text) for text in parts.other]
     if not rows:
-        return Section("What else differs", ("Questions, recipes, code and weights are the same.",))
-    return Section("What else differs", (), (table_of(("what", "", "which"), rows),))
+        return PageSection("What else differs", ("Questions, recipes, code and weights are the same.",))
+    return PageSection("What else differs", (), (table_of(("what", "", "which"), rows),))
 
 
 def _kinds(one: Named) -> Iterator[tuple[str, tuple[str, ...]]]:

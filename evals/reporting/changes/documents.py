@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from evals.reporting.changes.entry import Entry
-from warehouse.artifacts import ArtifactStore
-from warehouse.errors import CorruptFileError
-from warehouse.parquet import read_parquet
+from rag_assay.evals.reporting.changes.entry import HistoryEntry
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.parquet import read_parquet
 
 COLUMNS = ("doc_id", "version", "source", "url", "title", "published_at", "text")
 
@@ -49,14 +49,14 @@ class DocumentChange:
 
 
 @dataclass(frozen=True, eq=False)
-class Snapshot:
+class DocumentSnapshot:
     """The documents of a result (columns `COLUMNS`), and the sources whose documents of then are gone."""
 
     documents: pl.DataFrame
     gone: tuple[str, ...] = ()
 
 
-def snapshot(entry: Entry, store: ArtifactStore) -> Snapshot:
+def snapshot(entry: HistoryEntry, store: ArtifactStore) -> DocumentSnapshot:
     """Return the documents that a result was made of."""
     frames, gone = [], []
     for source, facts in entry.sources.items():
@@ -66,7 +66,7 @@ def snapshot(entry: Entry, store: ArtifactStore) -> Snapshot:
         else:
             frames.append(found.with_columns(pl.lit(source).alias("source")))
     empty = pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.String))
-    return Snapshot(pl.concat([empty, *frames]), tuple(gone))
+    return DocumentSnapshot(pl.concat([empty, *frames]), tuple(gone))
 
 
 def _read(facts: Mapping[str, Any], store: ArtifactStore) -> pl.DataFrame | None:
@@ -80,7 +80,7 @@ def _read(facts: Mapping[str, Any], store: ArtifactStore) -> pl.DataFrame | None
         return None
 
 
-def document_changes(before: Snapshot, after: Snapshot) -> list[DocumentChange]:
+def document_changes(before: DocumentSnapshot, after: DocumentSnapshot) -> list[DocumentChange]:
     """Return what differs between two snapshots, by source and address; sources that are gone are left out.
 
     A removed document whose whole text is that of an added one of the same source has moved.

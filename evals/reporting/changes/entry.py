@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from warehouse.history import Record, history_records
-from warehouse.paths import Home
+from rag_assay.warehouse.history import Record, history_records
+from rag_assay.warehouse.paths import Home
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class MetricFacts:
 
 
 @dataclass(frozen=True)
-class Entry:
+class HistoryEntry:
     """A line of a study's history.
 
     number: of the results of the study, from 1
@@ -94,12 +94,12 @@ class Entry:
         )
 
 
-def entries_of(home: Home, study: str) -> list[Entry]:
+def entries_of(home: Home, study: str) -> list[HistoryEntry]:
     """Return the history of a study, the oldest result first."""
     return [entry_of(record, number) for number, record in enumerate(history_records(home, study), start=1)]
 
 
-def entry_of(record: Record, number: int) -> Entry:
+def entry_of(record: Record, number: int) -> HistoryEntry:
     """Return a line of the history; what earlier versions did not write is empty."""
     cells = tuple(
         CellValue(
@@ -112,7 +112,7 @@ def entry_of(record: Record, number: int) -> Entry:
         )
         for one in record.get("standing", ())
     )
-    return Entry(
+    return HistoryEntry(
         study=record["study"],
         number=number,
         id=record["entry"],

@@ -10,16 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evals.reporting.changes.documents import Change, document_changes, snapshot
-from evals.reporting.changes.entry import CellValue, Entry
-from evals.reporting.changes.parts import PartChanges, part_changes
-from warehouse.artifacts import ArtifactStore
+from rag_assay.evals.reporting.changes.documents import Change, document_changes, snapshot
+from rag_assay.evals.reporting.changes.entry import CellValue, HistoryEntry
+from rag_assay.evals.reporting.changes.parts import PartChanges, part_changes
+from rag_assay.warehouse.artifacts import ArtifactStore
 
 SIGNS = {Change.ADDED: "+", Change.REMOVED: "−", Change.TEXT: "~", Change.MOVED: "→", Change.FACTS: "·"}
 
 
 @dataclass(frozen=True)
-class Step:
+class HistoryStep:
     """A result, and what differs from the one before it.
 
     back: how many results ago it was
@@ -28,7 +28,7 @@ class Step:
     replaced: whether the cell that led before is significantly worse than the leader now
     """
 
-    entry: Entry
+    entry: HistoryEntry
     back: int
     documents: dict[Change, int] | None
     parts: PartChanges
@@ -47,18 +47,18 @@ class Step:
         return " ".join(f"{SIGNS[kind]}{n}" for kind, n in self.documents.items() if n)
 
 
-def steps(entries: Sequence[Entry], store: ArtifactStore) -> list[Step]:
+def steps(entries: Sequence[HistoryEntry], store: ArtifactStore) -> list[HistoryStep]:
     """Return the results of a study with what changed, the oldest first."""
     found = []
     for number, entry in enumerate(entries):
         before = entries[number - 1] if number else None
         back = len(entries) - 1 - number
         if before is None:
-            found.append(Step(entry, back, {}, PartChanges(), replaced=False))
+            found.append(HistoryStep(entry, back, {}, PartChanges(), replaced=False))
             continue
         tied = {one.cell for one in entry.tied}
         found.append(
-            Step(
+            HistoryStep(
                 entry,
                 back,
                 _documents(before, entry, store),
@@ -69,7 +69,7 @@ def steps(entries: Sequence[Entry], store: ArtifactStore) -> list[Step]:
     return found
 
 
-def _documents(before: Entry, after: Entry, store: ArtifactStore) -> dict[Change, int] | None:
+def _documents(before: HistoryEntry, after: HistoryEntry, store: ArtifactStore) -> dict[Change, int] | None:
     changed = {
         name
         for name in {*before.sources, *after.sources}
@@ -84,7 +84,7 @@ def _documents(before: Entry, after: Entry, store: ArtifactStore) -> dict[Change
     return {kind: counts[kind] for kind in Change if counts[kind]}
 
 
-def history_records_of(found: Sequence[Step]) -> list[dict[str, Any]]:
+def history_records_of(found: Sequence[HistoryStep]) -> list[dict[str, Any]]:
     """Return a history as plain rows, the oldest first, for JSON and CSV."""
     rows = []
     for step in found:
@@ -123,7 +123,7 @@ def _named(found: Any) -> dict[str, list[str]]:
     return {kind: list(names) for kind, names in parts.items() if names}
 
 
-def history_json(found: Sequence[Step]) -> str:
+def history_json(found: Sequence[HistoryStep]) -> str:
     """Return a history as JSON: each result with the values of all cells."""
     rows = history_records_of(found)
     for row, step in zip(rows, found, strict=True):
@@ -131,7 +131,7 @@ def history_json(found: Sequence[Step]) -> str:
     return json.dumps(rows, indent=1, ensure_ascii=False)
 
 
-def history_csv(found: Sequence[Step]) -> str:
+def history_csv(found: Sequence[HistoryStep]) -> str:
     """Return a history as CSV, a row a result; lists and counts as JSON in their fields."""
     rows = history_records_of(found)
     out = io.StringIO()
@@ -147,7 +147,7 @@ def history_csv(found: Sequence[Step]) -> str:
     return out.getvalue()
 
 
-def since_words(step: Step) -> str:
+def since_words(step: HistoryStep) -> str:
     """Say in a few words what changed since the result before; empty where nothing did.
 
     A mark for each kind of document change, then what else differs.

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from evals.reporting.changes.entry import CellValue
-from evals.reporting.changes.history import Step
-from evals.reporting.changes.labels import Labels
-from evals.reporting.display import number, plain, trimmed
+from rag_assay.evals.reporting.changes.entry import CellValue
+from rag_assay.evals.reporting.changes.history import HistoryStep
+from rag_assay.evals.reporting.changes.labels import Labels
+from rag_assay.evals.reporting.display import number, plain, truncate
 
 CELLS = 5  # that have a line
 STEPS = 60  # the last results are drawn
@@ -19,7 +19,7 @@ ROW = 20  # of the legend below
 _MARKERS = ("circle", "square", "triangle", "diamond", "cross")
 
 
-def lines_of(found: Sequence[Step]) -> list[str]:
+def lines_of(found: Sequence[HistoryStep]) -> list[str]:
     """Return the cells that have a line: those of the last tie group, and those that led most often."""
     led = Counter(step.entry.leader for step in found if step.entry.leader)
     last = [one.cell for one in found[-1].best] if found else []
@@ -29,7 +29,7 @@ def lines_of(found: Sequence[Step]) -> list[str]:
     return ordered[:CELLS]
 
 
-def history_svg(found: Sequence[Step], label: Labels) -> Markup | None:
+def history_svg(found: Sequence[HistoryStep], label: Labels) -> Markup | None:
     """Draw the history; None where there are fewer than two results, or no values."""
     shown = list(found)[-STEPS:]
     cells = lines_of(shown)
@@ -62,7 +62,7 @@ def history_svg(found: Sequence[Step], label: Labels) -> Markup | None:
         y = HEIGHT + 48 + ROW * index
         parts.append(
             f'<g class="cell-{index}">{_marker(index, LEFT + 6, y - 4)}'
-            f'<text x="{LEFT + 20}" y="{y}">{_text(trimmed(label(cell), 110))}</text></g>'
+            f'<text x="{LEFT + 20}" y="{y}">{_text(truncate(label(cell), 110))}</text></g>'
         )
     y = HEIGHT + 48 + ROW * len(cells)
     legend = "dashed lines: D documents, Q questions, R recipes, C code or weights changed; ! leader replaced"
@@ -85,7 +85,7 @@ class _Plot:
         return round(TOP + (self.high - value) / (self.high - self.low) * (HEIGHT - TOP - 24), 1)
 
 
-def _axes(plot: _Plot, shown: Sequence[Step], unit: str) -> list[str]:
+def _axes(plot: _Plot, shown: Sequence[HistoryStep], unit: str) -> list[str]:
     parts = []
     for index in range(5):
         value = plot.low + (plot.high - plot.low) * index / 4
@@ -106,7 +106,7 @@ def _axes(plot: _Plot, shown: Sequence[Step], unit: str) -> list[str]:
     return parts
 
 
-def marks_of(step: Step) -> str:
+def marks_of(step: HistoryStep) -> str:
     """Return letters for what changed since the result before.
 
     D: documents, Q: questions, R: recipes, C: code or weights, !: the leader of before is behind now

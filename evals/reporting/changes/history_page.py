@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evals.reporting.changes.history import Step, since_words
-from evals.reporting.changes.history_chart import history_svg
-from evals.reporting.changes.labels import Labels, labels_of
-from evals.reporting.changes.pages import Page, Section, table_of
-from evals.reporting.display import MISSING, interval, number, several
+from rag_assay.evals.reporting.changes.history import HistoryStep, since_words
+from rag_assay.evals.reporting.changes.history_chart import history_svg
+from rag_assay.evals.reporting.changes.labels import Labels, labels_of
+from rag_assay.evals.reporting.changes.pages import ChangePage, PageSection, table_of
+from rag_assay.evals.reporting.display import MISSING, interval, number, several
 
 SIGNS = (
     "Documents: + added, − removed, ~ text changed, → moved, · facts changed alone. "
@@ -16,7 +16,7 @@ SIGNS = (
 )
 
 
-def history_page(study: str, found: Sequence[Step]) -> Page:
+def history_page(study: str, found: Sequence[HistoryStep]) -> ChangePage:
     """Return the history of a study; ``found``: its results, the oldest first."""
     metric = found[-1].entry.primary
     label = labels_of({one.cell for step in found for one in step.entry.cells})
@@ -35,16 +35,16 @@ def history_page(study: str, found: Sequence[Step]) -> Page:
     chart = history_svg(found, label)
     lead = _lead(study, found, label)
     sections = (
-        *([Section("Over time", chart=chart)] if chart else []),
-        Section(
+        *([PageSection("Over time", chart=chart)] if chart else []),
+        PageSection(
             "Results", (f"`{study}@1` is one result back. {SIGNS}",), (table_of(head, rows, (3, 5, 6, 7)),)
         ),
         *_written(found),
     )
-    return Page(f"{study} – history", "History of a study", lead, sections)
+    return ChangePage(f"{study} – history", "History of a study", lead, sections)
 
 
-def _lead(study: str, found: Sequence[Step], label: Labels) -> tuple[str, ...]:
+def _lead(study: str, found: Sequence[HistoryStep], label: Labels) -> tuple[str, ...]:
     last = found[-1].entry
     replaced = sum(step.replaced for step in found)
     times = "never" if not replaced else "once" if replaced == 1 else f"{replaced} times"
@@ -59,7 +59,7 @@ def _lead(study: str, found: Sequence[Step], label: Labels) -> tuple[str, ...]:
     return (first, f"{label(last.leader)} leads now{tied}.")
 
 
-def _row(step: Step, label: Labels) -> tuple[str, ...]:
+def _row(step: HistoryStep, label: Labels) -> tuple[str, ...]:
     entry, leading = step.entry, step.entry.leading
     unit = entry.primary.unit
     return (
@@ -76,13 +76,13 @@ def _row(step: Step, label: Labels) -> tuple[str, ...]:
     )
 
 
-def _written(found: Sequence[Step]) -> list[Section]:
+def _written(found: Sequence[HistoryStep]) -> list[PageSection]:
     """Return what recipes said before and say now, of the results in which one changed."""
     rows = [
         (f"@{step.back}", name, text) for step in reversed(found) for name, text in step.parts.written.items()
     ]
     return (
-        [Section("Recipes that changed", (), (table_of(("result", "part", "before and after"), rows),))]
+        [PageSection("Recipes that changed", (), (table_of(("result", "part", "before and after"), rows),))]
         if rows
         else []
     )

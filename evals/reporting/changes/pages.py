@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from evals.reporting import display
-from evals.reporting.github import markdown_table
-from evals.reporting.markdown import escaped
-from evals.reporting.page import joined, policy, templates
+from rag_assay.evals.reporting import display
+from rag_assay.evals.reporting.github import markdown_table
+from rag_assay.evals.reporting.markdown import escape_markdown
+from rag_assay.evals.reporting.page import join_files, policy, templates
 
 
 @dataclass(frozen=True)
-class Grid:
+class PageTable:
     """A table: all cells are plain text; ``numbers`` are the columns that are set to the right."""
 
     head: tuple[str, ...]
@@ -32,29 +32,29 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A heading with sentences, tables and folds; ``chart`` is an SVG of ours, texts escaped."""
 
     heading: str
     sentences: tuple[str, ...] = ()
-    grids: tuple[Grid, ...] = ()
+    grids: tuple[PageTable, ...] = ()
     folds: tuple[Fold, ...] = ()
     chart: Markup | None = None
 
 
 @dataclass(frozen=True)
-class Page:
+class ChangePage:
     """A title with a lead, and sections."""
 
     title: str
     kicker: str
     lead: tuple[str, ...]
-    sections: tuple[Section, ...] = field(default_factory=tuple)
+    sections: tuple[PageSection, ...] = field(default_factory=tuple)
 
 
-def as_html(page: Page) -> str:
+def as_html(page: ChangePage) -> str:
     """Return a page as one HTML file in the style of the report, without a script or an outside resource."""
-    style = joined("styles")
+    style = join_files("styles")
     html = (
         templates()
         .get_template("changes.html")
@@ -67,37 +67,37 @@ def as_html(page: Page) -> str:
     return display.plain(html)
 
 
-def as_markdown(page: Page) -> str:
+def as_markdown(page: ChangePage) -> str:
     """Return a page as Markdown; whatever its texts hold is shown as it is."""
-    parts = [f"# {escaped(page.title)}", *map(escaped, page.lead)]
+    parts = [f"# {escape_markdown(page.title)}", *map(escape_markdown, page.lead)]
     for section in page.sections:
-        parts += [f"## {escaped(section.heading)}", *map(escaped, section.sentences)]
+        parts += [f"## {escape_markdown(section.heading)}", *map(escape_markdown, section.sentences)]
         parts += [markdown_table(grid.head, grid.rows) for grid in section.grids]
         parts += [_fold(fold) for fold in section.folds]
     return "\n\n".join(parts) + "\n"
 
 
 def _fold(fold: Fold) -> str:
-    lines = [f"- {escaped(fold.title)}"]
-    lines += [f"  - {escaped(label)}: {escaped(text)}" for label, text in fold.parts]
+    lines = [f"- {escape_markdown(fold.title)}"]
+    lines += [f"  - {escape_markdown(label)}: {escape_markdown(text)}" for label, text in fold.parts]
     return "\n".join(lines)
 
 
-def shortened(page: Page, rows: int, option: str) -> Page:
+def truncate_page(page: ChangePage, rows: int, option: str) -> ChangePage:
     """Return a page whose tables and lists have at most so many rows, and say where there are more."""
 
-    def cut(section: Section) -> Section:
+    def cut(section: PageSection) -> PageSection:
         left = sum(max(0, len(grid.rows) - rows) for grid in section.grids)
         left += max(0, len(section.folds) - rows)
-        grids = tuple(Grid(g.head, g.rows[:rows], g.numbers, g.caption) for g in section.grids)
+        grids = tuple(PageTable(g.head, g.rows[:rows], g.numbers, g.caption) for g in section.grids)
         more = (f"{display.several(left, 'further row')}: {option}",) if left else ()
-        return Section(
+        return PageSection(
             section.heading, (*section.sentences, *more), grids, section.folds[:rows], section.chart
         )
 
-    return Page(page.title, page.kicker, page.lead, tuple(map(cut, page.sections)))
+    return ChangePage(page.title, page.kicker, page.lead, tuple(map(cut, page.sections)))
 
 
-def table_of(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> Grid:
+def table_of(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> PageTable:
     """Return a table of sequences."""
-    return Grid(tuple(head), tuple(tuple(row) for row in rows), frozenset(numbers))
+    return PageTable(tuple(head), tuple(tuple(row) for row in rows), frozenset(numbers))

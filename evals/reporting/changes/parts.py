@@ -9,11 +9,11 @@ from typing import Any
 import polars as pl
 import yaml
 
-from evals.reporting.changes.entry import Entry
-from warehouse.artifacts import ArtifactStore
-from warehouse.errors import CorruptFileError
-from warehouse.parquet import conformed, read_parquet
-from warehouse.schemas import QUESTIONS
+from rag_assay.evals.reporting.changes.entry import HistoryEntry
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.parquet import conform_rows, read_parquet
+from rag_assay.warehouse.schemas import QUESTIONS
 
 _OF_STUDY = (
     "source",
@@ -73,10 +73,10 @@ class PartChanges:
         return any((self.questions, self.recipes, self.code, self.weights, self.other))
 
 
-def named(before: Mapping[str, Any], after: Mapping[str, Any]) -> Named:
+def compare_by_name(before: Mapping[str, Any], after: Mapping[str, Any]) -> Named:
     """Compare two mappings by their names.
 
-    >>> named({"a": 1, "b": 1}, {"b": 2, "c": 1})
+    >>> compare_by_name({"a": 1, "b": 1}, {"b": 2, "c": 1})
     Named(added=('c',), removed=('a',), changed=('b',))
     """
     return Named(
@@ -86,7 +86,7 @@ def named(before: Mapping[str, Any], after: Mapping[str, Any]) -> Named:
     )
 
 
-def part_changes(before: Entry, after: Entry, store: ArtifactStore) -> PartChanges:
+def part_changes(before: HistoryEntry, after: HistoryEntry, store: ArtifactStore) -> PartChanges:
     """Return what differs between two results beside their documents."""
     other = [
         f"{what}: {old} → {new}"
@@ -99,15 +99,15 @@ def part_changes(before: Entry, after: Entry, store: ArtifactStore) -> PartChang
     ]
     return PartChanges(
         _question_changes(before, after, store),
-        named(_recipes(before), _recipes(after)),
+        compare_by_name(_recipes(before), _recipes(after)),
         _written(before, after),
-        named(before.code, after.code),
-        named(before.weights, after.weights),
+        compare_by_name(before.code, after.code),
+        compare_by_name(before.weights, after.weights),
         tuple(other),
     )
 
 
-def _recipes(entry: Entry) -> dict[str, str]:
+def _recipes(entry: HistoryEntry) -> dict[str, str]:
     """Return the recipes that a person has written, without the study's name in theirs: it may be another."""
     found = {}
     for name, value in entry.recipes.items():
@@ -117,7 +117,7 @@ def _recipes(entry: Entry) -> dict[str, str]:
     return found
 
 
-def _written(before: Entry, after: Entry) -> dict[str, str]:
+def _written(before: HistoryEntry, after: HistoryEntry) -> dict[str, str]:
     found = {}
     for name in sorted(before.written.keys() & after.written.keys()):
         old, new = (dict(_flat(yaml.safe_load(one.written[name]))) for one in (before, after))
@@ -145,7 +145,7 @@ def _flat(value: object, path: str = "") -> Iterator[tuple[str, str]]:
         yield path, str(value)
 
 
-def questions_of(entry: Entry, store: ArtifactStore) -> pl.DataFrame | None:
+def questions_of(entry: HistoryEntry, store: ArtifactStore) -> pl.DataFrame | None:
     """Return the questions of a result (schemas.QUESTIONS); None where those of then are gone."""
     frames = []
     for identity in entry.artifacts.get("questions", {}).values():
@@ -154,23 +154,23 @@ def questions_of(entry: Entry, store: ArtifactStore) -> pl.DataFrame | None:
             return None
         try:
             path = store.folder("questions", identity) / "questions.parquet"
-            frames.append(conformed(read_parquet(path), QUESTIONS))
+            frames.append(conform_rows(read_parquet(path), QUESTIONS))
         except CorruptFileError:
             return None
     return pl.concat(frames) if frames else pl.DataFrame(schema=QUESTIONS)
 
 
-def _question_changes(before: Entry, after: Entry, store: ArtifactStore) -> Named:
+def _question_changes(before: HistoryEntry, after: HistoryEntry, store: ArtifactStore) -> Named:
     """Return which questions differ as people wrote them; where their evidence stands may differ, too."""
     if before.questions == after.questions:
         return Named()
     old, new = questions_of(before, store), questions_of(after, store)
     if old is None or new is None:
-        return named(before.questions, after.questions)
-    return named(asked(old), asked(new))
+        return compare_by_name(before.questions, after.questions)
+    return compare_by_name(question_contents(old), question_contents(new))
 
 
-def asked(questions: pl.DataFrame) -> dict[str, Any]:
+def question_contents(questions: pl.DataFrame) -> dict[str, Any]:
     """Return id -> what makes a question another one: its words, ground truth and wanted evidence."""
     quoted = pl.col("evidence").list.eval(
         pl.struct(pl.element().struct.field("url"), pl.element().struct.field("quote"))

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from evals.reporting.changes.documents import Change, DocumentChange
-from evals.reporting.changes.sides import Side
-from evals.reporting.display import trimmed
-from warehouse.identity import sha256_text
+from rag_assay.evals.reporting.changes.documents import Change, DocumentChange
+from rag_assay.evals.reporting.changes.sides import Side
+from rag_assay.evals.reporting.display import truncate
+from rag_assay.warehouse.identity import sha256_text
 
 LONGEST = 400  # characters of a passage
 _OF = ["ranking", "question_id"]
@@ -83,7 +83,7 @@ def _named(hits: pl.DataFrame, texts: Mapping[str, str], moved: Mapping[str, str
     ]
     known = spans.with_columns(
         pl.Series("words", words, pl.String),
-        pl.Series("text", [None if text is None else trimmed(text, LONGEST) for text in found], pl.String),
+        pl.Series("text", [None if text is None else truncate(text, LONGEST) for text in found], pl.String),
     )
     named = hits.join(known, on=["doc_id", "start", "end"])
     return named.with_columns(pl.col("doc_id").replace(dict(moved)).alias("doc"))

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evals.reporting.changes.documents import Snapshot, snapshot
-from evals.reporting.changes.entry import Entry
-from evals.reporting.changes.parts import questions_of
-from warehouse.artifacts import ArtifactStore
-from warehouse.errors import CorruptFileError
-from warehouse.parquet import read_parquet
-from warehouse.schemas import QUESTIONS, Schema, Status
+from rag_assay.evals.reporting.changes.documents import DocumentSnapshot, snapshot
+from rag_assay.evals.reporting.changes.entry import HistoryEntry
+from rag_assay.evals.reporting.changes.parts import questions_of
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import QUESTIONS, Schema, Status
 
 HITS: Schema = {
     "ranking": pl.String,
@@ -41,8 +41,8 @@ class Side:
     gone: what of it is no longer in the home, a phrase each
     """
 
-    entry: Entry
-    documents: Snapshot
+    entry: HistoryEntry
+    documents: DocumentSnapshot
     questions: pl.DataFrame
     hits: pl.DataFrame
     answers: pl.DataFrame
@@ -55,7 +55,7 @@ class Side:
         return list(dict.fromkeys(cell_of(key)[0] for key in self.entry.artifacts.get("scores", {})))
 
 
-def side_of(entry: Entry, store: ArtifactStore) -> Side:
+def side_of(entry: HistoryEntry, store: ArtifactStore) -> Side:
     """Open a result of then."""
     documents = snapshot(entry, store)
     questions = questions_of(entry, store)
@@ -89,7 +89,7 @@ def cell_of(key: str) -> tuple[str, int]:
 
 
 def _read(
-    stage: str, file: str, entry: Entry, store: ArtifactStore, schema: Schema
+    stage: str, file: str, entry: HistoryEntry, store: ArtifactStore, schema: Schema
 ) -> tuple[pl.DataFrame, list[str]]:
     """Read one file of all artifacts of a stage, with the names of those that are gone."""
     frames, gone = [pl.DataFrame(schema=schema)], []

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from evals.reporting.charts.scales import Bounds, Scale, Tick, domain, finite, from_zero, ticks
-from evals.reporting.display import count, number, trimmed
+from rag_assay.evals.reporting.charts.scales import Bounds, Scale, Tick, domain, finite, from_zero, ticks
+from rag_assay.evals.reporting.display import count, number, truncate
 
 Form = Literal["bar", "dot"]
 LABEL = 80  # characters of a name
@@ -17,7 +17,7 @@ COUNT = "count"  # unit of whole numbers
 
 
 @dataclass(frozen=True)
-class Figure:
+class BarValue:
     """A number that is to be drawn.
 
     value: None, or not finite: there is none, and `why` says why
@@ -56,7 +56,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Heading:
+class ColumnHeading:
     """What a column is of.
 
     unit: in which values are written (`written`)
@@ -75,7 +75,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Column:
+class BarColumn:
     """One number of each row.
 
     form: bars begin at 0; dots leave it out where it is far
@@ -83,7 +83,7 @@ class Column:
     band: from and to, in percent: what other intervals are held against
     """
 
-    heading: Heading
+    heading: ColumnHeading
     form: Form
     scale: Scale
     ticks: tuple[Tick, ...] = ()
@@ -114,25 +114,26 @@ class BarTable:
     title: str
     about: str
     corner: str
-    columns: tuple[Column, ...]
+    columns: tuple[BarColumn, ...]
     rows: tuple[Row, ...]
     rest: str = ""
 
 
 def column(
-    heading: Heading,
-    figures: Sequence[Figure],
+    heading: ColumnHeading,
+    figures: Sequence[BarValue],
     *,
     form: Form = "bar",
     bounds: Bounds = (None, None),
     band: tuple[float, float] | None = None,
-) -> tuple[Column, list[Mark | str]]:
+) -> tuple[BarColumn, list[Mark | str]]:
     """Return a column and the marks of its rows.
 
     bounds: of the values, which dots' scales keep to
     band: an interval that the others are held against
 
-    >>> head, (one, none) = column(Heading("Recall"), [Figure(0.5, 0.4, 1.0), Figure(None, why="not run")])
+    >>> values = [BarValue(0.5, 0.4, 1.0), BarValue(None, why="not run")]
+    >>> head, (one, none) = column(ColumnHeading("Recall"), values)
     >>> (one.start, one.width, one.left, one.right, one.text, one.lines), none
     ((0.0, 50.0, 40.0, 100.0, '0.500', ('0.400–1.000',)), 'not run')
     """
@@ -142,12 +143,12 @@ def column(
     marks = [_mark(one, scale, form, heading.unit) for one in figures]
     grid = ticks(scale, TICKS, heading.unit) if form == "dot" else ()
     ends_of_band = (scale.at(band[0]), scale.at(band[1])) if band else None
-    return Column(heading, form, scale, grid, ends_of_band), marks
+    return BarColumn(heading, form, scale, grid, ends_of_band), marks
 
 
 def rows_of(
     names: Sequence[str],
-    columns: Sequence[tuple[Column, Sequence[Mark | str]]],
+    columns: Sequence[tuple[BarColumn, Sequence[Mark | str]]],
     emphasis: frozenset[int] = frozenset(),
 ) -> tuple[Row, ...]:
     """Put the marks of columns beside the names of their rows.
@@ -155,12 +156,12 @@ def rows_of(
     emphasis: places of rows that stand out
     """
     return tuple(
-        Row(trimmed(name, LABEL), name, tuple(marks[at] for _, marks in columns), at in emphasis)
+        Row(truncate(name, LABEL), name, tuple(marks[at] for _, marks in columns), at in emphasis)
         for at, name in enumerate(names)
     )
 
 
-def _mark(one: Figure, scale: Scale, form: Form, unit: str) -> Mark | str:
+def _mark(one: BarValue, scale: Scale, form: Form, unit: str) -> Mark | str:
     if not finite([one.value]):
         return one.why
     value = float(one.value or 0.0)

@@ -9,7 +9,7 @@ LEVELS = 8  # steps of the heat colour
 
 
 @dataclass(frozen=True)
-class Square:
+class HeatSquare:
     """A square of a heat map.
 
     text: the number; empty: there is none, and `title` says why
@@ -32,8 +32,8 @@ class HeatRow:
     """
 
     label: str
-    squares: tuple[Square, ...]
-    mean: Square | None = None
+    squares: tuple[HeatSquare, ...]
+    mean: HeatSquare | None = None
     full: str = ""
     language: str | None = None
     link: str = ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from evals.reporting.charts.scales import Scale, Tick, ticks
+from rag_assay.evals.reporting.charts.scales import Scale, Tick, ticks
 
 Shape = Literal["disc", "ring", "diamond", "cross"]
 STYLES = 6  # of lines: a colour and a pattern of dashes each
@@ -36,7 +36,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A line in hundredths of width and height, y from the top, in one of `STYLES` styles.
 
     label: in the list below the chart; lines: further lines there
@@ -52,7 +52,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Table:
+class ChartData:
     """The values of a chart, to be read without it."""
 
     title: str
@@ -79,9 +79,9 @@ class Plane:
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     points: tuple[Point, ...] = ()
-    lines: tuple[Line, ...] = ()
+    lines: tuple[PlotLine, ...] = ()
     key: tuple[tuple[Shape, str], ...] = ()
-    table: Table | None = None
+    table: ChartData | None = None
     diagonal: str = ""
     rest: str = ""
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from evals.reporting.display import count
+from rag_assay.evals.reporting.display import count
 
 Bounds = tuple[float | None, float | None]
 DECADES = 1.5

@@ -9,7 +9,7 @@ WIDTH = 120.0
 STEPS = 8  # shades, from the lowest value to the highest
 
 
-class Piece(NamedTuple):
+class BarSegment(NamedTuple):
     """A part of a bar, in user units; shade: 0 to `STEPS`, None for answers that people differ in."""
 
     x: float
@@ -17,7 +17,7 @@ class Piece(NamedTuple):
     shade: int | None
 
 
-Bar = tuple[Piece, ...]
+Bar = tuple[BarSegment, ...]
 
 
 def bar(counts: Sequence[int], between: int) -> Bar:
@@ -35,6 +35,6 @@ def bar(counts: Sequence[int], between: int) -> Bar:
     for n, shade in zip([*counts, between], [*shades, None], strict=True):
         width = WIDTH * n / total
         if n:
-            pieces.append(Piece(round(x, 2), round(width, 2), shade))
+            pieces.append(BarSegment(round(x, 2), round(width, 2), shade))
         x += width
     return tuple(pieces)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from evals.reporting.charts.bars import Column, Figure, Heading, Mark, column
-from evals.reporting.effects import AxisEffect, AxisTable
-from evals.reporting.limits import EFFECT_METRICS
+from rag_assay.evals.reporting.charts.bars import BarColumn, BarValue, ColumnHeading, Mark, column
+from rag_assay.evals.reporting.effects import AxisEffect, AxisTable
+from rag_assay.evals.reporting.limits import EFFECT_METRICS
 
 WANTED = ("hit_rate", "mrr")
 """Metrics that a reader looks for of every retriever: they are shown however many others there are."""
@@ -17,7 +17,7 @@ class EffectBars(NamedTuple):
     """A metric of an axis with what is drawn of it: level -> its bar."""
 
     effect: AxisEffect
-    column: Column
+    column: BarColumn
     marks: Mapping[str, Mark | str]
 
 
@@ -33,8 +33,8 @@ def effect_bars(table: AxisTable) -> tuple[EffectBars, ...]:
 def _bars(effect: AxisEffect) -> EffectBars:
     found, metric = effect.found, effect.metric
     figures = [
-        Figure(float(found.mean[at]), float(found.low[at]), float(found.high[at]))
+        BarValue(float(found.mean[at]), float(found.low[at]), float(found.high[at]))
         for at in range(len(effect.levels))
     ]
-    head, marks = column(Heading(metric.title, metric.unit), figures)
+    head, marks = column(ColumnHeading(metric.title, metric.unit), figures)
     return EffectBars(effect, head, dict(zip(effect.levels, marks, strict=True)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from evals.reporting import limits
-from evals.reporting.charts.planes import Line, Plane, Point, Shape, grid, labelled, upward
-from evals.reporting.charts.scales import Scale, cost_scale, domain
-from evals.reporting.contexts import Bought, Front
-from evals.reporting.display import count, number, several, times
-from evals.reporting.figures.words import left_out
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.charts.planes import Plane, PlotLine, Point, Shape, grid, labelled, upward
+from rag_assay.evals.reporting.charts.scales import Scale, cost_scale, domain
+from rag_assay.evals.reporting.contexts import Bought, Front
+from rag_assay.evals.reporting.display import count, number, several, times
+from rag_assay.evals.reporting.figures.captions import left_out
 
 KEY: tuple[tuple[Shape, str], ...] = (
     ("diamond", "the leading pipeline, and those tied with it"),
@@ -42,7 +42,7 @@ def front_figure(front: Front, at: int) -> Plane:
         x_ticks,
         y_ticks,
         labelled(points),
-        (Line(_steps(front, across, up), FRONT),),
+        (PlotLine(_steps(front, across, up), FRONT),),
         tuple((shape, words) for shape, words in KEY if shape in shapes) if len(shapes) > 1 else (),
         rest=left_out("none of them is on the front", point=len(others) - len(drawn)),
     )

@@ -8,18 +8,26 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from evals.reporting import limits
-from evals.reporting.charts.bars import BarTable, Column, Figure, Heading, Mark, column, rows_of
-from evals.reporting.charts.bars import written as written_value
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.figures.words import left_out
-from evals.reporting.matrix import natural
-from evals.reporting.people_scores import ScoredAnswers, written
-from evals.reporting.standings import Subset
-from evals.reporting.values import values_of
-from evals.statistics.bootstrap import UNIT, bootstrap, intervals
-from evals.statistics.crossing import crossing
-from evals.statistics.effects import over_contexts
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.charts.bars import (
+    BarColumn,
+    BarTable,
+    BarValue,
+    ColumnHeading,
+    Mark,
+    column,
+    rows_of,
+)
+from rag_assay.evals.reporting.charts.bars import written as written_value
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.figures.captions import left_out
+from rag_assay.evals.reporting.matrix import natural
+from rag_assay.evals.reporting.rating_scores import ScoredAnswers, written
+from rag_assay.evals.reporting.standings import Subset
+from rag_assay.evals.reporting.values import values_of
+from rag_assay.evals.statistics.bootstrap import UNIT, bootstrap, intervals
+from rag_assay.evals.statistics.effects import over_contexts
+from rag_assay.evals.statistics.full_crossing import find_crossing
 
 _NEAR = 1e-9
 FEWEST = 0.005
@@ -35,7 +43,7 @@ class Shares(NamedTuple):
     title: str
     best: str
     about: str
-    found: dict[str, Figure]
+    found: dict[str, BarValue]
 
 
 def full_scores_figure(data: ReportData, subset: Subset) -> BarTable | None:
@@ -62,10 +70,10 @@ def full_scores_figure(data: ReportData, subset: Subset) -> BarTable | None:
     )
 
 
-def _column(shares: Shares, names: Sequence[str]) -> tuple[Column, list[Mark | str]]:
-    none = Figure(None, why="not in equal contexts with the others")
+def _column(shares: Shares, names: Sequence[str]) -> tuple[BarColumn, list[Mark | str]]:
+    none = BarValue(None, why="not in equal contexts with the others")
     figures = [shares.found.get(name, none) for name in names]
-    return column(Heading(shares.title, "%", shares.about, shares.best), figures)
+    return column(ColumnHeading(shares.title, "%", shares.about, shares.best), figures)
 
 
 def _about(shown: Sequence[Shares], names: Sequence[str]) -> str:
@@ -93,12 +101,12 @@ def _of_metrics(data: ReportData, subset: Subset) -> Iterator[Shares]:
                 yield Shares(metric.title, best, metric.explanation, found)
 
 
-def _of_metric(data: ReportData, subset: Subset, metric: MetricInfo) -> dict[str, Figure]:
+def _of_metric(data: ReportData, subset: Subset, metric: MetricInfo) -> dict[str, BarValue]:
     values = values_of(data, subset, metric)
     if values is None or "chunking" not in values.axes:
         return {}
     at = values.axes.index("chunking")
-    crossed = crossing(values.places, [at])
+    crossed = find_crossing(values.places, [at])
     if crossed is None:
         return {}
     table = values.crossed(crossed, [at])
@@ -116,9 +124,9 @@ def _of_metric(data: ReportData, subset: Subset, metric: MetricInfo) -> dict[str
     }
 
 
-def _figure(mean: float, low: float | None, high: float | None, n: int, of: int) -> Figure:
+def _figure(mean: float, low: float | None, high: float | None, n: int, of: int) -> BarValue:
     hundred = [None if one is None else 100 * min(1.0, max(0.0, one)) for one in (low, high)]
-    return Figure(100 * mean, hundred[0], hundred[1], (f"{n} of {of}",))
+    return BarValue(100 * mean, hundred[0], hundred[1], (f"{n} of {of}",))
 
 
 def _of_people(data: ReportData) -> Iterator[Shares]:
@@ -129,7 +137,7 @@ def _of_people(data: ReportData) -> Iterator[Shares]:
             yield Shares(f"{answers.title} by people", best, answers.criterion.ask, found)
 
 
-def _given(answers: ScoredAnswers, name: str, data: ReportData) -> Figure:
+def _given(answers: ScoredAnswers, name: str, data: ReportData) -> BarValue:
     chosen = (answers.rows["chunking"] == name).fill_null(value=False).to_numpy()
     full = (answers.grades[chosen] == 0).astype(np.float64)
     questions = answers.rows["question_id"].filter(pl.Series(chosen)).to_list()

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from evals.reporting import limits
-from evals.reporting.charts.bars import BarTable, Figure, Heading, column, rows_of
-from evals.reporting.charts.scales import Scale, domain
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import quantity, several
-from evals.reporting.entries import Entry
-from evals.reporting.figures.words import left_out
-from evals.reporting.standings import Result
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.charts.bars import BarTable, BarValue, ColumnHeading, column, rows_of
+from rag_assay.evals.reporting.charts.scales import Scale, domain
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import quantity, several
+from rag_assay.evals.reporting.entries import RankedResult
+from rag_assay.evals.reporting.figures.captions import left_out
+from rag_assay.evals.reporting.standings import Result
 
 Place = Literal["leader", "tied", "apart", "unranked"]
 
@@ -28,7 +28,7 @@ class Bar:
     place: Place
 
 
-def place_of(entry: Entry, leader: Entry | None) -> Place:
+def place_of(entry: RankedResult, leader: RankedResult | None) -> Place:
     """Return how an entry compares with the leader; tied: not significantly different."""
     if entry.rank is None or leader is None:
         return "unranked"
@@ -37,7 +37,7 @@ def place_of(entry: Entry, leader: Entry | None) -> Place:
     return "tied" if entry.tied else "apart"
 
 
-def intervals_figure(data: ReportData, entries: Sequence[Entry], cells: int) -> BarTable | None:
+def intervals_figure(data: ReportData, entries: Sequence[RankedResult], cells: int) -> BarTable | None:
     """Return the entries that have a value, in their order; None when there is none.
 
     cells: of the whole leaderboard
@@ -53,7 +53,7 @@ def intervals_figure(data: ReportData, entries: Sequence[Entry], cells: int) -> 
         band = (leader.result.low, leader.result.high)
     figures = [_figure(entry, place_of(entry, leader)) for entry in shown]
     drawn = column(
-        Heading(metric.title, metric.unit, data.interval),
+        ColumnHeading(metric.title, metric.unit, data.interval),
         figures,
         form="dot",
         bounds=metric.bounds,
@@ -73,7 +73,7 @@ def intervals_figure(data: ReportData, entries: Sequence[Entry], cells: int) -> 
     return BarTable("chart-intervals", title, about, "Cell", (drawn[0],), rows, rest)
 
 
-def small_bars(metric: MetricInfo, entries: Sequence[Entry]) -> Mapping[str, Bar]:
+def small_bars(metric: MetricInfo, entries: Sequence[RankedResult]) -> Mapping[str, Bar]:
     """Return cell -> the interval of the first metric, drawn small; cells without a value are absent."""
     found = [entry for entry in entries if entry.result.value is not None]
     if not found:
@@ -90,7 +90,7 @@ def small_bars(metric: MetricInfo, entries: Sequence[Entry]) -> Mapping[str, Bar
     return bars
 
 
-def leader_of(entries: Sequence[Entry]) -> Entry | None:
+def leader_of(entries: Sequence[RankedResult]) -> RankedResult | None:
     """Return the first entry that has a rank."""
     return next((entry for entry in entries if entry.rank is not None), None)
 
@@ -104,11 +104,11 @@ def _ends(result: Result) -> tuple[float | None, float | None]:
     return min(result.worst, result.best), max(result.worst, result.best)
 
 
-def _figure(entry: Entry, place: Place) -> Figure:
+def _figure(entry: RankedResult, place: Place) -> BarValue:
     low, high = _ends(entry.result)
     small = () if entry.result.covered else ("worst to best case",)
     sign = {"tied": " ≈", "unranked": "†"}.get(place, "")
-    return Figure(entry.result.value, low, high, small, place, sign=sign)
+    return BarValue(entry.result.value, low, high, small, place, sign=sign)
 
 
 def _about(data: ReportData, places: Sequence[Place], scale: Scale) -> str:

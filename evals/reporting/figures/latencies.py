@@ -7,12 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from evals.reporting import limits
-from evals.reporting.charts.bars import BarTable, Column, Figure, Heading, Mark, column, rows_of
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import count, quantity, times
-from evals.reporting.figures.words import left_out
-from evals.statistics.bootstrap import intervals
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.charts.bars import (
+    BarColumn,
+    BarTable,
+    BarValue,
+    ColumnHeading,
+    Mark,
+    column,
+    rows_of,
+)
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import count, quantity, times
+from rag_assay.evals.reporting.figures.captions import left_out
+from rag_assay.evals.statistics.bootstrap import intervals
 
 
 def latencies_figure(data: ReportData) -> BarTable | None:
@@ -60,7 +68,7 @@ def _order(rows: pl.DataFrame, timed: Sequence[MetricInfo]) -> list[str]:
 
 def _columns(
     data: ReportData, rows: pl.DataFrame, metric: MetricInfo, names: Sequence[str]
-) -> list[tuple[Column, list[Mark | str]]]:
+) -> list[tuple[BarColumn, list[Mark | str]]]:
     own = rows.filter(pl.col("metric") == metric.name)
     value = pl.col("value")
     known = {
@@ -70,16 +78,16 @@ def _columns(
         .iter_rows(named=True)
     }
     found = _means(data, own, names)
-    none = Figure(None, why="no answer has a value")
+    none = BarValue(None, why="no answer has a value")
 
-    def of(what: str) -> list[Figure]:
-        return [Figure(known[name][what]) if name in known else none for name in names]
+    def of(what: str) -> list[BarValue]:
+        return [BarValue(known[name][what]) if name in known else none for name in names]
 
-    def drawn(figures: list[Figure], note: str) -> tuple[Column, list[Mark | str]]:
-        return column(Heading(metric.title, metric.unit, metric.explanation, note), figures)
+    def drawn(figures: list[BarValue], note: str) -> tuple[BarColumn, list[Mark | str]]:
+        return column(ColumnHeading(metric.title, metric.unit, metric.explanation, note), figures)
 
     means = [
-        Figure(*found[name], small=(f"n = {count(known[name]['n'])}",)) if name in known else none
+        BarValue(*found[name], small=(f"n = {count(known[name]['n'])}",)) if name in known else none
         for name in names
     ]
     unit = f", {metric.unit}" if metric.unit else ""

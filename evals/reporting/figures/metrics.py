@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from evals.reporting import limits
-from evals.reporting.charts.bars import BarTable, Column, Figure, Heading, Mark, column, rows_of
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import listed
-from evals.reporting.figures.words import IN_ROWS, left_out
-from evals.reporting.standings import Result, Standing, Subset
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.charts.bars import (
+    BarColumn,
+    BarTable,
+    BarValue,
+    ColumnHeading,
+    Mark,
+    column,
+    rows_of,
+)
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import listed
+from rag_assay.evals.reporting.figures.captions import IN_ROWS, left_out
+from rag_assay.evals.reporting.standings import CellStanding, Result, Subset
 
 
 def metrics_figure(data: ReportData, subset: Subset, labels: Mapping[str, str]) -> BarTable | None:
@@ -36,7 +44,7 @@ def metrics_figure(data: ReportData, subset: Subset, labels: Mapping[str, str]) 
     )
 
 
-def _known(standings: Sequence[Standing], metric: MetricInfo) -> dict[str, float]:
+def _known(standings: Sequence[CellStanding], metric: MetricInfo) -> dict[str, float]:
     """Return cell -> the mean of a metric, of cells with enough values."""
     return {
         one.cell.key: found.value
@@ -46,21 +54,21 @@ def _known(standings: Sequence[Standing], metric: MetricInfo) -> dict[str, float
 
 
 def _column(
-    metric: MetricInfo, standings: Sequence[Standing], subset: Subset
-) -> tuple[Column, list[Mark | str]]:
+    metric: MetricInfo, standings: Sequence[CellStanding], subset: Subset
+) -> tuple[BarColumn, list[Mark | str]]:
     note = f"n = {subset.n(metric)}" + ("" if metric.higher_is_better else ", lower is better")
     figures = [_figure(one.results.get(metric.name)) for one in standings]
-    return column(Heading(metric.title, metric.unit, metric.explanation, note), figures)
+    return column(ColumnHeading(metric.title, metric.unit, metric.explanation, note), figures)
 
 
-def _figure(found: Result | None) -> Figure:
+def _figure(found: Result | None) -> BarValue:
     if found is None:
-        return Figure(None, why="not measured in this cell")
+        return BarValue(None, why="not measured in this cell")
     if found.value is None:
-        return Figure(None, why="no question has a value")
+        return BarValue(None, why="no question has a value")
     if not found.covered:
-        return Figure(found.value, sign="†", style="unranked")
-    return Figure(found.value, found.low, found.high)
+        return BarValue(found.value, sign="†", style="unranked")
+    return BarValue(found.value, found.low, found.high)
 
 
 def _about(metrics: Sequence[MetricInfo], subset: Subset, labels: Mapping[str, str]) -> str:

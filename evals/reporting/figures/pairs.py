@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evals.reporting import limits
-from evals.reporting.charts.heat import HeatRow, HeatTable, Square, heat
-from evals.reporting.display import interval, number, several
-from evals.reporting.effect_words import pair_words
-from evals.reporting.effects import AxisPair, Effects
-from evals.reporting.figures.words import IN_ROWS, left_out
-from evals.reporting.matrix import natural
-from evals.statistics.significance import ALPHA
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.charts.heat import HeatRow, HeatSquare, HeatTable, heat
+from rag_assay.evals.reporting.display import interval, number, several
+from rag_assay.evals.reporting.effect_words import pair_words
+from rag_assay.evals.reporting.effects import AxisPair, Effects
+from rag_assay.evals.reporting.figures.captions import IN_ROWS, left_out
+from rag_assay.evals.reporting.matrix import natural
+from rag_assay.evals.statistics.significance import ALPHA
 
 
 def pair_figures(effects: Effects) -> tuple[HeatTable, ...]:
@@ -30,11 +30,11 @@ def _figure(pair: AxisPair) -> HeatTable:
     shown = means[np.ix_(rows_of, columns_of)]
     ends = (float(shown.min()), float(shown.max()))
 
-    def square(row: int, column: int) -> Square:
+    def square(row: int, column: int) -> HeatSquare:
         low, high = float(pair.found.low[row, column]), float(pair.found.high[row, column])
         level = heat(float(means[row, column]), *ends, higher_is_better=pair.metric.higher_is_better)
         small = "" if math.isnan(low) else interval(low, high, pair.metric.unit)
-        return Square(
+        return HeatSquare(
             written(means[row, column]), level, small=small, bold=row == pair.found.best[column].level
         )
 
@@ -45,11 +45,11 @@ def _figure(pair: AxisPair) -> HeatTable:
         HeatRow(
             pair.levels[0][row],
             tuple(square(row, column) for column in columns_of),
-            Square(written(means[row].mean())),
+            HeatSquare(written(means[row].mean())),
         )
         for row in rows_of
     )
-    foot = tuple(Square(written(means[:, column].mean())) for column in columns_of)
+    foot = tuple(HeatSquare(written(means[:, column].mean())) for column in columns_of)
     further = sum(len(names) for names in pair.levels) - len(rows_of) - len(columns_of)
     return HeatTable(
         f"chart-pair-{one}-{other}",

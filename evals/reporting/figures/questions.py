@@ -7,19 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from evals.reporting import limits
-from evals.reporting.charts.heat import HeatRow, HeatTable, Square, heat
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.display import interval, number, several, trimmed
-from evals.reporting.figures.words import left_out
-from evals.reporting.journey.section import link_of
-from evals.reporting.matrix import natural
-from evals.reporting.standings import Subset
-from evals.reporting.values import values_of
-from evals.statistics.bootstrap import intervals
-from evals.statistics.crossing import crossing
-from evals.statistics.effects import over_contexts
-from evals.statistics.resampling import Floats
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.charts.heat import HeatRow, HeatSquare, HeatTable, heat
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import interval, number, several, truncate
+from rag_assay.evals.reporting.figures.captions import left_out
+from rag_assay.evals.reporting.journey.section import link_of
+from rag_assay.evals.reporting.matrix import natural
+from rag_assay.evals.reporting.standings import Subset
+from rag_assay.evals.reporting.values import values_of
+from rag_assay.evals.statistics.bootstrap import intervals
+from rag_assay.evals.statistics.effects import over_contexts
+from rag_assay.evals.statistics.full_crossing import find_crossing
+from rag_assay.evals.statistics.resampling import Floats
 
 TEXT = 120  # characters of a question
 _ALIKE = 1e-9
@@ -34,7 +34,7 @@ def questions_figure(data: ReportData, subset: Subset) -> HeatTable | None:
     metric = data.primary
     values = values_of(data, subset, metric)
     at = values.axes.index("chunking") if values and "chunking" in values.axes else None
-    crossed = crossing(values.places, [at]) if values and at is not None else None
+    crossed = find_crossing(values.places, [at]) if values and at is not None else None
     if values is None or at is None or crossed is None:
         return None
     table = over_contexts(values.crossed(crossed, [at]))
@@ -56,7 +56,7 @@ def questions_figure(data: ReportData, subset: Subset) -> HeatTable | None:
         _row(questions[one], texts, table[one, : len(columns)], means[one], metric, ends) for one in chosen
     )
     found = intervals(table, data.seed, data.clusters.codes(questions), metric.bounds)
-    foot = [Square(number(one.mean), small=interval(one.low, one.high)) for one in found if one]
+    foot = [HeatSquare(number(one.mean), small=interval(one.low, one.high)) for one in found if one]
     last = f"All {len(known)} questions" if len(known) > len(rows) else "Mean"
     return HeatTable(
         "chart-questions",
@@ -87,12 +87,12 @@ def _row(
     question = texts.get(question_id, {"question": question_id, "language": None})
     whole = f"{question_id}: {question['question']}"
     squares = [
-        Square(number(one), heat(one, *ends, higher_is_better=metric.higher_is_better))
+        HeatSquare(number(one), heat(one, *ends, higher_is_better=metric.higher_is_better))
         for one in values.tolist()
     ]
-    text = trimmed(question["question"], TEXT)
+    text = truncate(question["question"], TEXT)
     return HeatRow(
-        text, tuple(squares), Square(number(mean)), whole, question["language"], link_of(question_id)
+        text, tuple(squares), HeatSquare(number(mean)), whole, question["language"], link_of(question_id)
     )
 
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from evals.reporting import limits
-from evals.reporting.charts.planes import STYLES, Line, Plane, Table, grid, polyline, upward
-from evals.reporting.charts.scales import Scale
-from evals.reporting.data import ReportData
-from evals.reporting.display import interval, number, percent
-from evals.reporting.figures.words import left_out
-from evals.statistics.roc import roc_curve
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.charts.planes import STYLES, ChartData, Plane, PlotLine, grid, polyline, upward
+from rag_assay.evals.reporting.charts.scales import Scale
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.display import interval, number, percent
+from rag_assay.evals.reporting.figures.captions import left_out
+from rag_assay.evals.statistics.roc import roc_curve
 
 
 def roc_figure(data: ReportData) -> Plane | None:
@@ -46,7 +46,7 @@ def roc_figure(data: ReportData) -> Plane | None:
         x_ticks,
         y_ticks,
         lines=tuple(lines),
-        table=Table(
+        table=ChartData(
             "The curves as a table",
             ("Judge and metric", "at least", "good passed", "bad passed"),
             tuple(row for one in shown for row in one.rows()),
@@ -80,10 +80,10 @@ class _Curve:
         by = f"against {self.by}" if self.by else "against labelled cases"
         return f"{self.judge}.{self.metric} {by}"
 
-    def line(self, at: int, across: Scale, up: Scale) -> Line:
+    def line(self, at: int, across: Scale, up: Scale) -> PlotLine:
         best = int(np.argmax(self.curve.good - self.curve.bad))
         words = f"AUC {number(self.area)}" + (f" [{self.ends}]" if self.ends != "–" else "")
-        return Line(
+        return PlotLine(
             polyline(self.curve.bad.tolist(), self.curve.good.tolist(), across, up),
             at % STYLES,
             self.name,

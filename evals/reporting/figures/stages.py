@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
-from evals.judging.entailment.asking import SPENT
-from evals.reporting import limits
-from evals.reporting.charts.bars import COUNT, BarTable, Figure, Heading, column, rows_of
-from evals.reporting.data import ReportData
-from evals.reporting.display import count, percent
-from evals.reporting.figures.words import left_out
+from rag_assay.evals.judging.entailment.model_calls import SPENT
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.charts.bars import COUNT, BarTable, BarValue, ColumnHeading, column, rows_of
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.display import count, percent
+from rag_assay.evals.reporting.figures.captions import left_out
 
 COLUMNS = ("calls", "seconds", "read", "written")
 STAGE = "stage"  # what a statement is of that says what a stage took
@@ -30,7 +30,7 @@ def stages_figure(data: ReportData) -> BarTable | None:
         for judge, stage in shown.select("judge", "stage").rows()
     ]
     columns = [
-        column(Heading(title, unit, "", note), [Figure(float(one)) for one in shown[name]])
+        column(ColumnHeading(title, unit, "", note), [BarValue(float(one)) for one in shown[name]])
         for title, name, unit, note in (
             ("Calls", "calls", COUNT, ""),
             ("Time", "seconds", "s", "sum over calls, s"),

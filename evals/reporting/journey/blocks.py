@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from evals.reporting.journey.tables import Tables
+from rag_assay.evals.reporting.journey.tables import JourneyTables
 
 QUESTIONS_A_BLOCK = 16
 LEVEL = 4  # of gzip: hardly larger than 6, in half the time
@@ -33,7 +33,7 @@ class _Texts:
         return [-1 if text is None else add(text, len(found)) for text in texts]
 
 
-def packed_blocks(tables: Tables) -> Iterator[bytes]:
+def pack_blocks(tables: JourneyTables) -> Iterator[bytes]:
     """Yield the blocks of all questions, in their order."""
     count = tables.count
     frames = {name: frame.sort("_question", maintain_order=True) for name, frame in tables.frames.items()}
@@ -62,7 +62,7 @@ def _ends(frame: pl.DataFrame, count: int) -> list[int]:
     return ends
 
 
-def _block(own: Mapping[str, pl.DataFrame], tables: Tables, begin: int, end: int) -> bytes:
+def _block(own: Mapping[str, pl.DataFrame], tables: JourneyTables, begin: int, end: int) -> bytes:
     texts = _Texts()
     stretches, hits = tables.stretched(own["hits"])
     found: dict[str, Any] = {"first": begin, "count": end - begin}

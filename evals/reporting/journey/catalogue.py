@@ -7,13 +7,13 @@ from typing import Any
 
 import polars as pl
 
-from evals.reporting.contexts import ranking_labels
-from evals.reporting.data import ReportData
-from evals.reporting.groups import group_of
-from evals.reporting.journey.disputes import Dispute
-from evals.reporting.journey_rows import JourneyRows
-from evals.reporting.lost import depth, fates_of, legend_of
-from evals.reporting.remedies import REMEDIES
+from rag_assay.evals.reporting.contexts import ranking_labels
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.groups import group_of
+from rag_assay.evals.reporting.journey.disputes import Dispute
+from rag_assay.evals.reporting.journey_rows import JourneyRows
+from rag_assay.evals.reporting.remedies import REMEDIES
+from rag_assay.evals.reporting.retrieval_funnel import depth, fates_of, legend_of
 
 
 def runs_of(data: ReportData, cells: Sequence[str]) -> pl.DataFrame:

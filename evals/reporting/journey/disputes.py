@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evals.reporting.data import ReportData
-from evals.reporting.display import number
-from evals.reporting.people_scores import ScoresOfPeople
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.display import number
+from rag_assay.evals.reporting.rating_scores import ScoresOfPeople
 
 BETWEEN_CELLS, AGAINST_JUDGES, AMONG_PEOPLE = (
     "between cells",

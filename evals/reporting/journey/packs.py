@@ -16,14 +16,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from evals.reporting.journey.blocks import QUESTIONS_A_BLOCK
+from rag_assay.evals.reporting.journey.blocks import QUESTIONS_A_BLOCK
 
 INSIDE = 8_000_000  # characters of packed journeys that a page may hold
 _HAND_OVER = 'parent.postMessage(document.getElementById("pack").textContent, "*");'
 
 
 @dataclass(frozen=True)
-class Packs:
+class ReportPacks:
     """Packs as text.
 
     inside: name -> what the page itself holds
@@ -37,7 +37,7 @@ class Packs:
 
 def packs(
     catalogue: Mapping[str, Any], scores: Iterable[tuple[str, bytes]], blocks: Iterable[bytes]
-) -> Packs:
+) -> ReportPacks:
     """Return the packs of a study: its catalogue, its scores by metric, and the blocks of its questions."""
     inside: dict[str, str] = {}
     measured = {}
@@ -61,7 +61,7 @@ def packs(
         "inside": not files,
     }
     text = json.dumps(whole, ensure_ascii=False, separators=(",", ":"))
-    return Packs({"catalogue": _text(gzip.compress(text.encode(), mtime=0)), **inside}, files, folder)
+    return ReportPacks({"catalogue": _text(gzip.compress(text.encode(), mtime=0)), **inside}, files, folder)
 
 
 def _text(pack: bytes) -> str:

@@ -19,14 +19,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from warehouse.schemas import Status
+from rag_assay.warehouse.schemas import Status
 
 LEVEL = 6  # of gzip
 _MOST = 2**16 - 2  # different values that have places
 _KEYS = ["cell", "replicate", "question_id"]
 
 
-def packed_scores(
+def pack_scores(
     scores: pl.DataFrame, runs: pl.DataFrame, questions: Sequence[str]
 ) -> Iterator[tuple[str, bytes]]:
     """Yield every metric with its pack.

@@ -8,21 +8,21 @@ from urllib.parse import quote
 
 import polars as pl
 
-from evals.reporting import limits
-from evals.reporting.data import ReportData
-from evals.reporting.display import several, trimmed
-from evals.reporting.hardest import HardQuestion
-from evals.reporting.journey.blocks import packed_blocks
-from evals.reporting.journey.catalogue import catalogue, rankings_of, runs_of
-from evals.reporting.journey.disputes import MEASURES, disputes
-from evals.reporting.journey.packs import Packs, packs
-from evals.reporting.journey.scores import packed_scores
-from evals.reporting.journey.tables import tables_of
-from evals.reporting.journey_rows import no_journeys
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.display import several, truncate
+from rag_assay.evals.reporting.hardest import HardQuestion
+from rag_assay.evals.reporting.journey.blocks import pack_blocks
+from rag_assay.evals.reporting.journey.catalogue import catalogue, rankings_of, runs_of
+from rag_assay.evals.reporting.journey.disputes import MEASURES, disputes
+from rag_assay.evals.reporting.journey.packs import ReportPacks, packs
+from rag_assay.evals.reporting.journey.scores import pack_scores
+from rag_assay.evals.reporting.journey.tables import tables_of
+from rag_assay.evals.reporting.journey_rows import no_journeys
 
 
 @dataclass(frozen=True)
-class Listed:
+class JourneyLink:
     """A question in a list: where its journey is, what it asks, and why it is in the list."""
 
     link: str
@@ -39,10 +39,10 @@ class Journeys:
     measures: what disputes are measured by, as far as one of them is shown
     """
 
-    packs: Packs
+    packs: ReportPacks
     questions: int
-    worst: tuple[Listed, ...]
-    disputed: tuple[Listed, ...]
+    worst: tuple[JourneyLink, ...]
+    disputed: tuple[JourneyLink, ...]
     measures: tuple[tuple[str, str], ...]
 
 
@@ -62,8 +62,8 @@ def journeys(data: ReportData, labels: Mapping[str, str], hardest: Sequence[Hard
     return Journeys(
         packs(
             catalogue(data, rows, labels, runs, found),
-            packed_scores(data.scores, runs, data.questions["question_id"].to_list()),
-            packed_blocks(tables),
+            pack_scores(data.scores, runs, data.questions["question_id"].to_list()),
+            pack_blocks(tables),
         ),
         data.questions.height,
         tuple(_worst(one, data) for one in hardest[: limits.WORST]),
@@ -84,13 +84,13 @@ def link_of(question_id: str) -> str:
     return f"#q={quote(question_id, safe='')}"
 
 
-def _worst(one: HardQuestion, data: ReportData) -> Listed:
+def _worst(one: HardQuestion, data: ReportData) -> JourneyLink:
     missed = f"missed by {one.missed} of {several(one.cells, 'cell')}"
     mean = f"mean {data.primary.title} {one.mean:.3f}".replace("-", "−")
     return _listed(one.question, f"{missed}, {mean}" if data.primary.worst is not None else mean)
 
 
-def _listed(question: Mapping[str, object], why: str) -> Listed:
-    text = trimmed(str(question["question"]), limits.UNFOUND_CHARACTERS)
+def _listed(question: Mapping[str, object], why: str) -> JourneyLink:
+    text = truncate(str(question["question"]), limits.UNFOUND_CHARACTERS)
     language = question["language"]
-    return Listed(link_of(str(question["question_id"])), text, str(language) if language else None, why)
+    return JourneyLink(link_of(str(question["question_id"])), text, str(language) if language else None, why)

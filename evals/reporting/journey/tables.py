@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from evals.reporting import limits
-from evals.reporting.data import ReportData
-from evals.reporting.journey_rows import HITS_SHOWN, JourneyRows, merged
-from warehouse.schemas import JUDGEMENTS, Schema
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.journey_rows import HITS_SHOWN, JourneyRows, merged
+from rag_assay.warehouse.schemas import JUDGEMENTS, Schema
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
+class JourneyTables:
     """Tables by name, each with `_question`, its place among the study's questions.
 
     count: of questions
@@ -56,7 +56,9 @@ class Tables:
         )
 
 
-def tables_of(data: ReportData, rows: JourneyRows, runs: pl.DataFrame, rankings: Sequence[str]) -> Tables:
+def tables_of(
+    data: ReportData, rows: JourneyRows, runs: pl.DataFrame, rankings: Sequence[str]
+) -> JourneyTables:
     """Return the tables of a study.
 
     runs: cells and replicates in the order of their numbers
@@ -94,7 +96,7 @@ def tables_of(data: ReportData, rows: JourneyRows, runs: pl.DataFrame, rankings:
         "people": run(_people(data)),
     }
     frames |= {"documents": _documents(frames["hits"], frames["evidence"], rows.documents)}
-    return Tables(data.questions.height, frames, rows.passages)
+    return JourneyTables(data.questions.height, frames, rows.passages)
 
 
 def _documents(hits: pl.DataFrame, evidence: pl.DataFrame, documents: pl.DataFrame) -> pl.DataFrame:

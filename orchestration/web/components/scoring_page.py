@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
-from warehouse.identity import Json
+from rag_assay.warehouse.identity import Json
 
 KEY = "page"
 _FOLDER = Path(__file__).with_name("scoring")

@@ -1,6 +1,6 @@
 """The page of `assay annotate`: Streamlit runs this file."""
 
-from orchestration.web.annotating.page import page
+from rag_assay.orchestration.web.annotation.page import page
 
 if __name__ == "__main__":  # as Streamlit runs it
     page()

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import polars as pl
 import streamlit as st
 
-from evals.reporting.data import MetricInfo
-from evals.reporting.display import count, quantity, several, trimmed
-from evals.reporting.live_boards import LiveBoard, StudyNow, beside_each_other
-from evals.reporting.standings import Subset, subsets, varying_axes
-from evals.study.cells import AXES
-from orchestration.web import charts
-from orchestration.web.board import chart, figure_columns, nothing, section, table
-from orchestration.web.chatting.writing import label
-from orchestration.web.leaderboard.rows import cell_rows, chosen_axes
+from rag_assay.evals.reporting.data import MetricInfo
+from rag_assay.evals.reporting.display import count, quantity, several, truncate
+from rag_assay.evals.reporting.live_boards import LiveBoard, StudyNow, beside_each_other
+from rag_assay.evals.reporting.standings import Subset, subsets, varying_axes
+from rag_assay.evals.study.cells import AXES
+from rag_assay.orchestration.web import charts
+from rag_assay.orchestration.web.board import chart, figure_columns, nothing, section, table
+from rag_assay.orchestration.web.chat.answer_html import label
+from rag_assay.orchestration.web.leaderboard.rows import cell_rows, chosen_axes
 
 _BARS = 30  # cells that a chart shows
 _NAME = 60  # characters of a cell's name beside its interval
@@ -127,11 +127,11 @@ def _draw(rows: pl.DataFrame, metric: MetricInfo, board: LiveBoard) -> None:
         return
     axes = varying_axes(board.main.standings)
     names = [
-        trimmed(" · ".join(one[axis] for axis in axes if one[axis]) or one["cell"], _NAME)
+        truncate(" · ".join(one[axis] for axis in axes if one[axis]) or one["cell"], _NAME)
         for one in there.iter_rows(named=True)
     ]
     if len({*names}) < len(names):
-        names = [trimmed(cell.partition(".")[2], _NAME) for cell in there["cell"]]
+        names = [truncate(cell.partition(".")[2], _NAME) for cell in there["cell"]]
     first = there.row(0, named=True)
     value = quantity(first["value"], metric.unit)
     heard = f"A point with its interval a cell, the best first: {names[0]} has {value}."

@@ -9,14 +9,14 @@ from functools import cache
 
 import streamlit as st
 
-from evals.reporting.live_boards import Boards, RunNow, StudyNow, run_now
-from orchestration.settings import Settings
-from orchestration.web.board import figure_columns, masthead, opened, section, table
-from orchestration.web.chatting.writing import label
-from orchestration.web.leaderboard.cells import show_beside, show_cells
-from orchestration.web.leaderboard.rows import is_unfinished, overview, progress_words
-from orchestration.web.looks import looking, or_trouble
-from warehouse.paths import Home
+from rag_assay.evals.reporting.live_boards import Boards, RunNow, StudyNow, run_now
+from rag_assay.orchestration.settings import Settings
+from rag_assay.orchestration.web.board import figure_columns, masthead, open_page, section, table
+from rag_assay.orchestration.web.chat.answer_html import label
+from rag_assay.orchestration.web.leaderboard.cells import show_beside, show_cells
+from rag_assay.orchestration.web.leaderboard.rows import is_unfinished, overview, progress_words
+from rag_assay.orchestration.web.queries import looking, or_trouble
+from rag_assay.warehouse.paths import Home
 
 NAME = "leaderboard"
 _AGAIN = "15s"  # until a page looks again by itself while a run is under way
@@ -25,7 +25,7 @@ _SHOWN = 8  # studies whose progress is drawn
 
 def page() -> None:
     """Show the page to a session."""
-    with opened(NAME, "Leaderboards") as is_in:
+    with open_page(NAME, "Leaderboards") as is_in:
         if is_in:
             _page()
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from evals.reporting.data import MetricInfo
-from evals.reporting.display import counted
-from evals.reporting.live_boards import LiveBoard, Progress, StudyNow
-from evals.reporting.standings import Standing, Subset
-from evals.study.cells import AXES
+from rag_assay.evals.reporting.data import MetricInfo
+from rag_assay.evals.reporting.display import format_counts
+from rag_assay.evals.reporting.live_boards import AnswerProgress, LiveBoard, StudyNow
+from rag_assay.evals.reporting.standings import CellStanding, Subset
+from rag_assay.evals.study.cells import AXES
 
 Row = dict[str, Any]
 
@@ -76,10 +76,11 @@ def _study(one: StudyNow) -> Row:
     return row
 
 
-def progress_words(progress: Progress | None) -> str | None:
+def progress_words(progress: AnswerProgress | None) -> str | None:
     """Say how many answers there are, of how many.
 
-    >>> progress_words(Progress(3, 1200, {})), progress_words(Progress(0, None, {})), progress_words(None)
+    >>> some = AnswerProgress(3, 1200, {}), AnswerProgress(0, None, {}), None
+    >>> tuple(map(progress_words, some))
     ('3 of 1,200', '0 of ?', None)
     """
     if progress is None:
@@ -87,13 +88,13 @@ def progress_words(progress: Progress | None) -> str | None:
     return f"{progress.done:,} of {'?' if progress.wanted is None else f'{progress.wanted:,}'}"
 
 
-def is_unfinished(progress: Progress | None) -> bool:
+def is_unfinished(progress: AnswerProgress | None) -> bool:
     """Return whether answers are wanted that are not there."""
     return progress is not None and progress.wanted is not None and progress.done < progress.wanted
 
 
 def cell_rows(
-    board: LiveBoard, subset: Subset, metric: MetricInfo, progress: Progress | None
+    board: LiveBoard, subset: Subset, metric: MetricInfo, progress: AnswerProgress | None
 ) -> pl.DataFrame:
     """Return a row a cell, by rank, or else by the metric, the best first; what has no value comes last.
 
@@ -107,14 +108,14 @@ def cell_rows(
     return pl.DataFrame(rows, schema=CELLS, orient="row")
 
 
-def _by_value(one: Standing, metric: MetricInfo) -> tuple[bool, float, str]:
+def _by_value(one: CellStanding, metric: MetricInfo) -> tuple[bool, float, str]:
     result = one.results.get(metric.name)
     value = result.value if result else None
     return (value is None, (-1 if metric.higher_is_better else 1) * (value or 0.0), one.cell.key)
 
 
 def _cell(
-    one: Standing, board: LiveBoard, metric: MetricInfo, failed: Mapping[str, Mapping[str, int]]
+    one: CellStanding, board: LiveBoard, metric: MetricInfo, failed: Mapping[str, Mapping[str, int]]
 ) -> Row:
     result, cost = one.results.get(metric.name), board.running.get(one.cell.key)
     taken = board.data.verdict.recommended
@@ -128,7 +129,7 @@ def _cell(
         "high": result.high if result else None,
         "coverage": one.coverage(metric),
         "questions": result.n if result else None,
-        "failures": counted(failed.get(one.cell.key, {})) or None,
+        "failures": format_counts(failed.get(one.cell.key, {})) or None,
         "US$ for 1,000": cost.usd if cost else None,
         "p50 s": cost.p50 if cost else None,
         "p95 s": cost.p95 if cost else None,

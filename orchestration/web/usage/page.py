@@ -9,15 +9,15 @@ from zoneinfo import ZoneInfo
 
 import streamlit as st
 
-from orchestration.settings import Settings
-from orchestration.web.board import masthead, opened
-from orchestration.web.looks import looking, or_trouble
-from orchestration.web.usage.panels import show_panels
-from orchestration.web.usage.words import ALL_CELLS, ALL_STUDIES, RANGES, days_of
-from warehouse.conversation_tables import write_conversations
-from warehouse.paths import Home
-from warehouse.tables import using
-from warehouse.usage import FIRST, Choices, Usage, Wanted, choices, usage
+from rag_assay.orchestration.settings import Settings
+from rag_assay.orchestration.web.board import masthead, open_page
+from rag_assay.orchestration.web.queries import looking, or_trouble
+from rag_assay.orchestration.web.usage.labels import ALL_CELLS, ALL_STUDIES, RANGES, days_of
+from rag_assay.orchestration.web.usage.panels import show_panels
+from rag_assay.warehouse.conversation_tables import write_conversations
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.tables import use_database
+from rag_assay.warehouse.usage import FIRST, Usage, UsageChoices, UsageFilter, choices, usage
 
 NAME = "usage"
 _OWN_DAYS = "Dates"
@@ -25,7 +25,7 @@ _OWN_DAYS = "Dates"
 
 def page() -> None:
     """Show the page to a session."""
-    with opened(NAME, "What is asked, and what it costs") as is_in:
+    with open_page(NAME, "What is asked, and what it costs") as is_in:
         if is_in:
             _page()
 
@@ -37,7 +37,7 @@ def _page() -> None:
         f"Days and hours are those of {zone}. As of {datetime.now(ZoneInfo(zone)):%Y-%m-%d %H:%M}.",
     )
     demo = st.session_state.get("demo", st.query_params.get("demo") == "true")
-    found = or_trouble(lambda: _choices(Wanted(demo=demo, time_zone=zone)))
+    found = or_trouble(lambda: _choices(UsageFilter(demo=demo, time_zone=zone)))
     if found is None:
         return
     wanted = _filters(found, zone)
@@ -47,23 +47,23 @@ def _page() -> None:
         show_panels(shown, _home())
 
 
-def _choices(wanted: Wanted) -> Choices:
+def _choices(wanted: UsageFilter) -> UsageChoices:
     """Bring DuckDB up to date with the conversations, and return what can be chosen."""
     home = _home()
     with looking("The page goes on by itself.") as say:
-        return using(
+        return use_database(
             home,
             lambda connection: (write_conversations(connection, home), choices(connection, wanted))[1],
             say,
         )
 
 
-def _look(wanted: Wanted, known: Choices) -> Usage:
+def _look(wanted: UsageFilter, known: UsageChoices) -> Usage:
     with looking("The page goes on by itself.") as say:
-        return using(_home(), lambda connection: usage(connection, wanted, known=known), say)
+        return use_database(_home(), lambda connection: usage(connection, wanted, known=known), say)
 
 
-def _filters(found: Choices, zone: str) -> Wanted:
+def _filters(found: UsageChoices, zone: str) -> UsageFilter:
     with st.container(key="filters", horizontal=True, vertical_alignment="bottom"):
         studies = [ALL_STUDIES, *found.studies]
         study = st.selectbox("Study", studies, key="study", bind="query-params", width=220)
@@ -92,7 +92,7 @@ def _filters(found: Choices, zone: str) -> Wanted:
             bind="query-params",
             help="What nobody asked, made to show the page; never counted with what people asked.",
         )
-    return Wanted(study, cell if cell in cells else None, since, until, demo, zone)
+    return UsageFilter(study, cell if cell in cells else None, since, until, demo, zone)
 
 
 def _say_whose(shown: Usage) -> None:

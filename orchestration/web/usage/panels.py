@@ -7,15 +7,15 @@ from contextlib import AbstractContextManager
 import polars as pl
 import streamlit as st
 
-from evals.reporting.display import MISSING, count, number, percent, several, trimmed
-from orchestration.web import charts
-from orchestration.web.board import chart, nothing, section, table
-from orchestration.web.chatting.writing import label
-from orchestration.web.looks import looking
-from orchestration.web.usage import words
-from warehouse.paths import Home
-from warehouse.tables import using
-from warehouse.usage import MOST, PANELS, Usage, panel
+from rag_assay.evals.reporting.display import MISSING, count, number, percent, several, truncate
+from rag_assay.orchestration.web import charts
+from rag_assay.orchestration.web.board import chart, nothing, section, table
+from rag_assay.orchestration.web.chat.answer_html import label
+from rag_assay.orchestration.web.queries import looking
+from rag_assay.orchestration.web.usage import labels
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.tables import use_database
+from rag_assay.warehouse.usage import MOST, PANELS, Usage, panel
 
 OUTCOMES = {"answered": charts.BLUE, "declined": charts.AMBER, "failed": charts.RED}
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -45,7 +45,7 @@ class Panels:
 
     def _all(self, name: str) -> pl.DataFrame:
         with looking("The file follows.") as say:
-            return using(self.home, lambda one: panel(one, name, self.shown.wanted), say)
+            return use_database(self.home, lambda one: panel(one, name, self.shown.wanted), say)
 
 
 def show_panels(shown: Usage, home: Home) -> None:
@@ -77,10 +77,10 @@ def _in_all(panels: Panels) -> None:
         st.metric("Thumbs up", percent(thumbs["share"]), border=True)
         seconds = f"{number(whole['p50'], 's')} / {number(whole['p95'], 's')} s" if whole else MISSING
         st.metric("Wait, p50 / p95", seconds, border=True)
-        st.metric("Paid by chats", words.paid(models, "chat"), border=True)
+        st.metric("Paid by chats", labels.paid(models, "chat"), border=True)
         if not panels.shown.wanted.demo:
-            st.metric("Paid by runs", words.paid(models, "study"), border=True)
-    st.caption(label(words.totals_words(total), 400))
+            st.metric("Paid by runs", labels.paid(models, "study"), border=True)
+    st.caption(label(labels.totals_words(total), 400))
 
 
 def _questions(panels: Panels) -> None:
@@ -114,7 +114,7 @@ def _feedback(panels: Panels) -> None:
     rows, told = panels.rows("feedback"), panels.rows("sentences")
     whole, cells = rows.row(0, named=True), rows.slice(1).filter(pl.col("share").is_not_null())
     with _section("feedback"):
-        st.markdown(label(f"Thumbs up: {words.share_words(whole)}.", 300))
+        st.markdown(label(f"Thumbs up: {labels.share_words(whole)}.", 300))
         if len(cells):
             best = cells.sort("up", descending=True).head(_BARS)
             named = best.select(
@@ -139,7 +139,7 @@ def _votes(panels: Panels) -> None:
         if rows.is_empty():
             nothing("Nobody has compared two cells in these days.")
             return
-        st.markdown(label(words.votes_words(rows.row(0, named=True)), 400))
+        st.markdown(label(labels.votes_words(rows.row(0, named=True)), 400))
         named = (
             rows.filter(pl.col("share").is_not_null())
             .head(_BARS)
@@ -159,13 +159,13 @@ def _votes(panels: Panels) -> None:
 
 
 def _pair(row: dict[str, str]) -> str:
-    return trimmed(f"{_own(row['cell'])} rather than {_own(row['rival'])}", 2 * _NAME)
+    return truncate(f"{_own(row['cell'])} rather than {_own(row['rival'])}", 2 * _NAME)
 
 
 def _latency(panels: Panels) -> None:
     days = panels.rows("latency_days")
     with section("latency", "Latency", PANELS["latency"].about):
-        st.markdown(label(words.latency_words(panels.rows("latency")), 400))
+        st.markdown(label(labels.latency_words(panels.rows("latency")), 400))
         if len(days):
             colours = {"p50": charts.BLUE, "p95": charts.AMBER}
             chart(
@@ -183,18 +183,18 @@ def _models(panels: Panels) -> None:
             nothing("No model was asked in these days.")
             return
         st.markdown(
-            label(f"Conversations: {words.paid(rows, 'chat')}. Runs: {words.paid(rows, 'study')}.", 400)
+            label(f"Conversations: {labels.paid(rows, 'chat')}. Runs: {labels.paid(rows, 'study')}.", 400)
         )
         named = rows.with_columns(
             name=pl.concat_str(
                 "used_by", "purpose", "model", separator=" · ", ignore_nulls=True
-            ).map_elements(lambda text: trimmed(text, _NAME), pl.String)
+            ).map_elements(lambda text: truncate(text, _NAME), pl.String)
         )
         parts = {"prompt_tokens": charts.BLUE, "completion_tokens": charts.GREEN}
         chart(charts.lying_bars(named, "name", parts, "tokens"), "A bar of tokens a model and purpose.")
         told = rows.with_columns(
             paid=pl.struct("usd", "unpriced", "calls").map_elements(
-                lambda one: words.money(one["usd"], one["unpriced"], one["calls"]), pl.String
+                lambda one: labels.money(one["usd"], one["unpriced"], one["calls"]), pl.String
             )
         ).drop("usd")
         table("models", PANELS["models"].title, told, lambda: rows)
@@ -261,9 +261,9 @@ def _documents(panels: Panels) -> None:
         first = rows.head(_BARS)
         names, titles = [], set[str]()
         for row in first.iter_rows(named=True):
-            name = trimmed(row["title"] or row["url"] or row["doc_id"], _NAME)
+            name = truncate(row["title"] or row["url"] or row["doc_id"], _NAME)
             names.append(
-                name if name not in titles else f"{trimmed(name, _NAME - 15)} ({row['doc_id'][:10]})"
+                name if name not in titles else f"{truncate(name, _NAME - 15)} ({row['doc_id'][:10]})"
             )
             titles.add(name)
         bars = first.select(
@@ -303,7 +303,7 @@ def _section(name: str) -> AbstractContextManager[None]:
 
 def _short(cell: str) -> str:
     """Return a cell's key without its study's name."""
-    return trimmed(_own(cell), _NAME)
+    return truncate(_own(cell), _NAME)
 
 
 def _own(cell: str) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from assets.chunking import CHUNKERS
-from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
 from benchmarks.chunks import OVERLAPPING, kept_answers
+from rag_assay.assets.chunking import CHUNKERS
+from rag_assay.assets.tokenization.tokenizer import Tokenizer, load_tokenizer
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 pytestmark = [

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from pydantic import ValidationError
 
-from assets.chunking import Material, Tools
-from assets.chunking.recursive import Recursive
-from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
+from rag_assay.assets.chunking import ChunkerInput, Tools
+from rag_assay.assets.chunking.recursive import Recursive
+from rag_assay.assets.tokenization.tokenizer import Tokenizer, load_tokenizer
 
 ROOT = Path(__file__).resolve().parents[3]
 DATA = ROOT.parent / "shared" / "data"
@@ -42,7 +42,7 @@ def xquad() -> list[str]:
 
 
 def cut(text: str, tokenizer: Tokenizer, **parameters: Any) -> list[str]:
-    spans = Recursive(**parameters).split(Material(text), Tools(tokenizer))
+    spans = Recursive(**parameters).split(ChunkerInput(text), Tools(tokenizer))
     assert [span.n_tokens for span in spans] == tokenizer.count([text[s.start : s.end] for s in spans])
     return [text[span.start : span.end] for span in spans]
 
@@ -84,7 +84,7 @@ def test_chunks_by_tokens_are_those_of_langchain_with_a_tokenizer(tokenizer: Tok
 @settings(max_examples=200, deadline=None)
 @given(st.text(st.sampled_from("abcdefg  \n"), max_size=300), st.integers(8, 40), st.integers(0, 7))
 def test_the_chunks_of_any_text_are_those_of_langchain(text: str, size: int, overlap: int) -> None:
-    from assets.chunking.recursive import _Splitter  # its chunks before they are tidied
+    from rag_assay.assets.chunking.recursive import _Splitter  # its chunks before they are tidied
 
     splitter = _Splitter(text, size, overlap, None)
     places = splitter.places(0, len(text), Recursive().separators)
@@ -94,7 +94,7 @@ def test_the_chunks_of_any_text_are_those_of_langchain(text: str, size: int, ove
 
 def test_offsets_of_repeated_text_are_exact(tokenizer: Tokenizer) -> None:
     text = "the same line\n" * 30
-    spans = Recursive(size=30, overlap=0).split(Material(text), Tools(tokenizer))
+    spans = Recursive(size=30, overlap=0).split(ChunkerInput(text), Tools(tokenizer))
     assert [span.start for span in spans] == list(range(0, len(text), 28))
 
 
@@ -112,7 +112,7 @@ def test_a_separator_within_a_word_splits_no_tokens(tokenizer: Tokenizer) -> Non
 
 def test_neighbours_share_at_most_the_overlap(tokenizer: Tokenizer) -> None:
     text = " ".join(f"w{number:03}" for number in range(200))  # pieces of five characters
-    spans = Recursive(size=52, overlap=23).split(Material(text), Tools(tokenizer))
+    spans = Recursive(size=52, overlap=23).split(ChunkerInput(text), Tools(tokenizer))
     shared = {left.end - right.start for left, right in pairwise(spans)}
     assert shared == {19}, "four words of four letters and three spaces; a fifth would be too much"
 

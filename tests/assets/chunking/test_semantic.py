@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pytest
 from pydantic import ValidationError
 
-from assets.chunking import Material, Tools
-from assets.chunking.semantic import Semantic, breakpoints, neighbour_distances, sentence_groups
-from assets.chunking.sentences import Units
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import EmbedderRecipe
-from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
-from warehouse.paths import Home
+from rag_assay.assets.chunking import ChunkerInput, Tools
+from rag_assay.assets.chunking.semantic import Semantic, breakpoints, neighbour_distances, sentence_groups
+from rag_assay.assets.chunking.sentences import Units
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.assets.tokenization.tokenizer import Tokenizer, load_tokenizer
+from rag_assay.warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 
@@ -41,7 +41,7 @@ def test_a_chunk_ends_where_the_subject_changes(tmp_path: Path, tokenizer: Token
     embedder = CachedEmbedder(EmbedderRecipe(model="all-MiniLM-L6-v2"), Home(tmp_path))
     text = FERRIES + BREAD
     tools = Tools(tokenizer, lambda texts: embedder.passages(texts).vectors)
-    spans = Semantic(buffer=0, amount=95).split(Material(text), tools)
+    spans = Semantic(buffer=0, amount=95).split(ChunkerInput(text), tools)
     assert [text[span.start : span.end] for span in spans] == [FERRIES.strip(), BREAD]
 
 
@@ -106,10 +106,10 @@ class Counted:
 def test_many_documents_are_embedded_in_one_call_and_cut_as_alone(tokenizer: Tokenizer) -> None:
     chunker = Semantic(buffer=0, amount=60)
     materials = [
-        Material("A one. A two. B one. B two."),
-        Material(""),
-        Material("C."),
-        Material("D one. E one. E two."),
+        ChunkerInput("A one. A two. B one. B two."),
+        ChunkerInput(""),
+        ChunkerInput("C."),
+        ChunkerInput("D one. E one. E two."),
     ]
     embed = Counted()
     together = chunker.split_many(materials, Tools(tokenizer, embed))
@@ -124,7 +124,7 @@ def test_many_documents_are_embedded_in_one_call_and_cut_as_alone(tokenizer: Tok
 
 def test_a_long_stretch_of_one_subject_is_cut_between_sentences(tokenizer: Tokenizer) -> None:
     text = "A ferry leaves the harbour. " * 20
-    spans = Semantic(limit=32).split(Material(text), Tools(tokenizer, Counted()))
+    spans = Semantic(limit=32).split(ChunkerInput(text), Tools(tokenizer, Counted()))
     assert {text[span.start : span.end] for span in spans} == {("A ferry leaves the harbour. " * 5).strip()}
     assert len(spans) == 4
 

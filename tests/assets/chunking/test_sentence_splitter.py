@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assets.chunking.sentence_splitter import sentence_places, sentences
+from rag_assay.assets.chunking.sentence_splitter import sentence_places, sentences
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assets.chunking import Chunker, Material, Span, Tools
-from assets.chunking.parent import Parent
-from assets.chunking.sentence_splitter import sentence_places
-from assets.chunking.sentence_window import SentenceWindow
-from assets.chunking.sentences import Sentences
-from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
+from rag_assay.assets.chunking import Chunker, ChunkerInput, ChunkSpan, Tools
+from rag_assay.assets.chunking.parent import Parent
+from rag_assay.assets.chunking.sentence_splitter import sentence_places
+from rag_assay.assets.chunking.sentence_window import SentenceWindow
+from rag_assay.assets.chunking.sentences import SentenceChunker
+from rag_assay.assets.tokenization.tokenizer import Tokenizer, load_tokenizer
 
 pytestmark = pytest.mark.models
 TEXT = "One two three. Four five six. Seven eight. Nine ten eleven twelve. Thirteen."  # 4, 4, 3, 5, 2 tokens
@@ -29,8 +29,8 @@ def tokenizer(weights: Callable[[str], Path]) -> Tokenizer:
     return load_tokenizer(weights("all-MiniLM-L6-v2"))
 
 
-def spans_of(chunker: Chunker, text: str, tokenizer: Tokenizer) -> list[Span]:
-    return chunker.split(Material(text), Tools(tokenizer))
+def spans_of(chunker: Chunker, text: str, tokenizer: Tokenizer) -> list[ChunkSpan]:
+    return chunker.split(ChunkerInput(text), Tools(tokenizer))
 
 
 def cut(chunker: Chunker, text: str, tokenizer: Tokenizer) -> list[str]:
@@ -38,21 +38,21 @@ def cut(chunker: Chunker, text: str, tokenizer: Tokenizer) -> list[str]:
 
 
 def test_sentences_are_packed_up_to_the_size(tokenizer: Tokenizer) -> None:
-    assert cut(Sentences(size=11, overlap=0), TEXT, tokenizer) == [
+    assert cut(SentenceChunker(size=11, overlap=0), TEXT, tokenizer) == [
         "One two three. Four five six. Seven eight.",
         "Nine ten eleven twelve. Thirteen.",
     ]
 
 
 def test_neighbours_share_a_sentence_where_the_next_one_fits_beside_it(tokenizer: Tokenizer) -> None:
-    assert cut(Sentences(size=8, overlap=1), TEXT, tokenizer) == [
+    assert cut(SentenceChunker(size=8, overlap=1), TEXT, tokenizer) == [
         "One two three. Four five six.",
         "Four five six. Seven eight.",
         "Seven eight. Nine ten eleven twelve.",
         "Nine ten eleven twelve. Thirteen.",
     ]
-    assert cut(Sentences(size=8, overlap=0), SEVENS, tokenizer) == cut(
-        Sentences(size=8, overlap=1), SEVENS, tokenizer
+    assert cut(SentenceChunker(size=8, overlap=0), SEVENS, tokenizer) == cut(
+        SentenceChunker(size=8, overlap=1), SEVENS, tokenizer
     ), "7 and 7 tokens never stand together"
 
 
@@ -69,7 +69,8 @@ def test_any_run_of_sentences_that_is_shared_stands_in_one_chunk(
     """Each `overlap + 1` sentences in a row that fit into a chunk lie in one."""
     size = 40
     places = [
-        (span.start, span.end) for span in spans_of(Sentences(size=size, overlap=overlap), text, tokenizer)
+        (span.start, span.end)
+        for span in spans_of(SentenceChunker(size=size, overlap=overlap), text, tokenizer)
     ]
     sentences = sentence_places(text)
     for first in range(len(sentences) - overlap):
@@ -83,9 +84,9 @@ def test_any_run_of_sentences_that_is_shared_stands_in_one_chunk(
 
 def test_a_long_sentence_is_cut_and_its_parts_are_shared(tokenizer: Tokenizer) -> None:
     text = " ".join(f"word{number}" for number in range(60)) + "."
-    whole = cut(Sentences(size=32, overlap=0), text, tokenizer)
+    whole = cut(SentenceChunker(size=32, overlap=0), text, tokenizer)
     assert "".join(whole).replace(" ", "") == text.replace(" ", "")
-    spans = spans_of(Sentences(size=32, overlap=1), text, tokenizer)
+    spans = spans_of(SentenceChunker(size=32, overlap=1), text, tokenizer)
     assert all(right.start < left.end for left, right in pairwise(spans))
 
 
@@ -131,8 +132,8 @@ def test_children_lie_in_parents_that_share_nothing(tokenizer: Tokenizer) -> Non
 @pytest.mark.parametrize(
     ("chunker", "parameters", "message"),
     [
-        (Sentences, {"size": 4}, "greater than or equal to 8"),
-        (Sentences, {"overlap": -1}, "greater than or equal to 0"),
+        (SentenceChunker, {"size": 4}, "greater than or equal to 8"),
+        (SentenceChunker, {"overlap": -1}, "greater than or equal to 0"),
         (SentenceWindow, {"neighbours": -1}, "greater than or equal to 0"),
         (SentenceWindow, {"limit": 8}, "greater than or equal to 16"),
         (Parent, {"size": 64, "overlap": 64}, "overlap (64) must be smaller than size (64)"),

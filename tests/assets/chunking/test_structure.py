@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from assets.chunking import Material, Section, Span, Tools
-from assets.chunking.document_chunks import chunk_documents
-from assets.chunking.recursive import recursive_spans
-from assets.chunking.sections import Outline
-from assets.chunking.structure import Structure, heading_prefix
-from assets.tokenizing.tokenizer import Tokenizer, load_tokenizer
 from benchmarks.chunks import acts, carried_articles
+from rag_assay.assets.chunking import ChunkerInput, ChunkSpan, Section, Tools
+from rag_assay.assets.chunking.document_chunks import chunk_documents
+from rag_assay.assets.chunking.recursive import recursive_spans
+from rag_assay.assets.chunking.sections import SectionTree
+from rag_assay.assets.chunking.structure import Structure, heading_prefix
+from rag_assay.assets.tokenization.tokenizer import Tokenizer, load_tokenizer
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 pytestmark = pytest.mark.models
@@ -54,11 +54,11 @@ def directives() -> pl.DataFrame:
     return acts(DATA)
 
 
-def cut(tokenizer: Tokenizer, sections: tuple[Section, ...] = SECTIONS, **parameters: Any) -> list[Span]:
-    return Structure(**parameters).split(Material(TEXT, sections), Tools(tokenizer))
+def cut(tokenizer: Tokenizer, sections: tuple[Section, ...] = SECTIONS, **parameters: Any) -> list[ChunkSpan]:
+    return Structure(**parameters).split(ChunkerInput(TEXT, sections), Tools(tokenizer))
 
 
-def texts(spans: list[Span]) -> list[str]:
+def texts(spans: list[ChunkSpan]) -> list[str]:
     return [TEXT[span.start : span.end] for span in spans]
 
 
@@ -146,7 +146,7 @@ def test_sections_may_lie_anyhow(
 ) -> None:
     """Sections that cross, reach beyond the text or part words break no promise."""
     chunker = Structure(limit=16, prefix_heading=True, merge_below=merge_below)
-    spans = chunker.split(Material(text, sections), Tools(tokenizer))
+    spans = chunker.split(ChunkerInput(text, sections), Tools(tokenizer))
     ends = [(0, 0), *((span.start, span.end) for span in spans), (len(text), len(text))]
     assert not any(text[end:begin].strip() for (_, end), (begin, _) in pairwise(ends))
     alone = tokenizer.count([span.prefix + text[span.start : span.end] for span in spans])
@@ -160,7 +160,7 @@ def test_headings_are_those_of_the_sections_around_a_position(
 ) -> None:
     around = [s for s in sections if 0 <= s.start <= position < min(s.end, length)]
     expected = [s.heading for s in sorted(around, key=lambda s: s.level)]
-    assert Outline(sections, length).headings(position) == (expected if position < length else [])
+    assert SectionTree(sections, length).headings(position) == (expected if position < length else [])
 
 
 @pytest.mark.skipif(not (DATA / "eurlex-energy").is_dir(), reason="shared/data/eurlex-energy is not there")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from assets.cleaning.article import clean_article
-from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.html import clean_html
 from benchmarks.cleaning import measure_news
-from warehouse.json_ld import lenient_json
+from rag_assay.assets.cleaning.article import clean_article
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.html import clean_html
+from rag_assay.warehouse.json_ld import lenient_json
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "fundus-de"
 BODY = " ".join(f"Satz {number} berichtet vom Spiel am Samstag in der vollen Halle." for number in range(12))
@@ -30,7 +30,7 @@ def page(
     ).encode()
 
 
-def clean(body: bytes) -> Draft:
+def clean(body: bytes) -> DocumentDraft:
     return clean_article(body, "text/html; charset=utf-8", "https://kurier.example/a")
 
 
@@ -194,5 +194,5 @@ def test_german_news_pages() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<!-- nothing -->", b"<html></html>", b"\x00\x00", b"<p>" * 3000])
 def test_a_page_of_nothing_is_refused_with_a_reason(body: bytes) -> None:
-    with pytest.raises((Unusable, ValueError)):
+    with pytest.raises((UnusablePage, ValueError)):
         clean(body)

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from assets.cleaning import bands as module
-from assets.cleaning.bands import ALONE, Bands
+from rag_assay.assets.cleaning import bands as module
+from rag_assay.assets.cleaning.bands import ALONE, Bands
 
 
 @pytest.mark.parametrize("held", [1, 7, 8_192])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assets.cleaning.content import clean_content
-from assets.cleaning.draft import Draft, Unusable
+from rag_assay.assets.cleaning.content import clean_content
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
 
 PAGE = """<html lang=en><head><title>Moorings in the old harbour | Town</title>
 <meta property="article:published_time" content="2024-05-03"></head><body>
@@ -25,7 +25,7 @@ c</pre>
 <footer>Town Hall</footer></body></html>"""
 
 
-def clean(selector: str, html: str = PAGE) -> Draft:
+def clean(selector: str, html: str = PAGE) -> DocumentDraft:
     return clean_content(html.encode(), "text/html", "https://town.example/a", selector)
 
 
@@ -57,9 +57,9 @@ def test_a_selector_may_name_strings() -> None:
 
 
 def test_a_page_without_the_element_is_refused_with_the_selector() -> None:
-    with pytest.raises(Unusable, match=r"`content` names nothing in this page: 'div\.missing'"):
+    with pytest.raises(UnusablePage, match=r"`content` names nothing in this page: 'div\.missing'"):
         clean("div.missing")
-    with pytest.raises(Unusable, match="what `content` names in this page has no text: 'p:empty'"):
+    with pytest.raises(UnusablePage, match="what `content` names in this page has no text: 'p:empty'"):
         clean("p:empty")
 
 
@@ -79,5 +79,5 @@ def test_text_of_a_wrong_charset_is_repaired_before_offsets_are_counted() -> Non
 
 def test_elements_nested_without_end_are_read_or_refused() -> None:
     assert clean("body", f"<body>{'<div>' * 1000}deep words</body>").text == "deep words"
-    with pytest.raises(Unusable, match="has no text"):  # the parser itself gives up at such a depth
+    with pytest.raises(UnusablePage, match="has no text"):  # the parser itself gives up at such a depth
         clean("body", f"<body>{'<div>' * 20_000}deep words</body>")

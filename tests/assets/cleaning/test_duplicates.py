@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.cleaning.duplicates import _Words, bands_for, find_duplicates, jaccard
-from warehouse.parquet import frame
-from warehouse.schemas import DOCUMENTS, DUPLICATES
+from rag_assay.assets.cleaning.duplicates import _Words, bands_for, find_duplicates, jaccard
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import DOCUMENTS, DUPLICATES
 
 WORDS = [f"w{number}" for number in range(104)]  # 100 shingles of five words
 

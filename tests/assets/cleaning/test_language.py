@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from assets.cleaning.language import detect, detector, language_of
-from assets.cleaning.page_cleaner import clean_page
-from warehouse.pages import write_body
-from warehouse.paths import Home
+from rag_assay.assets.cleaning.language import detect, detector, language_of
+from rag_assay.assets.cleaning.page_cleaner import clean_page
+from rag_assay.warehouse.pages import write_body
+from rag_assay.warehouse.paths import Home
 
 ENGLISH = (
     "The harbour office opens at seven in the morning. Pilots report by radio before they pass the buoy."

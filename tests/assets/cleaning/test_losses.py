@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from assets.cleaning.article import clean_article
-from assets.cleaning.code_blocks import Marks
-from assets.cleaning.content import clean_content
-from assets.cleaning.tree import parsed
 from benchmarks.losses import Losses, as_page, blocks_of, blog_losses, posts_in, rendered
+from rag_assay.assets.cleaning.article import clean_article
+from rag_assay.assets.cleaning.code_blocks import Marks
+from rag_assay.assets.cleaning.content import clean_content
+from rag_assay.assets.cleaning.tree import parse_page
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "blog-18f"
 PROSE = "".join(
@@ -180,7 +180,7 @@ def test_real_posts_lose_no_code() -> None:
     assert len(with_code) == 26
     losses = Losses()
     for body in with_code:
-        blocks = list(blocks_of(parsed(f"<body>{body}</body>")))
+        blocks = list(blocks_of(parse_page(f"<body>{body}</body>")))
         losses.compare(blocks, clean_article(as_page("T", "", body), "text/html", "").text)
     assert losses.code_lines > 400
     assert losses.lost["code"] == 0

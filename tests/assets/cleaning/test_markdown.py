@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.markdown import clean_markdown
-from assets.cleaning.page_cleaner import clean_page
-from warehouse.pages import write_body
-from warehouse.paths import Home
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.markdown import clean_markdown
+from rag_assay.assets.cleaning.page_cleaner import clean_page
+from rag_assay.warehouse.pages import write_body
+from rag_assay.warehouse.paths import Home
 
 NOTES = """---
 title: "The ferry: a story"
@@ -58,11 +58,11 @@ end
 """
 
 
-def clean(text: str) -> Draft:
+def clean(text: str) -> DocumentDraft:
     return clean_markdown(text.encode(), "text/markdown")
 
 
-def outline(draft: Draft) -> list[tuple[int, str]]:
+def outline(draft: DocumentDraft) -> list[tuple[int, str]]:
     return [(section["level"], section["heading"]) for section in draft.sections]
 
 
@@ -114,7 +114,7 @@ def test_front_matter_of_aliases_in_aliases_ends() -> None:
 
 
 def test_a_file_of_front_matter_only_is_empty() -> None:
-    with pytest.raises(Unusable, match="empty"):
+    with pytest.raises(UnusablePage, match="empty"):
         clean("---\ntitle: x\n---\n")
 
 
@@ -153,7 +153,7 @@ LINES = [
 def test_sections_are_exact_and_nest(lines: list[str]) -> None:
     try:
         draft = clean("\n".join(lines).encode("utf-8", "ignore").decode())
-    except Unusable:
+    except UnusablePage:
         return
     ends: list[tuple[int, int]] = []
     for section in draft.sections:

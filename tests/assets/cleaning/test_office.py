@@ -16,14 +16,14 @@ import pytest
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
-from assets.cleaning.batches import Cleaning, Known
-from assets.cleaning.rst import clean_rst
-from crawlers.crawl import crawl
-from warehouse.office_packages import KINDS, MAX_UNPACKED
-from warehouse.pages import read_manifest
-from warehouse.paths import Home
-from warehouse.source import Source
-from warehouse.source_kinds import READERS
+from rag_assay.assets.cleaning.batches import Cleaning, Known
+from rag_assay.assets.cleaning.rst import clean_rst
+from rag_assay.crawlers.crawl import crawl
+from rag_assay.warehouse.office_packages import KINDS, MAX_UNPACKED
+from rag_assay.warehouse.pages import read_manifest
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.source import Source
+from rag_assay.warehouse.source_kinds import READERS
 
 STORY = "The harbour office opens at seven in the morning, and a mooring costs twelve pounds a night."
 DAY = datetime(2024, 5, 6, 7, 8, 9)  # noqa: DTZ001 -- Office files know no time zones

@@ -12,14 +12,14 @@ import ftfy
 import polars as pl
 import pytest
 
-from assets.cleaning import page_cleaner
-from assets.cleaning.batches import Cleaning, Known
-from assets.cleaning.html import clean_html
-from assets.cleaning.unicode import repaired
-from warehouse.pages import write_body
-from warehouse.parquet import frame
-from warehouse.paths import Home
-from warehouse.schemas import DOCUMENTS, DROPPED, PAGES
+from rag_assay.assets.cleaning import page_cleaner
+from rag_assay.assets.cleaning.batches import Cleaning, Known
+from rag_assay.assets.cleaning.html import clean_html
+from rag_assay.assets.cleaning.unicode import repair_encoding
+from rag_assay.warehouse.pages import write_body
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import DOCUMENTS, DROPPED, PAGES
 
 SAMPLE = Path(__file__).parents[3] / "crawlers" / "sample_site"
 STORY = (
@@ -326,8 +326,8 @@ def test_only_pages_without_content_of_their_own_are_dropped(home: Home, content
 
 def test_text_of_a_wrong_charset_is_repaired_and_right_text_kept() -> None:
     broken = "Der FuÃŸball-Club verlor in MÃ¼nchen mit eins zu drei."
-    assert repaired(broken) == "Der Fußball-Club verlor in München mit eins zu drei."
-    assert repaired("Größe, naïve – „fair“") == "Größe, naïve – „fair“"
+    assert repair_encoding(broken) == "Der Fußball-Club verlor in München mit eins zu drei."
+    assert repair_encoding("Größe, naïve – „fair“") == "Größe, naïve – „fair“"
 
 
 @pytest.mark.parametrize("codec", ["utf-8", "latin-1", "cp1252", "cp1250", "cp1251", "mac-roman", "cp437"])
@@ -335,7 +335,7 @@ def test_lines_that_ftfy_is_spared_are_those_that_it_keeps(codec: str) -> None:
     lines = ["Fußball à la carte", "„Über“ – 5 €", "Größe: 3 µm", "voilà !", "naïve café", "Ünal", "—"]
     wrong = [line.encode().decode(codec, "ignore") for line in lines]
     wrong += [line.replace("\xa0", " ") for line in wrong]
-    assert repaired("\n".join(wrong)).split("\n") == [ftfy.fix_encoding(line) for line in wrong]
+    assert repair_encoding("\n".join(wrong)).split("\n") == [ftfy.fix_encoding(line) for line in wrong]
 
 
 def jpeg() -> bytes:

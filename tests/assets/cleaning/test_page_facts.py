@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from assets.cleaning.article import clean_article
-from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.page_authors import names_in
-from assets.cleaning.standfirst import shown_standfirst
-from assets.cleaning.tree import parsed
+from rag_assay.assets.cleaning.article import clean_article
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.page_authors import names_in
+from rag_assay.assets.cleaning.standfirst import shown_standfirst
+from rag_assay.assets.cleaning.tree import parse_page
 
 TITLE = "Low tide at noon"
 TEXT = "".join(
@@ -23,7 +23,7 @@ STANDFIRST = "Why the gauge of the old harbour shows less water than it did when
 
 def clean(
     body: str, head: str = "", node: Any = None, url: str = "https://harbour.example/low-tide"
-) -> Draft:
+) -> DocumentDraft:
     block = f'<script type="application/ld+json">{json.dumps(node)}</script>' if node else ""
     page = f"<html><head>{head}{block}</head><body>{body}</body></html>"
     return clean_article(page.encode(), "text/html", url)
@@ -175,7 +175,7 @@ def test_a_standfirst_above_the_text_opens_it(body: str, opening: str) -> None:
 def test_a_description_that_stands_elsewhere_is_not_put_into_the_text(body: str) -> None:
     page = f"<article><h1>{TITLE}</h1>{body}</article>"
     text = "\n".join(TEXT.removeprefix("<p>").split("</p><p>"))
-    assert shown_standfirst(parsed(page), [STANDFIRST], text) is None
+    assert shown_standfirst(parse_page(page), [STANDFIRST], text) is None
     assert clean(page, SAID).text.count(STANDFIRST) <= 1
 
 
@@ -199,5 +199,5 @@ def test_an_article_that_holds_statements_alone_does_not_hide_the_text() -> None
     draft = clean(f"{facts}<h1>{TITLE}</h1><div>{short}</div>")
     assert (draft.text, draft.published_at) == (short[3:-4], "2024-05-03")
     assert len(clean(f"{facts}<h1>{TITLE}</h1><div>{TEXT}</div>").text.split()) > 100
-    with pytest.raises(Unusable, match="0 words in the page's own content"):
+    with pytest.raises(UnusablePage, match="0 words in the page's own content"):
         clean(f"<header>{short}</header><article></article><footer>{short}</footer>")

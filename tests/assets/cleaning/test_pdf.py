@@ -7,11 +7,11 @@ from typing import Any
 import pypdfium2 as pdfium
 import pytest
 
-from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.pdf import clean_pdf, glyphs
-from assets.enriching.chunk_facts import document_facts, facts_of
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.pdf import clean_pdf, glyphs
+from rag_assay.assets.enrichment.chunk_facts import document_facts, facts_of
+from rag_assay.warehouse.identity import canonical
 from tests.assets.cleaning.pdf_writer import BOLD, Sheet, pdf
-from warehouse.identity import canonical
 
 HARBOUR = (
     "The harbour office opens at seven in the morning and closes at ten at night, every day of the week. A "
@@ -37,18 +37,18 @@ STORY = (
 )
 
 
-def sections(draft: Draft) -> list[tuple[int, str]]:
+def sections(draft: DocumentDraft) -> list[tuple[int, str]]:
     for one in draft.sections:
         assert draft.text[one["start"] : one["end"]].startswith(one["heading"])
     return [(one["level"], one["heading"]) for one in draft.sections]
 
 
-def below(draft: Draft, heading: str) -> str:
+def below(draft: DocumentDraft, heading: str) -> str:
     one = next(one for one in draft.sections if one["heading"] == heading)
     return draft.text[one["start"] : one["end"]]
 
 
-def path_of(draft: Draft, quote: str) -> list[str]:
+def path_of(draft: DocumentDraft, quote: str) -> list[str]:
     at = draft.text.index(quote)
     return [one["heading"] for one in draft.sections if one["start"] <= at < one["end"]]
 
@@ -286,7 +286,7 @@ def test_without_headings_each_page_is_a_section() -> None:
     assert draft.metadata["page_starts"] == [0, len(HARBOUR) + 2, len(HARBOUR) + 2]
 
 
-def sections_by_page(draft: Draft) -> dict[str, str]:
+def sections_by_page(draft: DocumentDraft) -> dict[str, str]:
     return {one["heading"]: draft.text[one["start"] : one["end"]] for one in draft.sections}
 
 
@@ -316,7 +316,7 @@ def test_title_and_date() -> None:
 
 def test_ten_thousand_empty_pages_are_refused() -> None:
     body = pdf(*[Sheet()] * 10_000)
-    with pytest.raises(Unusable, match="PDF: more than 2000 pages: 10000"):
+    with pytest.raises(UnusablePage, match="PDF: more than 2000 pages: 10000"):
         clean_pdf(body)
 
 
@@ -341,22 +341,22 @@ def test_a_page_of_very_many_pieces_is_read() -> None:
 
 def test_more_characters_than_can_be_read_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(glyphs, "MAX_CHARACTERS", 1000)
-    with pytest.raises(Unusable, match="PDF: more than 1000 characters"):
+    with pytest.raises(UnusablePage, match="PDF: more than 1000 characters"):
         clean_pdf(paper())
 
 
 def test_pages_that_hold_images_only_have_their_reason() -> None:
     document = pdfium.PdfDocument.new()
     document.new_page(100, 100)
-    with pytest.raises(Unusable, match="PDF: truncated"):
+    with pytest.raises(UnusablePage, match="PDF: truncated"):
         clean_pdf(pdf(Sheet())[:300])
-    with pytest.raises(Unusable, match="PDF: no text: images only"):
+    with pytest.raises(UnusablePage, match="PDF: no text: images only"):
         clean_pdf(pdf(Sheet()))
 
 
 def test_a_file_whose_pages_are_broken_is_not_taken_for_images() -> None:
     body = pdf(Sheet(), Sheet()).replace(b"/Type/Page/Parent", b"/Type/Pane/Parent")
-    with pytest.raises(Unusable, match="PDF: damaged: none of its pages can be read"):
+    with pytest.raises(UnusablePage, match="PDF: damaged: none of its pages can be read"):
         clean_pdf(body)
 
 

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from assets.embedding.api import PROBE
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import EmbedderRecipe, model_prompts
-from assets.embeddings import Embeddings
-from assets.engine.building import build_key
-from assets.engine.stage import Work
-from assets.recipes.merging import Build
+from rag_assay.assets.embedding.api import PROBE
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe, model_prompts
+from rag_assay.assets.embeddings import Embeddings
+from rag_assay.assets.engine.builder import build_key
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.parquet import frame, write_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import CHUNKS
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, embeddings, failure
-from warehouse.artifacts import Artifact
-from warehouse.errors import AssayError, InputError
-from warehouse.parquet import frame, write_parquet
-from warehouse.paths import Home
-from warehouse.schemas import CHUNKS
 
 MINILM = "all-MiniLM-L6-v2"
 
@@ -95,8 +95,8 @@ def test_a_vector_that_is_no_number_is_not_kept(tmp_path: Path, monkeypatch: pyt
         assert embedder.passages(["one"]).computed == 0
 
 
-def stage_over(home: Path, asked: EmbedderRecipe, *texts: str) -> tuple[Embeddings, Work]:
-    work = Work(Home(home))
+def stage_over(home: Path, asked: EmbedderRecipe, *texts: str) -> tuple[Embeddings, BuildContext]:
+    work = BuildContext(Home(home))
     rows: list[dict[str, object]] = [
         {"chunk_id": f"c{n}", "text": text, "prefix": ""} for n, text in enumerate(texts)
     ]
@@ -109,9 +109,9 @@ def stage_over(home: Path, asked: EmbedderRecipe, *texts: str) -> tuple[Embeddin
 def test_a_failure_keeps_what_was_finished_and_says_why(
     flush: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assets.embedding.cached.FLUSH", flush)
-    monkeypatch.setattr("assets.embedding.cached.STEP", 2)
-    monkeypatch.setattr("assets.embedding.cached.AT_ONCE", 1)
+    monkeypatch.setattr("rag_assay.assets.embedding.cached_embedder.FLUSH", flush)
+    monkeypatch.setattr("rag_assay.assets.embedding.cached_embedder.STEP", 2)
+    monkeypatch.setattr("rag_assay.assets.embedding.cached_embedder.AT_ONCE", 1)
     asked_for = -1  # the first is the probe
 
     def respond(received: Received) -> Scripted:

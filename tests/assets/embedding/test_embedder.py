@@ -13,23 +13,23 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.chunking.tokens import token_windows
-from assets.embedding import blocks, cached, local
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import EmbedderRecipe
-from assets.embedding.local import LocalEmbedder as Embedder
-from assets.embedding.local import has_bf16
-from assets.embeddings import Embeddings
-from assets.engine.building import build_key
-from assets.engine.stage import Outcome, Work
-from assets.recipes.build_half import Chunking
-from assets.recipes.merging import Build
-from warehouse.artifacts import Artifact
-from warehouse.errors import InputError
-from warehouse.parquet import frame, read_parquet, write_parquet
-from warehouse.paths import Home
-from warehouse.schemas import CHUNKS
-from warehouse.segments import read_name
+from rag_assay.assets.chunking.tokens import token_windows
+from rag_assay.assets.embedding import blocks, cached_embedder, local
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.assets.embedding.local import LocalEmbedder as Embedder
+from rag_assay.assets.embedding.local import has_bf16
+from rag_assay.assets.embeddings import Embeddings
+from rag_assay.assets.engine.builder import build_key
+from rag_assay.assets.engine.stage import BuildContext, KeyOutcome
+from rag_assay.assets.recipes.build_half import Chunking
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import CHUNKS
+from rag_assay.warehouse.segments import read_name
 
 pytestmark = pytest.mark.models
 ROOT = Path(__file__).parents[3]
@@ -225,7 +225,7 @@ def test_vectors_come_in_the_order_of_their_texts(
     tmp_path: Path, plain: Embedder, weights: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights(MINILM)
-    monkeypatch.setattr(cached, "FLUSH", 2)
+    monkeypatch.setattr(cached_embedder, "FLUSH", 2)
     texts = [LONG[: 7 * n] for n in (9, 1, 30, 4, 17, 2)]
     found = CachedEmbedder(EmbedderRecipe(model=MINILM, batch_size=2), Home(tmp_path)).passages(texts)
     assert close(found.vectors, np.concatenate([plain.embed([text]) for text in texts]))
@@ -235,10 +235,10 @@ def test_vectors_come_in_the_order_of_their_texts(
 # ------------------------------------------------------------------------------------------- the stage
 
 
-def embedded(tmp_path: Path, recipe: EmbedderRecipe, *texts: str) -> tuple[Embeddings, Work]:
+def embedded(tmp_path: Path, recipe: EmbedderRecipe, *texts: str) -> tuple[Embeddings, BuildContext]:
     """The embeddings stage over one set of chunks."""
     build = Build(embedders={"e": recipe}, indexes={"c.t.e": ("c", "t", "e")})
-    work = Work(Home(tmp_path))
+    work = BuildContext(Home(tmp_path))
     rows: list[dict[str, object]] = [
         {"chunk_id": f"c{n}", "text": text, "prefix": "", "title": "Ferry", "keywords": []}
         for n, text in enumerate(texts)
@@ -289,7 +289,7 @@ def test_the_stage_stores_a_vector_a_chunk(tmp_path: Path, weights: Callable[[st
     assert not build_key(stage, "c.t.e", work).computed
 
 
-def stored(outcome: Outcome, work: Work) -> pl.DataFrame:
+def stored(outcome: KeyOutcome, work: BuildContext) -> pl.DataFrame:
     assert outcome.ok, outcome.error
     assert outcome.artifact is not None
     return read_parquet(work.store.folder("embeddings", outcome.artifact.identity) / "embeddings.parquet")
@@ -375,11 +375,11 @@ def test_a_device_that_is_not_there_is_refused(folder: Path) -> None:
 KILLED = """
 import sys
 from pathlib import Path
-from assets.embedding import blocks, cached, local
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import EmbedderRecipe
-from warehouse.paths import Home
-cached.FLUSH = 8
+from rag_assay.assets.embedding import blocks, cached_embedder, local
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.warehouse.paths import Home
+cached_embedder.FLUSH = 8
 recipe = EmbedderRecipe(model="all-MiniLM-L6-v2", overflow="truncate", batch_size=8)
 CachedEmbedder(recipe, Home(Path(sys.argv[1]))).passages([f"Ferry {n} sails. " * 30 for n in range(400)])
 """
@@ -412,11 +412,11 @@ SLOW = """
 import os, signal, sys
 from pathlib import Path
 import numpy as np
-from assets.embedding import cached
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import EmbedderRecipe
-from warehouse.paths import Home
-cached.FLUSH_SECONDS = 0.0  # as if each step took longer
+from rag_assay.assets.embedding import cached_embedder
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.warehouse.paths import Home
+cached_embedder.FLUSH_SECONDS = 0.0  # as if each step took longer
 steps = []
 def vectors(self, texts, of):
     steps.append(len(texts))
@@ -445,11 +445,11 @@ SHARED = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from assets.embedding import cached
-from assets.embedding.cached import CachedEmbedder
-from assets.embedding.embedder import EmbedderRecipe
-from warehouse.paths import Home
-cached.FLUSH = 8
+from rag_assay.assets.embedding import cached_embedder
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.warehouse.paths import Home
+cached_embedder.FLUSH = 8
 def vectors(self, texts, of):
     time.sleep(0.05)  # as long as a model would take, so that the other process comes to wait
     return np.array([[int(text.split()[1][:-1]) + 1] * 4 for text in texts], np.float32)

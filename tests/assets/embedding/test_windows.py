@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assets.embedding.windows import count_tokens, first_windows
-from assets.tokenizing.tokenizer import Tokenizer
+from rag_assay.assets.embedding.windows import count_tokens, first_windows
+from rag_assay.assets.tokenization.tokenizer import Tokenizer
 
 
 @pytest.fixture

@@ -10,16 +10,16 @@ import dagster as dg
 import polars as pl
 import pytest
 
-from assets.chunks import _Tally
-from assets.engine.building import build_key, checks_of
-from assets.engine.checking import at_most
-from assets.engine.definition import RunOptions, as_asset, recipes_asset
-from assets.engine.stage import Check, Work
-from evals.answers import _checks as checks_of_answers
-from evals.judgements import _checks as checks_of_judgements
-from evals.questions import _resolvable
+from rag_assay.assets.chunks import _Tally
+from rag_assay.assets.engine.builder import build_key, checks_of
+from rag_assay.assets.engine.definition import RunOptions, as_asset, recipes_asset
+from rag_assay.assets.engine.row_checks import at_most
+from rag_assay.assets.engine.stage import BuildContext, Check
+from rag_assay.evals.answers import _checks as checks_of_answers
+from rag_assay.evals.judgements import _checks as checks_of_judgements
+from rag_assay.evals.questions import _resolvable
+from rag_assay.warehouse.paths import Home
 from tests.fakes.stages import Letters, Words
-from warehouse.paths import Home
 
 
 class Vowels(Letters):
@@ -29,14 +29,14 @@ class Vowels(Letters):
 
 
 @pytest.fixture
-def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Work]:
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BuildContext]:
     monkeypatch.setenv("ASSAY_HOME", str(tmp_path))
-    work = Work(Home(tmp_path))
+    work = BuildContext(Home(tmp_path))
     yield work
     work.close()
 
 
-def test_nothing_is_built_from_a_key_with_a_failed_blocking_check(work: Work) -> None:
+def test_nothing_is_built_from_a_key_with_a_failed_blocking_check(work: BuildContext) -> None:
     letters, words = Vowels({"a": "a", "b": "b"}), Words({"good": ["a"], "bad": ["a", "b"]})
     for again in (False, True):  # the second time nothing is computed, and it is blocked as before
         outcomes = {key: build_key(letters, key, work) for key in letters.keys()}
@@ -54,7 +54,7 @@ def test_nothing_is_built_from_a_key_with_a_failed_blocking_check(work: Work) ->
     assert build_key(words, "bad", work).ok
 
 
-def test_what_does_not_block_stops_nothing(work: Work) -> None:
+def test_what_does_not_block_stops_nothing(work: BuildContext) -> None:
     """A check that fails and is not among the stage's blocking ones, or was stored by an earlier version."""
     letters, words = Letters({"b": "b"}), Words({"w": ["b"]})
     outcome = build_key(letters, "b", work)
@@ -69,7 +69,7 @@ def test_what_does_not_block_stops_nothing(work: Work) -> None:
     assert not Check("one", False, "", severe=False, blocking=True).blocks, "a warning never blocks"
 
 
-def test_dagster_shows_a_blocked_key_as_failed_and_runs_nothing_from_it(work: Work) -> None:
+def test_dagster_shows_a_blocked_key_as_failed_and_runs_nothing_from_it(work: BuildContext) -> None:
     letters, words = Vowels({"a": "a", "b": "b"}), Words({"bad": ["b"], "good": ["a"]})
     known = {"letters": letters, "words": words}
     definitions = dg.Definitions(

@@ -9,13 +9,19 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from assets.engine.definition import IDENTITY_TAG, RunOptions, as_asset, recipe_versions, recipes_asset
-from assets.engine.partitions import mapping, partitions
-from assets.engine.stage import Outcome, Stage
+from rag_assay.assets.engine.definition import (
+    IDENTITY_TAG,
+    RunOptions,
+    as_asset,
+    recipe_versions,
+    recipes_asset,
+)
+from rag_assay.assets.engine.partitions import mapping, partitions
+from rag_assay.assets.engine.stage import KeyOutcome, Stage
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.paths import Home
 from tests.fakes.stages import Letters, Words
-from warehouse.artifacts import ArtifactStore
-from warehouse.errors import AssayError
-from warehouse.paths import Home
 
 
 @pytest.fixture
@@ -45,7 +51,7 @@ class Runs:
 
     def __init__(self, instance: dg.DagsterInstance, *stages: Stage) -> None:
         self.instance = instance
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[KeyOutcome] = []
         known = {stage.name: stage for stage in stages}
         self.definitions = dg.Definitions(
             assets=[recipes_asset(stages), *(as_asset(stage, known) for stage in stages)],

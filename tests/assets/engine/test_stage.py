@@ -5,17 +5,17 @@ from typing import ClassVar
 
 import pytest
 
-from assets.engine.building import build_key, build_keys, checks_of
-from assets.engine.stage import Built, Need, Outcome, Resource, Stage, Work
+from rag_assay.assets.engine.builder import build_key, build_keys, checks_of
+from rag_assay.assets.engine.stage import BuildContext, BuildResult, KeyOutcome, PartitionRef, Resource, Stage
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.paths import Home
 from tests.fakes.stages import Letters, Words
-from warehouse.artifacts import ArtifactStore
-from warehouse.errors import AssayError
-from warehouse.paths import Home
 
 
 @pytest.fixture
-def work(tmp_path: Path) -> Work:
-    return Work(Home(tmp_path))
+def work(tmp_path: Path) -> BuildContext:
+    return BuildContext(Home(tmp_path))
 
 
 @pytest.fixture
@@ -23,21 +23,21 @@ def letters() -> Letters:
     return Letters({"one": "a", "two": "b", "three": "c"})
 
 
-def run(stage: Stage, work: Work, *keys: str) -> dict[str, Outcome]:
+def run(stage: Stage, work: BuildContext, *keys: str) -> dict[str, KeyOutcome]:
     return {outcome.key: outcome for outcome in build_keys(stage, keys or stage.keys(), work)}
 
 
-def text(stage: Stage, key: str, work: Work) -> str:
+def text(stage: Stage, key: str, work: BuildContext) -> str:
     artifact = work.store.current(stage.name, key)
     assert artifact is not None
     return (work.store.folder(stage.name, artifact.identity) / "text.txt").read_text()
 
 
-def fresh(stage: Stage, work: Work) -> set[str]:
+def fresh(stage: Stage, work: BuildContext) -> set[str]:
     return {key for key in stage.keys() if stage.fresh(key, work.store)}
 
 
-def test_what_is_built_is_fresh_and_is_not_built_again(letters: Letters, work: Work) -> None:
+def test_what_is_built_is_fresh_and_is_not_built_again(letters: Letters, work: BuildContext) -> None:
     assert fresh(letters, work) == set()
     first = run(letters, work)
     assert all(outcome.ok and outcome.computed for outcome in first.values())
@@ -48,7 +48,7 @@ def test_what_is_built_is_fresh_and_is_not_built_again(letters: Letters, work: W
     assert second["one"].checks == first["one"].checks, "checks are kept with the result"
 
 
-def test_a_changed_recipe_makes_its_own_key_stale_and_no_other(letters: Letters, work: Work) -> None:
+def test_a_changed_recipe_makes_its_own_key_stale_and_no_other(letters: Letters, work: BuildContext) -> None:
     run(letters, work)
     letters.texts["two"] = "z"
     assert fresh(letters, work) == {"one", "three"}
@@ -57,7 +57,7 @@ def test_a_changed_recipe_makes_its_own_key_stale_and_no_other(letters: Letters,
     assert text(letters, "two", work) == "z"
 
 
-def test_going_back_to_an_old_recipe_computes_nothing(letters: Letters, work: Work) -> None:
+def test_going_back_to_an_old_recipe_computes_nothing(letters: Letters, work: BuildContext) -> None:
     run(letters, work)
     letters.texts["two"] = "z"
     run(letters, work)
@@ -69,7 +69,7 @@ def test_going_back_to_an_old_recipe_computes_nothing(letters: Letters, work: Wo
     assert fresh(letters, work) == {"one", "two", "three"}
 
 
-def test_a_crawl_that_another_one_followed_is_not_gone_back_to(letters: Letters, work: Work) -> None:
+def test_a_crawl_that_another_one_followed_is_not_gone_back_to(letters: Letters, work: BuildContext) -> None:
     """What it stored has been changed since: its manifest is that of the later crawl."""
 
     class Crawled(Letters):
@@ -87,7 +87,7 @@ def test_a_crawl_that_another_one_followed_is_not_gone_back_to(letters: Letters,
     assert text(source, "site", work) == "a"
 
 
-def test_a_raised_code_version_makes_every_key_stale(letters: Letters, work: Work) -> None:
+def test_a_raised_code_version_makes_every_key_stale(letters: Letters, work: BuildContext) -> None:
     run(letters, work)
 
     class Better(Letters):
@@ -96,7 +96,9 @@ def test_a_raised_code_version_makes_every_key_stale(letters: Letters, work: Wor
     assert fresh(Better(letters.texts), work) == set()
 
 
-def test_upstream_content_decides_and_equal_content_ends_the_chain(letters: Letters, work: Work) -> None:
+def test_upstream_content_decides_and_equal_content_ends_the_chain(
+    letters: Letters, work: BuildContext
+) -> None:
     words = Words({"ab": ["one", "two"], "c": ["three"]})
     run(letters, work)
     run(words, work)
@@ -113,7 +115,7 @@ def test_upstream_content_decides_and_equal_content_ends_the_chain(letters: Lett
     assert fresh(words, work) == {"ab", "c"}, "its content did not, so nothing after it is stale"
 
 
-def test_a_key_that_fails_says_why_and_leaves_the_others(letters: Letters, work: Work) -> None:
+def test_a_key_that_fails_says_why_and_leaves_the_others(letters: Letters, work: BuildContext) -> None:
     letters.failing = {"one": AssayError("there is no folder /letters"), "two": ZeroDivisionError("by zero")}
     outcomes = run(letters, work)
     assert outcomes["one"].error == "there is no folder /letters"
@@ -125,7 +127,9 @@ def test_a_key_that_fails_says_why_and_leaves_the_others(letters: Letters, work:
     assert {key for key, outcome in run(letters, work).items() if outcome.computed} == {"one", "two"}
 
 
-def test_a_key_that_fails_later_keeps_what_it_had_but_is_not_fresh(letters: Letters, work: Work) -> None:
+def test_a_key_that_fails_later_keeps_what_it_had_but_is_not_fresh(
+    letters: Letters, work: BuildContext
+) -> None:
     run(letters, work)
     letters.texts["one"] = "e"
     letters.failing = {"one": AssayError("no")}
@@ -135,7 +139,7 @@ def test_a_key_that_fails_later_keeps_what_it_had_but_is_not_fresh(letters: Lett
     assert fresh(letters, work) == {"two", "three"}
 
 
-def test_an_incomplete_result_is_stored_and_tried_again(letters: Letters, work: Work) -> None:
+def test_an_incomplete_result_is_stored_and_tried_again(letters: Letters, work: BuildContext) -> None:
     letters.incomplete = {"one"}
     (outcome,) = run(letters, work, "one").values()
     assert outcome.error == "1 of 1 rows failed"
@@ -149,7 +153,7 @@ def test_an_incomplete_result_is_stored_and_tried_again(letters: Letters, work: 
     assert letters.built == ["one", "one"]
 
 
-def test_the_same_identity_under_another_key_is_not_computed_again(work: Work) -> None:
+def test_the_same_identity_under_another_key_is_not_computed_again(work: BuildContext) -> None:
     letters = Letters({"one": "a", "two": "b"})
     run(letters, work)
     words = Words({"ab": ["one", "two"], "alias": ["one", "two"], "ba": ["two", "one"]})
@@ -162,7 +166,7 @@ def test_the_same_identity_under_another_key_is_not_computed_again(work: Work) -
     assert fresh(words, work) == {"ab", "alias", "ba"}
 
 
-def test_what_is_missing_upstream_is_named(letters: Letters, work: Work) -> None:
+def test_what_is_missing_upstream_is_named(letters: Letters, work: BuildContext) -> None:
     words = Words({"ab": ["one", "two"]})
     run(letters, work, "one")
     (outcome,) = run(words, work).values()
@@ -172,7 +176,7 @@ def test_what_is_missing_upstream_is_named(letters: Letters, work: Work) -> None
 
 @pytest.mark.parametrize("damage", ["deleted", "torn"])
 def test_a_stored_file_that_was_deleted_or_torn_is_made_again(
-    letters: Letters, work: Work, damage: str
+    letters: Letters, work: BuildContext, damage: str
 ) -> None:
     run(letters, work)
     artifact = work.store.current("letters", "one")
@@ -185,13 +189,13 @@ def test_a_stored_file_that_was_deleted_or_torn_is_made_again(
     assert text(letters, "one", work) == "a"
 
 
-def test_building_again_on_request(letters: Letters, work: Work) -> None:
+def test_building_again_on_request(letters: Letters, work: BuildContext) -> None:
     run(letters, work)
     assert build_key(letters, "one", work, again=True).computed
     assert letters.built == ["one", "three", "two", "one"]
 
 
-def test_checks_survive_storing(letters: Letters, work: Work) -> None:
+def test_checks_survive_storing(letters: Letters, work: BuildContext) -> None:
     (outcome,) = run(letters, work, "two").values()
     assert outcome.artifact is not None
     (check,) = checks_of(outcome.artifact)
@@ -200,14 +204,14 @@ def test_checks_survive_storing(letters: Letters, work: Work) -> None:
 
 def test_progress_counts_the_keys(letters: Letters, tmp_path: Path) -> None:
     heard: list[tuple[str, int, int]] = []
-    run(letters, Work(Home(tmp_path), lambda *what: heard.append(what)))
+    run(letters, BuildContext(Home(tmp_path), lambda *what: heard.append(what)))
     assert heard == [("letters", n, 3) for n in range(4)]
 
 
 class Servers(Resource):
     """Servers that a run starts."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: BuildContext) -> None:
         super().__init__(work)
         self.closed = 0
 
@@ -218,7 +222,7 @@ class Servers(Resource):
 class Watchers(Servers):
     """Uses the servers to its end."""
 
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: BuildContext) -> None:
         super().__init__(work)
         self.servers = work.resource(Servers)
 
@@ -227,11 +231,11 @@ class Watchers(Servers):
         super().close()
 
 
-def test_a_resource_is_made_once_a_run_and_closed_at_its_end(work: Work) -> None:
+def test_a_resource_is_made_once_a_run_and_closed_at_its_end(work: BuildContext) -> None:
     watchers, servers = work.resource(Watchers), work.resource(Servers)
     assert work.resource(Watchers) is watchers
     assert watchers.servers is servers
-    assert Work(work.home).resource(Servers) is not servers, "each run has its own"
+    assert BuildContext(work.home).resource(Servers) is not servers, "each run has its own"
     work.close()
     assert (watchers.closed, servers.closed) == (1, 1), "the one that was made of another is closed first"
     work.close()
@@ -239,7 +243,7 @@ def test_a_resource_is_made_once_a_run_and_closed_at_its_end(work: Work) -> None
     assert work.resource(Servers) is not servers
 
 
-def flip(stage: Stage, key: str, work: Work) -> None:
+def flip(stage: Stage, key: str, work: BuildContext) -> None:
     """Change a byte of a key's file; its size stays."""
     artifact = work.store.current(stage.name, key)
     assert artifact is not None
@@ -250,11 +254,11 @@ def flip(stage: Stage, key: str, work: Work) -> None:
 def test_a_damaged_input_is_set_aside_said_and_built_again(letters: Letters, tmp_path: Path) -> None:
     told: list[str] = []
     words = Words({"ab": ["one", "two"]})
-    run(letters, Work(Home(tmp_path)))
-    flip(letters, "two", Work(Home(tmp_path)))
-    work = Work(Home(tmp_path), lambda label, _done, _of: told.append(label))
+    run(letters, BuildContext(Home(tmp_path)))
+    flip(letters, "two", BuildContext(Home(tmp_path)))
+    work = BuildContext(Home(tmp_path), lambda label, _done, _of: told.append(label))
     (outcome,) = run(words, work).values()
-    assert outcome.damaged == (Need("letters", "two"),)
+    assert outcome.damaged == (PartitionRef("letters", "two"),)
     why = "letters of two is damaged (text.txt has other bytes than were written)"
     assert outcome.error == f"words of ab: {why}; it is built again by the next run"
     assert f"{why} and is built again" in told
@@ -270,21 +274,23 @@ def test_a_damaged_input_is_set_aside_said_and_built_again(letters: Letters, tmp
 def test_an_input_is_read_and_checked_once_a_run(
     letters: Letters, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(letters, Work(Home(tmp_path)))
+    run(letters, BuildContext(Home(tmp_path)))
     read: list[str] = []
     real = ArtifactStore.damage
     monkeypatch.setattr(
         ArtifactStore, "damage", lambda store, found: (read.append(found.key), real(store, found))[1]
     )
-    run(Words({"ab": ["one", "two"], "ba": ["two", "one"]}), Work(Home(tmp_path)))
+    run(Words({"ab": ["one", "two"], "ba": ["two", "one"]}), BuildContext(Home(tmp_path)))
     assert sorted(read) == ["one", "two"]
 
 
-def test_what_changes_while_it_is_read_is_not_stored_under_the_old_name(letters: Letters, work: Work) -> None:
+def test_what_changes_while_it_is_read_is_not_stored_under_the_old_name(
+    letters: Letters, work: BuildContext
+) -> None:
     """Another process gives the key of an input another meaning during the build."""
 
     class Slow(Words):
-        def build(self, key: str, folder: Path, work: Work) -> Built:
+        def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
             letters.texts["two"] = "z"
             run(letters, work)
             return super().build(key, folder, work)
@@ -299,12 +305,12 @@ def test_what_changes_while_it_is_read_is_not_stored_under_the_old_name(letters:
 
 
 def test_good_rows_of_an_incomplete_artifact_are_there_when_it_is_built_again(
-    letters: Letters, work: Work
+    letters: Letters, work: BuildContext
 ) -> None:
     found: list[str] = []
 
     class Carried(Letters):
-        def build(self, key: str, folder: Path, work: Work) -> Built:
+        def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
             found.extend(path.name for path in folder.iterdir())
             return super().build(key, folder, work)
 
@@ -314,5 +320,5 @@ def test_good_rows_of_an_incomplete_artifact_are_there_when_it_is_built_again(
     assert found == ["text.txt"]
     flip(stage, "one", work)
     found.clear()
-    run(stage, Work(work.home))
+    run(stage, BuildContext(work.home))
     assert found == [], "damaged ones are not"

@@ -12,11 +12,11 @@ import polars as pl
 import pytest
 from markdown_it import MarkdownIt
 
-from assets.engine.pictures import Interval, bars, histogram, intervals
-from assets.engine.table import Table, distribution, literal, preview, seen
-from warehouse.column_notes import notes_of
-from warehouse.errors import CorruptFileError
-from warehouse.schemas import ANSWERS, CHUNKS, LEADERBOARD, Schema
+from rag_assay.assets.engine.plots import PlotInterval, bars, histogram, intervals
+from rag_assay.assets.engine.table import StageTable, distribution, literal, preview, preview_table
+from rag_assay.warehouse.column_notes import notes_of
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.schemas import ANSWERS, CHUNKS, LEADERBOARD, Schema
 
 HOSTILE = [
     "a | b",
@@ -88,12 +88,12 @@ def test_odd_numbers_are_drawn() -> None:
     assert texts_of(histogram(pl.Series([1e300, -1e300])))[1] == "n = 2"
     assert len(texts_of(histogram(pl.Series([None, 1.0, float("nan"), 2.0])))) == 3
     assert texts_of(bars({"none": 0.0})) == ["none", "0"]
-    assert texts_of(intervals([Interval("one", 0.5, None, None)])) == ["one", "0.5", "0.5"]
+    assert texts_of(intervals([PlotInterval("one", 0.5, None, None)])) == ["one", "0.5", "0.5"]
 
 
 def test_hostile_names_are_text_of_a_picture() -> None:
     name = "</text><script>x</script>&\x00]("
-    for drawn in (bars({name: 1.0}), intervals([Interval(name, 0.5, 0.1, 0.9)])):
+    for drawn in (bars({name: 1.0}), intervals([PlotInterval(name, 0.5, 0.1, 0.9)])):
         assert {one.tag.rpartition("}")[2] for one in svg_of(drawn).iter()} == {
             "svg",
             "path",
@@ -104,7 +104,7 @@ def test_hostile_names_are_text_of_a_picture() -> None:
     assert len(texts_of(many)) == 14
     cells = intervals(
         [
-            Interval(f"study.tokens-512-128.minilm.retriever.generator-{n}", n / 7, n / 9, n / 5)
+            PlotInterval(f"study.tokens-512-128.minilm.retriever.generator-{n}", n / 7, n / 9, n / 5)
             for n in range(99)
         ]
     )
@@ -114,25 +114,25 @@ def test_hostile_names_are_text_of_a_picture() -> None:
     assert len(cells) < 1_150, "about what the UI shows in place"
 
 
-TABLE = Table("rows.parquet", {"a": pl.Int64}, ("a",), (distribution("a of all", "a"),))
+TABLE = StageTable("rows.parquet", {"a": pl.Int64}, ("a",), (distribution("a of all", "a"),))
 
 
 def test_a_table_is_seen_by_its_file(tmp_path: Path) -> None:
     path = tmp_path / "rows.parquet"
     pl.DataFrame({"a": range(1_000)}).write_parquet(path)
-    found = seen(TABLE, path)
+    found = preview_table(TABLE, path)
     assert found.rows == 1_000
     assert list(found.markdown) == ["preview", "a of all"]
     assert "5 of 1,000 rows" in found.markdown["preview"]
     pl.DataFrame({"a": []}, schema={"a": pl.Int64}).write_parquet(path)
-    assert seen(TABLE, path) == (0, {})
+    assert preview_table(TABLE, path) == (0, {})
     for broken in (b"", b"no parquet", path.read_bytes()[:-9]):
         path.write_bytes(broken)
         with pytest.raises(CorruptFileError):
-            seen(TABLE, path)
+            preview_table(TABLE, path)
     pl.DataFrame({"other": [1]}).write_parquet(path)
     with pytest.raises(CorruptFileError):
-        seen(TABLE, path)
+        preview_table(TABLE, path)
 
 
 @pytest.mark.parametrize("schema", [CHUNKS, ANSWERS, LEADERBOARD])

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from assets.indexing import index_table
-from assets.indexing.approximate import AIM, RECALL, nearest, sample
-from assets.indexing.index_facts import IndexFacts, Search, read_facts
-from assets.indexing.index_recipe import IndexRecipe
-from assets.indexing.index_rows import HeldRows
-from assets.indexing.index_table import build, open_table
-from warehouse.parquet import frame
-from warehouse.schemas import CHUNKS
+from rag_assay.assets.indexing import index_table
+from rag_assay.assets.indexing.approximate import AIM, RECALL, nearest, sample
+from rag_assay.assets.indexing.index_facts import IndexFacts, SearchParameters, read_facts
+from rag_assay.assets.indexing.index_recipe import IndexRecipe
+from rag_assay.assets.indexing.index_rows import HeldRows
+from rag_assay.assets.indexing.index_table import build, open_table
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import CHUNKS
 
 COUNT = 1_200
 HNSW = IndexRecipe(search="hnsw", ef_construction=60, partitions=2)
@@ -30,7 +30,7 @@ def rows(start: int = 0, count: int = COUNT) -> HeldRows:
     return HeldRows(frame(given, CHUNKS), vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
 
 
-def recall(folder: Path, held: HeldRows, search: Search) -> float:
+def recall(folder: Path, held: HeldRows, search: SearchParameters) -> float:
     """Recall@10 of other questions than the sampled ones, against exact search."""
     (vectors,) = held.vectors()
     ids = held.ids()
@@ -94,8 +94,8 @@ def test_questions_of_long_vectors_are_as_far_away() -> None:
 
 
 def test_a_small_corpus_and_one_below_the_bound_are_searched_exactly(tmp_path: Path) -> None:
-    assert build(tmp_path, rows(count=999), recipe=HNSW).search == Search()
-    assert build(tmp_path, rows(), recipe=IndexRecipe(exact_below=COUNT + 1)).search == Search()
+    assert build(tmp_path, rows(count=999), recipe=HNSW).search == SearchParameters()
+    assert build(tmp_path, rows(), recipe=IndexRecipe(exact_below=COUNT + 1)).search == SearchParameters()
     assert all(index.columns != ["vector"] for index in open_table(tmp_path).list_indices())
     facts = build(tmp_path, rows(), recipe=IndexRecipe(exact_below=COUNT, ef_construction=60))
     assert facts.search.kind == "hnsw"

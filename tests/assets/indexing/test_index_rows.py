@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from assets.indexing import index_rows as module
-from assets.indexing.index_rows import HeldRows, StoredRows
-from warehouse.errors import AssayError, CorruptFileError
-from warehouse.parquet import frame
-from warehouse.schemas import CHUNKS
+from rag_assay.assets.indexing import index_rows as module
+from rag_assay.assets.indexing.index_rows import HeldRows, StoredRows
+from rag_assay.warehouse.errors import AssayError, CorruptFileError
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import CHUNKS
 
 COUNT = 23
 

@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.indexing.index_facts import FACTS, read_facts
-from assets.indexing.index_rows import HeldRows
-from assets.indexing.index_table import TABLE, build, open_table
-from assets.indexing.lexical import open_lexical
-from warehouse.errors import CorruptFileError
-from warehouse.parquet import frame
-from warehouse.schemas import CHUNKS
+from rag_assay.assets.indexing.index_facts import FACTS, read_facts
+from rag_assay.assets.indexing.index_rows import HeldRows
+from rag_assay.assets.indexing.index_table import TABLE, build, open_table
+from rag_assay.assets.indexing.lexical import open_lexical
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import CHUNKS
 
 ROOT = Path(__file__).parents[3]
 TEXTS = ["the ferry sails at nine", "a mooring costs twelve pounds", "Straßenlärm am Hafen"]
@@ -114,8 +114,8 @@ def test_torn_facts_are_named(tmp_path: Path, content: str) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from assets.indexing import index_table
-from assets.indexing.index_rows import HeldRows
+from rag_assay.assets.indexing import index_table
+from rag_assay.assets.indexing.index_rows import HeldRows
 from tests.assets.indexing.test_index_table import TEXTS, VECTORS, chunks
 index_table._index_words = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 rows = HeldRows(chunks(*TEXTS, "of the killed build"), VECTORS.repeat(2, 0)[:4])

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from assets.indexing import lexical
-from assets.indexing.lexical import lexical_of, open_lexical, plain_tokens, write_lexical
-from warehouse.errors import CorruptFileError
+from rag_assay.assets.indexing import lexical
+from rag_assay.assets.indexing.lexical import lexical_of, open_lexical, plain_tokens, write_lexical
+from rag_assay.warehouse.errors import CorruptFileError
 
 TEXTS = ["a b a", "c a", "", "b b b z", "a", "z a"]
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from assets.indexing.publication_days import moment
+from rag_assay.assets.indexing.publication_days import moment
 
 
 @pytest.mark.parametrize(

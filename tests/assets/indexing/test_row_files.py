@@ -7,9 +7,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from assets.indexing import row_files as module
-from assets.indexing.index_rows import HeldRows
-from assets.indexing.row_files import OrderedRows, read_columns, read_rows, read_texts
+from rag_assay.assets.indexing import row_files as module
+from rag_assay.assets.indexing.index_rows import HeldRows
+from rag_assay.assets.indexing.row_files import OrderedRows, read_columns, read_rows, read_texts
 from tests.assets.indexing.test_index_rows import given, together
 
 

@@ -12,15 +12,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.indexing import upsert as module
-from assets.indexing.index_facts import FACTS, IndexFacts, read_facts
-from assets.indexing.index_recipe import IndexRecipe
-from assets.indexing.index_rows import HeldRows
-from assets.indexing.index_table import build, open_table
-from assets.indexing.lexical import open_lexical
-from warehouse.errors import CorruptFileError
-from warehouse.parquet import frame
-from warehouse.schemas import CHUNKS
+from rag_assay.assets.indexing import upsert as module
+from rag_assay.assets.indexing.index_facts import FACTS, IndexFacts, read_facts
+from rag_assay.assets.indexing.index_recipe import IndexRecipe
+from rag_assay.assets.indexing.index_rows import HeldRows
+from rag_assay.assets.indexing.index_table import build, open_table
+from rag_assay.assets.indexing.lexical import open_lexical
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import CHUNKS
 
 ROOT = Path(__file__).parents[3]
 WORDS = [
@@ -237,8 +237,8 @@ def test_a_damaged_previous_index_is_no_start(damage: str, tmp_path: Path) -> No
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from assets.indexing import index_table
-from assets.indexing.index_rows import HeldRows
+from rag_assay.assets.indexing import index_table
+from rag_assay.assets.indexing.index_rows import HeldRows
 from tests.assets.indexing.test_upsert import edited
 real = getattr(index_table, sys.argv[3])
 def stop(*given):

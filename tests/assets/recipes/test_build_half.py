@@ -8,19 +8,19 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from assets.chunking import CHUNKERS
-from assets.chunking.structure import Structure
-from assets.chunks import Chunks
-from assets.documents import Documents
-from assets.embedding.embedder import EmbedderRecipe
-from assets.engine.partitions import mapping, partitions
-from assets.pages import Pages
-from assets.recipes.build_half import BuildHalf, Chunking
-from assets.recipes.merging import Build
-from assets.tokenizing.named import tokenizer_of
+from rag_assay.assets.chunking import CHUNKERS
+from rag_assay.assets.chunking.structure import Structure
+from rag_assay.assets.chunks import Chunks
+from rag_assay.assets.documents import Documents
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.assets.engine.partitions import mapping, partitions
+from rag_assay.assets.pages import Pages
+from rag_assay.assets.recipes.build_half import BuildHalf, Chunking
+from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.tokenization.tokenizer_names import tokenizer_of
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.paths import Home
 from tests.fakes.other_tokenizers import KINDS
-from warehouse.errors import AssayError
-from warehouse.paths import Home
 
 HALF: dict[str, Any] = {
     "sources": {

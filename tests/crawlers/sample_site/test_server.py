@@ -17,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
-from crawlers.sample_site.server import FOLDER, SITES, as_sent, load, serve
+from rag_assay.crawlers.sample_site.server import FOLDER, SITES, as_sent, load, serve
 
 ROUTES: dict[str, dict[str, Any]] = {
     host: json.loads((FOLDER / folder / "routes.json").read_text(encoding="utf-8"))
@@ -271,7 +271,7 @@ def test_a_path_that_is_not_ascii_is_answered_as_it_is_sent(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_command_serves_until_it_is_interrupted(number: signal.Signals) -> None:
-    command = [sys.executable, "-m", "crawlers.sample_site.server", "--port", "0"]
+    command = [sys.executable, "-m", "rag_assay.crawlers.sample_site.server", "--port", "0"]
     root = Path(__file__).parents[3]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=root, stdout=pipe, stderr=pipe, text=True) as child:

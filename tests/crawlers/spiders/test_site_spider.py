@@ -2,9 +2,9 @@
 
 import pytest
 
+from rag_assay.warehouse.pages import read_body
 from tests.fakes.crawling import crawling
 from tests.fakes.site import Reply, index, serving
-from warehouse.pages import read_body
 
 PAGE = (
     "<html><head><title>{0} | Town</title><meta name='description' content='About {0}.'></head>"

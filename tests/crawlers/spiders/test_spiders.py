@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from scrapy.http import HtmlResponse, Request
 
-from crawlers.items import Page
-from crawlers.spiders.blog import BlogSpider
-from crawlers.spiders.eurlex import EurlexSpider, plain_url
-from crawlers.spiders.news import NewsSpider
-from warehouse.eurlex_celex import celex_in
-from warehouse.json_ld import lenient_json
-from warehouse.source import Source
-from warehouse.source_kinds import READERS, SPIDERS
+from rag_assay.crawlers.items import Page
+from rag_assay.crawlers.spiders.blog import BlogSpider
+from rag_assay.crawlers.spiders.eurlex import EurlexSpider, plain_url
+from rag_assay.crawlers.spiders.news import NewsSpider
+from rag_assay.warehouse.eurlex_celex import celex_in
+from rag_assay.warehouse.json_ld import lenient_json
+from rag_assay.warehouse.source import Source
+from rag_assay.warehouse.source_kinds import READERS, SPIDERS
 
 SERVED = Path(__file__).parents[4] / "shared" / "data" / "eurlex-served-pages"
 HOST = "https://lex.example"

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from evals.generating.contract import Passage
-from evals.judging.contract import LONGEST_RAW, LONGEST_REASON, JudgeCase, Judgement
-from evals.judging.criteria import Criteria
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.contract import LONGEST_RAW, LONGEST_REASON, JudgeCase, Judgement
+from rag_assay.evals.judging.criteria import CriteriaJudge
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.judging import judge_context
 from tests.fakes.openai_server import (
     FakeOpenAI,
@@ -22,9 +25,6 @@ from tests.fakes.openai_server import (
     failure,
     rate_limited,
 )
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 ANY = "openai/any"
 NOON = JudgeCase(
@@ -38,7 +38,7 @@ NOON = JudgeCase(
 
 
 def judge(home: Path, *cases: JudgeCase, **options: Any) -> list[dict[str, Judgement]]:
-    made = Criteria(**{"model": ANY, "metrics": ("conciseness",), **options})
+    made = CriteriaJudge(**{"model": ANY, "metrics": ("conciseness",), **options})
     with Gateway(Home(home), retries=0, timeout=10) as gateway:
         return [dict(one) for one in made.judge(cases, judge_context(gateway))]
 
@@ -308,7 +308,7 @@ def test_no_text_leaves_its_frame(server: FakeOpenAI, tmp_path: Path) -> None:
 )
 def test_what_cannot_be_judged_is_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
-        Criteria(model=ANY, **{"metrics": ("conciseness",), **options})
+        CriteriaJudge(model=ANY, **{"metrics": ("conciseness",), **options})
 
 
 def test_only_what_changes_a_judgement_changes_its_identity() -> None:
@@ -322,17 +322,17 @@ def test_only_what_changes_a_judgement_changes_its_identity() -> None:
         {"language": "de"},
         {"window": 512},
     ]
-    plain = Criteria(model=ANY)
-    assert len({plain.identity(), *(Criteria(model=ANY, **one).identity() for one in changes)}) == 9
-    assert Criteria(model=ANY, budget_usd=1).identity() == plain.identity()
+    plain = CriteriaJudge(model=ANY)
+    assert len({plain.identity(), *(CriteriaJudge(model=ANY, **one).identity() for one in changes)}) == 9
+    assert CriteriaJudge(model=ANY, budget_usd=1).identity() == plain.identity()
     assert plain.dependencies(7) != plain.dependencies(8)
-    assert plain.dependencies(7) != Criteria(model=ANY, metrics=("detail",)).dependencies(7)
+    assert plain.dependencies(7) != CriteriaJudge(model=ANY, metrics=("detail",)).dependencies(7)
     assert plain.calls_per_case() == (3, 6)
     assert plain.judged_metrics[2].about == (
         "Grade from 1 to 5, as 0 to 1: “Is the answer as short as it can be, without repetition and filler?”"
     )
-    assert Criteria(model=ANY, together=True).calls_per_case() == (1, 2)
-    assert (plain.longest_reply, Criteria(model=ANY, together=True).longest_reply) == (300, 600)
+    assert CriteriaJudge(model=ANY, together=True).calls_per_case() == (1, 2)
+    assert (plain.longest_reply, CriteriaJudge(model=ANY, together=True).longest_reply) == (300, 600)
 
 
 def test_the_same_criterion_is_asked_by_the_same_call_beside_others(
@@ -353,7 +353,7 @@ def test_a_small_local_model_gives_a_grade_or_a_reason(
     weights: Callable[[str], Path], tmp_path: Path
 ) -> None:
     weights("smollm2-135m-instruct")
-    made = Criteria(model="local/smollm2-135m-instruct", metrics=("conciseness",))
+    made = CriteriaJudge(model="local/smollm2-135m-instruct", metrics=("conciseness",))
     with Gateway(Home(tmp_path), timeout=240, local_threads=1, local_context=1024) as gateway:
         (found,) = made.judge([NOON], judge_context(gateway))
     one = found["conciseness"]

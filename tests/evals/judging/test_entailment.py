@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evals.generating.contract import Passage
-from evals.judging.contract import JudgeCase, JudgeContext, Judgements, Statement
-from evals.judging.entailment.asking import SPENT
-from evals.judging.entailment.judge import Entailment
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.contract import JudgeCase, JudgeContext, Judgements, Statement
+from rag_assay.evals.judging.entailment.judge import Entailment
+from rag_assay.evals.judging.entailment.model_calls import SPENT
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.judges import REPLIES, texts_in
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, content_policy, rate_limited
-from warehouse.inference import call_failures
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 SAID = "The ferry sails at noon.", "It costs five euro, and dogs sail free."
 CASE = JudgeCase(
@@ -101,7 +101,7 @@ class Bench:
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Bench]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.CallFailure(is_passing=False))
     with FakeOpenAI(respond=reply) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.api_base)
         yield Bench(server, tmp_path)

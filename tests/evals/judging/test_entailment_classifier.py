@@ -12,14 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from evals.generating.contract import Passage
-from evals.judging.contract import JudgeCase, JudgeContext, Judgements
-from evals.judging.entailment.windows import windows
-from evals.judging.entailment_classifier import LABELS, EntailmentClassifier
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.contract import JudgeCase, JudgeContext, Judgements
+from rag_assay.evals.judging.entailment.windows import windows
+from rag_assay.evals.judging.entailment_classifier import LABELS, EntailmentClassifier
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.cross_encoder import POSITIONS, build_cross_encoder
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 WORDS = (
     "the ferry sails at noon and costs five six euro when does it sail dogs are free ends every day old quay"

@@ -11,17 +11,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evals.judging.entailment.hypotheses import Splitting
-from evals.judging.entailment.judge import NAMES
-from evals.judging.entailment_classifier import LABELS
+from rag_assay.evals.judging.entailment.hypotheses import Splitting
+from rag_assay.evals.judging.entailment.judge import NAMES
+from rag_assay.evals.judging.entailment_classifier import LABELS
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.cross_encoder import build_cross_encoder
 from tests.fakes.judges import REPLIES
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure
 from tests.fakes.tiny import TEXTS
 from tests.fakes.town import PLAIN, Town, Variant
-from warehouse.inference import call_failures
-from warehouse.parquet import read_parquet
-from warehouse.schemas import Status
 
 pytestmark = pytest.mark.models
 CELL = "tiny.t16.minilm.bm25.quote"
@@ -40,7 +40,7 @@ def reply(received: Received) -> Scripted:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOpenAI]:
-    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.CallFailure(is_passing=False))
     with FakeOpenAI(respond=reply) as running:
         yield running
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from evals.judging.entailment.hypotheses import Splitting
-from evals.judging.entailment.listed import Listed, blocks
+from rag_assay.evals.judging.entailment.hypotheses import Splitting
+from rag_assay.evals.judging.entailment.list_blocks import ListBlock, blocks
 
 PLAIN = Splitting()
 SMALL = Splitting(longest=40, shortest=5)
@@ -79,7 +79,7 @@ def test_a_list_is_one_hypothesis_with_what_introduces_it(text: str, lines: tupl
     ["It sails at noon.\n- A. Skipper, in the log", "It is 5 | 2.\nAnd 3 | 1 at night.", "5. May is a day."],
 )
 def test_what_is_no_list(text: str) -> None:
-    assert not any(isinstance(one, Listed) for one in blocks(text))
+    assert not any(isinstance(one, ListBlock) for one in blocks(text))
 
 
 def test_only_the_last_sentence_introduces_a_list() -> None:
@@ -134,7 +134,7 @@ def test_bounds_that_contradict_each_other_are_refused() -> None:
 @given(st.text(alphabet="ab.:|-\n\t 1)#[]", max_size=300))
 def test_no_word_is_lost_and_none_invented(text: str) -> None:
     """What is repeated is a lead; all else stands once, in its order."""
-    from evals.generating.citations import without_markers
+    from rag_assay.evals.generation.citations import without_markers
 
     whole = Splitting(longest=5_000, shortest=0)
     found = "".join("".join(whole.hypotheses(text)).split())

@@ -11,12 +11,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from assets.embedding.cached import CachedEmbedder
-from evals.judging.similarity import Similarity
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.evals.judging.similarity import Similarity
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer
 from tests.fakes.town import PLAIN, Town, Variant
-from warehouse.parquet import read_parquet
-from warehouse.schemas import Status
 
 pytestmark = pytest.mark.models
 QUOTE, SHORT = "tiny.t16.minilm.bm25.quote", "tiny.t16.minilm.bm25.short"

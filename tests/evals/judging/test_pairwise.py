@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from evals.generating.contract import Passage
-from evals.judging.contract import JudgeCase, Judgement
-from evals.judging.pairwise import Pairwise
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.contract import JudgeCase, Judgement
+from rag_assay.evals.judging.pairwise import PairwiseJudge
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.judging import judge_context
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure, rate_limited
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 ANY, CELL = "openai/any", "t64.minilm.bm25.small"
 CASE = JudgeCase(
@@ -31,7 +31,7 @@ CASE = JudgeCase(
 
 
 def judge(home: Path, *cases: JudgeCase, **options: Any) -> list[Judgement]:
-    made = Pairwise(**{"model": ANY, "against": CELL, **options})
+    made = PairwiseJudge(**{"model": ANY, "against": CELL, **options})
     with Gateway(Home(home), retries=0, timeout=10) as gateway:
         return [one["win"] for one in made.judge(cases, judge_context(gateway))]
 
@@ -170,15 +170,17 @@ def test_no_text_leaves_its_frame(server: FakeOpenAI, tmp_path: Path) -> None:
 @pytest.mark.parametrize("cell", ["", "small", "t64.minilm.", "a b.c"])
 def test_a_cell_is_named_by_its_parts(cell: str) -> None:
     with pytest.raises(ValidationError, match="against"):
-        Pairwise(model=ANY, against=cell)
+        PairwiseJudge(model=ANY, against=cell)
 
 
 def test_the_cell_is_named_as_a_study_names_it() -> None:
-    made = Pairwise(model=ANY, against=CELL)
+    made = PairwiseJudge(model=ANY, against=CELL)
     assert made.against == made.model_dump(mode="json")["against"] == CELL
-    assert Pairwise.model_validate(made.model_dump(mode="json")) == made
-    assert made.identity() != Pairwise(model=ANY, against="t64.minilm.dense.small").identity()
-    assert made.dependencies(7) != Pairwise(model=ANY, against=CELL, ask="Which is kinder?").dependencies(7)
+    assert PairwiseJudge.model_validate(made.model_dump(mode="json")) == made
+    assert made.identity() != PairwiseJudge(model=ANY, against="t64.minilm.dense.small").identity()
+    assert made.dependencies(7) != PairwiseJudge(
+        model=ANY, against=CELL, ask="Which is kinder?"
+    ).dependencies(7)
     assert made.calls_per_case() == (0, 4)
 
 

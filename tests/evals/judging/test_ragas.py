@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from evals.generating.contract import Passage
-from evals.judging.contract import (
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.contract import (
     LONGEST_RAW,
     LONGEST_STATEMENT,
     JudgeCase,
@@ -23,17 +23,17 @@ from evals.judging.contract import (
     Judgement,
     Statement,
 )
-from evals.judging.framing import quoted_text
-from evals.judging.ragas import metrics as ragas_metrics
-from evals.judging.ragas.judge import MetricName, Ragas
-from evals.judging.ragas.metrics import prompts_digest
+from rag_assay.evals.judging.frames import quote_for_judge
+from rag_assay.evals.judging.ragas import metrics as ragas_metrics
+from rag_assay.evals.judging.ragas.judge import MetricName, Ragas
+from rag_assay.evals.judging.ragas.metrics import prompts_digest
+from rag_assay.warehouse.inference.call_tags import Purpose
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.inference.token_counts import estimated_tokens
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import FakeOpenAI, Scripted, answer, failure, rate_limited
 from tests.fakes.ragas_judge import Says, input_of, replying, shape_of, statement, user_of
-from warehouse.inference.gateway import Gateway
-from warehouse.inference.purpose import Purpose
-from warehouse.inference.token_counts import estimated_tokens
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 PASSAGES = (
     Passage("The ferry leaves at noon. It is full in summer."),
@@ -618,12 +618,12 @@ def test_a_failing_metric_does_not_take_another_along(ask: Ask) -> None:
 
 
 def test_what_ragas_raises_is_a_judgement(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
-    from evals.judging.ragas import scoring
+    from rag_assay.evals.judging.ragas import metric_runner
 
     def broken(_tools: object) -> Any:
         raise ValueError("shapes do not match")
 
-    monkeypatch.setitem(scoring._MAKERS, "faithfulness", broken)
+    monkeypatch.setitem(metric_runner._MAKERS, "faithfulness", broken)
     one = ask("faithfulness", says=GOOD)["faithfulness"]
     assert (one.status, one.reason) == (Status.ERROR, "ragas failed: ValueError: shapes do not match")
 
@@ -678,7 +678,7 @@ EVIL = (
 
 @pytest.mark.parametrize("name", METRICS)
 def test_a_hostile_text_stays_a_string_of_the_input(name: str, ask: Ask, server: FakeOpenAI) -> None:
-    VECTORS.update({quoted_text(EVIL): (1.0, 0.0)})
+    VECTORS.update({quote_for_judge(EVIL): (1.0, 0.0)})
     for case in (
         replace(CASE, answer=EVIL),
         replace(CASE, question=EVIL, ground_truth=EVIL),
@@ -767,7 +767,7 @@ def test_identity_hangs_on_what_is_asked(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_what_judges_depend_on_is_known_without_importing_ragas() -> None:
     code = (
-        "import sys; from evals.judging.ragas.judge import Ragas; "
+        "import sys; from rag_assay.evals.judging.ragas.judge import Ragas; "
         "judge = Ragas(model='openai/any'); judge.dependencies(1); judge.calls_per_case(); "
         "sys.exit('ragas' in sys.modules)"
     )
@@ -796,7 +796,7 @@ def test_a_metric_runs_in_a_thread_that_has_a_loop(ask: Ask) -> None:
 
 
 def test_a_metric_that_waits_is_refused() -> None:
-    from evals.judging.ragas.asking import finished
+    from rag_assay.evals.judging.ragas.gateway_models import run_coroutine
 
     with pytest.raises(RuntimeError, match="waits for something"):
-        finished(asyncio.sleep(0))
+        run_coroutine(asyncio.sleep(0))

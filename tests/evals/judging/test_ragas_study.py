@@ -13,20 +13,20 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evals.generating.contract import Passage
-from evals.judging.contract import JudgeCase, JudgeContext
-from evals.judging.ragas.judge import Ragas
-from evals.study.costing import estimates
-from evals.study.estimate import Estimate
-from evals.study.planning import plan
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.contract import JudgeCase, JudgeContext
+from rag_assay.evals.judging.ragas.judge import Ragas
+from rag_assay.evals.study.call_estimate import CallEstimate
+from rag_assay.evals.study.cost_estimate import estimates
+from rag_assay.evals.study.run_plan import plan
+from rag_assay.warehouse.call_cache import CallCache
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer
 from tests.fakes.ragas_judge import input_of, replying, shape_of, statement, user_of
 from tests.fakes.town import PLAIN, QUESTIONS, Town, Variant
-from warehouse.call_cache import CallCache
-from warehouse.inference.gateway import Gateway
-from warehouse.parquet import read_parquet
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 CELL = "tiny.t16.minilm.bm25.quote"
 TRUTHS = {"noon", "tickets", "lamp", "captain"}
@@ -65,14 +65,14 @@ def study(server: FakeOpenAI, metrics: list[str] = METRICS) -> Variant:
     return {**PLAIN, "judges": {"ragas": judge}, "judge_cards": cards, "metrics": ranked}
 
 
-def planned_rows(town: Town, variant: Variant) -> list[Estimate]:
+def planned_rows(town: Town, variant: Variant) -> list[CallEstimate]:
     bench = town.bench_of(variant, "home")
     found = plan(bench.study, bench.stages, bench.home)
     rows = estimates(bench.study, found, bench.stages, bench.home)
     return [row for row in rows if row.what == "judging by ragas"]
 
 
-def planned(town: Town, variant: Variant) -> Estimate:
+def planned(town: Town, variant: Variant) -> CallEstimate:
     (row,) = planned_rows(town, variant)
     return row
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from assets.embedding.embedder import Matrix
-from evals.generating.contract import Passage
-from evals.judging.contract import JudgeCase, JudgeContext, Judgement
-from evals.judging.similarity import Similarity
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home
-from warehouse.schemas import Status
+from rag_assay.assets.embedding.embedder import Matrix
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.contract import JudgeCase, JudgeContext, Judgement
+from rag_assay.evals.judging.similarity import Similarity
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 
 VECTORS = {
     "When?": [1.0, 0.0],

@@ -10,10 +10,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from evals.generating.contract import Passage
-from evals.judging.contract import LONGEST_RAW, JudgeCase, Judgement
-from evals.judging.yes_no import YesNo
-from evals.judging.yes_or_no import chances, word_of
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.contract import LONGEST_RAW, JudgeCase, Judgement
+from rag_assay.evals.judging.yes_no import YesNo
+from rag_assay.evals.judging.yes_or_no import chances, word_of
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.judging import judge_context
 from tests.fakes.openai_server import (
     FakeOpenAI,
@@ -24,9 +27,6 @@ from tests.fakes.openai_server import (
     failure,
     rate_limited,
 )
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 NOON = JudgeCase(
     "When does it leave?",

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from assets.engine.stage import Work
-from evals.annotating.items import item_id
-from evals.pipeline.cell_items import CellItems, current_items, item_needs, read_items
-from evals.study.grid import Grid
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.pipeline.cell_items import CellItems, current_items, item_needs, read_items
+from rag_assay.evals.rubrics.items import item_id
+from rag_assay.evals.study.grid import Grid
+from rag_assay.warehouse.parquet import read_parquet
 from tests.fakes.openai_server import FakeOpenAI, Received, answer, failure
 from tests.fakes.town import PLAIN, Town, Variant
-from warehouse.parquet import read_parquet
 
 pytestmark = pytest.mark.models
 BM25 = "tiny.t16.minilm.bm25"
@@ -22,7 +22,7 @@ IDS = {"noon", "tickets", "lamp", "captain"}
 def items_of(town: Town, against: str | None = None) -> dict[str, CellItems]:
     bench = town.bench
     grid = Grid([bench.study])
-    work = Work(bench.home)
+    work = BuildContext(bench.home)
     try:
         return {cell.key: found for cell, found in current_items(grid, bench.study, work, against)}
     finally:
@@ -75,7 +75,7 @@ def test_cells_without_a_generator_have_no_items(town: Town) -> None:
     grid = Grid([town.bench.study])
     (cell,) = grid.cells.values()
     assert item_needs(grid, cell) == []
-    assert read_items(grid, cell, {}, Work(town.bench.home)) == CellItems({})
+    assert read_items(grid, cell, {}, BuildContext(town.bench.home)) == CellItems({})
 
 
 def test_a_refusal_is_an_item_and_a_failed_answer_is_counted_as_missing(town: Town) -> None:

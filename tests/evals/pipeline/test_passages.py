@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evals.pipeline.passages import passage_of
-from evals.retrieving.index import OpenIndex
+from rag_assay.evals.pipeline.passages import passage_of
+from rag_assay.evals.retrieval.index import OpenIndex
 from tests.fakes.indexing import build_index
 
 

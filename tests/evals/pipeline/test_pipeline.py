@@ -10,21 +10,21 @@ from typing import Any
 import polars as pl
 import pytest
 
-from assets.engine.stage import Work
-from evals.exporting.opening import open_exported
-from evals.exporting.writing import export
-from evals.pipeline.pipeline import PipelineResult, open_pipeline
-from evals.pipeline.records import record_of
-from evals.pipeline.study_questions import known_question
-from evals.retrieving.understood import Removal
-from evals.study.cells import NO_GENERATOR
-from evals.study.study_file import read_study
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.export.loader import open_exported
+from rag_assay.evals.export.writer import export
+from rag_assay.evals.pipeline.pipeline import PipelineResult, open_pipeline
+from rag_assay.evals.pipeline.records import record_of
+from rag_assay.evals.pipeline.study_questions import known_question
+from rag_assay.evals.retrieval.query_interpretation import Removal
+from rag_assay.evals.study.cells import NO_GENERATOR
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.evals.conftest import MakeBench
 from tests.fakes.tiny import TEXTS, Bench
-from warehouse.errors import InputError
-from warehouse.parquet import read_parquet
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 pytestmark = pytest.mark.models
 BM25 = "  bm25: {bm25: {k: 5}}\n"
@@ -53,8 +53,8 @@ def bench(make_bench: MakeBench, tmp_path: Path) -> Bench:
 
 
 @pytest.fixture
-def work(bench: Bench) -> Iterator[Work]:
-    held = Work(bench.home)
+def work(bench: Bench) -> Iterator[BuildContext]:
+    held = BuildContext(bench.home)
     yield held
     held.close()
 
@@ -69,7 +69,7 @@ def hits_of(result: PipelineResult) -> list[tuple[Any, ...]]:
     return found
 
 
-def test_every_cell_finds_and_answers_what_the_grid_stored(bench: Bench, work: Work) -> None:
+def test_every_cell_finds_and_answers_what_the_grid_stored(bench: Bench, work: BuildContext) -> None:
     bench.build()
     cells = bench.study.cells()
     assert {cell.retriever for cell in cells} == {"bm25", "chain", "tuned", "dense"}
@@ -106,7 +106,7 @@ def test_a_budget_of_context_holds_in_the_grid_and_in_an_open_pipeline(
     warnings = [check.name for one in built["answers"] for check in one.checks if not check.passed]
     assert warnings == [], "what the budget cuts is not what a model had no room for"
     cut = 0
-    held = Work(bench.home)
+    held = BuildContext(bench.home)
     for cell in bench.study.cells():
         export(bench.study, cell, tmp_path / cell.key, held)
         with (
@@ -139,7 +139,7 @@ def test_a_budget_of_context_holds_in_the_grid_and_in_an_open_pipeline(
     held.close()
 
 
-def test_a_question_that_no_study_asks(bench: Bench, work: Work) -> None:
+def test_a_question_that_no_study_asks(bench: Bench, work: BuildContext) -> None:
     bench.build("chunks", "enrichments", "embeddings", "indexes", "questions")
     cell = next(cell for cell in bench.study.cells() if cell.retriever == "dense")
     assert known_question(bench.study, "What is lit at sunset?", work) is None
@@ -168,7 +168,7 @@ TURNS = {
 }
 
 
-def test_a_cell_that_reads_no_follow_ups_can_be_had_with_them(bench: Bench, work: Work) -> None:
+def test_a_cell_that_reads_no_follow_ups_can_be_had_with_them(bench: Bench, work: BuildContext) -> None:
     bench.build("chunks", "enrichments", "embeddings", "indexes", "questions")
     cell = next(cell for cell in bench.study.cells() if cell.retriever == "dense")
     with open_pipeline(bench.study, cell, work) as plain:
@@ -196,7 +196,7 @@ def test_a_cell_that_reads_no_follow_ups_can_be_had_with_them(bench: Bench, work
             assert record_of(followed)["understood"][0]["removable"]
 
 
-def test_words_of_a_question_find_it_however_they_are_typed(bench: Bench, work: Work) -> None:
+def test_words_of_a_question_find_it_however_they_are_typed(bench: Bench, work: BuildContext) -> None:
     assert known_question(bench.study, "noon", work) is None, "nothing was run"
     bench.build("chunks", "enrichments", "embeddings", "indexes", "questions")
     for typed in (
@@ -214,7 +214,7 @@ def test_a_cell_without_a_generator_has_no_answer(make_bench: MakeBench) -> None
     lines = "generators:\n  extractive: {extractive: {passages: 2, max_tokens: 40}}\n"
     bench = make_bench({lines: "", ", abstention": ""})
     bench.build("chunks", "enrichments", "embeddings", "indexes")
-    work = Work(bench.home)
+    work = BuildContext(bench.home)
     cell = bench.study.cells()[0]
     assert cell.generator == NO_GENERATOR
     with open_pipeline(bench.study, cell, work) as pipeline:
@@ -225,7 +225,7 @@ def test_a_cell_without_a_generator_has_no_answer(make_bench: MakeBench) -> None
     assert result.passages
 
 
-def test_what_is_missing_or_changed_is_a_sentence(bench: Bench, work: Work) -> None:
+def test_what_is_missing_or_changed_is_a_sentence(bench: Bench, work: BuildContext) -> None:
     cell = bench.study.cells()[0]
     with pytest.raises(InputError, match=r"not built yet; run `assay run .*tiny.yaml` first"):
         open_pipeline(bench.study, cell, work)
@@ -243,7 +243,7 @@ def test_a_damaged_index_is_named(bench: Bench) -> None:
     folder = bench.folder("indexes", "ferries.t16.minilm")
     file = max((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
     file.write_bytes(file.read_bytes()[:-1] + b"?")
-    work = Work(Home(bench.home.root))
+    work = BuildContext(Home(bench.home.root))
     with pytest.raises(InputError, match=r"the index ferries.t16.minilm is damaged .* builds it again"):
         open_pipeline(bench.study, bench.study.cells()[0], work)
     work.close()

@@ -7,27 +7,27 @@ from typing import Any
 
 import pytest
 
-from assets.embedding.embedder import EmbedderRecipe
-from assets.engine.stage import Work
-from evals.pipeline import run_resources
-from evals.pipeline.run_resources import RunResources
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.pipeline import run_resources
+from rag_assay.evals.pipeline.run_resources import RunResources
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.inference.budget import Budget
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home
 from tests.fakes.indexing import build_index
-from warehouse.artifacts import Artifact
-from warehouse.inference.budget import Budget
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home
 
 MINILM = EmbedderRecipe(model="all-MiniLM-L6-v2")
 E5 = EmbedderRecipe(model="all-MiniLM-L6-v2", query_prefix="query: ")
 
 
-def artifact(work: Work, identity: str, text: str) -> Artifact:
+def artifact(work: BuildContext, identity: str, text: str) -> Artifact:
     build_index(work.store.folder("indexes", identity), [text])
     return Artifact("indexes", identity, identity, "v")
 
 
 def test_each_thing_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    work, other = Work(Home(tmp_path)), Work(Home(tmp_path))
+    work, other = BuildContext(Home(tmp_path)), BuildContext(Home(tmp_path))
     first, second = artifact(work, "a" * 20, "a ferry"), artifact(work, "b" * 20, "a quay")
     shared = work.resource(RunResources)
     assert shared.index(first) is shared.index(first)
@@ -46,7 +46,7 @@ def test_each_thing_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_rankings_are_remembered_for_one_index_and_embedder(tmp_path: Path) -> None:
-    work = Work(Home(tmp_path))
+    work = BuildContext(Home(tmp_path))
     first, second = artifact(work, "a" * 20, "a ferry"), artifact(work, "b" * 20, "a quay")
     shared = work.resource(RunResources)
 
@@ -66,7 +66,7 @@ def test_gateways_of_a_budget_are_closed_with_the_run(
         closed.append(gateway)
 
     monkeypatch.setattr(Gateway, "close", close)
-    work, budget = Work(Home(tmp_path)), Budget(1.0)
+    work, budget = BuildContext(Home(tmp_path)), Budget(1.0)
     shared = work.resource(RunResources)
     own, free = shared.gateway(budget), shared.gateway(Budget(None))
     assert shared.gateway(budget) is own is not free

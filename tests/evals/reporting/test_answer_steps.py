@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from evals.generating.contract import Answer, Attempt, Bin
-from evals.reporting import limits
-from evals.reporting.answer_steps import AnswerSteps, steps_of, steps_of_answer, verdict_words
-from evals.reporting.page import render_html
+from rag_assay.evals.generation.contract import Answer, Attempt, Bin
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.answer_steps import AnswerSteps, steps_of, steps_of_answer, verdict_words
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import ANSWERS, Status
 from tests.evals.reporting.test_page import Page
 from tests.fakes.report_data import HOSTILE_ANSWER, report_data
-from warehouse.parquet import frame
-from warehouse.schemas import ANSWERS, Status
 
 ATTEMPTS = (
     Attempt("Who?", ("c1", "c2"), False, "missing: the year"),

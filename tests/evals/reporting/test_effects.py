@@ -13,14 +13,14 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from evals.reporting.data import ReportData
-from evals.reporting.effect_rows import effect_rows
-from evals.reporting.effect_words import effect_words, effects_words, pair_words
-from evals.reporting.effects import AxisTable, effects
-from evals.reporting.files import COLUMNS, json_rows, other_rows
-from evals.reporting.page import render_html
-from evals.reporting.terminal import leaderboard_table
-from evals.statistics.question_clusters import Clustering
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.effect_rows import effect_rows
+from rag_assay.evals.reporting.effect_words import effect_words, effects_words, pair_words
+from rag_assay.evals.reporting.effects import AxisTable, effects
+from rag_assay.evals.reporting.files import COLUMNS, json_rows, other_rows
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.terminal import leaderboard_table
+from rag_assay.evals.statistics.question_clusters import Clustering
 from tests.fakes.report_data import NDCG, SIMILARITY, report_data
 
 
@@ -194,7 +194,7 @@ def test_questions_that_are_not_independent_are_drawn_together(data: ReportData)
 def test_of_many_kinds_of_questions_the_largest_are_compared(
     data: ReportData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evals.reporting.effects.EFFECT_GROUPS", 5)
+    monkeypatch.setattr("rag_assay.evals.reporting.effects.EFFECT_GROUPS", 5)
     numbered = pl.Series([f"kind {max(0, at - 1):02}" for at in range(24)] * 2)[: data.questions.height]
     many = changed(data, questions=data.questions.with_columns(type=numbered))
     types = [one for one in table(many, "retriever").groups if one.column == "type"]

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from evals.reporting.data import ReportData
-from evals.reporting.estimates import estimate_json, estimate_sentences, estimates
-from evals.reporting.files import json_rows, other_rows
-from evals.reporting.judge_cards import judge_cards
-from evals.reporting.page import render_html
-from evals.reporting.terminal import leaderboard_table
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.estimates import estimate_json, estimate_sentences, estimates
+from rag_assay.evals.reporting.files import json_rows, other_rows
+from rag_assay.evals.reporting.judge_cards import judge_cards
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.terminal import leaderboard_table
+from rag_assay.warehouse.annotation_schemas import HUMAN_ESTIMATES
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import JUDGE_CARDS
 from tests.fakes.report_data import report_data
-from warehouse.annotation_schemas import HUMAN_ESTIMATES
-from warehouse.parquet import frame
-from warehouse.schemas import JUDGE_CARDS
 
 HOSTILE = "<b>x</b>{{ 7 }}"
 

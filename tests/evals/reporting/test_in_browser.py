@@ -19,9 +19,9 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from evals.reporting.data import ReportData
-from evals.reporting.display import number, signed
-from evals.reporting.files import write_html
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.display import number, with_sign
+from rag_assay.evals.reporting.files import write_html
 from tests.fakes.browser import Tab, axe_violations, chromium, tab
 from tests.fakes.judged_data import judged
 from tests.fakes.report_data import NDCG, report_data
@@ -193,18 +193,19 @@ def test_two_cells_are_compared_question_by_question(report: Opened) -> None:
     with report(NARROW) as found:
         text = said(found, (FIRST, second), (SECOND, leader))
         ends = f"{number(of_second['difference_low'])} to {number(of_second['difference_high'])}"
-        assert f"{signed(of_second['difference'])} (95 % interval {ends}; p = {of_second['p']:.3f}" in text
+        assert f"{with_sign(of_second['difference'])} (95 % interval {ends}; p = {of_second['p']:.3f}" in text
         found.page.locator("#pairs [data-swap]").click()
         text = said(found)
         ends = f"{number(-of_second['difference_high'])} to {number(-of_second['difference_low'])}"
-        assert f"{signed(-of_second['difference'])} (95 % interval {ends}" in text
+        assert f"{with_sign(-of_second['difference'])} (95 % interval {ends}" in text
 
         differences = _differences(data, second, third)
         text = said(found, (FIRST, second), (SECOND, third))
         half = stats.t.ppf(0.975, len(differences) - 1) * stats.sem(differences)
         mean = differences.mean()
         assert (
-            f"{signed(mean)} (95 % interval {number(mean - half)} to {number(mean + half)}, Student's" in text
+            f"{with_sign(mean)} (95 % interval {number(mean - half)} to {number(mean + half)}, Student's"
+            in text
         )
         better, worse = int((differences > 0).sum()), int((differences < 0).sum())
         equal = len(differences) - better - worse

@@ -16,16 +16,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evals.reporting.data import ReportData
-from evals.reporting.files import folders_of, write_html
-from evals.reporting.hardest import hardest
-from evals.reporting.journey import packs as packing
-from evals.reporting.journey.reading import cut, taken
-from evals.reporting.journey.section import Journeys, journeys
-from evals.reporting.journey_rows import merged
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.files import folders_of, write_html
+from rag_assay.evals.reporting.hardest import hardest
+from rag_assay.evals.reporting.journey import packs as packing
+from rag_assay.evals.reporting.journey.rows import cut, taken
+from rag_assay.evals.reporting.journey.section import Journeys, journeys
+from rag_assay.evals.reporting.journey_rows import merged
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import SCORES
 from tests.fakes.report_data import HOSTILE_ANSWER, OVERRIDE, report_data
-from warehouse.parquet import frame
-from warehouse.schemas import SCORES
 
 Scores = dict[tuple[str, int, str], float | tuple[str, str | None]]
 _OF_CELL = {"cell": pl.String, "replicate": pl.Int64}
@@ -113,7 +113,7 @@ def test_scores_come_out_to_the_last_bit_with_what_is_missing_and_why(data: Repo
 def test_more_different_values_than_places_are_written_whole(
     data: ReportData, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evals.reporting.journey.scores._MOST", 3)
+    monkeypatch.setattr("rag_assay.evals.reporting.journey.scores._MOST", 3)
     packed = found(data)
     assert scores_of(packed, "latency") == stored(data.scores, "latency")
 

@@ -11,15 +11,15 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.files import json_rows
-from evals.reporting.judge_cards import card_rows, judge_cards, judge_sentences
-from evals.reporting.page import render_html
-from evals.reporting.stored_cards import calibrated
-from evals.reporting.terminal import leaderboard_table
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.files import json_rows
+from rag_assay.evals.reporting.judge_cards import card_rows, judge_cards, judge_sentences
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.stored_cards import calibrated_metrics
+from rag_assay.evals.reporting.terminal import leaderboard_table
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import JUDGE_CARDS
 from tests.fakes.report_data import report_data
-from warehouse.parquet import frame
-from warehouse.schemas import JUDGE_CARDS
 
 HOSTILE = "<b>x</b>"
 
@@ -69,7 +69,7 @@ def test_cards_are_those_of_the_judges_of_now_in_their_order(data: ReportData) -
     assert [one.calibrated for one in large.rows] == [True, False]
     assert small.sentence.startswith("It is uncalibrated")
     assert large.sentence.startswith("Agreement is uncalibrated")
-    assert calibrated(frame(CARDS, JUDGE_CARDS)) == {"large.support", "gone.support"}
+    assert calibrated_metrics(frame(CARDS, JUDGE_CARDS)) == {"large.support", "gone.support"}
 
 
 def test_a_figure_has_its_interval_its_cases_or_its_reason(data: ReportData) -> None:

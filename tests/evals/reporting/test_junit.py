@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from lxml import etree
 
-from evals.reporting.github import Annotation, markdown_table
-from evals.reporting.junit import Case, Suite, junit_xml
-from evals.reporting.markdown import NOWHERE
+from rag_assay.evals.reporting.github import WorkflowAnnotation, markdown_table
+from rag_assay.evals.reporting.junit import JUnitCase, Suite, junit_xml
+from rag_assay.evals.reporting.markdown import NOWHERE
 
 HOSTILE = 'a]]> <b attr="1">&amp; \x00\x1b[31m \ufffe \ud800 {{7*7}}\n::error::two\r\nlines\u202e'
 
@@ -49,9 +49,11 @@ SCHEMA = etree.XMLSchema(
 def test_the_xml_is_valid_and_says_what_happened() -> None:
     suites = [
         Suite(
-            "answers", (Case("s.a"), Case("s.b", "error", "no key\nat all"), Case("s.c", "skipped", "x")), 2.5
+            "answers",
+            (JUnitCase("s.a"), JUnitCase("s.b", "error", "no key\nat all"), JUnitCase("s.c", "skipped", "x")),
+            2.5,
         ),
-        Suite("gates", (Case("ndcg@10 is at least 0.7", "failed", "it has 0.6"),)),
+        Suite("gates", (JUnitCase("ndcg@10 is at least 0.7", "failed", "it has 0.6"),)),
     ]
     root = etree.fromstring(junit_xml("s", suites, "2026-01-01T00:00:00").encode())
     SCHEMA.assertValid(root)
@@ -63,7 +65,9 @@ def test_the_xml_is_valid_and_says_what_happened() -> None:
 
 
 def test_hostile_text_stays_text() -> None:
-    suites = [Suite(HOSTILE, (Case(HOSTILE, "failed", HOSTILE), Case(HOSTILE, "error", "x" * 1_000_000)))]
+    suites = [
+        Suite(HOSTILE, (JUnitCase(HOSTILE, "failed", HOSTILE), JUnitCase(HOSTILE, "error", "x" * 1_000_000)))
+    ]
     root = etree.fromstring(
         junit_xml(HOSTILE, suites, "2026-01-01T00:00:00").encode(), etree.XMLParser(huge_tree=True)
     )
@@ -82,14 +86,14 @@ def test_hostile_text_stays_text() -> None:
 
 
 def test_an_annotation_is_one_line_and_one_command() -> None:
-    line = Annotation("error", f"t,:{HOSTILE}", HOSTILE, "x,y:z.yaml", 4).command
+    line = WorkflowAnnotation("error", f"t,:{HOSTILE}", HOSTILE, "x,y:z.yaml", 4).command
     assert "\n" not in line
     assert "\r" not in line
     head, _, message = line.removeprefix("::error ").partition("::")
     assert [part.partition("=")[0] for part in head.split(",")] == ["file", "line", "title"]
     assert "%0A%3A%3Aerror" in head
     assert "%0A::error::two" in message
-    assert len(Annotation("error", "t", "x" * 100_000).command) < 2_100
+    assert len(WorkflowAnnotation("error", "t", "x" * 100_000).command) < 2_100
 
 
 def test_a_table_holds_what_would_be_markup() -> None:

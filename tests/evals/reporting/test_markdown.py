@@ -12,12 +12,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evals.reporting.data import ReportData
-from evals.reporting.markdown import NOWHERE, escaped, render_markdown
-from evals.reporting.page import render_html
-from evals.reporting.table_exports import csv_text, export_table, write_csv
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.markdown import NOWHERE, escape_markdown, render_markdown
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.table_exports import csv_text, export_table, write_csv
+from rag_assay.warehouse.schemas import LEADERBOARD
 from tests.fakes.report_data import HOSTILE_ANSWER, HOSTILE_TITLE, OVERRIDE, report_data
-from warehouse.schemas import LEADERBOARD
 
 NUMBER = re.compile(r"[−+]?\d+\.\d+")
 ACTING = (
@@ -50,7 +50,7 @@ def data() -> ReportData:
 
 @pytest.mark.parametrize("text", ACTING)
 def test_a_text_shows_as_it_is_and_does_nothing(text: str) -> None:
-    found = escaped(text)
+    found = escape_markdown(text)
     assert "\n" not in found
     assert OVERRIDE not in found
     assert not re.search(r"(?<!\\)(?:\\\\)*[`*_\[\]|<>~&$]", found), "a sign that Markdown reads"

@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 import polars as pl
 import pytest
 
-from evals.reporting import limits
-from evals.reporting.data import ReportData
-from evals.reporting.display import percent
-from evals.reporting.page import render_html
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.display import percent
+from rag_assay.evals.reporting.page import render_html
 from tests.fakes.report_data import NDCG, OVERRIDE, board_data, report_data
 
 

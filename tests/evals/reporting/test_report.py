@@ -8,19 +8,19 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evals.reporting.data import ReportData
-from evals.reporting.exports import trec_runs
-from evals.reporting.journey import packs
-from evals.reporting.rows import report_data
-from evals.reporting.trec import NOTHING
-from evals.reporting.view import view
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.exports import trec_runs
+from rag_assay.evals.reporting.journey import packs
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.reporting.trec import NOTHING
+from rag_assay.evals.reporting.view import view
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.parquet import frame, write_parquet
+from rag_assay.warehouse.schemas import LOSSES
+from rag_assay.warehouse.tables import rebuild
 from tests.fakes.tiny import TEXTS, Bench
-from warehouse.connection import connect
-from warehouse.errors import InputError
-from warehouse.identity import digest
-from warehouse.parquet import frame, write_parquet
-from warehouse.schemas import LOSSES
-from warehouse.tables import rebuild
 
 MakeBench = Callable[..., Bench]
 WIDER = {"  bm25: {bm25: {k: 5}}": "  bm25: [{bm25: {k: 2}}, {neighbours: {n: 1}}]"}

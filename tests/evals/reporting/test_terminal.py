@@ -6,8 +6,8 @@ import io
 import pytest
 from rich.console import Console
 
-from evals.reporting.data import ReportData
-from evals.reporting.terminal import leaderboard_table
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.terminal import leaderboard_table
 from tests.fakes.report_data import board_data, report_data
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evals.reporting.thresholds import Gate, gate_results, not_measured, read_gates
-from evals.study.study import Study
-from evals.study.study_file import read_study
+from rag_assay.evals.reporting.thresholds import MetricGate, gate_results, not_measured, read_gates
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.errors import InputError
 from tests.fakes.report_data import report_data
-from warehouse.errors import InputError
 
 STUDY = Path(__file__).parents[3] / "evals/studies/demo.yaml"
 DATA = report_data(n_questions=20, chunkings=2, retrievers=2, generators=1)
@@ -28,7 +28,7 @@ def value(metric: str, cell: str = LEADER, column: str = "value") -> float:
     return float(rows[column][0])
 
 
-def held(*gates: Gate, board: pl.DataFrame = DATA.leaderboard) -> list[tuple[bool, str]]:
+def held(*gates: MetricGate, board: pl.DataFrame = DATA.leaderboard) -> list[tuple[bool, str]]:
     found = gate_results(gates, board, DATA.scores, LEADER)
     return [(one.passed, one.sentence) for one in found]
 
@@ -71,19 +71,21 @@ def test_a_gate_is_held_against_the_leader_or_a_cell_at_the_value_or_the_worse_e
     found = value("ndcg@10")
     low = value("ndcg@10", column="low")
     assert low < found
-    assert held(Gate("ndcg@10", found), Gate("ndcg@10", found + 1e-9)) == [
+    assert held(MetricGate("ndcg@10", found), MetricGate("ndcg@10", found + 1e-9)) == [
         (True, f"gate passed: ndcg@10 of the leader is at least {found:.3f}: {found:.3f} ({LEADER})"),
         (False, f"gate failed: ndcg@10 of the leader is at least {found:.3f}: {LEADER} has {found:.3f}"),
     ]
-    assert [ok for ok, _ in held(Gate("ndcg@10", found, on="low"), Gate("ndcg@10", low, on="low"))] == [
+    assert [
+        ok for ok, _ in held(MetricGate("ndcg@10", found, on="low"), MetricGate("ndcg@10", low, on="low"))
+    ] == [
         False,
         True,
     ]
     other = next(cell for cell in DATA.leaderboard["cell"] if cell != LEADER)
     slow = value("latency", other)
-    gates = [Gate("latency", slow * factor, False, "s", other) for factor in (0.5, 2.0)]
+    gates = [MetricGate("latency", slow * factor, False, "s", other) for factor in (0.5, 2.0)]
     assert [ok for ok, _ in held(*gates)] == [False, True]
-    high = Gate("latency", value("latency", other, "high"), False, "s", other, "high")
+    high = MetricGate("latency", value("latency", other, "high"), False, "s", other, "high")
     assert held(high)[0][0]
 
 
@@ -92,18 +94,18 @@ def test_what_has_no_value_fails_with_its_reason_and_never_as_a_zero() -> None:
     empty = DATA.leaderboard.with_columns(
         pl.when(none).then(None).otherwise(pl.col(name)).alias(name) for name in ("value", "low", "high")
     )
-    passed, sentence = held(Gate("hit_rate@5", 0.0), board=empty)[0]
+    passed, sentence = held(MetricGate("hit_rate@5", 0.0), board=empty)[0]
     assert not passed
     assert sentence.endswith(f"{LEADER} has no value: it was not run, for what it needs failed")
     thin = DATA.leaderboard.with_columns(coverage=pl.lit(0.5))
-    assert "50 % of the questions only" in held(Gate("hit_rate@5", 0.0), board=thin)[0][1]
-    assert held(Gate("hit_rate@5", 0.0, whole=False), board=thin)[0][0], "people score a sample"
-    (unled,) = gate_results([Gate("hit_rate@5", 0.0)], DATA.leaderboard, DATA.scores, None)
+    assert "50 % of the questions only" in held(MetricGate("hit_rate@5", 0.0), board=thin)[0][1]
+    assert held(MetricGate("hit_rate@5", 0.0, whole=False), board=thin)[0][0], "people score a sample"
+    (unled,) = gate_results([MetricGate("hit_rate@5", 0.0)], DATA.leaderboard, DATA.scores, None)
     assert "no cell leads" in unled.sentence
-    assert "is not measured by mrr@3" in held(Gate("mrr@3", 0.0))[0][1]
+    assert "is not measured by mrr@3" in held(MetricGate("mrr@3", 0.0))[0][1]
     uncertain = DATA.leaderboard.with_columns(low=pl.lit(None, pl.Float64))
-    assert "has no interval" in held(Gate("hit_rate@5", 0.0, on="low"), board=uncertain)[0][1]
-    assert not not_measured([Gate("hit_rate@5", 0.0)], "gone")[0].passed
+    assert "has no interval" in held(MetricGate("hit_rate@5", 0.0, on="low"), board=uncertain)[0][1]
+    assert not not_measured([MetricGate("hit_rate@5", 0.0)], "gone")[0].passed
 
 
 def test_the_reason_of_a_missing_value_is_the_most_frequent_one() -> None:
@@ -116,5 +118,5 @@ def test_the_reason_of_a_missing_value_is_the_most_frequent_one() -> None:
         reason=pl.when(of & (row < 3)).then(pl.lit("60 s")).otherwise(pl.col("reason")),
     )
     board = DATA.leaderboard.with_columns(coverage=pl.lit(0.75))
-    (found,) = gate_results([Gate("ndcg@10", 0.0)], board, broken, LEADER)
+    (found,) = gate_results([MetricGate("ndcg@10", 0.0)], board, broken, LEADER)
     assert found.reason == f"{LEADER} has a value for 75 % of the questions only (3 × timeout: 60 s)"

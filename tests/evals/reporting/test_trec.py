@@ -13,18 +13,18 @@ import pytrec_eval
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.measuring import get_metric
-from evals.measuring.contract import Gold, RetrievalMetric
-from evals.reporting.exports import trec_runs
-from evals.reporting.trec import NOTHING, counts_alike, falling, qrels_lines, run_lines, trec_id
-from evals.retrieving.index import OpenIndex
+from rag_assay.evals.metrics import get_metric
+from rag_assay.evals.metrics.contract import Gold, RetrievalMetric
+from rag_assay.evals.reporting.exports import trec_runs
+from rag_assay.evals.reporting.trec import NOTHING, counts_alike, falling, qrels_lines, run_lines, trec_id
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.spans import Span
+from rag_assay.warehouse.tables import rebuild
 from tests.contracts import test_retrievers as contract
 from tests.fakes.cross_encoder import build_cross_encoder
 from tests.fakes.indexing import build_index
 from tests.fakes.tiny import QUESTIONS, Bench
-from warehouse.connection import connect
-from warehouse.spans import Span
-from warehouse.tables import rebuild
 
 MakeBench = Callable[..., Bench]
 THEIRS = {

@@ -8,13 +8,13 @@ from html import unescape
 import polars as pl
 import pytest
 
-from evals.racing.records import Record
-from evals.reporting.data import ChunkingFacts, Duplicates, ReportData
-from evals.reporting.page import render_html
-from evals.reporting.stored_cards import UNCALIBRATED
-from evals.reporting.trust import SIGNS, TrustLine, trust_lines
+from rag_assay.evals.reporting.data import ChunkingFacts, Duplicates, ReportData
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.stored_cards import UNCALIBRATED
+from rag_assay.evals.reporting.trust import SIGNS, TrustLine, trust_lines
+from rag_assay.evals.successive_halving.records import SearchRecord
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.report_data import SIMILARITY, decided, report_data
-from warehouse.schemas import Status
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_cells_planned_run_failed_and_not_tried(data: ReportData) -> None:
     cells = board["cell"].n_unique()
     assert found.text == f"{cells - 1} of 30 planned cells run, 1 failed, {30 - cells} not tried"
     rows = [{"rule": "kept"}, {"rule": "budget"}, {"rule": "significance"}]
-    searched = line(replace(data, search=Record("recipe", (), rows)), "Cells")
+    searched = line(replace(data, search=SearchRecord("recipe", (), rows)), "Cells")
     assert (searched.state, searched.section) == ("look", "left-out")
     assert searched.text.endswith("; of the grid, the search left out 2 more")
     assert found.state == "look"

@@ -9,14 +9,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evals.generating.no_context import NoContext
-from evals.generating.oracle_context import OracleContext
-from evals.statistics.board import board_rows, subsets
-from evals.statistics.question_clusters import ALONE, Clustering
-from evals.study.cells import Cell
+from rag_assay.evals.generation.no_context import NoContext
+from rag_assay.evals.generation.oracle_context import OracleContext
+from rag_assay.evals.statistics.board import board_rows, subsets
+from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
+from rag_assay.evals.study.cells import Cell
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import LEADERBOARD, SCORES, Status
 from tests.fakes.tiny import partial_study
-from warehouse.parquet import frame
-from warehouse.schemas import LEADERBOARD, SCORES, Status
 
 STUDY = partial_study(study="s", seed=7, metrics=("ndcg@10",))
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evals.statistics.bootstrap import UNIT, Interval, bootstrap, intervals
+from rag_assay.evals.statistics.bootstrap import UNIT, Interval, bootstrap, intervals
 
 
 @pytest.mark.parametrize(("hits", "n"), [(120, 200), (30, 100), (250, 500)])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evals.statistics.clusters import by_documents, codes, effective, summed
-from evals.statistics.resampling import student, sums_of
-from evals.statistics.significance import ALPHA, paired_bootstrap
+from rag_assay.evals.statistics.clusters import by_documents, codes, effective, sum_clusters
+from rag_assay.evals.statistics.resampling import student, sums_of
+from rag_assay.evals.statistics.significance import ALPHA, paired_bootstrap
 
 
 @pytest.mark.parametrize(
@@ -36,9 +36,9 @@ def test_the_order_of_questions_and_documents_does_not_matter() -> None:
 
 def test_sums_and_what_clusters_count_for() -> None:
     table = np.arange(8.0).reshape(4, 2)
-    assert summed(table, None) is table
-    assert summed(table, codes(["x", "y", "x", "y"])).tolist() == [[4, 6], [8, 10]]
-    assert summed(np.zeros((0, 3)), codes([])).shape == (0, 3)
+    assert sum_clusters(table, None) is table
+    assert sum_clusters(table, codes(["x", "y", "x", "y"])).tolist() == [[4, 6], [8, 10]]
+    assert sum_clusters(np.zeros((0, 3)), codes([])).shape == (0, 3)
     assert effective(codes(["x"] * 9)) == 1
     assert effective(codes([*"xxxxxxxxxx", *range(10)])) == pytest.approx(400 / 110)
     assert effective(codes([])) == 0

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from evals.measuring import get_metric
-from evals.statistics.comparison import answered, compared, leader_of
+from rag_assay.evals.metrics import get_metric
+from rag_assay.evals.statistics.comparison import answered_share, compare_cells, leader_of
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import ANSWERS, Status
 from tests.fakes.cases import answer_row
-from warehouse.parquet import frame
-from warehouse.schemas import ANSWERS, Status
 
 OK, REFUSED, FAILED = Status.OK, Status.REFUSED, Status.TIMEOUT
 NDCG = get_metric("ndcg@10")
@@ -19,7 +19,7 @@ NDCG = get_metric("ndcg@10")
 def share(statuses: list[Status], answerable: str = "yyyy") -> float:
     rows = [answer_row(f"q{number}", status) for number, status in enumerate(statuses)]
     known = {f"q{number}": sign == "y" for number, sign in enumerate(answerable)}
-    return answered(frame(rows, ANSWERS), known, list(known))
+    return answered_share(frame(rows, ANSWERS), known, list(known))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_what_counts_as_answered(statuses: list[Status], answerable: str, expect
 
 def test_an_empty_text_is_no_answer() -> None:
     rows = frame([answer_row("q0", text="")], ANSWERS)
-    assert answered(rows, {"q0": True}, ["q0"]) == 0
+    assert answered_share(rows, {"q0": True}, ["q0"]) == 0
 
 
 def row(cell: str, value: float, rank: int | None = 2, **more: Any) -> dict[str, Any]:
@@ -71,12 +71,12 @@ def test_cells_that_share_every_value_are_one_comparison() -> None:
     valued = [(row(name, 0.0), values(shift)) for name, shift in cells.items()]
     copies = [(row(f"copy {number}", 0.0), values(0.0)) for number in range(40)]
     everyone = {one["cell"] for one, _ in [*valued, *copies]}
-    alone = {one["cell"]: one["p"] for one in compared(valued, "best", everyone, 7)}
-    crowded = {one["cell"]: one["p"] for one in compared([*valued, *copies], "best", everyone, 7)}
+    alone = {one["cell"]: one["p"] for one in compare_cells(valued, "best", everyone, 7)}
+    crowded = {one["cell"]: one["p"] for one in compare_cells([*valued, *copies], "best", everyone, 7)}
     assert crowded["a"] == crowded["copy 0"] == alone["a"]
     assert crowded["b"] == alone["b"]
 
 
 def test_a_leader_without_a_value_of_a_metric_leaves_it_uncompared() -> None:
-    found = compared([(row("a", 0.5), {"q": 0.5})], "gone", {"a"}, 7)
+    found = compare_cells([(row("a", 0.5), {"q": 0.5})], "gone", {"a"}, 7)
     assert [(one["leader"], one["tied"]) for one in found] == [(None, None)]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evals.statistics.contrasts import contrasts
-from evals.statistics.power import detectable, questions_needed
-from evals.statistics.replication import components
-from evals.statistics.significance import ALPHA, paired_bootstrap
+from rag_assay.evals.statistics.contrasts import contrasts
+from rag_assay.evals.statistics.power import detectable, questions_needed
+from rag_assay.evals.statistics.replication import components
+from rag_assay.evals.statistics.significance import ALPHA, paired_bootstrap
 
 
 def test_open_comparisons_say_how_many_questions_would_settle_them() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evals.statistics.contrasts import contrasts
-from evals.statistics.effects import RESAMPLES, effect, over_contexts
-from evals.statistics.interactions import interaction
-from evals.statistics.resampling import Floats
-from evals.statistics.significance import paired_bootstrap
+from rag_assay.evals.statistics.contrasts import contrasts
+from rag_assay.evals.statistics.effects import RESAMPLES, effect, over_contexts
+from rag_assay.evals.statistics.interactions import interaction
+from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.evals.statistics.significance import paired_bootstrap
 
 NAN = np.nan
 

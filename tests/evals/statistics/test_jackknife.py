@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evals.statistics.estimate import Estimate, Floats
-from evals.statistics.jackknife import over_clusters
-from evals.statistics.rank_correlation import kendall
-from evals.statistics.roc import roc_auc
+from rag_assay.evals.statistics.estimate import Estimate, Floats
+from rag_assay.evals.statistics.jackknife import over_clusters
+from rag_assay.evals.statistics.rank_correlation import kendall
+from rag_assay.evals.statistics.roc import roc_auc
 
 
 def area(one: Floats, other: Floats) -> Estimate:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evals.statistics.clusters import summed
-from evals.statistics.permutation import sign_flips, step_down
-from evals.statistics.significance import ALPHA, paired_bootstrap
+from rag_assay.evals.statistics.clusters import sum_clusters
+from rag_assay.evals.statistics.permutation import sign_flips, step_down
+from rag_assay.evals.statistics.significance import ALPHA, paired_bootstrap
 
 
 def theirs(column: np.ndarray, resamples: float = np.inf) -> float:
@@ -133,7 +133,7 @@ def test_bootstrap_and_permutation_agree() -> None:
     columns = np.random.default_rng(6).normal([0.0, 0.2, 0.35], 1, size=(100, 3))
     assert sign_flips(columns, 7) == pytest.approx(paired_bootstrap(columns, 7).p, abs=0.02)
     clusters = np.repeat(np.arange(50), 2)
-    assert summed(columns, clusters)[0] == pytest.approx(columns[0] + columns[1])
+    assert sum_clusters(columns, clusters)[0] == pytest.approx(columns[0] + columns[1])
     both = sign_flips(columns, 7, clusters=clusters), paired_bootstrap(columns, 7, clusters=clusters).p
     assert both[0] == pytest.approx(both[1], abs=0.02)
 

@@ -7,16 +7,16 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from evals.leaderboard import Leaderboard
-from evals.scores import Scores
-from evals.statistics.question_clusters import clustering
-from evals.study.grid import Grid
-from evals.study.sections import ClustersBy
-from evals.study.study_file import read_study
+from rag_assay.evals.leaderboard import Leaderboard
+from rag_assay.evals.scores import Scores
+from rag_assay.evals.statistics.question_clusters import clustering
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.sections import ClustersBy
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.recipe import Strict
+from rag_assay.warehouse.schemas import QUESTIONS
 from tests.fakes.tiny import write_study
-from warehouse.parquet import frame
-from warehouse.recipe import Strict
-from warehouse.schemas import QUESTIONS
 
 
 class Recipe(Strict):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evals.statistics.risk_coverage import RiskCoverage, risk_coverage
+from rag_assay.evals.statistics.risk_coverage import RiskCoverage, risk_coverage
 
 SURE = np.array([0.9, 0.8, 0.7, 0.6])
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evals.statistics.significance import ALPHA, holm, paired_bootstrap
+from rag_assay.evals.statistics.significance import ALPHA, holm, paired_bootstrap
 
 
 def slow(differences: np.ndarray, seed: int, resamples: int) -> float:

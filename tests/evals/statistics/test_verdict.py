@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from evals.measuring.running_costs import RunningCost
-from evals.statistics.comparison import UNCOMPARED
-from evals.statistics.question_clusters import Clustering
-from evals.statistics.verdict import NOT_RANKED, NOT_RUN, Facts, Verdict, labels_of
-from evals.statistics.verdict_text import verdict_on
-from evals.study.simplicity import Simplicity
-from warehouse.parquet import frame
-from warehouse.verdict_schema import VERDICTS
+from rag_assay.evals.metrics.running_costs import RunningCost
+from rag_assay.evals.statistics.comparison import UNCOMPARED
+from rag_assay.evals.statistics.question_clusters import Clustering
+from rag_assay.evals.statistics.verdict import NOT_RANKED, NOT_RUN, Verdict, VerdictInputs, labels_of
+from rag_assay.evals.statistics.verdict_text import verdict_on
+from rag_assay.evals.study.complexity import Simplicity
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.verdict_schema import VERDICTS
 
 
 class Metric(NamedTuple):
@@ -57,15 +57,15 @@ def row(cell: str, rank: int | None, value: float | None, loss: float | None = N
     }
 
 
-def facts(costs: dict[str, RunningCost] | None = None, **fields: Any) -> Facts:
+def facts(costs: dict[str, RunningCost] | None = None, **fields: Any) -> VerdictInputs:
     known = {name: RunningCost(1.0, 1.0) for name in "abcd"} | (costs or {})
-    return Facts(
+    return VerdictInputs(
         **{"labels": {}, "simple": {}, "costs": known, "clusters": Clustering("documents", {})} | fields
     )
 
 
 def verdict(
-    rows: list[dict], given: Facts | None = None, metrics: tuple[Metric, ...] = (COVERAGE,)
+    rows: list[dict], given: VerdictInputs | None = None, metrics: tuple[Metric, ...] = (COVERAGE,)
 ) -> Verdict:
     found = verdict_on("s", rows, metrics, given or facts())
     stored = frame([found.row()], VERDICTS).row(0, named=True)
@@ -74,7 +74,7 @@ def verdict(
 
 
 def taken(
-    rows: list[dict], given: Facts | None = None, metrics: tuple[Metric, ...] = (COVERAGE,)
+    rows: list[dict], given: VerdictInputs | None = None, metrics: tuple[Metric, ...] = (COVERAGE,)
 ) -> str | None:
     found = verdict(rows, given, metrics).recommended
     return found.cell if found else None

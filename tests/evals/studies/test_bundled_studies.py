@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from evals.gold.places import find_quote
-from evals.study.grid import read_questions_of
-from evals.study.study_file import BUNDLED, read_book, read_study
+from rag_assay.evals.question_sets.exact_matches import find_quote
+from rag_assay.evals.study.grid import read_questions_of
+from rag_assay.evals.study.study_file import BUNDLED, read_book, read_study
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "eurlex-energy" / "html"
 ELSEWHERE = ("beir", "eurlex_questions")  # their data lies where a variable says
@@ -37,7 +37,7 @@ def test_names_mean_the_same_in_all_of_them(
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="needs the acts in ../shared/data/eurlex-energy")
 def test_quotes_stand_in_the_real_acts() -> None:
-    from assets.cleaning.eurlex.cleaner import clean_eurlex
+    from rag_assay.assets.cleaning.eurlex.cleaner import clean_eurlex
 
     texts: dict[str, str] = {}
     for question in read_questions_of(read_study(BUNDLED / "eurlex_energy.yaml")):

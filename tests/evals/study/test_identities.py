@@ -12,26 +12,26 @@ from typing import Any
 
 import pytest
 
-from assets.embedding.embedder import EmbedderRecipe
-from assets.pages import WITHOUT_EFFECT
-from assets.recipes.build_half import Chunking
-from evals.study.powersets import expanded
-from evals.study.registry import (
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.assets.pages import WITHOUT_EFFECT
+from rag_assay.assets.recipes.build_half import Chunking
+from rag_assay.evals.study.powersets import expand_powersets
+from rag_assay.evals.study.registry import (
     QUERY_TRANSFORMS,
     RETRIEVERS,
     STEPS,
     read_generator,
     read_retriever_or_powerset,
 )
-from warehouse.identity import digest
-from warehouse.source import Source
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.source import Source
 
 STORED: list[dict[str, Any]] = json.loads((Path(__file__).parent / "identities.json").read_text("utf-8"))
 
 
 def identities(part: str, written: Any) -> dict[str, str]:
     if part == "retriever":
-        found = expanded({"x": read_retriever_or_powerset(written)})
+        found = expand_powersets({"x": read_retriever_or_powerset(written)})
         return {name: one.identity() for name, one in found.items()}
     if part == "embedder":
         recipe = EmbedderRecipe.model_validate(written)

@@ -9,15 +9,15 @@ from typing import Any
 import polars as pl
 import pytest
 
-from evals.study.checking import check_study
-from evals.study.imported_study import ImportedStudy
-from evals.study.known_studies import find_known, known_path, known_studies
-from evals.study.run_studies import note, noted, refuse_taken
-from evals.study.study_file import Book, read_book, read_study
+from rag_assay.evals.study.imported_study import ImportedStudy
+from rag_assay.evals.study.known_studies import find_known, known_path, known_studies
+from rag_assay.evals.study.run_studies import note, recorded_studies, refuse_taken
+from rag_assay.evals.study.study_check import check_study
+from rag_assay.evals.study.study_file import StudyCollection, read_book, read_study
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
 from tests.fakes.imported import QUESTIONS, grid, imported, put_sheet, row
 from tests.fakes.tiny import write_study
-from warehouse.errors import InputError
-from warehouse.paths import Home
 
 LLAMA = {"llama": grid()}
 
@@ -150,7 +150,7 @@ def test_it_is_known_by_its_name_wherever_the_home_lies(home: Home, tmp_path: Pa
     assert known_path("ferry", home) == path.resolve()
     assert find_known("ferry", home).study == "ferry"
     assert [one.cells for one in known_studies(home) if one.name == "ferry"] == [4]
-    assert "ferry" in read_book(tmp_path, also=noted(home)).studies
+    assert "ferry" in read_book(tmp_path, also=recorded_studies(home)).studies
     with pytest.raises(InputError, match="did you mean `ferry`"):
         known_path("fery", home)
     note(read_study(path), home)
@@ -164,7 +164,7 @@ def test_two_of_them_share_no_names(home: Home) -> None:
     other = {"ferry\n": "other\n"}
     rows = [{**one, "contexts": ["Other."]} for one in grid()]
     studies = [read_study(imported(home, LLAMA)), read_study(imported(home, {"llama": rows}, other))]
-    assert len(Book(studies).studies) == 2
+    assert len(StudyCollection(studies).studies) == 2
     refuse_taken(studies[1], home)
 
 
@@ -173,7 +173,9 @@ def test_it_shares_none_with_a_study_that_builds_but_its_own(home: Home, tmp_pat
     names = {"t16: {": "c128: {", "extractive: {e": "llama: {e", "ferry.questions.yaml": "questions.yaml"}
     path = write_study(tmp_path / "built", names)
     (path.parent / "questions.yaml").write_text((path.parent / "ferry.questions.yaml").read_text())
-    assert len(Book([sheets, read_study(path)]).studies) == 2  # its corpus is called `ferries`, too
+    assert (
+        len(StudyCollection([sheets, read_study(path)]).studies) == 2
+    )  # its corpus is called `ferries`, too
     same = write_study(tmp_path / "same", {"study: tiny": "study: ferries"})
     with pytest.raises(InputError, match=r"study\.ferries means something else"):
         refuse_taken(read_study(same), home)

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from evals.study.known_studies import find_known, known_path
-from evals.study.run_studies import note
-from evals.study.study_file import read_study
+from rag_assay.evals.study.known_studies import find_known, known_path
+from rag_assay.evals.study.run_studies import note
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
 from tests.fakes.tiny import write_study
-from warehouse.errors import InputError
-from warehouse.paths import Home
 
 
 def test_a_study_that_was_run_is_found_by_its_name(tmp_path: Path) -> None:

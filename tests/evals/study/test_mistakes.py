@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evals.gold.question_files import read_yaml
-from evals.study.study_file import read_study
-from tests.evals.gold.test_question_files import MISTAKES as OF_QUESTIONS
-from tests.evals.gold.test_question_files import written
+from rag_assay.evals.question_sets.question_files import read_yaml
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.errors import InputError, Mistake
+from tests.evals.question_sets.test_question_files import MISTAKES as OF_QUESTIONS
+from tests.evals.question_sets.test_question_files import written
 from tests.fakes.tiny import write_study
-from warehouse.errors import InputError, Mistake
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "mistakes.yaml"
 HEAD = """\

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from evals.generating.llm import Llm
-from evals.study.study_file import read_study
+from rag_assay.evals.generation.llm import Llm
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.errors import InputError
 from tests.fakes.tiny import write_study
-from warehouse.errors import InputError
 
 QUOTES = "extractive: {extractive: {passages: 2, max_tokens: 40}}\n"
 LLM = "llm: {llm: {model: openai/x, prompt: {file: prompts/my.j2}}}\n"

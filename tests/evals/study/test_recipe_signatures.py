@@ -6,12 +6,11 @@ import inspect
 import re
 from collections.abc import Iterator
 
-from assets.embedding.other import OtherEmbedder
-from evals.study.part_list import REGISTRIES, part_list
-from evals.study.study import Study
-from warehouse.recipe import Recipe, Strict
+from rag_assay.assets.embedding.component_embedders import OtherEmbedder
+from rag_assay.evals.study.component_list import REGISTRIES, part_list
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.recipe import Recipe, Strict
 
-ROOMS = ("assets", "crawlers", "evals", "warehouse")
 FREE = {"model_dump", "model_post_init"}  # pydantic's own
 
 
@@ -23,7 +22,7 @@ def recipes() -> list[type[Strict]]:
     while waiting:
         for kind in waiting.pop().__subclasses__():
             waiting.append(kind)
-            if kind.__module__.partition(".")[0] in ROOMS and kind not in found:
+            if kind.__module__.startswith("rag_assay.") and kind not in found:
                 found.append(kind)
     return found
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from evals.study.sections import Annotation
-from evals.study.study import Study
-from evals.study.study_file import read_study
+from rag_assay.evals.study.sections import Annotation
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.inference.budget import Caps
 from tests.fakes.tiny import write_study
-from warehouse.inference.budget import Caps
 
 
 @pytest.mark.parametrize(

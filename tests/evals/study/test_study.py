@@ -8,14 +8,14 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from assets.recipes.paths import absolute
-from evals.questions import Questions
-from evals.study.grid import Grid, question_sets, read_questions_of
-from evals.study.set_names import set_name
-from evals.study.study import Study
-from evals.study.study_file import read_study
+from rag_assay.assets.recipes.paths import absolute
+from rag_assay.evals.questions import Questions
+from rag_assay.evals.study.grid import Grid, question_sets, read_questions_of
+from rag_assay.evals.study.set_names import set_name
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.identity import sha256_file
 from tests.fakes.tiny import STUDY, partial_study, write_study
-from warehouse.identity import sha256_file
 
 MORE = {
     "  t16: {tokens: {size: 16, overlap: 4}}\n": "  t16: {tokens: {size: 16}}\n  t32: {tokens: {size: 32}}\n",

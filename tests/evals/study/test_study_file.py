@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from evals.study.study_file import BUNDLED, Book, find_study, read_book, read_study
+from rag_assay.evals.study.study_file import BUNDLED, StudyCollection, find_study, read_book, read_study
+from rag_assay.warehouse.errors import InputError
 from tests.fakes.tiny import QUESTIONS, STUDY, write_study
-from warehouse.errors import InputError
 
 
 def findings(folder: Path, changes: dict[str, str], then: dict[str, str] | None = None) -> list[str]:
@@ -156,7 +156,7 @@ def test_one_name_means_one_thing_in_all_studies(tmp_path: Path, old: str, new: 
         write_study(tmp_path, {"study: tiny": "study: other", **more, old: new}, name="other")
     )
     with pytest.raises(InputError) as caught:
-        Book([first, second])
+        StudyCollection([first, second])
     (found,) = caught.value.findings
     assert f"other.yaml: {part} means something else in {tmp_path}/tiny.yaml" in found
     assert "rename one of them" in found
@@ -168,20 +168,20 @@ def test_one_name_means_one_thing_in_all_studies(tmp_path: Path, old: str, new: 
 def test_retrievers_and_generators_are_their_studys_own(tmp_path: Path, old: str, new: str) -> None:
     first = read_study(write_study(tmp_path))
     second = read_study(write_study(tmp_path, {"study: tiny": "study: other", old: new}, name="other"))
-    assert set(Book([first, second]).studies) == {"tiny", "other"}
+    assert set(StudyCollection([first, second]).studies) == {"tiny", "other"}
 
 
 def test_one_study_name_in_two_files_is_refused(tmp_path: Path) -> None:
     first, second = (read_study(write_study(tmp_path, name=name)) for name in ("tiny", "again"))
     with pytest.raises(InputError, match=r"study\.tiny means something else"):
-        Book([first, second])
+        StudyCollection([first, second])
 
 
 def test_the_same_relative_path_from_two_folders_is_not_the_same_source(tmp_path: Path) -> None:
     first = read_study(write_study(tmp_path / "a"))
     second = read_study(write_study(tmp_path / "b", {"study: tiny": "study: other"}))
     with pytest.raises(InputError) as caught:
-        Book([first, second])
+        StudyCollection([first, second])
     assert [finding.split(" means")[0].split(": ")[1] for finding in caught.value.findings] == [
         "sources.docs",
         "questions.ferries.ferry",
@@ -191,7 +191,7 @@ def test_the_same_relative_path_from_two_folders_is_not_the_same_source(tmp_path
 def test_studies_that_agree_live_together(tmp_path: Path) -> None:
     first = read_study(write_study(tmp_path))
     second = read_study(write_study(tmp_path, {"study: tiny": "study: other"}, name="other"))
-    assert list(Book([first, second]).studies) == ["tiny", "other"]
+    assert list(StudyCollection([first, second]).studies) == ["tiny", "other"]
 
 
 def test_a_broken_file_is_left_out_of_the_book_with_a_warning(

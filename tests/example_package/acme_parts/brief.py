@@ -7,8 +7,15 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement, Judgements
-from warehouse.schemas import Status
+from rag_assay.evals.judging.contract import (
+    Judge,
+    JudgeCase,
+    JudgeContext,
+    JudgedMetric,
+    Judgement,
+    Judgements,
+)
+from rag_assay.warehouse.schemas import Status
 
 
 class Brief(Judge):

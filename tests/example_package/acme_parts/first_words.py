@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from assets.embedding.embedder import EmbedderRecipe
-from evals.generating.contract import Answer, GenerationContext, Generator, Request, citation
-from warehouse.schemas import Status
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Request, citation
+from rag_assay.warehouse.schemas import Status
 
 
 class FirstWords(Generator):

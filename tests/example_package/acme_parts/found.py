@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from evals.measuring.contract import Gold, RetrievalMetric
-from warehouse.spans import Span
+from rag_assay.evals.metrics.contract import Gold, RetrievalMetric
+from rag_assay.warehouse.spans import Span
 
 
 class Found(RetrievalMetric):

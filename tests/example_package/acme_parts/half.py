@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from evals.retrieving.context import RetrievalContext
-from evals.retrieving.contract import OpenStep, Step
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.query import Kind
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.contract import OpenStep, Step
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Kind
 
 
 class Half(Step):

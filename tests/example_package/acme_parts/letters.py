@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from assets.embedding.embedder import Embedder, Matrix
-from assets.embedding.other import OtherEmbedder
+from rag_assay.assets.embedding.component_embedders import OtherEmbedder
+from rag_assay.assets.embedding.embedder import Embedder, Matrix
 
 
 class Letters(OtherEmbedder):

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from evals.retrieving.context import RetrievalContext
-from evals.retrieving.contract import Depth, Retriever, Searcher
-from evals.retrieving.index import OpenIndex
-from evals.retrieving.query import Query
-from evals.retrieving.ranking import Ranking, nothing
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Query
+from rag_assay.evals.retrieval.ranking import Ranking, nothing
 
 
 class Longest(Retriever):

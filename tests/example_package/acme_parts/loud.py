@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from evals.retrieving.context import RetrievalContext
-from evals.retrieving.contract import OpenTransform, QueryTransform
-from evals.retrieving.index import OpenIndex
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.contract import OpenTransform, QueryTransform
+from rag_assay.evals.retrieval.index import OpenIndex
 
 
 class Loud(QueryTransform):

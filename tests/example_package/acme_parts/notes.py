@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from crawlers.items import Page
-from crawlers.reading.contract import Reader
-from warehouse.errors import InputError
-from warehouse.source import Source
+from rag_assay.crawlers.items import Page
+from rag_assay.crawlers.readers.contract import Reader
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.source import Source
 
 
 class Notes(Reader):

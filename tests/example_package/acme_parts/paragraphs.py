@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import ClassVar
 
-from assets.chunking import Chunker, Material, Span, Tools
+from rag_assay.assets.chunking import Chunker, ChunkerInput, ChunkSpan, Tools
 
 _PARAGRAPH = re.compile(r"\S(?:.|\n(?!\s*\n))*")
 
@@ -15,9 +15,9 @@ class Paragraphs(Chunker):
 
     kind: ClassVar[str] = "acme_paragraphs"
 
-    def split(self, material: Material, tools: Tools) -> list[Span]:
+    def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
         """Cut the text at blank lines."""
         found = [match.span() for match in _PARAGRAPH.finditer(material.text)]
         spans = [(start, start + len(material.text[start:end].rstrip())) for start, end in found]
         counts = tools.tokenizer.count([material.text[start:end] for start, end in spans])
-        return [Span(start, end, count) for (start, end), count in zip(spans, counts, strict=True)]
+        return [ChunkSpan(start, end, count) for (start, end), count in zip(spans, counts, strict=True)]

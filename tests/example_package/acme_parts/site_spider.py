@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from parsel import Selector
 
-from crawlers.markup import Node
-from crawlers.spiders.site import AnySiteSpider
-from warehouse.recipe import Strict
+from rag_assay.crawlers.markup import Node
+from rag_assay.crawlers.spiders.site import AnySiteSpider
+from rag_assay.warehouse.recipe import Strict
 
 
 class Motto(Strict):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.commands.conversations import MOST_TURNS, conversation_of
-from warehouse.errors import InputError
+from rag_assay.orchestration.commands.conversations import MOST_TURNS, conversation_of
+from rag_assay.warehouse.errors import InputError
 
 SAID = ["Who won?", "Ann Lee: by a length."]
 

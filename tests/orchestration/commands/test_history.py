@@ -8,15 +8,15 @@ import json
 
 import dagster as dg
 
-from evals.study.study import Study
-from orchestration.definitions import definitions_of
-from orchestration.driver import Driver
-from orchestration.people_refresh import REFRESH
+from rag_assay.evals.study.study import Study
+from rag_assay.orchestration.definitions import definitions_of
+from rag_assay.orchestration.driver import Driver
+from rag_assay.orchestration.human_rating_sensor import REFRESH
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.history import history_records
+from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
 from tests.orchestration.conftest import Finished
-from warehouse.connection import connect
-from warehouse.history import history_records
-from warehouse.paths import Home
 
 
 def rows(home: Home) -> list[tuple[str, int, str]]:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.corpora import beir_sets
-from orchestration.corpora.beir_sets import Sum, beir_folder
-from warehouse.errors import AssayError
-from warehouse.paths import Home
+from rag_assay.orchestration.corpora import beir_sets
+from rag_assay.orchestration.corpora.beir_sets import Sum, beir_folder
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.paths import Home
 
 FILES = {
     "scifact/corpus.jsonl": '{"_id": "1", "text": "Rays are fish."}\n',

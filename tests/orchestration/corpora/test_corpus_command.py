@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 
-from evals.study.study_file import read_study
-from orchestration.commands import corpus_building
-from orchestration.corpora import corpus_study, estimating
-from orchestration.corpora.corpus_study import Said
-from orchestration.corpora.making import corpus_of
-from orchestration.corpora.records import Corpora
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.commands import corpus_building
+from rag_assay.orchestration.corpora import corpus_study, embedding_estimate
+from rag_assay.orchestration.corpora.corpus_lookup import corpus_of
+from rag_assay.orchestration.corpora.corpus_study import CorpusOptions
+from rag_assay.orchestration.corpora.records import Corpora
+from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
 from tests.fakes.processes import assay_command
 from tests.fakes.terminal import Terminal
 from tests.orchestration.conftest import TEXTS
-from warehouse.conversations import Conversations
-from warehouse.paths import Home
 
 pytestmark = pytest.mark.models
 
@@ -156,7 +156,7 @@ def test_a_person_asks_at_a_prompt(at: Path) -> None:
 
 WITHOUT_TORCH = """
 import sys
-from orchestration.start import main
+from rag_assay.orchestration.start import main
 sys.argv = ["assay", "corpus", "query", "How many cars does the ferry carry?"]
 try:
     main()
@@ -200,13 +200,13 @@ def test_words_come_first_where_meaning_would_take_long(at: Path, monkeypatch: p
 def test_the_time_of_embedding_is_that_of_what_is_new(at: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home(Path(os.environ["ASSAY_HOME"]))
     (found,) = Corpora(home).all()
-    monkeypatch.setattr(estimating, "FEW", 0)
-    assert estimating.seconds_to_embed(read_study(found.study), home) == 0
+    monkeypatch.setattr(embedding_estimate, "FEW", 0)
+    assert embedding_estimate.seconds_to_embed(read_study(found.study), home) == 0
     shutil.rmtree(home.root / "cache" / "vectors")
-    seconds = estimating.seconds_to_embed(read_study(found.study), home)
+    seconds = embedding_estimate.seconds_to_embed(read_study(found.study), home)
     assert 0 < seconds < 60
-    monkeypatch.setattr(estimating, "FEW", 4)
-    assert estimating.seconds_to_embed(read_study(found.study), home) == 0
+    monkeypatch.setattr(embedding_estimate, "FEW", 4)
+    assert embedding_estimate.seconds_to_embed(read_study(found.study), home) == 0
 
 
 def test_two_at_once_make_one_corpus(at: Path) -> None:
@@ -214,7 +214,9 @@ def test_two_at_once_make_one_corpus(at: Path) -> None:
     shutil.copytree(at, folder)
     corpora = Corpora(Home(Path(os.environ["ASSAY_HOME"])))
     with ThreadPoolExecutor(4) as pool:
-        made = list(pool.map(lambda _one: corpus_of(str(folder), None, corpora, Said(words=True)), range(4)))
+        made = list(
+            pool.map(lambda _one: corpus_of(str(folder), None, corpora, CorpusOptions(words=True)), range(4))
+        )
     assert {(one.name, one.folder) for one in made} == {("twice", corpora.root / "twice")}
 
 
@@ -222,7 +224,7 @@ def test_names_are_anybodys_and_a_removed_corpus_takes_only_its_own(at: Path) ->
     home = Home(Path(os.environ["ASSAY_HOME"]))
     corpora = Corpora(home)
     for name in ("Über uns", "日本", "über uns"):  # the last one is the first
-        corpus_of(str(at), name, corpora, Said())
+        corpus_of(str(at), name, corpora, CorpusOptions())
     assert assay("corpus", "build", str(at), "--name", "list").returncode == 0
     assert [row["name"] for row in listed()] == [at.name, "list", "Über uns", "日本"]
     several = assay("corpus", "build", str(at))
@@ -260,7 +262,7 @@ def test_a_study_that_a_person_has_changed_is_built_so(at: Path) -> None:
 
 def test_parts_are_chosen_and_what_is_none_leaves_nothing(at: Path, tmp_path: Path) -> None:
     corpora = Corpora(Home(Path(os.environ["ASSAY_HOME"])))
-    found = corpus_of(str(at), None, corpora, Said(None, "bm25", "local/smollm2-135m-instruct"))
+    found = corpus_of(str(at), None, corpora, CorpusOptions(None, "bm25", "local/smollm2-135m-instruct"))
     assert [one.generator for one in read_study(found.study).cells()][:2] == ["model", "extractive"]
     assert next(iter(read_study(found.study).retrievers)) == "bm25"
     assert assay("corpus", "build", str(at), "--retriever", "nonsense").returncode == 2

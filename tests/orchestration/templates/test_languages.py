@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from evals.retrieving.bm25 import Bm25
-from evals.study.study_file import read_study
-from orchestration.templates.languages import language_of
-from orchestration.templates.study_files import write_study
+from rag_assay.evals.retrieval.bm25 import Bm25
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.templates.languages import language_of
+from rag_assay.orchestration.templates.study_files import write_study
 
 TEXTS = {
     "en": "The ferry leaves the harbour at noon and calls at the island before it returns in the evening.",

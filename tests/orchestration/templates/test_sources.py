@@ -9,13 +9,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from crawlers.reading import pages_of
-from evals.study.grid import Grid, read_questions_of
-from evals.study.study import Study
-from evals.study.study_file import read_study
-from orchestration.templates.study_files import write_study
+from rag_assay.crawlers.readers import pages_of
+from rag_assay.evals.study.grid import Grid, read_questions_of
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.templates.study_files import write_study
+from rag_assay.warehouse.errors import InputError
 from tests.orchestration.test_cli import assay
-from warehouse.errors import InputError
 
 TEXT = "The ferry to the island runs every forty minutes and carries nineteen cars."
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.terminal.line_input import LONGEST, MOST, Lines
+from rag_assay.orchestration.terminal.line_input import LONGEST, MOST, Lines
 
 
 class Typed(io.StringIO):

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from evals.queueing.contract import Queue
-from evals.queueing.queue_files import write_queue
-from orchestration.web.serving import Server, Site, served
+from rag_assay.evals.human.queue import Queue
+from rag_assay.evals.human.queue_files import write_queue
+from rag_assay.orchestration.web.page_process import Server, Site, serve_script
+from rag_assay.warehouse.human_scores import HumanScores
+from rag_assay.warehouse.paths import Home
 from tests.fakes.browser import chromium
-from warehouse.human_scores import HumanScores
-from warehouse.paths import Home
 
 
 @dataclass
@@ -64,7 +64,7 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Se
             write_queue(home, queue)
             environment = {"ASSAY_HOME": str(home.root), "ASSAY_ANNOTATE_PASSWORD": password}
             site = Site("annotate", (queue.study,), "127.0.0.1", own_port(), environment)
-            server = stack.enter_context(served(site))
+            server = stack.enter_context(serve_script(site))
             server.wait_until_ready()
             return Served(home, site, server)
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from orchestration.web.access import Gate
-from orchestration.web.serving import Site, free_port, served
+from rag_assay.orchestration.web.access import PasswordGate
+from rag_assay.orchestration.web.page_process import Site, free_port, serve_script
+from rag_assay.warehouse.errors import AssayError, InputError
 from tests.fakes.browser import Tab, tab
 from tests.fakes.queues import queue_of
 from tests.orchestration.web.conftest import Served
-from warehouse.errors import AssayError, InputError
 
 PASSWORD = "Hafen ${HOME} 'ü\""  # noqa: S105 -- of these tests alone
 
@@ -70,16 +70,16 @@ def test_a_reload_in_the_same_tab_asks_for_no_password_another_tab_does(
 
 
 def test_a_ticket_is_good_and_nothing_else() -> None:
-    gate = Gate(PASSWORD)
+    gate = PasswordGate(PASSWORD)
     assert gate.enter("") is None
     ticket = gate.enter(PASSWORD)
     assert ticket
     assert gate.knows(ticket)
     assert not gate.knows(ticket[:-1])
     assert not gate.knows("\ud800")
-    assert not Gate(PASSWORD).knows(ticket)
-    assert Gate("").is_open
-    assert Gate(None).is_open
+    assert not PasswordGate(PASSWORD).knows(ticket)
+    assert PasswordGate("").is_open
+    assert PasswordGate(None).is_open
     assert not gate.is_open
 
 
@@ -96,7 +96,7 @@ def test_a_server_that_is_killed_and_started_again_has_lost_nothing(
         at.page.wait_for_function("document.querySelector('.as-notice').textContent.startsWith('No answer')")
         assert at.question == shown
         before = at.serial
-        with served(first.site) as again:
+        with serve_script(first.site) as again:
             again.wait_until_ready()
             at.wait_for_another(before)  # it finds the server by itself
             assert (at.question, at.scored()) == (shown, 2)

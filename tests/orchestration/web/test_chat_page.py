@@ -15,13 +15,13 @@ from urllib.parse import unquote
 import pytest
 from markdown_it import MarkdownIt
 
-from orchestration.web.chatting.words import TEXTS
-from orchestration.web.serving import served
+from rag_assay.orchestration.web.chat.translations import TEXTS
+from rag_assay.orchestration.web.page_process import serve_script
+from rag_assay.warehouse.conversation_records import AnswerFeedback, ShownPassage, StoredInterpretation, Turn
+from rag_assay.warehouse.status import Status
 from tests.fakes.browser import axe_violations, tab
 from tests.fakes.processes import wait_until
 from tests.fakes.talked import EXTRACTIVE, MODEL, ChatTab, Chatted, chatted
-from warehouse.conversation_records import Feedback, ShownPassage, Turn, Understood
-from warehouse.status import Status
 
 pytestmark = pytest.mark.models
 MARKUP = (
@@ -70,7 +70,7 @@ def hostile_turn(cell: str = EXTRACTIVE) -> Turn:
         cited=True,
         evidence=((0, 20),),
     )
-    known = (Understood(kind="entities", type="club", text=MARKUP, value=MARKUP),)
+    known = (StoredInterpretation(kind="entities", type="club", text=MARKUP, value=MARKUP),)
     return Turn(
         record_id="hostile",
         number=1,
@@ -87,7 +87,9 @@ def hostile_turn(cell: str = EXTRACTIVE) -> Turn:
 def test_five_turns_in_german_with_sources_feedback_and_a_reload(chat: Chatted, at: ChatTab) -> None:
     at.open(chat.url(lang="de", cell=EXTRACTIVE))
     assert "Was möchten Sie wissen?" in at.page.locator(".as-welcome").inner_text()
-    welcome = at.page.get_by_test_id("stMainBlockContainer")  # the sidebar lists conversations by the same words
+    welcome = at.page.get_by_test_id(
+        "stMainBlockContainer"
+    )  # the sidebar lists conversations by the same words
     welcome.get_by_role("button", name="Kohlenbacher Heimspiel").click()  # the study's own question
     at.wait()
     for question in FIVE[1:]:
@@ -157,7 +159,7 @@ def test_one_of_two_entities_is_taken_away_alone(chat: Chatted, at: ChatTab) -> 
 
 
 def test_renaming_and_exports_as_markdown_and_json(chat: Chatted, at: ChatTab) -> None:
-    said = Feedback(record_id="said", turn="hostile", thumbs=-1, comment=MARKUP)
+    said = AnswerFeedback(record_id="said", turn="hostile", thumbs=-1, comment=MARKUP)
     name = chat.begin(hostile_turn(), said, wordy(2, Status.TIMEOUT, reason="silence"))
     at.open(chat.url(lang="en", c=name))
     at.page.locator(".st-key-menu button").first.click()
@@ -242,7 +244,7 @@ def test_two_cells_side_by_side_are_blind_until_the_vote(chat: Chatted, at: Chat
 
 
 def test_markup_anywhere_is_text(chat: Chatted, at: ChatTab) -> None:
-    said = Feedback(record_id="said", turn="hostile", thumbs=1, comment=MARKUP)
+    said = AnswerFeedback(record_id="said", turn="hostile", thumbs=1, comment=MARKUP)
     name = chat.begin(hostile_turn(), said)
     at.open(chat.url(lang="en", c=name))
     at.page.locator(".as-sources summary").first.click()
@@ -326,7 +328,7 @@ def test_a_server_that_is_killed_and_started_again_has_lost_nothing_and_may_ask_
         os.kill(chat.server.process_id, signal.SIGKILL)
         at.page.wait_for_timeout(500)
         locked = {**chat.site.environment, "ASSAY_CHAT_PASSWORD": "Hafen 'ü'"}
-        with served(replace(chat.site, environment=locked)) as again:
+        with serve_script(replace(chat.site, environment=locked)) as again:
             again.wait_until_ready()
             found.received.clear()
             at.page.goto(at.page.url)

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from evals.annotating.points import Points
-from evals.annotating.rubric import Criterion, Rubric
-from evals.queueing.contract import Queue
-from orchestration.web.annotating.desk import LONGEST_COMMENT, Desk
-from orchestration.web.annotating.view import desk_view
+from rag_assay.evals.human.queue import Queue
+from rag_assay.evals.rubrics.points import Points
+from rag_assay.evals.rubrics.rubric import Criterion, Rubric
+from rag_assay.orchestration.web.annotation.annotation_session import LONGEST_COMMENT, AnnotationSession
+from rag_assay.orchestration.web.annotation.view import desk_view
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.human_scores import HumanScores
+from rag_assay.warehouse.paths import Home
 from tests.fakes.queues import item_of, queue_of
-from warehouse.errors import AssayError
-from warehouse.human_scores import HumanScores
-from warehouse.paths import Home
 
 ADA = "Ada"
 Row = dict[str, Any]
@@ -54,11 +54,11 @@ def scores(tmp_path: Path) -> HumanScores:
 
 
 @pytest.fixture
-def sit(scores: HumanScores) -> Callable[..., Desk]:
+def sit(scores: HumanScores) -> Callable[..., AnnotationSession]:
     """Sit down at a queue of items, or of so many."""
 
-    def at(queue: Queue, annotator: str = ADA) -> Desk:
-        return Desk(queue, annotator, scores)
+    def at(queue: Queue, annotator: str = ADA) -> AnnotationSession:
+        return AnnotationSession(queue, annotator, scores)
 
     return at
 
@@ -66,7 +66,7 @@ def sit(scores: HumanScores) -> Callable[..., Desk]:
 PRESSES = count()
 
 
-def press(desk: Desk, kind: str, name: str | None = None, **said: Any) -> None:
+def press(desk: AnnotationSession, kind: str, name: str | None = None, **said: Any) -> None:
     """A press, which has a name of its own unless one is given."""
     event = {
         "kind": kind,
@@ -78,7 +78,7 @@ def press(desk: Desk, kind: str, name: str | None = None, **said: Any) -> None:
     desk.take({**event, **said})
 
 
-def question(desk: Desk) -> str | None:
+def question(desk: AnnotationSession) -> str | None:
     return desk.place.showing.item.case.question if desk.place else None
 
 
@@ -90,7 +90,9 @@ def values(scores: HumanScores) -> list[tuple[float | None, str]]:
     return [(row["value"], row["status"]) for row in rows(scores)]
 
 
-def test_a_score_is_a_row_and_leads_to_the_next_item(sit: Callable[..., Desk], scores: HumanScores) -> None:
+def test_a_score_is_a_row_and_leads_to_the_next_item(
+    sit: Callable[..., AnnotationSession], scores: HumanScores
+) -> None:
     queue = queue_of(3, repeats=0.0)
     desk = sit(queue)
     first = desk.place
@@ -112,7 +114,7 @@ def test_a_score_is_a_row_and_leads_to_the_next_item(sit: Callable[..., Desk], s
 
 
 def test_an_event_is_taken_once_and_only_for_what_is_shown(
-    sit: Callable[..., Desk], scores: HumanScores
+    sit: Callable[..., AnnotationSession], scores: HumanScores
 ) -> None:
     desk = sit(queue_of(4))
     event = {"kind": "score", "token": desk.token, "press": "one", "index": 0}
@@ -131,7 +133,9 @@ def test_an_event_is_taken_once_and_only_for_what_is_shown(
 
 
 @pytest.mark.parametrize("index", [-1, 3, 99, None, "0", 0.0, [0]])
-def test_what_is_no_anchor_is_no_score(sit: Callable[..., Desk], scores: HumanScores, index: object) -> None:
+def test_what_is_no_anchor_is_no_score(
+    sit: Callable[..., AnnotationSession], scores: HumanScores, index: object
+) -> None:
     desk = sit(queue_of(2))
     before = question(desk)
     press(desk, "score", index=index)
@@ -142,7 +146,7 @@ def test_what_is_no_anchor_is_no_score(sit: Callable[..., Desk], scores: HumanSc
 
 
 def test_the_same_press_that_arrives_in_a_second_session_is_one_row(
-    sit: Callable[..., Desk], scores: HumanScores
+    sit: Callable[..., AnnotationSession], scores: HumanScores
 ) -> None:
     queue = queue_of(3)
     one, other = sit(queue), sit(queue)
@@ -151,7 +155,9 @@ def test_the_same_press_that_arrives_in_a_second_session_is_one_row(
     assert values(scores) == [(5.0, "ok")]
 
 
-def test_two_tabs_of_one_annotator_lose_nothing(sit: Callable[..., Desk], scores: HumanScores) -> None:
+def test_two_tabs_of_one_annotator_lose_nothing(
+    sit: Callable[..., AnnotationSession], scores: HumanScores
+) -> None:
     queue = queue_of(3)
     one, other = sit(queue), sit(queue)
     press(one, "score", index=0)
@@ -161,7 +167,9 @@ def test_two_tabs_of_one_annotator_lose_nothing(sit: Callable[..., Desk], scores
     assert one.progress.shown == 1
 
 
-def test_back_and_another_score_is_a_later_row(sit: Callable[..., Desk], scores: HumanScores) -> None:
+def test_back_and_another_score_is_a_later_row(
+    sit: Callable[..., AnnotationSession], scores: HumanScores
+) -> None:
     desk = sit(queue_of(5, repeats=0.0))
     asked = [question(desk)]
     for _ in range(3):
@@ -181,7 +189,7 @@ def test_back_and_another_score_is_a_later_row(sit: Callable[..., Desk], scores:
     assert desk.progress.shown == 3
 
 
-def test_on_does_not_pass_what_is_open(sit: Callable[..., Desk], scores: HumanScores) -> None:
+def test_on_does_not_pass_what_is_open(sit: Callable[..., AnnotationSession], scores: HumanScores) -> None:
     desk = sit(queue_of(3))
     before = question(desk)
     press(desk, "on")
@@ -193,7 +201,7 @@ def test_on_does_not_pass_what_is_open(sit: Callable[..., Desk], scores: HumanSc
 
 
 def test_undo_takes_back_one_after_the_other_also_after_a_reload(
-    sit: Callable[..., Desk], scores: HumanScores
+    sit: Callable[..., AnnotationSession], scores: HumanScores
 ) -> None:
     queue = queue_of(4, repeats=0.0)
     desk = sit(queue)
@@ -218,7 +226,7 @@ def test_undo_takes_back_one_after_the_other_also_after_a_reload(
 
 
 def test_undo_takes_back_what_is_shown_before_what_came_last(
-    sit: Callable[..., Desk], scores: HumanScores
+    sit: Callable[..., AnnotationSession], scores: HumanScores
 ) -> None:
     desk = sit(queue_of(5, repeats=0.0))
     for _ in range(3):
@@ -232,7 +240,7 @@ def test_undo_takes_back_what_is_shown_before_what_came_last(
 
 
 def test_a_comment_is_kept_with_its_score_and_changed_by_a_later_row(
-    sit: Callable[..., Desk], scores: HumanScores
+    sit: Callable[..., AnnotationSession], scores: HumanScores
 ) -> None:
     desk = sit(queue_of(3, repeats=0.0))
     press(desk, "comment", comment="nothing to hang it on")
@@ -251,7 +259,9 @@ def test_a_comment_is_kept_with_its_score_and_changed_by_a_later_row(
     ]
 
 
-def test_criteria_are_asked_one_after_the_other(sit: Callable[..., Desk], scores: HumanScores) -> None:
+def test_criteria_are_asked_one_after_the_other(
+    sit: Callable[..., AnnotationSession], scores: HumanScores
+) -> None:
     queue = queue_of(3, {"three": ThreeThings()}, repeats=0.0)
     desk = sit(queue)
     first = question(desk)
@@ -276,7 +286,9 @@ def test_criteria_are_asked_one_after_the_other(sit: Callable[..., Desk], scores
     assert again.place.now.asked.criterion == "kind"
 
 
-def test_a_pair_keeps_the_value_of_the_answer_itself(sit: Callable[..., Desk], scores: HumanScores) -> None:
+def test_a_pair_keeps_the_value_of_the_answer_itself(
+    sit: Callable[..., AnnotationSession], scores: HumanScores
+) -> None:
     rubrics: dict[str, Rubric] = {"better": Better()}
     queue = queue_of([item_of(n, f"own {n} [1].", f"other {n}.") for n in range(12)], rubrics, repeats=0.0)
     desk = sit(queue)
@@ -299,7 +311,7 @@ def test_a_pair_keeps_the_value_of_the_answer_itself(sit: Callable[..., Desk], s
 
 
 def test_what_is_shown_stays_though_somebody_else_scores_it(
-    sit: Callable[..., Desk], scores: HumanScores
+    sit: Callable[..., AnnotationSession], scores: HumanScores
 ) -> None:
     queue = queue_of(1, twice=0.0)
     ada, ben = sit(queue), sit(queue, "Ben")
@@ -310,7 +322,7 @@ def test_what_is_shown_stays_though_somebody_else_scores_it(
     assert [row["annotator"] for row in rows(scores)] == [ADA, "Ben"]
 
 
-def test_another_wording_is_another_score(sit: Callable[..., Desk], scores: HumanScores) -> None:
+def test_another_wording_is_another_score(sit: Callable[..., AnnotationSession], scores: HumanScores) -> None:
     press(sit(queue_of(1)), "score", index=0)
     other = sit(queue_of(1, {"points": Points(ask="Is it right?")}))
     assert other.place is not None
@@ -320,7 +332,7 @@ def test_another_wording_is_another_score(sit: Callable[..., Desk], scores: Huma
 @pytest.mark.parametrize("seconds", [None, "9", float("nan"), float("inf"), -5, 1e12, [1]])
 @pytest.mark.parametrize("comment", [None, 7, "x" * 20_000, "\ud800 ../../etc/passwd <script>"])
 def test_strange_times_and_comments_are_kept_as_they_can_be(
-    sit: Callable[..., Desk], scores: HumanScores, seconds: object, comment: object
+    sit: Callable[..., AnnotationSession], scores: HumanScores, seconds: object, comment: object
 ) -> None:
     desk = sit(queue_of(2))
     press(desk, "score", index=0, seconds=seconds, comment=comment)
@@ -332,7 +344,7 @@ def test_strange_times_and_comments_are_kept_as_they_can_be(
 
 
 def test_a_full_disk_is_said_and_nothing_moves_on(
-    sit: Callable[..., Desk], scores: HumanScores, monkeypatch: pytest.MonkeyPatch
+    sit: Callable[..., AnnotationSession], scores: HumanScores, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk = sit(queue_of(2))
     before = question(desk)
@@ -350,7 +362,7 @@ def test_a_full_disk_is_said_and_nothing_moves_on(
 
 
 def test_nothing_of_a_view_tells_a_repeat_or_where_an_item_is_from(
-    sit: Callable[..., Desk], scores: HumanScores
+    sit: Callable[..., AnnotationSession], scores: HumanScores
 ) -> None:
     queue = queue_of(20, repeats=0.1)
     queue = replace(

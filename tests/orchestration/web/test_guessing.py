@@ -7,14 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from orchestration.web.access import (
+from rag_assay.orchestration.web.access import (
     FORGOTTEN,
     FREE,
     FREE_IN_ALL,
     LOGGED,
     LONGEST,
     LONGEST_IN_ALL,
-    Gate,
+    PasswordGate,
     TooManyAttemptsError,
 )
 
@@ -26,7 +26,7 @@ class Clocked:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.gate = Gate(PASSWORD, "chat", lambda: self.now)
+        self.gate = PasswordGate(PASSWORD, "chat", lambda: self.now)
 
     def guess(self, address: str | None = "192.0.2.1", password: str = "wrong") -> float:  # noqa: S107
         """Return the seconds that it is locked for; 0: it was compared."""

@@ -13,22 +13,22 @@ from typing import Any
 
 import pytest
 
-from evals.reporting.costs import running
-from evals.reporting.data import ReportData
-from evals.reporting.live_boards import Boards, beside_each_other, live_board
-from evals.reporting.rows import report_data
-from evals.reporting.standings import main_subset, subsets
-from evals.study.run_studies import note
-from orchestration.web.leaderboard.rows import cell_rows, overview
-from orchestration.web.serving import Site, served
+from rag_assay.evals.reporting.costs import running
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.live_boards import Boards, beside_each_other, live_board
+from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.reporting.standings import main_subset, subsets
+from rag_assay.evals.study.run_studies import note
+from rag_assay.orchestration.web.leaderboard.rows import cell_rows, overview
+from rag_assay.orchestration.web.page_process import Site, serve_script
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.conversation_records import Begun
+from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.paths import Home
 from tests.fakes.browser import axe_violations, tab
 from tests.fakes.commands import assay
 from tests.fakes.town import PLAIN, Town
 from tests.orchestration.web.conftest import own_port
-from warehouse.connection import connect
-from warehouse.conversation_records import Begun
-from warehouse.conversations import Conversations
-from warehouse.paths import Home
 
 RETRIEVERS = {"bm25": {"bm25": {"k": 5}}, "dense": {"dense": {"k": 5}}}
 MANY = {**PLAIN, "retrievers": RETRIEVERS, "metrics": ["ndcg@10", "retrieval_latency", "abstention"]}
@@ -148,7 +148,7 @@ def test_the_page_shows_it_and_says_what_runs(browser: Any, home: Home, tmp_path
     boards = {one.name: one for one in Boards(home).studies()}
     board = boards["tiny"].board
     assert board is not None
-    with served(site) as server, tab(browser) as shown, tab(browser, 390, scheme="dark") as narrow:
+    with serve_script(site) as server, tab(browser) as shown, tab(browser, 390, scheme="dark") as narrow:
         server.wait_until_ready()
         for one in (shown, narrow):
             one.page.goto(f"{site.url}?study=tiny")

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from evals.annotating.criteria import Criteria
-from evals.annotating.pairwise import Pairwise
-from evals.annotating.rubric import Rubric
-from orchestration.web.annotating.desk import Desk as Page
+from rag_assay.evals.rubrics.criteria import CriteriaRubric
+from rag_assay.evals.rubrics.pairwise import PairwiseRubric
+from rag_assay.evals.rubrics.rubric import Rubric
+from rag_assay.orchestration.web.annotation.annotation_session import AnnotationSession as Page
 from tests.fakes.queues import item_of, queue_of
 from tests.fakes.sheets import Desk, fill, header_at, read_grid
 
 PRESSES = count()
-QUALITY = Criteria.model_validate({"metrics": ["correctness", "conciseness"], "scale": "binary"})
-DUEL = Pairwise.model_validate({"against": "a.b.c.d"})
+QUALITY = CriteriaRubric.model_validate({"metrics": ["correctness", "conciseness"], "scale": "binary"})
+DUEL = PairwiseRubric.model_validate({"against": "a.b.c.d"})
 
 
 def press(page: Page, kind: str, **more: Any) -> None:

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from evals.chatting.asking import Asking, QuestionError, noted
-from evals.chatting.talk import ENDED, settle
-from orchestration.web.chatting import room as rooms
-from orchestration.web.chatting.room import STOPPED_BEFORE, Room
+from rag_assay.evals.chat.chat_session import ENDED, close_open_questions
+from rag_assay.evals.chat.question_requests import QuestionError, QuestionRequest, record_question
+from rag_assay.orchestration.web.chat import state as rooms
+from rag_assay.orchestration.web.chat.state import STOPPED_BEFORE, ChatState
+from rag_assay.warehouse.conversation_records import AnswerSlot, Begun, QuestionAsked, Turn
+from rag_assay.warehouse.conversations import Conversation, Conversations
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.status import Status
 from tests.fakes.processes import wait_until
-from warehouse.conversation_records import Asked, Begun, Place, Turn
-from warehouse.conversations import Conversation, Conversations
-from warehouse.errors import InputError
-from warehouse.paths import Home
-from warehouse.status import Status
 
 STUDY = "town"
 
@@ -53,9 +53,9 @@ def test_questions_are_on_disk_before_the_study_is_read_and_their_turns_say_what
         raise InputError("there is no such study")
 
     monkeypatch.setattr(rooms, "read_catalogue", cannot)
-    room = Room("nowhere", home, None)
-    room.ask(STUDY, name, lambda _catalogue: ["cell"], Asking(" Who?\x00 "))
-    room.ask(STUDY, name, lambda _catalogue: ["cell"], Asking("And <b>when</b>?"))
+    room = ChatState("nowhere", home, None)
+    room.ask(STUDY, name, lambda _catalogue: ["cell"], QuestionRequest(" Who?\x00 "))
+    room.ask(STUDY, name, lambda _catalogue: ["cell"], QuestionRequest("And <b>when</b>?"))
     there = read(chats, name)
     assert [(one.number, one.asked.question) for one in there.unanswered] == [
         (1, "Who?"),
@@ -84,8 +84,8 @@ def test_what_is_stopped_before_a_cell_is_open_says_so(
         may_read.wait()
 
     monkeypatch.setattr(rooms, "read_catalogue", nothing)
-    room = Room("nowhere", home, None)
-    room.ask(STUDY, name, lambda _catalogue: [], Asking("Who?"))
+    room = ChatState("nowhere", home, None)
+    room.ask(STUDY, name, lambda _catalogue: [], QuestionRequest("Who?"))
     room.under_way(name)[0].stop()
     may_read.set()
     assert wait_until(lambda: bool(read(chats, name).turns), 60)
@@ -96,26 +96,26 @@ def test_what_is_stopped_before_a_cell_is_open_says_so(
 def test_a_question_of_a_process_that_was_killed_before_a_cell_was_open_is_not_lost(
     chats: Conversations, name: str
 ) -> None:
-    line = noted(chats, STUDY, name, Asking("Who?"))
+    line = record_question(chats, STUDY, name, QuestionRequest("Who?"))
     other = line.model_copy(update={"record_id": "other-asked", "question": "When?", "process": "1-dead"})
     chats.append(STUDY, name, [other])
-    settled = settle(chats, STUDY, name)
+    settled = close_open_questions(chats, STUDY, name)
     assert settled is not None
     assert [(one.question, one.number, one.status, one.reason) for one in settled.turns] == [
         ("When?", 2, Status.NOT_RUN, ENDED)
     ]
     assert [one.asked.question for one in settled.unanswered] == ["Who?"], "this process still runs"
     with pytest.raises(QuestionError):
-        noted(chats, STUDY, name, Asking(" "))
+        record_question(chats, STUDY, name, QuestionRequest(" "))
 
 
 @pytest.mark.parametrize("sides", [(None,), ("a", "b")])
 def test_what_is_put_to_cells_takes_the_place_of_what_was_noted(
     chats: Conversations, name: str, sides: tuple[Any, ...]
 ) -> None:
-    first, second = (noted(chats, STUDY, name, Asking(text)) for text in ("One?", "Two?"))
+    first, second = (record_question(chats, STUDY, name, QuestionRequest(text)) for text in ("One?", "Two?"))
     for line in (second, first):  # in whatever order their cells were open
-        places = tuple(Place(turn=f"{line.turn}{side or ''}", cell="c", side=side) for side in sides)
+        places = tuple(AnswerSlot(turn=f"{line.turn}{side or ''}", cell="c", side=side) for side in sides)
         put = {"record_id": f"{line.turn}-put", "again": line.record_id, "places": places}
         chats.append(STUDY, name, [line.model_copy(update=put)])
     there = read(chats, name)
@@ -125,5 +125,5 @@ def test_what_is_put_to_cells_takes_the_place_of_what_was_noted(
     answered = Turn(
         record_id=there.unanswered[0].place.turn, number=2, cell="c", question="Two?", status="ok"
     )
-    chats.append(STUDY, name, [answered, Asked(record_id="third-asked", question="Three?")])
+    chats.append(STUDY, name, [answered, QuestionAsked(record_id="third-asked", question="Three?")])
     assert max(one.number for one in read(chats, name).unanswered) == 3

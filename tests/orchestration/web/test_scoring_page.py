@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from evals.annotating.items import Item
-from evals.annotating.points import Points
-from evals.generating.contract import Passage
-from evals.judging.contract import JudgeCase
-from evals.queueing.contract import Queue
-from evals.queueing.showing import showings
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.human.item_order import showings
+from rag_assay.evals.human.queue import Queue
+from rag_assay.evals.judging.contract import JudgeCase
+from rag_assay.evals.rubrics.items import Item
+from rag_assay.evals.rubrics.points import Points
 from tests.fakes.browser import UNREAD, Tab, tab
 from tests.fakes.queues import item_of, queue_of
 from tests.orchestration.web.conftest import Served

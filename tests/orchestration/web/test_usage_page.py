@@ -13,17 +13,17 @@ from typing import Any
 
 import pytest
 
-from evals.queueing.sheets.guarding import CSV
-from orchestration.web.serving import Site, served
-from orchestration.web.usage import words
+from rag_assay.evals.human.spreadsheets.formula_escaping import CSV
+from rag_assay.orchestration.web.page_process import Site, serve_script
+from rag_assay.orchestration.web.usage import labels
+from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.usage import PANELS, UsageFilter, panel
 from tests.fakes.browser import Tab, axe_violations, tab
 from tests.fakes.commands import assay
 from tests.fakes.used import SCRIPT, used_home
 from tests.orchestration.web.conftest import own_port
-from warehouse.connection import connect
-from warehouse.conversations import Conversations
-from warehouse.paths import Home
-from warehouse.usage import PANELS, Wanted, panel
 
 EVERYTHING = "?days=All"
 
@@ -36,7 +36,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 @pytest.fixture(scope="module")
 def url(home: Home) -> Iterator[str]:
     site = Site("usage", ("UTC",), "127.0.0.1", own_port(), {"ASSAY_HOME": str(home.root)})
-    with served(site) as server:
+    with serve_script(site) as server:
         server.wait_until_ready()
         yield site.url
 
@@ -62,16 +62,16 @@ def test_the_page_shows_what_the_views_say_and_nothing_runs(
     with tab(browser, width, scheme=scheme) as shown:
         opened(shown, url + EVERYTHING)
         with connect(home.database) as connection:
-            found = {name: panel(connection, name, Wanted()) for name in PANELS}
+            found = {name: panel(connection, name, UsageFilter()) for name in PANELS}
         total = found["totals"].row(0, named=True)
         top = figures(shown)
         assert top["Questions"] == str(total["questions"])
-        assert top["Paid by chats"] == words.paid(found["models"], "chat")
+        assert top["Paid by chats"] == labels.paid(found["models"], "chat")
         assert "of unknown price" in top["Paid by chats"]
         text = shown.page.locator(".st-key-board").inner_text().replace("\u2060", "")
-        assert words.totals_words(total) in text
-        assert words.share_words(found["feedback"].row(0, named=True)) in text
-        assert words.latency_words(found["latency"]) in text
+        assert labels.totals_words(total) in text
+        assert labels.share_words(found["feedback"].row(0, named=True)) in text
+        assert labels.latency_words(found["latency"]) in text
         shown.page.wait_for_selector(".st-key-panel_people canvas, .st-key-panel_hours svg")
         names = shown.page.locator(".st-key-panel_documents svg.marks").text_content()
         assert "<script>" in names  # a title is drawn as it is
@@ -103,7 +103,7 @@ def test_filters_keep_demo_data_apart_and_a_file_has_what_the_view_has(
     done = assay("usage", "town", "--format", "csv", "--panel", "unanswered", ASSAY_HOME=str(home.root))
     assert rows == list(csv.DictReader(io.StringIO(done.stdout)))
     with connect(home.database) as connection:
-        asked = panel(connection, "unanswered", Wanted("town"))["question"]
+        asked = panel(connection, "unanswered", UsageFilter("town"))["question"]
     assert [row["question"] for row in rows] == [CSV.written(one) for one in asked]
 
 
@@ -133,7 +133,7 @@ def test_it_is_printed_without_a_browser_and_mistakes_are_named(home: Home) -> N
     done = assay("usage", "town", "--format", "json", "--cell", "town.plain.e.r.g", ASSAY_HOME=place)
     found = json.loads(done.stdout)
     with connect(home.database) as connection:
-        wanted = Wanted("town", "town.plain.e.r.g")
+        wanted = UsageFilter("town", "town.plain.e.r.g")
         assert found["panels"]["totals"] == panel(connection, "totals", wanted).to_dicts()
     assert set(found["panels"]) == set(PANELS)
     for options, words_of_it in (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home
 from tests.fakes.openai_server import FakeOpenAI
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from warehouse.inference.budget import Amount, Budget, Budgets, Caps
+from rag_assay.warehouse.inference.budget import Amount, Budget, Budgets, Caps
 
 
 def paid(budget: Budget, model: str, usd: float | None) -> bool:

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from assets.enriching.by_model import Enrichment
+from rag_assay.assets.enrichment.llm_enrichment import Enrichment
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import FakeOpenAI, answer, failure, hang
-from warehouse.inference import call_failures
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 MESSAGES = [{"role": "user", "content": "Who?"}]
 LIMITS = {"limits": {"timeout": 9, "retries": 0, "at_once": 2}, "price": {"read": 1, "written": 2}}
@@ -115,7 +115,7 @@ def test_a_price_of_its_own_is_what_a_call_costs(gateway: Gateway, server: FakeO
 def test_calls_run_side_by_side_as_far_as_the_recipe_allows(
     gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.Fault(is_passing=False))
+    monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.CallFailure(is_passing=False))
     chat = ChatModel.model_validate(
         {"model": "openai/x", "api_base": server.api_base, "limits": {"at_once": 8}}
     )

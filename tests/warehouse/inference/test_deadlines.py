@@ -12,16 +12,16 @@ from time import monotonic
 import httpx
 import pytest
 
-from orchestration.alerting import channels
-from orchestration.alerting.event import Event
+from rag_assay.orchestration.alerts import channels
+from rag_assay.orchestration.alerts.event import AlertEvent
+from rag_assay.warehouse.inference import chat_completions, http_limits
+from rag_assay.warehouse.inference.embedding_api import EmbeddingApi, EmbeddingError
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.inference.http_limits import limit
+from rag_assay.warehouse.inference.streaming import on_token
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import answer, words
-from warehouse.inference import chat_completions, http_limits
-from warehouse.inference.drafts import drafts_to
-from warehouse.inference.embedding_api import EmbeddingApi, EmbeddingError
-from warehouse.inference.gateway import Gateway
-from warehouse.inference.http_limits import limit
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 SILENCE, DRIP = 2.0, 0.1  # seconds that a server may stay silent; between two bytes
 SECONDS = 0.5  # of a request, in all
@@ -136,7 +136,7 @@ def chat(home: Path, address: str, model: str, text: str = "Who?", **more: objec
 
 
 def streaming(home: Path, address: str, model: str) -> Status:
-    with drafts_to(lambda _draft: None):
+    with on_token(lambda _draft: None):
         return chat(home, address, model, drafted=True)
 
 
@@ -211,7 +211,7 @@ def test_a_server_that_closes_midway_is_tried_again(
 def test_a_webhook_that_drips_is_given_up(slow: Callable[..., Slow], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(channels, "TIMEOUT", SILENCE)
     server = slow(drips_headers)
-    event = Event("1", "best", "demo", "title", "text", "2026-11-24T05:00:00+00:00", "", {})
+    event = AlertEvent("1", "best", "demo", "title", "text", "2026-11-24T05:00:00+00:00", "", {})
     with pytest.raises(channels.DeliveryError, match=r"ReadTimeout.*3 of 3 tries"):
         channels.Webhook(f"http://{server.address}/", wait=lambda _seconds: None).send(event)
     assert server.n_connections == channels.TRIES

@@ -11,17 +11,24 @@ import pytest
 from openai import APIError
 from pydantic import SecretStr, TypeAdapter, ValidationError
 
-from evals.study.sections import Alerts
+from rag_assay.evals.study.sections import Alerts
+from rag_assay.warehouse.inference import call_failures
+from rag_assay.warehouse.inference.chat_model import Address, ChatModel
+from rag_assay.warehouse.inference.egress import (
+    NotAllowedError,
+    guard_client,
+    only_to,
+    origin,
+    public,
+    request_context,
+)
+from rag_assay.warehouse.inference.embedding_api import EmbeddingApi, EmbeddingError
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.inference.model_servers import UnknownServerError, destination, litellm, unreachable
+from rag_assay.warehouse.inference.redaction import without_secrets
+from rag_assay.warehouse.inference.replies import Reply
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import FakeOpenAI, Scripted, answer, failure
-from warehouse.inference import call_failures
-from warehouse.inference.chat_model import Address, ChatModel
-from warehouse.inference.egress import NotAllowedError, carried, guarded, only_to, origin, public
-from warehouse.inference.embedding_api import EmbeddingApi, EmbeddingError
-from warehouse.inference.gateway import Gateway
-from warehouse.inference.model_servers import UnknownServerError, destination, litellm, unreachable
-from warehouse.inference.redaction import without_secrets
-from warehouse.inference.replies import Reply
-from warehouse.schemas import Status
 
 HOSTS = ("OLLAMA_API_BASE", "AZURE_API_BASE", "AZURE_AI_API_BASE", "HF_API_BASE", "OOBABOOGA_API_BASE")
 
@@ -157,7 +164,7 @@ def test_litellm_cannot_go_elsewhere(gateway: Gateway, monkeypatch: pytest.Monke
                     max_retries=0,
                 )
             assert "not sent to" in str(call_failures.obstacle(found.value, client, None, answered=True))
-        with pytest.raises(NotAllowedError), guarded(httpx.Client()) as outside:
+        with pytest.raises(NotAllowedError), guard_client(httpx.Client()) as outside:
             outside.get(thief.api_base)
         assert thief.requests == []
 
@@ -189,7 +196,7 @@ def test_credentials_of_an_address_are_sent_and_never_held(
     basic = b64encode(f"{USER}:{PASSWORD}".encode()).decode()
     headers = {name.lower(): value for name, value in got.headers.items()}
     assert headers["authorization"] == f"Basic {basic}"
-    held = f"{chat!r} {chat.model_dump_json()} {reply!r} {carried(server.api_base)!r}"
+    held = f"{chat!r} {chat.model_dump_json()} {reply!r} {request_context(server.api_base)!r}"
     assert not [secret for secret in (USER, PASSWORD, KEY, basic) if secret in held]
 
 
@@ -222,7 +229,7 @@ def test_an_address_that_is_refused_tells_no_secret() -> None:
 
 def test_nothing_is_carried_where_nothing_was_written() -> None:
     assert public("http://h.example/v1") == "http://h.example/v1"
-    assert carried("http://other.example/v1") is None
+    assert request_context("http://other.example/v1") is None
 
 
 def test_a_webhook_of_a_study_is_a_secret_wherever_it_is_said() -> None:

@@ -7,6 +7,9 @@ import json
 import numpy as np
 import pytest
 
+from rag_assay.warehouse.inference import attempts
+from rag_assay.warehouse.inference.embedding_api import EmbeddingApi, EmbeddingError
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import (
     FakeOpenAI,
     Received,
@@ -18,9 +21,6 @@ from tests.fakes.openai_server import (
     rate_limited,
     text_vector,
 )
-from warehouse.inference import attempts
-from warehouse.inference.embedding_api import EmbeddingApi, EmbeddingError
-from warehouse.schemas import Status
 
 TEXTS = ["one", "two words", "three"]
 
@@ -61,7 +61,7 @@ def _without(received: Received, name: str) -> Received:
 
 def test_a_rate_limit_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeOpenAI(rate_limited(0), failure(503, "starting"), respond=embeddings) as server:
-        monkeypatch.setattr(attempts, "pause", lambda _seconds: None)
+        monkeypatch.setattr(attempts, "cancellable_sleep", lambda _seconds: None)
         assert api(server, retries=2).embed(TEXTS).shape == (3, 8)
         assert len(server.requests) == 3
 

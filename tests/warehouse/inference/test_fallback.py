@@ -11,6 +11,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from rag_assay.warehouse.call_cache import CallCache
+from rag_assay.warehouse.inference.budget import Budget, Caps
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import (
     FakeOpenAI,
     Scripted,
@@ -21,12 +27,6 @@ from tests.fakes.openai_server import (
     invalid_json,
     rate_limited,
 )
-from warehouse.call_cache import CallCache
-from warehouse.inference.budget import Budget, Caps
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 MESSAGES = [{"role": "user", "content": "Who?"}]
 NOBODY = "http://127.0.0.1:9/v1"

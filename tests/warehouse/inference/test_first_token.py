@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from rag_assay.warehouse.inference.first_token import LONGEST_TOKEN, MOST_KEPT, first_tokens
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import FakeOpenAI, Scripted, answer
-from warehouse.inference.first_token import LONGEST_TOKEN, MOST_KEPT, first_tokens
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 MESSAGES = [{"role": "user", "content": "Is it so?"}]
 TOPS = {" Yes": 0.5, "No": 0.25, "The": 0.125}

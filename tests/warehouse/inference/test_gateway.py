@@ -14,6 +14,16 @@ from urllib.parse import quote
 
 import pytest
 
+from rag_assay.warehouse.call_cache import CallCache
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.inference import attempts
+from rag_assay.warehouse.inference.budget import Budget
+from rag_assay.warehouse.inference.call_tags import Purpose
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.inference.redaction import one_line
+from rag_assay.warehouse.inference.replies import Reply
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import (
     FakeOpenAI,
     Received,
@@ -24,16 +34,6 @@ from tests.fakes.openai_server import (
     hang,
     invalid_json,
 )
-from warehouse.call_cache import CallCache
-from warehouse.errors import InputError
-from warehouse.inference import attempts
-from warehouse.inference.budget import Budget
-from warehouse.inference.gateway import Gateway
-from warehouse.inference.purpose import Purpose
-from warehouse.inference.redaction import one_line
-from warehouse.inference.replies import Reply
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 MESSAGES = [{"role": "user", "content": "What is the capital of France?"}]
 KEY = "sk-live-0123456789abcdefghij"
@@ -305,7 +305,7 @@ def test_a_reason_holds_no_secret_in_another_writing(monkeypatch: pytest.MonkeyP
 def test_passing_failures_are_tried_again(
     gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    monkeypatch.setattr(attempts, "pause", lambda seconds: None)
+    monkeypatch.setattr(attempts, "cancellable_sleep", lambda seconds: None)
     server.add(failure(code, "not now"), answer("Paris."))
     assert ask(gateway, server).text == "Paris."
 
@@ -402,10 +402,10 @@ def test_what_many_threads_ask_at_once_is_paid_once(gateway: Gateway, server: Fa
 ASKS_50 = """
 import sys
 from pathlib import Path
-from warehouse.inference.gateway import Gateway
-from warehouse.paths import Home
-from warehouse.inference.redaction import one_line
-from warehouse.inference.replies import Reply
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.inference.redaction import one_line
+from rag_assay.warehouse.inference.replies import Reply
 gateway = Gateway(Home(Path(sys.argv[1])))
 for number in range(50):
     messages = [{"role": "user", "content": f"question {number}"}]

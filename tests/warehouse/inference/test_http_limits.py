@@ -11,13 +11,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from rag_assay.warehouse.inference import http_limits
+from rag_assay.warehouse.inference.embedding_api import EmbeddingApi, EmbeddingError
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.inference.replies import Reply
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import FakeOpenAI, Scripted, answer, failure
-from warehouse.inference import http_limits
-from warehouse.inference.embedding_api import EmbeddingApi, EmbeddingError
-from warehouse.inference.gateway import Gateway
-from warehouse.inference.replies import Reply
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 MB = b" " * (1 << 20)
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from rag_assay.warehouse.cancellation import cancel_scope
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.inference import local_servers
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.inference.local_llm import LocalServer
+from rag_assay.warehouse.inference.streaming import PartialAnswer, on_token
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.generating import answer_messages
-from warehouse.errors import AssayError
-from warehouse.inference import local_servers
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.drafts import Draft, drafts_to
-from warehouse.inference.gateway import Gateway
-from warehouse.inference.local_llm import LocalServer
-from warehouse.paths import Home
-from warehouse.schemas import Status
-from warehouse.waiting import wanted_until
 
 MODEL = "local/smollm2-135m-instruct"
 PASSAGES = [
@@ -74,8 +74,8 @@ def test_the_number_of_threads_does_not_change_the_answer(
 def test_a_local_model_is_heard_while_it_writes_and_answers_the_same(gateway: Gateway) -> None:
     messages = answer_messages("Who may drive on the island?", PASSAGES, "en")
     whole = gateway.complete(MODEL, messages, max_tokens=24)
-    heard: list[Draft] = []
-    with drafts_to(heard.append):
+    heard: list[PartialAnswer] = []
+    with on_token(heard.append):
         reply = gateway.complete(MODEL, messages, max_tokens=24, replicate=1, drafted=True)
     same = {"call_id": "", "seconds": 0.0, "queued": 0.0}
     assert replace(reply, **same) == replace(whole, **same)
@@ -87,8 +87,8 @@ def test_a_local_model_is_heard_while_it_writes_and_answers_the_same(gateway: Ga
 
 @pytest.mark.models
 def test_a_local_model_goes_on_after_an_answer_that_nobody_waits_for(gateway: Gateway) -> None:
-    heard: list[Draft] = []
-    with drafts_to(heard.append), wanted_until(lambda: any(one.text for one in heard)):
+    heard: list[PartialAnswer] = []
+    with on_token(heard.append), cancel_scope(lambda: any(one.text for one in heard)):
         messages = [{"role": "user", "content": "Tell a very long story of a ship."}]
         reply = gateway.complete(MODEL, messages, max_tokens=900, drafted=True)
     assert reply.status is Status.NOT_RUN

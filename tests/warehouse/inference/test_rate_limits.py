@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from rag_assay.warehouse.inference import attempts, throttle
+from rag_assay.warehouse.inference.call_failures import retry_after
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.inference.replies import Reply
+from rag_assay.warehouse.inference.throttle import PATIENCE, Pace, Throttle, Ticket
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, dropped, failure, rate_limited
-from warehouse.inference import attempts, throttle
-from warehouse.inference.call_failures import retry_after
-from warehouse.inference.chat_model import ChatModel
-from warehouse.inference.gateway import Gateway
-from warehouse.inference.replies import Reply
-from warehouse.inference.throttle import PATIENCE, Pace, Throttle, Ticket
-from warehouse.schemas import Status
 
 SERVICE, CALLS = 0.2, 320  # seconds of an answer; calls of a simulation
 
@@ -248,7 +248,7 @@ def test_a_rate_limit_that_stays_is_typed_and_not_cached(
     gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(attempts, "pause", waited.append)
+    monkeypatch.setattr(attempts, "cancellable_sleep", waited.append)
     server.respond = lambda _received: rate_limited(0)
     reply = ask(gateway, server)
     assert (reply.status, reply.retries) == (Status.RATE_LIMITED, len(server.requests) - 1)
@@ -304,7 +304,7 @@ class Clock:
         self.now = 0.0
         self.waited: list[float] = []
         monkeypatch.setattr(throttle, "monotonic", lambda: self.now)
-        monkeypatch.setattr(attempts, "pause", self.wait)
+        monkeypatch.setattr(attempts, "cancellable_sleep", self.wait)
 
     def wait(self, seconds: float) -> None:
         self.waited.append(seconds)

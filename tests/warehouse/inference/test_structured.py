@@ -9,15 +9,15 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
+from rag_assay.warehouse.call_cache import CallCache
+from rag_assay.warehouse.inference.budget import Budget
+from rag_assay.warehouse.inference.call_tags import Purpose
+from rag_assay.warehouse.inference.chat_model import ChatModel, TokenPrice
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.inference.structured import LONGEST_PROSE, read_json, response_format_of, schema_only
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import FakeOpenAI, answer, failure
-from warehouse.call_cache import CallCache
-from warehouse.inference.budget import Budget
-from warehouse.inference.chat_model import ChatModel, TokenPrice
-from warehouse.inference.gateway import Gateway
-from warehouse.inference.purpose import Purpose
-from warehouse.inference.structured import LONGEST_PROSE, read_json, response_format_of, schema_only
-from warehouse.paths import Home
-from warehouse.schemas import Status
 
 MESSAGES = [{"role": "user", "content": "Who?"}]
 

@@ -10,9 +10,16 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from warehouse.inference import throttle as module
-from warehouse.inference.throttle import LeftAloneError, Pace, Throttle, Ticket, Window, throttle_of
-from warehouse.waiting import UnwantedError, wanted_until
+from rag_assay.warehouse.cancellation import CancelledError, cancel_scope
+from rag_assay.warehouse.inference import throttle as module
+from rag_assay.warehouse.inference.throttle import (
+    LeftAloneError,
+    Pace,
+    RateWindow,
+    Throttle,
+    Ticket,
+    throttle_of,
+)
 
 
 class Line:
@@ -31,8 +38,8 @@ class Line:
 
     def _pass(self, ticket: Ticket) -> None:
         with (
-            suppress(UnwantedError),
-            wanted_until(self.ends.is_set),
+            suppress(CancelledError),
+            cancel_scope(self.ends.is_set),
             self.throttle.passed(ticket),
         ):
             self.in_flight.append(ticket)
@@ -240,8 +247,8 @@ def test_who_is_not_wanted_any_more_leaves_the_line(line: Line) -> None:
     line.send(*some("a", 1, at_once=1))
     line.settled()
     with (
-        wanted_until(lambda: True),
-        pytest.raises(UnwantedError),
+        cancel_scope(lambda: True),
+        pytest.raises(CancelledError),
         line.throttle.passed(Ticket("a", Pace(at_once=1))),
     ):
         raise AssertionError
@@ -251,7 +258,7 @@ def test_who_is_not_wanted_any_more_leaves_the_line(line: Line) -> None:
 
 
 def test_a_window_never_holds_more_than_the_limit_in_any_minute() -> None:
-    window, begun, now = Window(), [], 0.0
+    window, begun, now = RateWindow(), [], 0.0
     for amount in (1, 4, 2, 2, 5, 1, 3, 3, 3, 20, 1, 1) * 3:
         now += window.delay(now, amount, 6)
         window.add(now, amount)
@@ -263,7 +270,7 @@ def test_a_window_never_holds_more_than_the_limit_in_any_minute() -> None:
 
 
 def test_tokens_that_were_not_used_leave_room() -> None:
-    window = Window()
+    window = RateWindow()
     entry = window.add(0.0, 90)
     assert window.delay(1.0, 20, 100) == 59.0
     window.correct(entry, 10)

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from warehouse.errors import AssayError, InputError
-from warehouse.inference import models, weights
-from warehouse.paths import Home
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.inference import models, weights
+from rag_assay.warehouse.paths import Home
 
 ROOT = Path(__file__).parents[3]
 COMMIT = "c" * 40
@@ -155,8 +155,8 @@ def hub() -> Iterator[str]:
 FETCH = """
 import sys
 from pathlib import Path
-from warehouse.inference import weights
-from warehouse.paths import Home
+from rag_assay.warehouse.inference import weights
+from rag_assay.warehouse.paths import Home
 try:
     print(weights.fetch("nobody/tiny", sys.argv[2], Home(Path(sys.argv[1]))))
 except Exception as error:

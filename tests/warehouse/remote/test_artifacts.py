@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.attempts import attempt
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.paths import home
+from rag_assay.warehouse.remote.mirror import Mirror
+from rag_assay.warehouse.remote.store import RemoteStore
 from tests.fakes.object_storage import Server
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.attempts import attempt
-from warehouse.errors import AssayError
-from warehouse.paths import home
-from warehouse.remote.mirror import Mirror
-from warehouse.remote.store import RemoteStore
 
 KEY = "a study.cell ü"
 Machine = Callable[[str], ArtifactStore]
@@ -198,7 +198,7 @@ def test_what_was_killed_while_it_uploaded_does_not_count(
     built = build(one, "half whole", complete=False)
     assert len(objects()) == 5, "another machine may be uploading it"
     assert machine("two").all("documents") == [built]
-    monkeypatch.setattr("warehouse.remote.artifacts.ABANDONED", -60.0)
+    monkeypatch.setattr("rag_assay.warehouse.remote.artifacts.ABANDONED", -60.0)
     built = build(machine("two"), "whole")
     assert len(objects()) == 4
     assert machine("three").all("documents") == [built]
@@ -214,7 +214,8 @@ def test_what_was_used_longest_ago_leaves_the_scratch(
         build(one, "x" * 1000, f"id{number}")
     monkeypatch.setenv("ASSAY_SCRATCH_GB", str(10_000 / 1e9))
     script = (
-        "import sys; from warehouse.artifacts import ArtifactStore; from warehouse.paths import home\n"
+        "import sys\nfrom rag_assay.warehouse.artifacts import ArtifactStore\n"
+        "from rag_assay.warehouse.paths import home\n"
         "store = ArtifactStore(home())\n"
         "for name in sys.argv[1:]: store.folder('documents', name)\n"
     )

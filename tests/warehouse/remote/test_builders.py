@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.paths import home
+from rag_assay.warehouse.remote.store import RemoteStore
 from tests.fakes.object_storage import Server
-from warehouse.artifacts import ArtifactStore
-from warehouse.paths import home
-from warehouse.remote.store import RemoteStore
 
 IDENTITIES = [f"id{number}" for number in range(20)]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.attempts import attempt
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.paths import home
+from rag_assay.warehouse.remote.store import RemoteStore
 from tests.fakes.faulty_proxy import Proxy, faulty_proxy
 from tests.fakes.object_storage import Server
-from warehouse.artifacts import Artifact, ArtifactStore
-from warehouse.attempts import attempt
-from warehouse.errors import AssayError, InputError
-from warehouse.paths import home
-from warehouse.remote.store import RemoteStore
 
 FAULTS = ["503", "slow", "lost", "unanswered"]
 

@@ -11,17 +11,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evals.study.run_studies import note, noted
-from evals.study.study_file import read_study
-from tests.fakes.object_storage import Server
-from tests.fakes.tiny import write_study
-from warehouse.call_cache import CallCache
-from warehouse.conversation_records import Begun
-from warehouse.conversations import Conversations
-from warehouse.history import add_record, history_records
-from warehouse.identity import sha256_bytes, sha256_text
-from warehouse.packs import PackWriter
-from warehouse.pages import (
+from rag_assay.evals.study.run_studies import note, recorded_studies
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.call_cache import CallCache
+from rag_assay.warehouse.conversation_records import Begun
+from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.history import add_record, history_records
+from rag_assay.warehouse.identity import sha256_bytes, sha256_text
+from rag_assay.warehouse.packs import PackWriter
+from rag_assay.warehouse.pages import (
     bring_bodies,
     bring_pages,
     read_body,
@@ -31,11 +29,13 @@ from warehouse.pages import (
     write_body,
     write_manifest,
 )
-from warehouse.paths import Home, home
-from warehouse.remote import mirror_of
-from warehouse.remote.mirror import Mirror
-from warehouse.schemas import PAGES
-from warehouse.vectors import VectorCache
+from rag_assay.warehouse.paths import Home, home
+from rag_assay.warehouse.remote import mirror_of
+from rag_assay.warehouse.remote.mirror import Mirror
+from rag_assay.warehouse.schemas import PAGES
+from rag_assay.warehouse.vectors import VectorCache
+from tests.fakes.object_storage import Server
+from tests.fakes.tiny import write_study
 
 Machine = Callable[[str], Home]
 
@@ -117,7 +117,7 @@ def test_a_text_is_embedded_once(machine: Machine, monkeypatch: pytest.MonkeyPat
     with two.claim([c]):
         assert two.has([a, b, c]).tolist() == [True, True, False]
         two.put([c], vectors[2:])
-        monkeypatch.setattr("warehouse.vectors.MANY", 2)
+        monkeypatch.setattr("rag_assay.warehouse.vectors.MANY", 2)
         assert two.compact() == 2
     machine("one")
     with one.claim([c, a]):
@@ -186,6 +186,6 @@ def test_a_worker_learns_which_studies_were_run_at_another_machine(machine: Mach
     studies = [read_study(write_study(tmp_path / name, name=name)) for name in ("first", "second")]
     note(studies[0], machine("desk"))
     worker = machine("worker")
-    assert noted(worker) == [studies[0].path]
+    assert recorded_studies(worker) == [studies[0].path]
     note(studies[1], machine("desk"))
-    assert set(noted(machine("worker"))) == {one.path for one in studies}
+    assert set(recorded_studies(machine("worker"))) == {one.path for one in studies}

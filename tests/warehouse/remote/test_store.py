@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.identity import sha256_bytes
+from rag_assay.warehouse.paths import home
+from rag_assay.warehouse.remote import remote_of
+from rag_assay.warehouse.remote.store import DamagedObjectError, RemoteStore, Version, at_once
 from tests.fakes.object_storage import Server
-from warehouse.errors import AssayError, InputError
-from warehouse.identity import sha256_bytes
-from warehouse.paths import home
-from warehouse.remote import remote_of
-from warehouse.remote.store import DamagedObjectError, RemoteStore, Version, at_once
 
 ODD = [
     "a b",

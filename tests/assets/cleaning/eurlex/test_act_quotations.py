@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from assets.cleaning.draft import Draft
-from assets.cleaning.eurlex.cleaner import clean_eurlex
 from benchmarks.cleaning import own_articles
+from rag_assay.assets.cleaning.draft import DocumentDraft
+from rag_assay.assets.cleaning.eurlex.cleaner import clean_eurlex
 
 ACTS = Path(__file__).resolve().parents[5] / "shared" / "data" / "eurlex-energy"
 
@@ -67,7 +67,7 @@ MARKS = pytest.mark.parametrize(
 )
 
 
-def clean(html: str) -> Draft:
+def clean(html: str) -> DocumentDraft:
     return clean_eurlex(html.encode(), "text/html; charset=utf-8", "")
 
 

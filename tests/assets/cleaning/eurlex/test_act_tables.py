@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assets.cleaning.eurlex.cleaner import clean_eurlex
+from rag_assay.assets.cleaning.eurlex.cleaner import clean_eurlex
 
 
 def rows(table: str) -> list[str]:

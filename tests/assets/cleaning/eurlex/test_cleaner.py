@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from assets.cleaning.draft import Draft, Unusable
-from assets.cleaning.eurlex.cleaner import clean_eurlex, is_eurlex
 from benchmarks.cleaning import measure_acts, numbering_faults, own_articles
+from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.eurlex.cleaner import clean_eurlex, is_eurlex
 
 REPOSITORY = Path(__file__).resolve().parents[4]
 DATA = REPOSITORY.parent / "shared" / "data"
@@ -82,18 +82,18 @@ PLAIN = """<html lang="DE"><head><meta name="DC.language" content="DE">
 <p>ANHANG</p><p>Liste der Mühlen</p><p>Mühle A</p></TXT_TE></p></div></body></html>"""  # noqa: E501 -- as pages have it
 
 
-def clean(html: str, url: str = "") -> Draft:
+def clean(html: str, url: str = "") -> DocumentDraft:
     return clean_eurlex(html.encode(), "text/html; charset=utf-8", url)
 
 
-def outline(draft: Draft) -> list[tuple[int, str, str | None]]:
+def outline(draft: DocumentDraft) -> list[tuple[int, str, str | None]]:
     structure = draft.metadata["structure"]
     return [
         (s["level"], part["kind"], part["number"]) for s, part in zip(draft.sections, structure, strict=True)
     ]
 
 
-def text_of(draft: Draft, heading: str) -> str:
+def text_of(draft: DocumentDraft, heading: str) -> str:
     section = next(s for s in draft.sections if s["heading"] == heading)
     return draft.text[section["start"] : section["end"]]
 
@@ -278,7 +278,7 @@ def test_footnotes_in_a_plain_preamble_are_no_recitals() -> None:
 
 def test_a_consolidated_page_that_names_only_who_repealed_its_act_has_no_text() -> None:
     head = CONSOLIDATED[: CONSOLIDATED.index('<p class="title-doc-first">DIRECTIVE 2011/5/EU</p><p')]
-    with pytest.raises(Unusable, match="none of its text"):
+    with pytest.raises(UnusablePage, match="none of its text"):
         clean(head.replace("Amended by:", "repealed by:"))
 
 
@@ -292,7 +292,7 @@ def test_a_missing_date_has_a_reason() -> None:
 
 
 def test_a_page_without_the_text_of_an_act_is_unusable() -> None:
-    with pytest.raises(Unusable, match="none of its text"):
+    with pytest.raises(UnusablePage, match="none of its text"):
         clean('<html><body><div class="eli-container"></div></body></html>')
 
 

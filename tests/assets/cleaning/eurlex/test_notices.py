@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assets.cleaning.draft import Unusable
-from assets.cleaning.eurlex.cleaner import notice_of
-from assets.cleaning.html import clean_html
+from rag_assay.assets.cleaning.draft import UnusablePage
+from rag_assay.assets.cleaning.eurlex.cleaner import notice_of
+from rag_assay.assets.cleaning.html import clean_html
 
 URL = "https://eur-lex.example/legal-content/EN/TXT/HTML/?uri=CELEX:01971R2821-19950101"
 SENTENCES = [
@@ -39,7 +39,7 @@ def page(
 
 
 def reason(html: str, url: str) -> str:
-    with pytest.raises(Unusable) as said:
+    with pytest.raises(UnusablePage) as said:
         clean_html(html.encode(), "text/html; charset=utf-8", url)
     return str(said.value)
 

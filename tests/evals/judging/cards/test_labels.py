@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from evals.judging.cards import labels as module
-from evals.judging.cards.label_scale import Label, LabelFile
-from evals.judging.cards.labels import LabelledCase, read_labels
-from evals.judging.contract import JudgedMetric
-from warehouse.errors import InputError
+from rag_assay.evals.judging.cards import labels as module
+from rag_assay.evals.judging.cards.label_scale import Label, LabelFile
+from rag_assay.evals.judging.cards.labels import LabelledCase, read_labels
+from rag_assay.evals.judging.contract import JudgedMetric
+from rag_assay.warehouse.errors import InputError
 
 METRICS = (
     JudgedMetric("support", frozenset({"answer", "passages"})),

@@ -7,11 +7,16 @@ from dataclasses import replace
 
 import pytest
 
-from evals.generating.contract import Passage
-from evals.judging.cards.mutations import MUTATIONS, Mutated, mutated
-from evals.judging.cards.worsening import denied, names_of, with_other_name, with_other_numbers
-from evals.judging.contract import JudgeCase, JudgedMetric
-from warehouse.schemas import Status
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.cards.corruptions import (
+    names_of,
+    negate_text,
+    with_other_name,
+    with_other_numbers,
+)
+from rag_assay.evals.judging.cards.mutations import MUTATIONS, Mutated, mutate_case
+from rag_assay.evals.judging.contract import JudgeCase, JudgedMetric
+from rag_assay.warehouse.schemas import Status
 
 
 def case(
@@ -39,7 +44,7 @@ CASES = [FERRY, CLUB, FEE, MOON]
 
 
 def made(kind: str, of: JudgeCase, others: list[JudgeCase] = CASES, seed: int = 7) -> Mutated:
-    return mutated(of, others, MUTATIONS[kind], seed)
+    return mutate_case(of, others, MUTATIONS[kind], seed)
 
 
 def test_numbers_dates_and_number_words_are_others_and_markers_stay() -> None:
@@ -121,13 +126,13 @@ def test_equal_numbers_become_equal_ones() -> None:
     ],
 )
 def test_a_statement_is_turned_into_its_opposite(text: str, language: str, turned: str) -> None:
-    found = denied(text, "de" if language == "de" else "en")
+    found = negate_text(text, "de" if language == "de" else "en")
     assert found is not None
     assert found.text == turned
 
 
 def test_only_the_first_sentence_is_denied_and_other_languages_are_not() -> None:
-    found = denied("It is blue. It is fast.", "en")
+    found = negate_text("It is blue. It is fast.", "en")
     assert found is not None
     assert found.text == "It is not blue. It is fast."
     assert made("denied", case("Où?", "Le bateau part à huit heures.", of="fr")).case is None

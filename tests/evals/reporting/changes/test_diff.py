@@ -11,15 +11,18 @@ from typing import Any
 
 import pytest
 
-from evals.reporting.changes.diff import Diff, diff
-from evals.reporting.changes.diff_page import diff_json, diff_page
-from evals.reporting.changes.documents import Change
-from evals.reporting.changes.entry import Entry, entries_of
-from evals.reporting.changes.history import steps
-from evals.reporting.changes.history_chart import history_svg, marks_of
-from evals.reporting.changes.labels import labels_of
-from evals.reporting.changes.pages import as_html, as_markdown
-from orchestration.settings import prepare
+from rag_assay.evals.reporting.changes.diff import Diff, diff
+from rag_assay.evals.reporting.changes.diff_page import diff_json, diff_page
+from rag_assay.evals.reporting.changes.documents import Change
+from rag_assay.evals.reporting.changes.entry import HistoryEntry, entries_of
+from rag_assay.evals.reporting.changes.history import steps
+from rag_assay.evals.reporting.changes.history_chart import history_svg, marks_of
+from rag_assay.evals.reporting.changes.labels import labels_of
+from rag_assay.evals.reporting.changes.pages import as_html, as_markdown
+from rag_assay.orchestration.settings import prepare
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.history import history_records
+from rag_assay.warehouse.paths import Home, home
 from tests.fakes.commands import assay
 from tests.fakes.recrawled import (
     DATASETS,
@@ -32,9 +35,6 @@ from tests.fakes.recrawled import (
     write_harbour,
 )
 from tests.fakes.site import serving
-from warehouse.artifacts import ArtifactStore
-from warehouse.history import history_records
-from warehouse.paths import Home, home
 
 pytestmark = pytest.mark.models
 MOVED = "/2021/01/19/licences-for-our-code/"
@@ -48,7 +48,7 @@ class Harbour:
     home: Home
     path: Path
     base: str
-    entries: list[Entry]
+    entries: list[HistoryEntry]
 
     def diff(self, before: int, after: int) -> Diff:
         return diff(self.entries[before], self.entries[after], ArtifactStore(self.home))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evals.statistics.resampling import Floats
+from rag_assay.evals.statistics.resampling import Floats
 
 STYLES = Path(__file__).parents[4] / "evals/reporting/templates/styles"
 LEAST_CONTRAST = 3.0  # of graphics: WCAG 2.1, 1.4.11

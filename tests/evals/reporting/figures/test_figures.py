@@ -10,22 +10,22 @@ import numpy as np
 import polars as pl
 import pytest
 
-from evals.reporting import limits
-from evals.reporting.charts.bars import BarTable, Mark
-from evals.reporting.contexts import Bought, Front
-from evals.reporting.data import MetricInfo, ReportData
-from evals.reporting.effects import effects
-from evals.reporting.figures.fronts import front_figure
-from evals.reporting.figures.full_scores import full_scores_figure
-from evals.reporting.figures.latencies import latencies_figure
-from evals.reporting.figures.metrics import metrics_figure
-from evals.reporting.figures.pairs import pair_figures
-from evals.reporting.figures.questions import questions_figure
-from evals.reporting.figures.roc import roc_figure
-from evals.reporting.figures.stages import stages_figure
-from evals.reporting.page import render_html
-from evals.reporting.standings import main_subset
-from evals.statistics.roc import roc_auc
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.charts.bars import BarTable, Mark
+from rag_assay.evals.reporting.contexts import Bought, Front
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.effects import effects
+from rag_assay.evals.reporting.figures.fronts import front_figure
+from rag_assay.evals.reporting.figures.full_scores import full_scores_figure
+from rag_assay.evals.reporting.figures.latencies import latencies_figure
+from rag_assay.evals.reporting.figures.metrics import metrics_figure
+from rag_assay.evals.reporting.figures.pairs import pair_figures
+from rag_assay.evals.reporting.figures.questions import questions_figure
+from rag_assay.evals.reporting.figures.roc import roc_figure
+from rag_assay.evals.reporting.figures.stages import stages_figure
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.standings import main_subset
+from rag_assay.evals.statistics.roc import roc_auc
 from tests.fakes.drawn import anchors, bars, coordinates, figure
 from tests.fakes.judged_data import judged
 from tests.fakes.report_data import HIT_RATE, LATENCY, NDCG, SIMILARITY, TOKENS, board_data, report_data

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from evals.reporting.charts.bars import Mark
-from evals.reporting.data import ReportData
-from evals.reporting.entries import entries
-from evals.reporting.figures.intervals import intervals_figure, small_bars
-from evals.reporting.standings import main_subset
+from rag_assay.evals.reporting.charts.bars import Mark
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.entries import entries
+from rag_assay.evals.reporting.figures.intervals import intervals_figure, small_bars
+from rag_assay.evals.reporting.standings import main_subset
 from tests.fakes.report_data import NDCG, SIMILARITY, board_data, report_data
 
 

@@ -1,0 +1,99 @@
+"""Embedders that are no models, ours and other packages': what they keep to, and how a study names one."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import (
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    ValidatorFunctionWrapHandler,
+    WrapSerializer,
+    WrapValidator,
+    create_model,
+    model_validator,
+)
+
+from rag_assay.assets.embedding.embedder import Embedder, EmbedderRecipe
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.models import Progress
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.recipe import error_at
+from rag_assay.warehouse.registry import BrokenComponentError, Registry
+
+NOT_ITS_OWN = ("model", "commit", "query_prompt", "passage_prompt", "dtype", "device", "api")
+"""Fields of a recipe that say how weights are found and run, which such an embedder does by itself."""
+
+
+class OtherEmbedder(EmbedderRecipe):
+    """An embedder that is no model, ours or another package's; a study writes `{kind: {its parameters}}`.
+
+    Its vectors keep to the contract of `Embedder`. Tokens are not counted for it, so that a text that is too
+    long for it is its own to deal with.
+
+    kind: the name that study files use
+    package: the package that it is of, with its version; None: ours
+    """
+
+    kind: ClassVar[str]
+    package: ClassVar[str | None] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_told_of_its_model(cls, written: Any) -> Any:
+        return {"model": cls.kind, **written} if isinstance(written, dict) else written
+
+    @model_validator(mode="after")
+    def _names_a_model(self) -> Self:
+        for name in NOT_ITS_OWN:
+            if name != "model" and getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"`{name}` is for embedders that are models; leave it out")
+        return self
+
+    @abstractmethod
+    def load(self) -> Embedder:
+        """Return the embedder, ready to embed."""
+
+    def weights_identity(self) -> str:
+        """Return the digest of its own parameters, its code version and its package."""
+        own = self.meaning().keys() - EmbedderRecipe.model_fields.keys() - {"revision"}
+        parameters = {name: value for name, value in self.meaning().items() if name in own}
+        return digest([self.kind, parameters, self.versions(), self.package])
+
+    def tokenizer_folder(self, home: Home, progress: Progress | None = None) -> Path | None:
+        """Return None: nothing counts its tokens."""
+        return None
+
+
+EMBEDDERS: Registry[OtherEmbedder] = Registry("embedders", OtherEmbedder)
+EMBEDDERS.add_places(hashing="rag_assay.assets.embedding.hashing:Hashing")
+
+
+def _of_its_kind(written: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    """Return the embedder that a study names by a kind; all else is read as the recipe of a model."""
+    if isinstance(written, OtherEmbedder):
+        return written
+    name = next(iter(written), None) if isinstance(written, dict) and len(written) == 1 else None
+    if not isinstance(name, str) or name in EmbedderRecipe.model_fields or name not in EMBEDDERS:
+        return handler(written)
+    try:
+        kind = EMBEDDERS[name]
+    except BrokenComponentError as error:
+        raise error_at((name,), str(error)) from error
+    fields: dict[str, Any] = {name: (kind, ...)}
+    return getattr(create_model("Kinds", **fields).model_validate(written), name)
+
+
+def _by_its_kind(
+    recipe: EmbedderRecipe, handler: SerializerFunctionWrapHandler, info: SerializationInfo
+) -> dict[str, Any]:
+    if not isinstance(recipe, OtherEmbedder):
+        written: dict[str, Any] = handler(recipe)
+        return written
+    return {recipe.kind: recipe.model_dump(mode=info.mode, exclude={*NOT_ITS_OWN})}
+
+
+AnyEmbedder = Annotated[EmbedderRecipe, WrapValidator(_of_its_kind), WrapSerializer(_by_its_kind)]
+"""An embedder as a study writes it: the parameters of a model, or `{kind: {its parameters}}`."""

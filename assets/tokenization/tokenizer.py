@@ -1,0 +1,205 @@
+"""An embedder's own tokenizer, without loading its weights."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rag_assay.assets.tokenization.token_words import Ints, Words, no_words
+from rag_assay.assets.tokenization.unspaced_words import loose_words
+from rag_assay.warehouse.errors import InputError
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+    from tokenizers import Tokenizer as RawTokenizer
+
+_RUN = re.compile(r"[^ \t\n\r]+")
+MEMORY_CHARACTERS = 4_000_000  # of distinct runs that are remembered: some 80 MB
+
+
+class Tokenizer:
+    """Counts and places tokens, special tokens aside.
+
+    special_tokens: how many a model adds to each text
+    steady: whether a cut between two words leaves their tokens as they were in the whole
+    """
+
+    def __init__(self, raw: RawTokenizer) -> None:
+        self._raw = raw
+        raw.no_truncation()
+        raw.no_padding()
+        self.special_tokens: int = raw.num_special_tokens_to_add(False)
+        self.steady = _splits_at_spaces(raw)
+        self._runs = _Runs(raw) if self.steady else None
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text."""
+        try:
+            encodings = self._raw.encode_batch_fast(list(texts), add_special_tokens=False)
+        except TypeError:  # lone surrogates, which no tokenizer takes
+            encodings = self._raw.encode_batch_fast(list(map(_sound, texts)), add_special_tokens=False)
+        return [len(encoding) for encoding in encodings]
+
+    def words(self, text: str) -> Words:
+        """Split a text into the tokenizer's words (a run of letters, or one punctuation mark)."""
+        sound = _sound(text)
+        if self._runs is not None:
+            return self._runs.words(sound)
+        return loose_words(self._raw.encode(sound, add_special_tokens=False), sound)
+
+
+class _Runs:
+    """Words of texts that are tokenised run by run, a run being what stands between two spaces.
+
+    Each distinct run is tokenised once and its words are remembered, which is several times as fast as
+    tokenising every text in full: most runs of a corpus come again and again.
+    """
+
+    def __init__(self, raw: RawTokenizer) -> None:
+        self._raw = raw
+        self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._numbers: dict[str, int] = {}  # run -> its row in `_spans`
+        self._characters = 0
+        self._spans = _Rows(2)  # of each run: its first row in `_words`, and the row after its last
+        self._words = _Rows(3)  # of each word: start and end, from the beginning of its run, and tokens
+
+    def words(self, text: str) -> Words:
+        """Return the words of ``text``, equal to those of tokenising it as a whole."""
+        runs = _RUN.findall(text)
+        if not runs:
+            return no_words()
+        with self._lock:
+            if self._characters > MEMORY_CHARACTERS:
+                self._forget()
+            self._learn([run for run in set(runs) if run not in self._numbers])
+            rows = np.fromiter(map(self._numbers.__getitem__, runs), np.int64, len(runs))
+            first, after = self._spans.values[rows].T
+            counts = after - first
+            before = np.cumsum(counts) - counts  # words of the text before each run
+            known = self._words.values[np.arange(counts.sum()) + np.repeat(first - before, counts)]
+        begin = np.repeat(_run_starts(text), counts)
+        return Words(begin + known[:, 0], begin + known[:, 1], known[:, 2])
+
+    def _learn(self, runs: list[str]) -> None:
+        if not runs:
+            return
+        # One call for all of them: a batch of so short texts costs more in threads than it gains.
+        words = _words_of(self._raw.encode("\n".join(runs), add_special_tokens=False))
+        lengths = np.fromiter(map(len, runs), np.int64, len(runs))
+        begins = np.cumsum(lengths + 1) - (lengths + 1)
+        owner = np.searchsorted(begins, words.starts, side="right") - 1
+        counts = np.bincount(owner, minlength=len(runs))
+        after = len(self._words) + np.cumsum(counts)
+        self._numbers.update(zip(runs, range(len(self._spans), len(self._spans) + len(runs)), strict=True))
+        self._characters += int(lengths.sum())
+        self._spans.add(np.stack([after - counts, after], axis=1))
+        begin = begins[owner]
+        self._words.add(np.stack([words.starts - begin, words.ends - begin, words.tokens], axis=1))
+
+
+class _Rows:
+    """A table of integers that grows at its end; its array is doubled, so that adding stays cheap."""
+
+    def __init__(self, columns: int) -> None:
+        self._array: Ints = np.zeros((1024, columns), np.int64)
+        self._used = 0
+
+    def __len__(self) -> int:
+        return self._used
+
+    @property
+    def values(self) -> Ints:
+        """The rows, shape (len, columns)."""
+        return self._array[: self._used]
+
+    def add(self, rows: Ints) -> None:
+        """Append rows, shape (n, columns)."""
+        needed = self._used + len(rows)
+        if needed > len(self._array):
+            grown = np.zeros((max(needed, 2 * len(self._array)), self._array.shape[1]), np.int64)
+            grown[: self._used] = self.values
+            self._array = grown
+        self._array[self._used : needed] = rows
+        self._used = needed
+
+
+def _sound(text: str) -> str:
+    r"""Return a text with its lone surrogates as question marks; every character keeps its place.
+
+    >>> _sound("a\ud800b")
+    'a?b'
+    """
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _words_of(encoding: Encoding) -> Words:
+    if not len(encoding):
+        return no_words()
+    offsets = np.asarray(encoding.offsets, np.int64)
+    word_ids = np.asarray([-1 if word is None else word for word in encoding.word_ids], np.int64)
+    first = np.flatnonzero(np.diff(word_ids, prepend=word_ids[0] - 1))
+    last = np.append(first[1:], len(word_ids)) - 1
+    return Words(offsets[first, 0], offsets[last, 1], last - first + 1)
+
+
+def _run_starts(text: str) -> Ints:
+    """Return where the runs of `_RUN` begin, shape (runs,).
+
+    >>> _run_starts(" a  bc")
+    array([1, 4])
+    """
+    signs = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    inside = (signs != 0x20) & (signs != 0x09) & (signs != 0x0A) & (signs != 0x0D)
+    return np.flatnonzero(inside & ~np.concatenate([[False], inside[:-1]]))
+
+
+def _splits_at_spaces(raw: RawTokenizer) -> bool:
+    """Return whether a text's tokens are those of the runs between its spaces, as in BERT's family."""
+    spec = json.loads(raw.to_str())
+    kinds = [(spec.get(part) or {}).get("type") for part in ("normalizer", "pre_tokenizer")]
+    added = (str(token["content"]) for token in spec.get("added_tokens", ()))
+    return kinds == ["BertNormalizer", "BertPreTokenizer"] and not any(re.search(r"\s", one) for one in added)
+
+
+def load_tokenizer(folder: Path) -> Tokenizer:
+    """Return what `read_tokenizer` reads, read once as long as the file stays as it is.
+
+    Raises:
+        InputError: there is none, or none that can be read.
+    """
+    path = folder / "tokenizer.json"
+    status = path.stat() if path.is_file() else None
+    return _kept(folder, *((status.st_mtime_ns, status.st_size) if status else (0, 0)))
+
+
+@lru_cache(maxsize=8)
+def _kept(folder: Path, _time: int, _size: int) -> Tokenizer:
+    return read_tokenizer(folder)
+
+
+def read_tokenizer(folder: Path) -> Tokenizer:
+    """Read `tokenizer.json` from a model's folder.
+
+    Raises:
+        InputError: there is none, or none that can be read.
+    """
+    from tokenizers import Tokenizer as RawTokenizer
+
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        raise InputError(f"{path}: the model has no tokenizer.json, which chunking by tokens needs")
+    try:
+        raw = RawTokenizer.from_file(str(path))
+    except Exception as error:  # a plain `Exception` of Rust's
+        raise InputError(f"{path}: not a readable tokenizer ({error})") from error
+    return Tokenizer(raw)

@@ -1,0 +1,136 @@
+"""Makes pages of passages (a text with its title, id, URL and date), stored as BEIR's are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import date, datetime
+from numbers import Number
+from typing import Any
+
+from rag_assay.crawlers.items import Page
+from rag_assay.crawlers.readers.files import failed_page
+from rag_assay.warehouse.identity import canonical
+from rag_assay.warehouse.iso_dates import iso
+from rag_assay.warehouse.pages import decode
+from rag_assay.warehouse.source import Column, Source
+
+CONTENT_TYPE = "application/x-beir+json"
+
+
+class Passages:
+    """Makes pages of the passages of one source; a URL comes once only, so does an id within its file.
+
+    A passage without a URL is called `FILE#ID`, or `FILE#NUMBER`; so is one whose URL another one had.
+    What is none is called `FILE:NUMBER`, so that no passage takes its place.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._limit = source.limits.page_bytes
+        self._urls: set[str] = set()
+        self._ids: set[str] = set()
+
+    def page(self, name: str, number: int, value: object) -> Page:
+        """Return the page of one passage, a string or an object; a failed one if it is none.
+
+        Args:
+            name: of the file.
+            number: of the passage in the file, from 1; ``value`` is what stands there.
+            value: a string, or a mapping with the source's columns.
+        """
+        place = f"{name}:{number}"
+        if isinstance(value, str):
+            value = {self._source.column("text"): value}
+        if not isinstance(value, Mapping):
+            return self._failed(place, f"not a passage: {type(value).__name__}")
+        if self._source.column("text") not in value:
+            return self._failed(place, f"not a passage: it has no {self._source.column('text')!r}")
+        try:
+            columns = {key: self._text_of(value, key) for key in ("text", "title", "url", "id")}
+        except TypeError as error:
+            return self._failed(place, f"not a passage: {error}")
+        if columns["id"] and f"{name}#{columns['id']}" in self._ids:
+            return self._failed(place, "repeated id")
+        day = value.get(self._source.column("date"))
+        return self._page(name, number, columns, day)
+
+    def _text_of(self, value: Mapping[str, Any], column: Column) -> str:
+        """Return what a passage has in a column, as text; raise `TypeError` for what is none."""
+        name = self._source.column(column)
+        try:
+            return text_of(value.get(name))
+        except TypeError as error:
+            raise TypeError(f"its {name!r} is no text but {error}") from error
+
+    def _page(self, name: str, number: int, columns: dict[str, str], day: object) -> Page:
+        anchor = f"{name}#{columns['id'] or number}"
+        url = self._free(columns["url"] if columns["url"] and columns["url"] not in self._urls else anchor)
+        body = canonical({"title": columns["title"], "text": columns["text"]}).encode()
+        if not columns["text"].strip() and not columns["title"].strip():
+            return self._failed(f"{name}:{number}", "empty passage")
+        if len(body) > self._limit:
+            return self.too_long(name, number)
+        self._urls.add(url)
+        fields: dict[str, Any] = _dated(day)
+        if columns["id"]:
+            self._ids.add(anchor)
+            fields |= {"id": columns["id"], "file": name}
+        if columns["url"] and columns["url"] != url:
+            fields["url"] = columns["url"]
+        return Page(url, url, content_type=CONTENT_TYPE, body=body, fields=fields)
+
+    def _free(self, url: str) -> str:
+        """Return a URL that no passage has yet: this one, or else with a number of its own."""
+        free, number = url, 1
+        while free in self._urls:
+            number += 1
+            free = f"{url}~{number}"
+        return free
+
+    def too_long(self, name: str, number: int) -> Page:
+        """Return the failed page of a line that is longer than a page may be."""
+        return self._failed(f"{name}:{number}", f"larger than {self._limit} bytes")
+
+    def broken(self, name: str, number: int, why: str) -> Page:
+        """Return the failed page of a place where no passage can be read."""
+        return self._failed(f"{name}:{number}", f"not a passage: {why}")
+
+    def _failed(self, place: str, reason: str) -> Page:
+        return failed_page(place, reason, CONTENT_TYPE)
+
+
+def text_of(value: object) -> str:
+    """Return a value as text: nothing for None and NaN, whole numbers without a point.
+
+    Half a surrogate pair, which JSON can write and UTF-8 cannot, is a question mark.
+
+    Raises:
+        TypeError: it is no text, number or date; the message is its type.
+
+    >>> text_of("Ferry"), text_of(b"Ferry"), text_of(7.0), text_of(None), text_of("\\ud800")
+    ('Ferry', 'Ferry', '7', '', '?')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, bytes):  # as some writers of Parquet store strings
+        return decode(value)[0]
+    if isinstance(value, bool) or not isinstance(value, str | Number | date):
+        raise TypeError(type(value).__name__)
+    return str(value).encode("utf-8", "replace").decode()
+
+
+def _dated(value: object) -> dict[str, Any]:
+    """Return `published_at` in ISO 8601; what is no date that can be read stays as it is, `date_text`."""
+    if isinstance(value, date | datetime):
+        return {"published_at": value.isoformat()}
+    try:
+        text = text_of(value).strip()
+    except TypeError:
+        text = text_of(str(value))
+    if not text:
+        return {}
+    found = iso(text)
+    return {"published_at": found} if found else {"date_text": text}

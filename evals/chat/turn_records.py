@@ -1,0 +1,144 @@
+"""Makes the record of a turn of what a cell made of a question."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from rag_assay.evals.chat.supporting_sentences import find_supporting
+from rag_assay.evals.generation.citations import public_url
+from rag_assay.evals.generation.contract import Answer, Passage
+from rag_assay.evals.pipeline.pipeline import PipelineResult
+from rag_assay.evals.question_sets.no_answer_sentence import unanswered
+from rag_assay.warehouse.conversation_records import ShownPassage, StoredInterpretation, Turn
+from rag_assay.warehouse.inference.redaction import one_line
+from rag_assay.warehouse.status import Status
+
+DECLINED = frozenset({Status.REFUSED, Status.NO_CONTEXT})
+"""The documents do not say: an answer, too."""
+
+
+LONGEST_PARTIAL = 20_000  # characters of an answer that broke off
+
+
+class ChunkPlace(NamedTuple):
+    """Where a chunk stands in its document.
+
+    section: the headings above it, outermost first
+    page: of a file with pages, from 1
+    """
+
+    section: tuple[str, ...] = ()
+    page: int | None = None
+
+
+Places = Mapping[str, ChunkPlace]
+"""Chunk id -> where it stands."""
+
+
+def complete_turn(turn: Turn, result: PipelineResult, places: Places) -> Turn:
+    """Return a turn with what a cell made of its question; `turn` says what was asked."""
+    found, answer = result.found, result.answer
+    spent = found.spent.seconds if found.spent else None
+    said = {"understood": understood_of(result), "search_seconds": spent}
+    if found.status is not Status.OK:
+        reason = one_line(found.reason or "the search failed")
+        return turn.model_copy(update={**said, "status": Status.ERROR, "reason": reason})
+    if answer is None:
+        answer = Answer(
+            Status.OK, "this cell has no generator: it finds passages, and answers nothing", confidence=None
+        )
+    failed = answer.status not in DECLINED | {Status.OK, Status.TRUNCATED}
+    text = answer.text or (unanswered(turn.language) if answer.status in DECLINED else None)
+    return turn.model_copy(
+        update={
+            **said,
+            "status": answer.status,
+            "reason": one_line(answer.reason) if answer.reason else None,
+            "answer": text,
+            "declined": result.declined,
+            "partial": (answer.raw or "")[:LONGEST_PARTIAL] or None if failed and text is None else None,
+            "model": answer.model,
+            "confidence": answer.confidence,
+            "passages": shown_passages(result, answer, places, turn.language),
+            "turns_left_out": answer.turns_left_out,
+            "prompt_tokens": answer.prompt_tokens,
+            "completion_tokens": answer.completion_tokens,
+            "usd": answer.usd,
+            "cached": answer.cached,
+            "answer_seconds": None if failed else answer.seconds,
+        }
+    )
+
+
+def understood_of(result: PipelineResult) -> tuple[StoredInterpretation, ...]:
+    """Return what was understood of a question, as it is kept: what can be taken away, and what was."""
+    return tuple(
+        StoredInterpretation(
+            kind=one.step,
+            type=one.kind,
+            text=one.text,
+            value=one.value,
+            status=one.status,
+            removed=one.status == "removed",
+        )
+        for one in result.understood
+        if one.is_removable
+    )
+
+
+def shown_passages(
+    result: PipelineResult, answer: Answer, places: Places, language: str | None
+) -> tuple[ShownPassage, ...]:
+    """Return the passages that the generator read, by the numbers that its markers have.
+
+    Of a cell without a generator they are all that was found.
+    """
+    read = answer.passages
+    if read is None:
+        read = result.passages[: result.read] if result.answer is not None else result.passages
+    cited: dict[str, list[int | None]] = defaultdict(list)
+    for one in answer.citations:
+        if one.chunk is not None:
+            cited[one.chunk].append(one.sentence)
+    kept = {one.chunk: one.kept for one in answer.cuts}
+    return tuple(
+        _shown(passage, passage.number or at, cited.get(passage.chunk), answer.text or "", places, language)
+        for at, passage in enumerate((_as_read(one, kept) for one in read), 1)
+        if passage.text
+    )
+
+
+def _as_read(passage: Passage, kept: Mapping[str, int]) -> Passage:
+    """Return a passage as the generator was given it: cut, or empty, where there was no room."""
+    text = passage.text[: kept.get(passage.chunk, len(passage.text))].rstrip()
+    return passage if len(text) == len(passage.text.rstrip()) else replace(passage, text=text)
+
+
+def _shown(
+    passage: Passage,
+    number: int,
+    sentences: list[int | None] | None,
+    answer: str,
+    places: Places,
+    language: str | None,
+) -> ShownPassage:
+    place = places.get(passage.chunk, ChunkPlace())
+    return ShownPassage(
+        number=number,
+        chunk_id=passage.chunk,
+        doc_id=passage.document,
+        text=passage.text,
+        title=passage.title,
+        url=public_url(passage.url, language),
+        date=passage.date,
+        section=passage.section or place.section,
+        page=place.page,
+        start=passage.start,
+        end=passage.end,
+        score=passage.score,
+        cited=sentences is not None,
+        evidence=find_supporting(answer, sentences, passage.text) if sentences else (),
+    )

@@ -1,0 +1,151 @@
+"""Opens an exported folder: checked, and then the same pipeline that the study's cell is.
+
+The folder is input from elsewhere. Every file is held against its checksum first; the recipe is read as a
+study is, without the environment; weights come from the registry, or are safetensors of a known digest; no
+model server is asked that the caller does not trust, for it would be sent the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.export.checksums import verify_checksums
+from rag_assay.evals.export.expected_results import ExpectedResult, read_expected
+from rag_assay.evals.export.layout import HEADINGS, INDEX
+from rag_assay.evals.export.recipe import (
+    ExportedRecipe,
+    asking_of,
+    called_models,
+    read_recipe,
+    read_written,
+)
+from rag_assay.evals.export.revisions import differences, other_libraries, read_revisions
+from rag_assay.evals.export.weights import (
+    bring_models,
+    is_of_this_machine,
+    located,
+    refuse_credentials,
+    used_models,
+)
+from rag_assay.evals.pipeline.passages import Headings
+from rag_assay.evals.pipeline.pipeline import Pipeline, make_ready, pipeline_of
+from rag_assay.evals.pipeline.retrieval import open_tuned_retrieval
+from rag_assay.evals.pipeline.run_resources import RunResources
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.inference.budget import Caps
+from rag_assay.warehouse.inference.egress import origin
+from rag_assay.warehouse.inference.local_llm import free_cores
+from rag_assay.warehouse.inference.model_servers import UnknownServerError, destination
+from rag_assay.warehouse.parquet import read_parquet
+
+
+@dataclass(frozen=True)
+class OpenedExport:
+    """An exported folder that was checked.
+
+    digest: of all of its files
+    differences: what may make its answers others here than those that were measured
+    libraries: of which another version is installed here
+    """
+
+    folder: Path
+    digest: str
+    recipe: ExportedRecipe
+    expected: tuple[ExpectedResult, ...]
+    differences: tuple[str, ...]
+    libraries: tuple[str, ...]
+
+
+def read_export(
+    folder: Path, work: BuildContext, trusted: Collection[str] = (), *, anyway: bool = False
+) -> OpenedExport:
+    """Check an exported folder and read its recipe.
+
+    trusted: addresses of model servers, beside those of this machine, that may be asked; their scheme, host
+        and port count
+    anyway: also where its code, weights or prompts are others here than those that were measured
+
+    Raises:
+        InputError: the folder is damaged or none of ours; a server is not trusted; or the answers would not
+            be those that were measured.
+    """
+    digest = verify_checksums(folder)
+    known = read_revisions(folder)
+    written = read_written(folder)
+    asking = asking_of(written)
+    refuse_credentials(asking)
+    found = located(asking, folder, work.home, known["models"])
+    bring_models(used_models(found), folder, work.home)
+    recipe = read_recipe({**written, **found}, folder)
+    _refuse_strangers(recipe, folder, trusted)
+    differing = differences(recipe, known)
+    if differing and not anyway:
+        raise InputError(
+            *(f"{folder}: {one}" for one in differing),
+            f"{folder}: its answers would not be those that were measured; export again with this version, "
+            "or serve it all the same with --anyway",
+        )
+    expected = tuple(read_expected(folder))
+    return OpenedExport(folder, digest, recipe, expected, tuple(differing), tuple(other_libraries(known)))
+
+
+def _refuse_strangers(recipe: ExportedRecipe, folder: Path, trusted: Collection[str]) -> None:
+    """Refuse a recipe whose calls would go where the caller does not want them, or nobody knows where.
+
+    A provider's own server and those that the environment names are the caller's choice.
+    """
+    try:
+        known = {origin(one) for one in trusted}
+    except ValueError as error:
+        raise InputError(f"--trust: {error}") from None
+    found: dict[str, None] = {}
+    for model, address in called_models(recipe):
+        try:
+            origins = destination(model, address).origins
+        except UnknownServerError as error:
+            found[f"{folder}: {error}"] = None
+            continue
+        if address and not is_of_this_machine(address) and not origins <= known:
+            found[
+                f"{folder}: would send questions, passages and the key of its provider to {address}; "
+                f"--trust {address} allows that"
+            ] = None
+    if found:
+        raise InputError(*found)
+
+
+def open_export(export: OpenedExport, work: BuildContext, caps: Caps | None = None) -> Pipeline:
+    """Open a checked export to be asked.
+
+    caps: what the calls of models may cost together; None: no cap
+    """
+    resources = work.resource(RunResources)
+    resources.local_threads = free_cores()  # somebody waits for one answer
+    parts = export.recipe.parts(caps)
+    index = OpenIndex(export.folder / INDEX)
+    retrieval = open_tuned_retrieval(parts, index, export.digest, work)
+    make_ready(retrieval)
+    return pipeline_of(parts, retrieval, _headings(export), work)
+
+
+def open_exported(folder: Path, work: BuildContext) -> Pipeline:
+    """Check and open an exported folder, as `open_pipeline` opens a cell of a study.
+
+    Use it as a context manager, or close it.
+
+    Raises:
+        InputError: as `read_export`.
+    """
+    return open_export(read_export(folder, work), work)
+
+
+def _headings(export: OpenedExport) -> Headings | None:
+    generator = export.recipe.generator
+    if generator is None or not generator.chat:
+        return None
+    found = read_parquet(export.folder / HEADINGS, ["chunk_id", "heading_path"])
+    return {chunk: tuple(path or ()) for chunk, path in found.iter_rows()}

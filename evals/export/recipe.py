@@ -1,0 +1,189 @@
+"""The recipe of an exported cell: all that answers a question beside the index, resolved, as YAML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, Field, JsonValue, ValidationError
+
+from rag_assay.assets.embedding.component_embedders import AnyEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.assets.recipes.build_half import Name
+from rag_assay.evals.generation.contract import AnyGenerator
+from rag_assay.evals.pipeline.cell_parts import CellParts
+from rag_assay.evals.retrieval.component_kinds import AnyRetriever
+from rag_assay.evals.study import registry  # noqa: F401 -- fills the registries that the fields below read
+from rag_assay.evals.study.cells import Cell
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.files import read_bounded
+from rag_assay.warehouse.inference.budget import Caps
+from rag_assay.warehouse.inference.chat_model import CallOptions
+from rag_assay.warehouse.inference.model_servers import LOCAL
+from rag_assay.warehouse.recipe import Strict
+from rag_assay.warehouse.validation_errors import in_words, lines_of
+from rag_assay.warehouse.yaml_positions import escape_text, load
+
+RECIPE = "recipe.yaml"
+FORM = 1
+"""Of the folder; a later version of rag-assay that writes another one reads this one, too."""
+
+MOST_BYTES = 1_000_000
+_VARIABLE = re.compile(r"(?<!\$)\$\{[A-Za-z_]")
+HEAD = """\
+# A cell of a study, as `assay export` wrote it: every parameter, with what was fitted in place of `tuned`.
+# Change nothing here: the checksums would not be those of what was measured. Export again instead.
+"""
+
+
+class CellName(Strict):
+    """The axes of the cell in its study."""
+
+    chunking: Name
+    embedder: Name
+    retriever: Name
+    generator: Name
+    replicate: Annotated[int, Field(ge=1, le=1000)] = 1
+
+
+class ExportedRecipe(Strict):
+    """One cell.
+
+    form: of the folder
+    study, cell: where it was measured
+    description: the study's
+    seed: the study's, for models that take one
+    built: how the index was built, in the study's words: for people, nothing here reads it
+    tokenizer: counts tokens, as the chunking's
+    embedder, retriever, generator: as a study writes them; without a generator, passages are all there is
+    """
+
+    form: Literal[1]
+    study: Name
+    description: Annotated[str, Field(max_length=10_000)] = ""
+    cell: CellName
+    seed: Annotated[int, Field(ge=0)]
+    built: dict[str, JsonValue] = Field(default_factory=dict)
+    tokenizer: Annotated[str, Field(min_length=1, max_length=500)]
+    embedder: AnyEmbedder
+    retriever: AnyRetriever
+    generator: AnyGenerator | None = None
+
+    @property
+    def key(self) -> Cell:
+        """The cell."""
+        one = self.cell
+        return Cell(
+            self.study, one.chunking, one.embedder, one.retriever, one.generator, replicate=one.replicate
+        )
+
+    def parts(self, caps: Caps | None) -> CellParts:
+        """Return the parts of the cell, ready to be opened."""
+        return CellParts(
+            self.key, self.seed, self.tokenizer, self.embedder, self.retriever, self.generator, caps
+        )
+
+
+def recipe_of(parts: CellParts, description: str, built: dict[str, Any]) -> ExportedRecipe:
+    """Return the recipe of a cell whose weights and thresholds are known."""
+    cell = parts.cell
+    return ExportedRecipe(
+        form=1,
+        study=cell.study,
+        description=description,
+        cell=CellName(
+            chunking=cell.chunking,
+            embedder=cell.embedder,
+            retriever=cell.retriever,
+            generator=cell.generator,
+            replicate=cell.replicate,
+        ),
+        seed=parts.seed,
+        built=built,
+        tokenizer=parts.tokenizer,
+        embedder=parts.embedder,
+        retriever=parts.retriever,
+        generator=parts.generator,
+    )
+
+
+def write_recipe(written: dict[str, Any], folder: Path) -> None:
+    """Write a recipe in types of JSON as YAML."""
+    text = yaml.safe_dump(_escaped(written), sort_keys=False, allow_unicode=True, width=100)
+    with atomic_write(folder / RECIPE) as temporary:
+        temporary.write_text(HEAD + text, encoding="utf-8")
+
+
+def read_written(folder: Path) -> dict[str, Any]:
+    """Return a recipe as it is written, in types of YAML, before anything is made of it.
+
+    Raises:
+        InputError: it is none, too large, or names a variable of the environment, which no export does.
+    """
+    path = folder / RECIPE
+    text = read_bounded(path, MOST_BYTES).decode("utf-8", "replace")
+    if _VARIABLE.search(text):
+        raise InputError(f"{path}: names a variable of the environment; an export reads none")
+    data = load(path).data
+    if not isinstance(data, dict) or data.get("form") != FORM:
+        raise InputError(
+            f"{path}: is of a form that this version cannot read (`form: {FORM}` is needed); "
+            "export again with this version, or open it with the one that wrote it"
+        )
+    return data
+
+
+def read_recipe(written: dict[str, Any], folder: Path) -> ExportedRecipe:
+    """Return the recipe that was written, checked as a study is.
+
+    Raises:
+        InputError: every mistake, with its line.
+    """
+    try:
+        return ExportedRecipe.model_validate(written)
+    except ValidationError as error:
+        raise InputError(*lines_of(load(folder / RECIPE), in_words(error, ExportedRecipe))) from error
+
+
+def dump_recipe(recipe: ExportedRecipe) -> dict[str, Any]:
+    """Return a recipe in types of JSON."""
+    found: dict[str, Any] = recipe.model_dump(mode="json")
+    return found
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _escaped(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_escaped(one) for one in value]
+    return escape_text(value) if isinstance(value, str) else value
+
+
+def called_models(part: object) -> Iterator[tuple[str, str | None]]:
+    """Yield each model of a recipe that a server answers for, and its server's address where that is named.
+
+    Those to fall back on, of query transforms and of embedders are among them.
+    """
+    if isinstance(part, CallOptions) and isinstance(model := getattr(part, "model", None), str):
+        if not model.startswith(LOCAL):
+            yield model, part.api_base
+    elif isinstance(part, EmbedderRecipe) and part.api is not None:
+        yield part.model, part.api.base
+    if isinstance(part, BaseModel):
+        for name in type(part).model_fields:
+            yield from called_models(getattr(part, name))
+    elif isinstance(part, Mapping):
+        for one in part.values():
+            yield from called_models(one)
+    elif isinstance(part, list | tuple):
+        for one in part:
+            yield from called_models(one)
+
+
+def asking_of(written: dict[str, Any]) -> dict[str, Any]:
+    """Return a recipe, as it is written, without what is only told of it."""
+    return {name: value for name, value in written.items() if name not in {"built", "description"}}

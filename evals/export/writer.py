@@ -1,0 +1,261 @@
+"""Writes a cell as a folder that answers questions elsewhere: whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.export.checksums import SUMS, added_names, seal
+from rag_assay.evals.export.expected_results import ExpectedResult, measured, write_expected
+from rag_assay.evals.export.folder_texts import written_texts
+from rag_assay.evals.export.layout import HEADINGS, HEADINGS_SCHEMA, INDEX, VERDICT
+from rag_assay.evals.export.recipe import (
+    RECIPE,
+    ExportedRecipe,
+    asking_of,
+    dump_recipe,
+    recipe_of,
+    write_recipe,
+)
+from rag_assay.evals.export.revisions import prompt_files, revisions_of, write_revisions
+from rag_assay.evals.export.weights import (
+    PROMPTS,
+    Used,
+    copy_models,
+    refuse_credentials,
+    relocate_recipe,
+    used_models,
+)
+from rag_assay.evals.pipeline.answer_inputs import headings_of
+from rag_assay.evals.pipeline.cell_parts import parts_of_cell
+from rag_assay.evals.pipeline.pipeline import Pipeline, open_pipeline
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.redaction import secrets_in
+from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+
+QUESTIONS = 50  # that are written with their answers, unless it is said how many
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """How a cell is exported.
+
+    questions: how many are written with what was measured of them
+    with_models: whether local weights are copied into it
+    force: whether an earlier export is replaced
+    """
+
+    questions: int = QUESTIONS
+    with_models: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class ExportSummary:
+    """What was written: the digest of all of it, how many bytes, and how many questions to check it by."""
+
+    digest: str
+    size: int
+    questions: int
+
+
+def export(
+    study: Study, cell: Cell, target: Path, work: BuildContext, wanted: ExportOptions | None = None
+) -> ExportSummary:
+    """Write a cell of a study that was run.
+
+    Raises:
+        InputError: the cell cannot be asked; something is in the folder's place; or the recipe names what
+            cannot be taken along.
+    """
+    wanted = wanted or ExportOptions()
+    target = target.expanduser().absolute()
+    _refuse_what_is_there(target, force=wanted.force)
+    with open_pipeline(study, cell, work) as pipeline, _whole(target) as folder:
+        taken = _taken(study, cell, pipeline)
+        expected = measured(study, cell, work, wanted.questions) if wanted.questions else []
+        index = _copy_index(study, cell, folder, work)
+        if pipeline.headings is not None:
+            _write_headings(study, cell, folder, work)
+        if wanted.with_models:
+            copy_models(taken.used, taken.held, folder, work.home)
+        data = {**_data(study, cell, index, work), "fitted": _fitted(study, cell, pipeline)}
+        write_revisions(revisions_of(taken.recipe, taken.used, data), folder)
+        if expected:
+            write_expected(expected, folder)
+        _write_texts(taken, expected, folder)
+        _write_verdict(study, cell, folder, work)
+        found = seal(folder)
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    return ExportSummary(found, size, len(expected))
+
+
+class _Taken(NamedTuple):
+    """What is taken along of a cell.
+
+    recipe: as it is asked by here; written: as it is written, without paths of this machine
+    used: the models that it names
+    held: what the paths that are written stand for here
+    """
+
+    recipe: ExportedRecipe
+    written: dict[str, Any]
+    used: list[Used]
+    held: dict[str, Path]
+
+
+def _taken(study: Study, cell: Cell, pipeline: Pipeline) -> _Taken:
+    parts = replace(
+        parts_of_cell(study, cell), retriever=pipeline.retrieval.retriever, generator=pipeline.generator
+    )
+    recipe = recipe_of(parts, study.description, _built(study, cell))
+    asking = asking_of(dump_recipe(recipe))
+    refuse_credentials(asking)
+    written, held = relocate_recipe(asking, Path.cwd())
+    return _Taken(recipe, {**dump_recipe(recipe), **written}, used_models(asking), held)
+
+
+def _fitted(study: Study, cell: Cell, pipeline: Pipeline) -> dict[str, Any]:
+    """Return what was chosen on train questions, which the recipe has in place of `tuned`."""
+    tuning, generator = pipeline.retrieval.tuning, pipeline.generator
+    found: dict[str, Any] = {"weights": [one._asdict() for one in tuning.chosen] if tuning else []}
+    if generator is not None and generator.gate and study.generators[cell.generator].tunes:
+        found["gate"] = generator.gate.model_dump(mode="json")
+    return found
+
+
+def _built(study: Study, cell: Cell) -> dict[str, Any]:
+    """Return how the index was built, for people; of paths only the last part."""
+    chunking = study.chunkings[cell.chunking].model_dump(mode="json", exclude_none=True)
+    chunking.pop("enrich", None)
+    corpus = study.corpus.model_dump(mode="json", exclude_none=True)
+    return {"corpus": corpus, "chunking": _without_paths(chunking)}
+
+
+def _without_paths(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_paths(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_without_paths(one) for one in value]
+    return Path(value).name if isinstance(value, str) and value.startswith(("/", "~", "./", "../")) else value
+
+
+def _copy_index(study: Study, cell: Cell, folder: Path, work: BuildContext) -> Artifact:
+    index = _current("indexes", Grid([study]).index_key(cell), work)
+    shutil.copytree(work.store.folder("indexes", index.identity), folder / INDEX)
+    return index
+
+
+def _write_headings(study: Study, cell: Cell, folder: Path, work: BuildContext) -> None:
+    chunks = _current("chunks", Grid([study]).index_key(cell).rpartition(".")[0], work)
+    rows: list[dict[str, object]] = [
+        {"chunk_id": one, "heading_path": list(path)}
+        for one, path in sorted(headings_of(chunks, work).items())
+    ]
+    write_parquet(frame(rows, HEADINGS_SCHEMA), folder / HEADINGS)
+
+
+def _data(study: Study, cell: Cell, index: Artifact, work: BuildContext) -> dict[str, Any]:
+    """Return the identities of what the answers were measured on."""
+    documents = {name: _current("documents", name, work).data_version for name in study.corpus.sources}
+    chunks = _current("chunks", Grid([study]).index_key(cell).rpartition(".")[0], work)
+    return {
+        "corpus": digest(documents),
+        "documents": documents,
+        "chunks": chunks.data_version,
+        "index": {"identity": index.identity, "data_version": index.data_version, "built": index.created_at},
+    }
+
+
+def _write_verdict(study: Study, cell: Cell, folder: Path, work: BuildContext) -> None:
+    """Write the verdict of the study, if it was run as a whole."""
+    board = work.store.current("leaderboard", study.study)
+    if board is None:
+        return
+    rows = read_parquet(work.store.folder("leaderboard", board.identity) / "verdicts.parquet")
+    verdict = {"exported": cell.key, **rows.row(0, named=True)}
+    _write(folder / VERDICT, json.dumps(verdict, ensure_ascii=False, indent=1) + "\n")
+
+
+def _write_texts(taken: _Taken, expected: list[ExpectedResult], folder: Path) -> None:
+    """Write the recipe, the prompts and what is for people."""
+    prompts = {f"{PROMPTS}/{name}": text for name, text in prompt_files(taken.recipe.generator).items()}
+    own = {name: path for name, path in taken.held.items() if name.startswith(PROMPTS)}
+    prompts |= {name: path.read_text("utf-8-sig") for name, path in own.items()}
+    write_recipe(taken.written, folder)
+    for name, text in (prompts | written_texts(taken.recipe, expected, taken.used)).items():
+        _write(folder / name, text)
+    for name in (RECIPE, *prompts):
+        if names := secrets_in((folder / name).read_text(encoding="utf-8")):
+            raise InputError(
+                f"{name} would hold the value of {', '.join(names)}; an export holds no secret: leave it to "
+                "the environment"
+            )
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def _current(stage: str, key: str, work: BuildContext) -> Artifact:
+    artifact = work.store.current(stage, key)
+    if artifact is None:
+        raise AssayError(f"{stage} of {key} has gone while it was exported; run the study, and export again")
+    return artifact
+
+
+# The folder ------------------------------------------------------------------------------------------------
+
+
+def _refuse_what_is_there(target: Path, *, force: bool) -> None:
+    """Refuse to write where something lies that is not ours to replace."""
+    if not os.path.lexists(target) or (target.is_dir() and not any(target.iterdir())):
+        return
+    if not target.is_dir() or target.is_symlink() or not is_export(target):
+        raise InputError(f"{target}: is there already and is no export; name another folder, or an empty one")
+    added = added_names(target)
+    if added:
+        raise InputError(
+            f"{target}: holds files that are no part of the export ({', '.join(added[:3])}); move them first"
+        )
+    if not force:
+        raise InputError(f"{target}: holds an export; --force replaces it")
+
+
+def is_export(folder: Path) -> bool:
+    """Return whether a folder looks like one of ours, whole or damaged."""
+    return (folder / SUMS).is_file() and (folder / RECIPE).is_file()
+
+
+@contextmanager
+def _whole(target: Path) -> Iterator[Path]:
+    """Give a folder beside the target to write in, which takes its place when all is written."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    mark = uuid.uuid4().hex[:8]
+    folder = target.with_name(f".{target.name}.{mark}.export")
+    before = target.with_name(f".{target.name}.{mark}.before")
+    folder.mkdir()
+    try:
+        yield folder
+        if target.is_dir() and any(target.iterdir()):
+            target.rename(before)
+        folder.rename(target)
+    finally:
+        if before.exists() and not target.exists():
+            before.rename(target)
+        for one in (folder, before):
+            shutil.rmtree(one, ignore_errors=True)

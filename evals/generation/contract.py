@@ -1,0 +1,396 @@
+"""The contract of a generator; `tests/contracts/test_generators.py` checks every implementation."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
+from rag_assay.evals.generation.citations import public_url, read_markers
+from rag_assay.evals.generation.context_budget import ContextBudget, Cut, with_cut, within
+from rag_assay.evals.generation.gate import DEFAULT, Gate, feature_of
+from rag_assay.evals.question_sets.no_answer_sentence import unanswered
+from rag_assay.evals.retrieval.query_interpretation import Removal
+from rag_assay.warehouse.components import OneOf
+from rag_assay.warehouse.inference.call_tags import Purpose
+from rag_assay.warehouse.inference.chat_part import CallsEach, ChatComponent
+from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.registry import Registry
+from rag_assay.warehouse.schemas import Status
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What a retriever delivered for one chunk: a piece of a document, and where it is from.
+
+    chunk, document: ids
+    title, url, date: of the document; the date is the day of its publication, ISO 8601
+    section: the headings above it, outermost first; empty where the index does not hold them
+    start, end: characters of the document's text
+    score: the retriever's own, of no scale
+    number: by which a prompt names it and an answer cites it; None: its place in the request, from 1
+    """
+
+    text: str
+    chunk: str = ""
+    document: str = ""
+    title: str | None = None
+    url: str | None = None
+    date: str | None = None
+    section: tuple[str, ...] = ()
+    start: int = 0
+    end: int = 0
+    score: float = 0.0
+    number: int | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """A question to be answered.
+
+    language: two-letter code of the question; None: not known
+    conversation: what was said before, question and answer by turns, oldest first
+    passages: most relevant first, or in the reading order that the retriever set
+    question_id: names the question in its set; None: it is of none
+    asked_at: ISO 8601 date or time at which it is asked; None: not known
+    without: what is not to be understood of it where the retriever is asked once more
+    cut: the last passage, where the generator's budget of context ends in it
+    """
+
+    question: str
+    language: str | None = None
+    conversation: tuple[str, ...] = ()
+    passages: tuple[Passage, ...] = ()
+    question_id: str | None = None
+    asked_at: str | None = None
+    without: tuple[Removal, ...] = ()
+    cut: Cut | None = None
+
+    def within(self, tokens: int | None) -> Request:
+        """Return it with the passages that fit into a budget of context; itself where all do."""
+        if tokens is None:
+            return self
+        passages, cut = within(self.passages, tokens)
+        return self if passages == self.passages else replace(self, passages=passages, cut=cut)
+
+
+@dataclass(frozen=True)
+class Retrieved:
+    """What one more search of the cell's retriever gave.
+
+    passages: in their order
+    seconds: that it took; None where it failed
+    reason: why it failed; None where it did not
+    """
+
+    passages: tuple[Passage, ...] = ()
+    seconds: float | None = None
+    reason: str | None = None
+
+
+Retrieve = Callable[[Request, str, int], Retrieved]
+"""(request, query, most) -> the first ``most`` passages for a query, with its day and conversation."""
+
+
+@dataclass(frozen=True)
+class Citation:
+    """A marker `[n]` in an answer, and the passage that it names.
+
+    marker: the number as it is written
+    sentence: which sentence of the answer it stands in, from 0; None: in a list of sources, which is none
+    chunk, document, section, start, end: of the passage; None where the marker points nowhere
+    url: of the document; of an act of EUR-Lex its official page in the question's language
+    """
+
+    marker: int
+    sentence: int | None
+    chunk: str | None = None
+    document: str | None = None
+    url: str | None = None
+    section: tuple[str, ...] | None = None
+    start: int | None = None
+    end: int | None = None
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it names a passage that was given."""
+        return self.chunk is not None
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Contiguous sentences of the passages that were asked together, and what came of them.
+
+    chunks: ids of the passages that it holds sentences of, in the order of the documents
+    """
+
+    text: str
+    chunks: tuple[str, ...]
+    status: Status
+    reason: str | None = None
+    answer: str | None = None
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One look for passages on the way to an answer, and whether what was found suffices.
+
+    query: what was searched for
+    chunks: ids of the passages that were found, in their order
+    sufficient: what the model said of them; None where it was not asked or gave nothing usable
+    reason: why it does not suffice, or why it was not asked
+    """
+
+    query: str
+    chunks: tuple[str, ...]
+    sufficient: bool | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of one request.
+
+    status: ok · refused (it says that the documents do not say) · no_context · or how the call failed
+    reason: why the status is not `ok`, in one sentence; None where it is
+    text: what a reader is shown, a refusal's sentence too; None where there is nothing to read
+    raw: what the generator or its model gave, untouched
+    seconds: of what computed it, also when it now comes from a cache; None where nothing was computed
+    prompt_tokens, completion_tokens: None where nothing counted them
+    usd: 0 for what runs in this process; None where the price is not known
+    model: the language model that answered; None where none did
+    citations: the passages that it names, in the order of its sentences: by the markers in its text or, of a
+        generator that quotes, by where each sentence stands
+    cuts: passages that the model was not given as a whole
+    bins: parts of the context that were answered one by one
+    attempts: looks for passages, where there was more than one to be had
+    confidence: how sure the answer is, of no scale, higher is surer: a feature of the passages' scores
+        (`gate.py`), unless the generator knows better; None where nothing says
+    turns_left_out: of the conversation, which the model was not given for want of room
+    passages: what was read in place of the passages of the request, where the generator looked again, or its
+        budget of context ends before they do
+    """
+
+    status: Status
+    reason: str | None = None
+    text: str | None = None
+    raw: str | None = None
+    seconds: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    usd: float | None = None
+    cached: bool | None = None
+    model: str | None = None
+    citations: tuple[Citation, ...] = ()
+    cuts: tuple[Cut, ...] = ()
+    bins: tuple[Bin, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    confidence: float | None = None
+    turns_left_out: int = 0
+    passages: tuple[Passage, ...] | None = None
+
+
+@dataclass(frozen=True)
+class GenerationContext:
+    """What a generator may use beside its requests.
+
+    gateway: asks language models, and pays them from the budget that the generator has
+    embed: texts -> unit vectors by the cell's embedder, shape (texts, dimensions); long texts are averaged
+    count_tokens: texts -> the number of tokens of each, by the cell's tokenizer
+    seed: the study's, for models that take one
+    replicate: which of several tries of the same cell this is, from 0: models are asked again for each
+    progress: is told (what is being done, done, of)
+    purpose: what calls are made for; `purpose.of(request.question_id)` goes with each
+    retrieve: searches once more by the cell's own retriever; None: it cannot be asked here
+    """
+
+    gateway: Gateway
+    embed: Callable[[Sequence[str]], Matrix]
+    count_tokens: Callable[[Sequence[str]], list[int]]
+    seed: int = 0
+    replicate: int = 0
+    progress: Callable[[str, int, int], None] = lambda _label, _done, _of: None
+    purpose: Purpose = Purpose("answers")
+    retrieve: Retrieve | None = None
+
+
+Reads = Literal["ranking", "evidence", "nothing", "imported"]
+
+_NO_PASSAGE: dict[Reads, str] = {
+    "ranking": "the retriever found no passage",
+    "evidence": "the question has no evidence in the documents",
+    "nothing": "it reads no passages",
+    "imported": "the sheet has no passages for it",
+}
+
+
+class Generator(ChatComponent, ContextBudget):
+    """A way to answer questions from passages.
+
+    The contract: one answer a request, in their order, each in a typed status; a request does not change the
+    answer of another; whatever fails is an answer with its status and reason, and nothing is raised for it;
+    passages are data, and nothing in them is followed as an instruction; a request without passages ends as
+    `no_context`, unless the generator needs none.
+
+    reads: what its passages are: the first of a ranking, the evidence of the question, or none at all. What
+        reads no ranking is one cell of a study, whatever its chunkings, embedders and retrievers
+    writes_markers: whether a number in brackets in its text names a passage of the request; those are read by
+        `answer`. A generator that knows otherwise where its text stands gives the citations itself
+    varies: whether it may answer the same request otherwise the next time, so that replicates tell something
+    gate: refuses by the scores of the passages, before anything is asked; None: none
+    """
+
+    reads: ClassVar[Reads] = "ranking"
+    needs_passages: ClassVar[bool] = True
+    writes_markers: ClassVar[bool] = True
+    varies: ClassVar[bool] = True
+
+    gate: Annotated[Gate | None, Field(exclude_if=lambda gate: gate is None)] = None
+
+    @model_validator(mode="after")
+    def _has_scores_to_be_gated_by(self) -> Self:
+        if self.gate is not None and self.reads != "ranking":
+            raise ValueError(f"`{self.kind}` reads no ranking: there are no scores for a `gate`")
+        return self
+
+    def versions(self) -> list[str]:
+        """Return its own version and, where it has one, that of its gate."""
+        return [self.code_version, *(self.gate.versions() if self.gate else [])]
+
+    @property
+    def tunes(self) -> bool:
+        """Whether something of it is fitted on the train questions of the study."""
+        return self.gate is not None and self.gate.needs_tuning
+
+    @property
+    def declines(self) -> bool:
+        """Whether it may say that the documents do not say, though passages were found."""
+        return self.gate is not None or self.chat is not None
+
+    @abstractmethod
+    def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
+        """Answer requests that all have what the generator needs, in their order."""
+
+    @abstractmethod
+    def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
+        """Return what its answers depend on beside its recipe and the passages: prompt, weights, seed.
+
+        seed: the study's
+        embedder: the cell's
+        """
+
+    @property
+    def retrieves(self) -> bool:
+        """Whether it may search again: its answers then depend on all that the cell's retriever does."""
+        return False
+
+    def calls_per_question(self) -> CallsEach:
+        """Return how many calls of its model one question takes, for the plan of a run.
+
+        One, unless the generator says otherwise; none without a model.
+        """
+        return self._calls_each()
+
+    def answer(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
+        """Answer requests, in their order.
+
+        Raises:
+            ValueError: the generator gave another number of answers.
+        """
+        given = [request.within(self.context_tokens) for request in requests]
+        closed = [self._without_asking(request) for request in given]
+        ready = [request for request, one in zip(given, closed, strict=True) if one is None]
+        found = iter(self._counted(ready, context))
+        answers = [
+            self._cited(next(found), request) if one is None else one
+            for request, one in zip(given, closed, strict=True)
+        ]
+        return [
+            answer
+            if answer.passages is not None or read is request
+            else replace(answer, passages=read.passages, cuts=with_cut(answer.cuts, read.cut))
+            for answer, read, request in zip(answers, given, requests, strict=True)
+        ]
+
+    def _without_asking(self, request: Request) -> Answer | None:
+        """Return the answer to a request that is not asked: it has no passages, or the gate is closed."""
+        if not request.passages:
+            nothing = Answer(Status.NO_CONTEXT, _NO_PASSAGE[self.reads])
+            return nothing if self.needs_passages else None
+        reason = self.gate.refusal(_scores(request)) if self.gate else None
+        if reason is None:
+            return None
+        return Answer(
+            status=Status.REFUSED,
+            reason=reason,
+            text=unanswered(request.language),
+            raw="",
+            seconds=0.0,
+            prompt_tokens=0,
+            completion_tokens=0,
+            usd=0.0,
+            cached=False,
+            confidence=self._confidence(request),
+        )
+
+    def _confidence(self, request: Request) -> float | None:
+        """Return how sure the ranking makes an answer: what the gate reads, of any gate or none."""
+        if self.reads != "ranking":
+            return None
+        return feature_of(_scores(request), self.gate.feature if self.gate else DEFAULT)
+
+    def _cited(self, answer: Answer, request: Request) -> Answer:
+        """Return an answer with the citations that its text writes as markers, and with its confidence."""
+        if answer.confidence is None:
+            answer = replace(answer, confidence=self._confidence(request))
+        if not self.writes_markers or answer.citations or not answer.text:
+            return answer
+        read = request if answer.passages is None else replace(request, passages=answer.passages)
+        return replace(answer, citations=tuple(written_citations(answer, read)))
+
+    def _counted(self, requests: list[Request], context: GenerationContext) -> list[Answer]:
+        answers = self.generate(requests, context) if requests else []
+        if len(answers) != len(requests):
+            raise ValueError(f"{self.kind} gave {len(answers)} answers to {len(requests)} requests")
+        return answers
+
+
+def _scores(request: Request) -> list[float]:
+    return [passage.score for passage in request.passages]
+
+
+def written_citations(answer: Answer, request: Request) -> list[Citation]:
+    """Resolve the markers in an answer by the passages that were given; each number once a sentence."""
+    passages = request.passages if answer.passages is None else answer.passages
+    left_out = {cut.chunk for cut in answer.cuts if cut.kept == 0}
+    given = {one.number or at: one for at, one in enumerate(passages, 1) if one.chunk not in left_out}
+    markers = read_markers(answer.text or "", [passage.text for passage in passages])
+    return [
+        citation(number, sentence, given.get(number), request.language)
+        for number, sentence in dict.fromkeys((one.number, one.sentence) for one in markers)
+    ]
+
+
+def citation(number: int, sentence: int | None, passage: Passage | None, language: str | None) -> Citation:
+    """Return the citation of a passage; of None the one that points nowhere."""
+    if passage is None:
+        return Citation(number, sentence)
+    return Citation(
+        number,
+        sentence,
+        passage.chunk,
+        passage.document,
+        public_url(passage.url, language),
+        passage.section,
+        passage.start,
+        passage.end,
+    )
+
+
+GENERATORS: Registry[Generator] = Registry("generators", Generator)
+AnyGenerator = Annotated[Generator, OneOf(GENERATORS)]
+"""A generator as a study writes it: `{kind: {its parameters}}`."""

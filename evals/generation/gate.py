@@ -1,0 +1,126 @@
+"""Abstention by the scores of a ranking: a question for which nothing was found is refused unanswered.
+
+A model answers what its passages do not say, however it is asked; how the first passages score says
+beforehand whether there is an answer. A feature of the scores is compared with a threshold, given or fitted
+on train questions. Selective classification: Geifman and El-Yaniv, NeurIPS 2017; in question answering:
+Kamath, Jia and Liang, ACL 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.recipe import Recipe
+
+Feature = Literal["top", "margin"]
+DEFAULT: Feature = "top"
+
+
+class Gate(Recipe):
+    """Refuses a question whose ranking scores below a threshold; no model is asked then.
+
+    feature: top (the best score) | margin (the best less the second); in the retriever's own scale
+    threshold: a number; `tuned`: fitted on the train questions of the study, for each cell
+    """
+
+    code_version: ClassVar[str] = "1"
+
+    feature: Feature = DEFAULT
+    threshold: float | Literal["tuned"]
+
+    @property
+    def needs_tuning(self) -> bool:
+        """Whether its threshold is to be fitted."""
+        return self.threshold == "tuned"
+
+    def at(self, threshold: float) -> Gate:
+        """Return it with a threshold."""
+        return self.model_copy(update={"threshold": threshold})
+
+    def refusal(self, scores: Sequence[float]) -> str | None:
+        """Return why a ranking is refused; None where it passes.
+
+        >>> Gate(threshold=0.42).refusal([0.31, 0.2])
+        "retrieval score 0.31 below the gate's 0.42"
+
+        Raises:
+            InputError: the threshold was not fitted.
+        """
+        if isinstance(self.threshold, str):
+            raise InputError("the gate's threshold is `tuned`, and was not fitted on train questions")
+        value = feature_of(scores, self.feature)
+        if value is None or value >= self.threshold:
+            return None
+        what = "score" if self.feature == "top" else f"score's {self.feature}"
+        return f"retrieval {what} {_shown(value)} below the gate's {_shown(self.threshold)}"
+
+
+def feature_of(scores: Sequence[float], feature: Feature) -> float | None:
+    """Return a feature of the scores of a ranking; None for one without any.
+
+    The scores may be in any order, for steps of a chain may set one for reading.
+
+    >>> feature_of([3.0, 9.0, 5.0], "top"), feature_of([3.0, 9.0, 5.0], "margin")
+    (9.0, 4.0)
+    >>> feature_of([9.0], "margin"), feature_of([], "top")
+    (9.0, None)
+    """
+    if not len(scores):
+        return None
+    best, *others = sorted(map(float, scores), reverse=True)
+    return best - others[0] if feature == "margin" and others else best
+
+
+def _shown(value: float) -> str:
+    return f"{value:.4g}"
+
+
+# Fitting ---------------------------------------------------------------------------------------------------
+
+
+class FittedThreshold(NamedTuple):
+    """A threshold as it was fitted: what is told of it.
+
+    value: balanced accuracy on the train questions: mean of the shares that are rightly answered and refused
+    answerable, unanswerable: how many of either kind it was fitted on
+    """
+
+    feature: Feature
+    threshold: float
+    value: float
+    answerable: int
+    unanswerable: int
+
+
+def fit_threshold(
+    feature: Feature, answerable: Sequence[float], unanswerable: Sequence[float]
+) -> FittedThreshold:
+    """Choose the threshold with the highest balanced accuracy, in the middle of two values of the feature.
+
+    Both kinds count alike, however many there are of either (Youden's index: Cancer 3, 1950): how many
+    questions will have no answer is not known. Of equally good ones the middle of the longest run is taken.
+
+    >>> fit_threshold("top", [5.0, 7.0, 9.0], [1.0, 3.0, 6.0])
+    FittedThreshold(feature='top', threshold=4.0, value=0.8333333333333333, answerable=3, unanswerable=3)
+
+    Raises:
+        InputError: there is no question of one of the kinds.
+    """
+    if not len(answerable) or not len(unanswerable):
+        missing = "answerable" if not len(answerable) else "unanswerable"
+        raise InputError(f"a gate cannot be fitted: no train question with passages is {missing}")
+    yes, no = np.sort(np.asarray(answerable, np.float64)), np.sort(np.asarray(unanswerable, np.float64))
+    values = np.unique(np.concatenate([yes, no]))
+    # Below the smallest value nothing is refused; above the largest everything.
+    tried = np.concatenate([[values[0]], (values[:-1] + values[1:]) / 2, [np.nextafter(values[-1], np.inf)]])
+    passing = 1 - np.searchsorted(yes, tried, side="left") / len(yes)
+    refused = np.searchsorted(no, tried, side="left") / len(no)
+    accuracy = (passing + refused) / 2
+    best = np.flatnonzero(accuracy >= accuracy.max() - 1e-12)
+    run = max(np.split(best, np.flatnonzero(np.diff(best) > 1) + 1), key=len)
+    at = run[(len(run) - 1) // 2]
+    return FittedThreshold(feature, float(tried[at]), float(accuracy[at]), len(yes), len(no))

@@ -1,0 +1,182 @@
+"""Matches the rows of anyone's sheet to the answers of a study, by their texts, and keeps their scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.pipeline.cell_items import current_items
+from rag_assay.evals.rubrics.rubric import metric_name
+from rag_assay.evals.spreadsheet_import.import_run import (
+    ImportSummary,
+    alone,
+    check_rejects,
+    name_of_file,
+    read_drafts,
+)
+from rag_assay.evals.spreadsheet_import.mapping import ReadMapping, SheetMapping, with_rubrics
+from rag_assay.evals.spreadsheet_import.sheet_rows import ParsedRow, Scored
+from rag_assay.evals.spreadsheet_import.sheet_scores import changes
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.human_scores import HumanScore, HumanScores
+from rag_assay.warehouse.paths import Home
+
+Texts = tuple[str, str]
+"""A question and an answer, white space aside."""
+
+
+class MatchedRow(NamedTuple):
+    """An item of the study that a row is of.
+
+    passages: their texts, white space aside
+    cells: keys of the cells that hold it
+    """
+
+    item_id: str
+    passages: tuple[str, ...]
+    cells: list[str]
+
+
+def match_sheet(
+    path: Path, mapping_path: Path, mapping: SheetMapping, study: Study, home: Home, *, partial: bool = False
+) -> ImportSummary:
+    """Keep the scores of a sheet whose answers are those of a study: each counts in all cells that give it.
+
+    Args:
+        path: of the sheet.
+        mapping_path: of the mapping file, for messages.
+        mapping: what its columns mean; it says no cell.
+        study: whose answers they are.
+        home: where they lie.
+        partial: take the rows that can be taken; else one reject is enough for nothing to be kept
+
+    Raises:
+        InputError: the sheet cannot be read; or all rejects, unless ``partial``.
+    """
+    if mapping.cell is not None:
+        raise InputError(
+            f"{mapping_path}: `cell` is of sheets that bring their own answers, and the study {study.study} "
+            "has its own: leave it out, or give the sheet another `study`"
+        )
+    read = with_rubrics(mapping_path, mapping, study.path)
+    drafts, rejects, notes = read_drafts(path, read)
+    known = _items(study, home)
+    found: list[tuple[ParsedRow, MatchedRow]] = []
+    for draft in drafts:
+        one = _matched(draft, known)
+        if isinstance(one, MatchedRow):
+            found.append((draft, one))
+        else:
+            rejects.append((draft.line, one))
+    scores, doubles = _scores(study, read, found, rejects)
+    rejects.sort()
+    check_rejects(path, rejects, len(scores), partial=partial)
+    sheet = mapping.sheet or name_of_file(path)
+    with alone(home):
+        new = changes(home, study.study, sheet, path.name, scores)
+        HumanScores(home).append(new.rows)
+    return ImportSummary(
+        study=study.study,
+        sheet=sheet,
+        study_file=study.path,
+        rows=len({line for line, _ in scores}),
+        doubles=doubles,
+        questions=len({draft.question for draft, _ in found}),
+        cells=len({cell for _, one in found for cell in one.cells}),
+        answers=len({one.item_id for _, one in found}),
+        scores=_counted(scores),
+        added=new.added,
+        corrected=new.corrected,
+        withdrawn=new.withdrawn,
+        rejects=tuple(f"{path.name}:{line}: {text}" for line, text in rejects),
+        notes=tuple(notes),
+        changed=bool(new.rows),
+    )
+
+
+def _plain(text: str | None) -> str:
+    return " ".join((text or "").split())
+
+
+def _items(study: Study, home: Home) -> Mapping[Texts, list[MatchedRow]]:
+    """Return the items of a study by question and answer.
+
+    Raises:
+        InputError: nothing of it has been answered yet.
+    """
+    found: dict[Texts, dict[str, MatchedRow]] = {}
+    work = BuildContext(home)
+    try:
+        for cell, items in current_items(Grid([study]), study, work):
+            for item in items.items.values():
+                case = item.case
+                same = found.setdefault((_plain(case.question), _plain(case.answer)), {})
+                passages = tuple(_plain(one.text) for one in case.passages)
+                same.setdefault(item.item_id, MatchedRow(item.item_id, passages, [])).cells.append(cell.key)
+    finally:
+        work.close()
+    if not found:
+        raise InputError(f"the study {study.study} has no answers yet: assay run {study.path}")
+    return {texts: list(those.values()) for texts, those in found.items()}
+
+
+def _matched(draft: ParsedRow, known: Mapping[Texts, list[MatchedRow]]) -> MatchedRow | str:
+    """Return the item that a row is of, or why it is of none."""
+    those = known.get((_plain(draft.question), _plain(draft.answer)), [])
+    if draft.contexts:
+        contexts = tuple(map(_plain, draft.contexts))
+        those = [one for one in those if one.passages == contexts]
+    if len(those) == 1:
+        return those[0]
+    if those:
+        return f"{len(those)} cells give this answer, from other passages each; name the column of `contexts`"
+    is_asked = any(question == _plain(draft.question) for question, _ in known)
+    return "no cell of the study gives this answer" if is_asked else "no question of the study is this one"
+
+
+def _scores(
+    study: Study,
+    read: ReadMapping,
+    found: Sequence[tuple[ParsedRow, MatchedRow]],
+    rejects: list[tuple[int, str]],
+) -> tuple[list[tuple[int, HumanScore]], int]:
+    """Return line and score of each row, and how many are doubles; contradictions are rejects."""
+    by_said: dict[tuple[str, str, Scored], dict[int, tuple[ParsedRow, float]]] = {}
+    for draft, one in found:
+        for key, value in draft.scores.items():
+            by_said.setdefault((one.item_id, draft.annotator, key), {})[draft.line] = (draft, value)
+    scores, doubles = [], set[int]()
+    now = datetime.now(UTC)
+    for (item, annotator, key), rows in by_said.items():
+        (line, (draft, value)), *others = rows.items()
+        if any(one != value for _, (_, one) in others):
+            lines = ", ".join(str(one) for one in rows)
+            text = f"{annotator} gives the same answer several scores, in the lines {lines}: keep one"
+            rejects += [(one, text) for one in rows]
+            continue
+        doubles |= {one for one, _ in others}
+        version = read.rubrics[key[0]].version
+        at = draft.scored_at or now
+        score = HumanScore("", study.study, annotator, item, key[0], version, at, key[1], value)
+        scores.append((line, HumanScore(**{**vars(score), "comment": draft.comment})))
+    wrong = {line for line, _ in rejects}
+    return [(line, one) for line, one in scores if line not in wrong], len(doubles - wrong)
+
+
+def _counted(scores: Sequence[tuple[int, HumanScore]]) -> dict[str, Counter[float]]:
+    found: dict[str, Counter[float]] = {}
+    for metric, value in _values(scores):
+        found.setdefault(metric, Counter())[value] += 1
+    return found
+
+
+def _values(scores: Sequence[tuple[int, HumanScore]]) -> Iterator[tuple[str, float]]:
+    for _, one in scores:
+        if one.value is not None:
+            yield metric_name(one.rubric, one.criterion), one.value

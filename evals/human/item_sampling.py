@@ -1,0 +1,169 @@
+"""Draws the items of a queue: seeded, with a known probability each, so that few change where the items do.
+
+Sequential Poisson sampling (Ohlsson, Journal of Official Statistics 14, 1998): an item has a permanent random
+number u, uniform on 0 to 1, and a weight w; the items with the smallest u / w are drawn. An item is drawn
+with a probability of about min(1, t w), where t is such that these add up to the size of the sample.
+
+- The mean over all items is estimated from the drawn ones by the sum of value / probability over the sum of
+  1 / probability (Hájek 1971; Särndal, Swensson and Wretman, Model Assisted Survey Sampling, 1992, 5.7).
+- u is of the question, in the order in which `Study.sampled` draws questions: cells are scored on the same
+  questions, which are those that a judge with a sample judges, and a further question moves few items.
+- The first item of each stratum is drawn, if there is room for all of them: no cell is without a score. Of
+  N items of equal weight each is the first without being drawn for its u with the probability
+  (1 - t w)^N / N, which is added; in a stratum of unequal ones N is their sum of weights over w.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag_assay.evals.human.queue import Queue, QueuedItem
+from rag_assay.evals.rubrics.items import Item
+from rag_assay.warehouse.identity import digest, digest_strings
+
+MOST_LIKELY = 5.0  # how much likelier the most disputed item is drawn than one that nobody disputes
+_DIGITS = 13  # hex digits that a float holds
+_STEPS = 60  # halvings until t is as near as a float can be
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class QueueCandidate:
+    """An item that can be drawn.
+
+    rubrics: names of those that it is scored by
+    questions: ids of the questions that it is of: of several only, if they are worded alike
+    strata: what is not to be without an item: cells that it stands in, each with what it compares them with
+    disputed: 0 to 1; None: not known
+    """
+
+    item: Item
+    rubrics: tuple[str, ...]
+    questions: frozenset[str]
+    strata: frozenset[tuple[str, str]]
+    disputed: float | None = None
+
+
+def draw_items(
+    candidates: Sequence[QueueCandidate], seed: int, size: int | None, *, by_dispute: bool = False
+) -> list[QueuedItem]:
+    """Draw items; return them in the order of drawing, each with its probability.
+
+    size: how many; None: all of them
+    by_dispute: whether the more disputed are likelier, and come sooner
+    """
+    weights = _weights(candidates) if by_dispute else np.ones(len(candidates))
+    order = _order(candidates, seed, weights)
+    if size is None or size >= len(order):
+        return [_queued(candidates[n], 1.0) for n in order]
+    firsts = _firsts(candidates, order)
+    chosen = set([*firsts, *(n for n in order if n not in firsts)][:size])
+    shares = _probabilities(candidates, weights, size, of_firsts=len(firsts) > size)
+    return [_queued(candidates[n], float(shares[n])) for n in order if n in chosen]
+
+
+def drawing_weight(disputed: float) -> float:
+    """Return the weight of an item in a drawing by dispute: 1 to `MOST_LIKELY`, so that none is left out.
+
+    >>> drawing_weight(0.0), drawing_weight(0.5), drawing_weight(1.0)
+    (1.0, 3.0, 5.0)
+    """
+    return 1.0 + (MOST_LIKELY - 1.0) * disputed
+
+
+def without_items(candidates: Sequence[QueueCandidate], queued: Sequence[QueuedItem]) -> set[tuple[str, str]]:
+    """Return the strata of which nothing was drawn."""
+    ids = {one.item_id for one in queued}
+    there = {stratum for one in candidates if one.item.item_id in ids for stratum in one.strata}
+    return {stratum for one in candidates for stratum in one.strata} - there
+
+
+def _queued(candidate: QueueCandidate, probability: float) -> QueuedItem:
+    return QueuedItem(candidate.item, candidate.rubrics, probability, candidate.disputed)
+
+
+def _weights(candidates: Sequence[QueueCandidate | QueuedItem]) -> Floats:
+    """Return a weight each; what is not known to be disputed or not has the mean of the others."""
+    known = [drawing_weight(one.disputed) for one in candidates if one.disputed is not None]
+    mean = sum(known) / len(known) if known else 1.0
+    return np.array([mean if one.disputed is None else drawing_weight(one.disputed) for one in candidates])
+
+
+def _order(candidates: Sequence[QueueCandidate], seed: int, weights: Floats) -> list[int]:
+    """Return the places of the candidates by u / w; a hash of the item decides between equal ones."""
+
+    def key(n: int) -> tuple[float, str]:
+        one = candidates[n]
+        number = min(digest([seed, question]) for question in one.questions)[:_DIGITS]
+        uniform = (int(number, 16) + 0.5) / 16**_DIGITS
+        return uniform / weights[n], digest_strings([str(seed), "draw", one.item.item_id])
+
+    keys = [key(n) for n in range(len(candidates))]
+    return sorted(range(len(candidates)), key=keys.__getitem__)
+
+
+def _firsts(candidates: Sequence[QueueCandidate], order: Sequence[int]) -> dict[int, None]:
+    """Return the places of the first item of each stratum, in the order of drawing."""
+    seen: set[tuple[str, str]] = set()
+    found: dict[int, None] = {}
+    for n in order:
+        if not candidates[n].strata <= seen:
+            seen |= candidates[n].strata
+            found[n] = None
+    return found
+
+
+def _probabilities(
+    candidates: Sequence[QueueCandidate], weights: Floats, size: int, *, of_firsts: bool
+) -> Floats:
+    """Return with which probability each candidate is drawn; they add up to the size.
+
+    of_firsts: there is room for no more than the first items of some strata
+    """
+    sums: dict[tuple[str, str], float] = {}
+    for one, weight in zip(candidates, weights, strict=True):
+        for stratum in one.strata:
+            sums[stratum] = sums.get(stratum, 0.0) + weight
+    least = np.array([min(sums[stratum] for stratum in one.strata) for one in candidates])
+    fellows = np.maximum(least / weights, 1.0)
+
+    def at(t: float) -> Floats:
+        if of_firsts:
+            return np.minimum(t / fellows, 1.0)
+        by_place = np.minimum(t * weights, 1.0)
+        return by_place + (1.0 - by_place) ** fellows / fellows
+
+    low, high = 0.0, float(np.max(fellows)) + 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if at(middle).sum() < size else (low, middle)
+    return at(high)
+
+
+def probabilities(queue: Queue, scored: Collection[str]) -> dict[str, float]:
+    """Return item id -> the probability with which it is among what has been scored, or is drawn.
+
+    At random, what has been scored so far is a sample of the queue in which all are as likely, so that the
+    probability of drawing weighs it as well. Where the more disputed come sooner, the m items that were
+    scored are about the first m in the order of drawing: with the probability min(1, t w), where t is such
+    that the estimated number of all items before that place, the sum of min(1, t w) / probability of drawing
+    over the queue, is m.
+
+    scored: ids of the items that were scored; of others than the queue's, nothing is known
+    """
+    found = {one.item_id: one.probability for one in queue.items}
+    number = len(found.keys() & set(scored))
+    if queue.order == "random" or not 0 < number < len(found):
+        return found
+    drawing = np.array(list(found.values()))
+    weights = _weights(queue.items)
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        reached = (np.minimum(np.minimum(middle * weights, 1.0), drawing) / drawing).sum()
+        low, high = (middle, high) if reached < number else (low, middle)
+    return dict(zip(found, np.minimum(high * weights, drawing).tolist(), strict=True))

@@ -1,0 +1,93 @@
+"""Writes a queue as a file for one annotator, or as tasks that many work on together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from rag_assay.evals.human.queue import Queue
+from rag_assay.evals.human.spreadsheets.csv_tables import csv_text
+from rag_assay.evals.human.spreadsheets.formula_escaping import BOOK, CSV
+from rag_assay.evals.human.spreadsheets.heading import heading_of
+from rag_assay.evals.human.spreadsheets.item_showings import showings_of
+from rag_assay.evals.human.spreadsheets.label_studio import config_xml, tasks_json
+from rag_assay.evals.human.spreadsheets.rating_base import Past, Row
+from rag_assay.evals.human.spreadsheets.table import table_of
+from rag_assay.evals.human.spreadsheets.workbooks import workbook_bytes
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import InputError
+
+SUFFIXES = (".xlsx", ".csv", ".json")
+MOST_ROWS = 1_000_000  # a worksheet of Excel has 1,048,576
+
+
+@dataclass(frozen=True)
+class QueueExport:
+    """What was written: items, how many of them are shown again, rows that are scored already."""
+
+    items: int
+    repeats: int
+    scored: int
+
+
+def check_form(path: Path, annotator: str | None) -> str:
+    """Return the form of a file, as its ending.
+
+    Raises:
+        InputError: it is none that a queue is written in, or a sheet has no annotator.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(f"{path}: a queue is exported as {', '.join(SUFFIXES)} (tasks for Label Studio)")
+    if annotator is None and suffix != ".json":
+        raise InputError(f"{path}: whose sheet is it? say --annotator NAME")
+    return suffix
+
+
+def export_queue(
+    queue: Queue,
+    path: Path,
+    rows: Iterable[Row],
+    now: datetime,
+    *,
+    annotator: str | None = None,
+    among: Sequence[str] = (),
+) -> QueueExport:
+    """Write a queue as a sheet (`.xlsx`, `.csv`) or as tasks for Label Studio (`.json`).
+
+    Args:
+        queue: what is to be scored.
+        path: of the file, which is replaced.
+        rows: scores of the study by anybody, in the order of their files.
+        now: the time; two exports are two sheets.
+        annotator: whose sheet it is; only tasks can do without, for people who work on them together.
+        among: names of those who share the work; unless given, the annotator scores every item.
+
+    Raises:
+        InputError: the file's form is none of these, a sheet has no annotator, or the queue is too long.
+    """
+    suffix = check_form(path, annotator)
+    shown = showings_of(queue, annotator, among)
+    if len(shown) > MOST_ROWS:
+        raise InputError(f"{path}: {len(shown):,} rows, more than a sheet has")
+    past = Past(rows, annotator or "")
+    heading = heading_of(queue, annotator, len(past.rows), now, among)
+    if suffix == ".json":
+        body = tasks_json(queue, shown, heading, past).encode()
+    elif suffix == ".csv":
+        body = csv_text(table_of(queue, shown, heading, past, CSV.written)).encode("utf-8-sig")
+    else:
+        body = workbook_bytes(table_of(queue, shown, heading, past, BOOK.written))
+    with atomic_write(path) as new:
+        new.write_bytes(body)
+    versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
+    scored = sum(bool(past.now((one.item.item_id, one.showing), versions)) for one in shown)
+    return QueueExport(sum(one.showing == 1 for one in shown), sum(one.showing == 2 for one in shown), scored)
+
+
+def export_config(queue: Queue, path: Path, annotator: str | None = None, among: Sequence[str] = ()) -> None:
+    """Write the labeling configuration of the tasks of a queue."""
+    with atomic_write(path) as new:
+        new.write_text(config_xml(queue, showings_of(queue, annotator, among)), encoding="utf-8")

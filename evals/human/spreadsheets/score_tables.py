@@ -1,0 +1,118 @@
+"""The scores of a study that stand, as a table for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable
+from datetime import UTC
+from pathlib import Path
+
+from openpyxl import Workbook
+from openpyxl.styles import Alignment, Font
+from openpyxl.utils import get_column_letter
+
+from rag_assay.evals.human.queue import Queue
+from rag_assay.evals.human.spreadsheets.formula_escaping import BOOK, CSV, CellEncoding, pieces
+from rag_assay.evals.human.spreadsheets.table import number
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.human_score_rows import Row
+from rag_assay.warehouse.human_scores import current_scores
+from rag_assay.warehouse.identity import Json
+
+SUFFIXES = (".xlsx", ".csv", ".json")
+COLUMNS = {
+    **{"annotator": 18, "item_id": 12, "question_id": 12, "question": 40, "answer": 60, "rubric": 12},
+    **{"criterion": 12, "value": 8, "status": 10, "comment": 40, "showing": 8, "seconds": 9},
+    **{"scored_at": 26, "rubric_version": 14, "cell": 40, "place": 24},
+}
+"""Columns of the table, and how wide they are in a workbook."""
+_MOST_ROWS = 1_000_000
+_CUT = " … (cut)"
+
+
+def export_scores(path: Path, rows: Iterable[Row], queue: Queue | None) -> int:
+    """Write the scores that stand; return how many they are.
+
+    Args:
+        path: of the file, which is replaced: `.xlsx`, `.csv` or `.json`.
+        rows: of the study by anybody, in the order of their files.
+        queue: where questions and answers are read; None: there is none.
+
+    Raises:
+        InputError: the file's form is none of these, or a sheet cannot hold so many rows.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise InputError(f"{path}: scores are exported as {', '.join(SUFFIXES)}")
+    found = [_named(row, queue) for row in current_scores(rows)]
+    if suffix != ".json" and len(found) > _MOST_ROWS:
+        raise InputError(
+            f"{path}: {len(found):,} scores, more than a sheet has rows; let its name end in .json"
+        )
+    write = {".xlsx": _book, ".csv": _csv, ".json": _json}[suffix]
+    with atomic_write(path) as new:
+        new.write_bytes(write(found))
+    return len(found)
+
+
+def _named(row: Row, queue: Queue | None) -> dict[str, Json]:
+    """Return a score by the names of the columns."""
+    queued = queue.by_id.get(row["item_id"]) if queue else None
+    case = queued.item.case if queued else None
+    texts = {
+        "question": case.question if case else None,
+        "answer": case.answer if case else None,
+        "question_id": row["question_id"] or (case.question_id if case else None),
+        "scored_at": row["scored_at"].astimezone(UTC).isoformat(),
+    }
+    return {name: texts.get(name, row.get(name)) for name in COLUMNS}
+
+
+def _json(rows: list[dict[str, Json]]) -> bytes:
+    return json.dumps(rows, ensure_ascii=False, indent=1).encode("utf-8", "replace")
+
+
+def _csv(rows: list[dict[str, Json]]) -> bytes:
+    out = io.StringIO(newline="")
+    written = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    written.writerow(COLUMNS)
+    for row in rows:
+        written.writerow([_text(value, CSV) for value in row.values()])
+    return out.getvalue().encode("utf-8-sig", "replace")
+
+
+def _book(rows: list[dict[str, Json]]) -> bytes:
+    book = Workbook()
+    sheet = book.active
+    sheet.title = "scores"
+    for place, (name, width) in enumerate(COLUMNS.items(), 1):
+        sheet.cell(1, place, name).font = Font(bold=True)
+        sheet.column_dimensions[get_column_letter(place)].width = width
+    for line, row in enumerate(rows, 2):
+        for place, value in enumerate(row.values(), 1):
+            cell = sheet.cell(line, place)
+            cell.value = value if isinstance(value, int | float | None) else _text(value, BOOK)
+            cell.alignment = Alignment(vertical="top", wrap_text=True)
+            if isinstance(value, str):
+                cell.data_type = "s"
+    sheet.freeze_panes = "A2"
+    sheet.auto_filter.ref = sheet.dimensions
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+def _text(value: Json, form: CellEncoding) -> str:
+    """Return a value as a cell, cut where a cell holds no more; the JSON has all of it."""
+    if value is None:
+        return ""
+    if isinstance(value, int | float):
+        return number(value)
+    text = str(value)
+    parts = pieces(text, form.written)
+    if len(parts) == 1:
+        return parts[0]
+    return pieces(text[: len(form.read(parts[0])) - len(_CUT)], form.written)[0] + _CUT

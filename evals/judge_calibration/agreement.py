@@ -1,0 +1,218 @@
+"""How far the annotators of a study agree, and what each of them does, a row a measure (AGREEMENT)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from rag_assay.evals.judge_calibration.rating_overlap import Flags, RatingOverlap, overlap
+from rag_assay.evals.rubrics.rubric import Rubric, metric_name
+from rag_assay.evals.statistics.alpha import TENTATIVE, Level, krippendorffs_alpha
+from rag_assay.evals.statistics.bootstrap import UNIT
+from rag_assay.evals.statistics.estimate import Estimate, Floats
+from rag_assay.evals.statistics.kappa import Weights, cohens_kappa
+from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
+from rag_assay.evals.statistics.raters import bias_of, change, equal_pairs, mean_of, to_the_others
+
+FEW = 20
+"""With fewer items that two people have scored, nothing is known of their agreement."""
+MEASURES = {
+    "items": "items that were scored",
+    "shared": "of them those that two people or more have scored",
+    "alpha": "Krippendorff's alpha of these",
+    "equal": "share of pairs of scores of an item that are equal",
+    "kappa": "Cohen's kappa of two people; of ordered values weighted by the square of their distance",
+    "scores": "scores of a person, repeats left out",
+    "bias": "mean difference of a person's scores to the mean of the others' of the same items",
+    "drift": "that difference in the second half of a person's scores less that in the first",
+    "trend": "what that difference changes by from a person's first score to the last, along a line",
+    "repeats": "share of the items shown twice that a person gave the same value again",
+    "repeats_apart": "mean distance of the two values",
+    "repeats_alpha": "Krippendorff's alpha of the two values",
+    "minutes": "that a person has looked at items",
+}
+"""Measure -> what it is. Those without an annotator are of all together."""
+_WEIGHTS: Mapping[Level, Weights] = {"nominal": "none", "ordinal": "quadratic", "interval": "quadratic"}
+_NOBODY_ELSE = "nobody else has scored these items"
+_NO_REPEATS = "no item was shown twice"
+
+
+class Agreed(NamedTuple):
+    """One row, beside its rubric and criterion."""
+
+    measure: str
+    estimate: Estimate
+    annotator: str | None = None
+    other: str | None = None
+
+
+def agreement_rows(
+    scores: pl.DataFrame,
+    rubrics: Mapping[str, Rubric],
+    questions: Mapping[str, str],
+    seed: int,
+    clusters: Clustering = ALONE,
+) -> list[dict[str, Any]]:
+    """Return rows of `annotation_schemas.AGREEMENT`, rubric by rubric and criterion by criterion.
+
+    A criterion that nobody has scored has its rows of all together, with the reason.
+
+    Args:
+        scores: rows of `annotation_schemas.HUMAN_SCORES` that hold: none that was corrected or withdrawn, and
+            one a person, item, criterion and showing.
+        rubrics: those of the study.
+        questions: id of an item -> its question, where the scores do not say it.
+        seed: the study's.
+        clusters: which questions are not independent of each other.
+    """
+    valued = scores.filter((pl.col("status") == "ok") & pl.col("value").is_not_null())
+    found = []
+    for name, rubric in rubrics.items():
+        of_rubric = valued.filter(pl.col("rubric") == name)
+        for criterion in rubric.criteria:
+            rows = of_rubric.filter(pl.col("criterion").eq_missing(pl.lit(criterion.name, pl.String)))
+            held = overlap(rows, questions, clusters)
+            measured = (*_together(held, rubric.level, seed), *_apart(held, rubric.level, seed))
+            found += [_row(name, criterion.name, one) for one in measured]
+        found += [_row(name, None, one) for one in _minutes(scores.filter(pl.col("rubric") == name))]
+    return found
+
+
+def agreement_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return a sentence for each criterion with scores of which agreement is too low, or not known.
+
+    rows: of `annotation_schemas.AGREEMENT`
+    """
+    of_all = {
+        (row["rubric"], row["criterion"], row["measure"]): row for row in rows if row["annotator"] is None
+    }
+    found = []
+    for (rubric, criterion, measure), row in of_all.items():
+        if measure != "alpha" or not of_all[rubric, criterion, "items"]["n"]:
+            continue
+        name, alpha, n = metric_name(rubric, criterion), row["value"], row["n"] or 0
+        if n < FEW:
+            found.append(
+                f"{name}: only {n} items were scored by two people; {FEW} or more tell how far they agree"
+            )
+        elif alpha is None:
+            found.append(f"{name}: no agreement can be computed: {row['reason']}")
+        elif alpha < TENTATIVE:
+            found.append(
+                f"{name}: people agree too little (Krippendorff's alpha {alpha:.3f} on {n} items): below "
+                f"{TENTATIVE} not even tentative conclusions hold"
+            )
+    return found
+
+
+def _row(rubric: str, criterion: str | None, one: Agreed) -> dict[str, Any]:
+    return {
+        "measure": one.measure,
+        "rubric": rubric,
+        "criterion": criterion,
+        "annotator": one.annotator,
+        "other": one.other,
+        **one.estimate._asdict(),
+    }
+
+
+def _together(held: RatingOverlap, level: Level, seed: int) -> Iterator[Agreed]:
+    """Yield what is known of all people together."""
+    often = np.bincount(held.items)
+    items, shared = len(often), int((often > 1).sum())
+    yield Agreed("items", Estimate(items, n=items))
+    yield Agreed("shared", Estimate(shared, n=shared))
+    if not shared:
+        why = "nobody has scored by it yet" if not items else _alone(held)
+        yield Agreed("alpha", Estimate(None, reason=why))
+        yield Agreed("equal", Estimate(None, reason=why))
+    else:
+        yield Agreed("alpha", krippendorffs_alpha(held.items, held.values, level, seed, held.clusters))
+        yield Agreed("equal", equal_pairs(held.items, held.values, seed, held.clusters))
+    yield from _repeats(held, np.ones(len(held.who), np.bool_), level, seed, None)
+
+
+def _alone(held: RatingOverlap) -> str:
+    if len(held.people) == 1:
+        return f"{held.people[0]} alone has scored"
+    return "no item was scored by two people"
+
+
+def _apart(held: RatingOverlap, level: Level, seed: int) -> Iterator[Agreed]:
+    """Yield what is known of each person, and of each two."""
+    differences = to_the_others(held.items, held.values)
+    for number, name in enumerate(held.people):
+        own = held.who == number
+        n = int(own.sum())
+        yield Agreed("scores", Estimate(n, n=n), name)
+        yield from _habits(held, own & np.isfinite(differences), differences, seed, name)
+        yield from _repeats(held, own, level, seed, name)
+    for one, other in combinations(range(len(held.people)), 2):
+        yield from _pair(held, one, other, level, seed)
+
+
+def _habits(
+    held: RatingOverlap, chosen: Flags, differences: Floats, seed: int, name: str
+) -> Iterator[Agreed]:
+    """Yield how somebody differs from the others, and how that changes in the course of the work."""
+    clusters = held.of(chosen)
+    yield Agreed("bias", bias_of(differences[chosen], seed, clusters), name)
+    at = held.at[chosen]
+    if not len(at) or not np.isfinite(at).all():
+        why = "the order of these scores is not known" if len(at) else _NOBODY_ELSE
+        yield Agreed("drift", Estimate(None, reason=why), name)
+        yield Agreed("trend", Estimate(None, reason=why), name)
+        return
+    yield Agreed("drift", change((at >= 0.5).astype(np.float64), differences[chosen], clusters), name)
+    yield Agreed("trend", change(at, differences[chosen], clusters), name)
+
+
+def _repeats(held: RatingOverlap, own: Flags, level: Level, seed: int, name: str | None) -> Iterator[Agreed]:
+    """Yield how far people give the same value again."""
+    chosen = own & np.isfinite(held.again)
+    if not chosen.any():
+        for measure in ("repeats", "repeats_apart", "repeats_alpha"):
+            yield Agreed(measure, Estimate(None, reason=_NO_REPEATS), name)
+        return
+    first, again, clusters = held.values[chosen], held.again[chosen], held.of(chosen)
+    yield Agreed("repeats", mean_of((first == again).astype(np.float64), seed, clusters, UNIT), name)
+    yield Agreed("repeats_apart", mean_of(np.abs(first - again), seed, clusters), name)
+    items = np.tile(np.arange(len(first)), 2)
+    both = np.concatenate([first, again])
+    yield Agreed("repeats_alpha", krippendorffs_alpha(items, both, level, seed, clusters), name)
+
+
+def _pair(held: RatingOverlap, one: int, other: int, level: Level, seed: int) -> Iterator[Agreed]:
+    """Yield how far two people agree on the items that both have scored; nothing where there are none."""
+    of_one, of_other = np.flatnonzero(held.who == one), np.flatnonzero(held.who == other)
+    items, at_one, at_other = np.intersect1d(
+        held.items[of_one], held.items[of_other], assume_unique=True, return_indices=True
+    )
+    if not len(items):
+        return
+    first, second = held.values[of_one[at_one]], held.values[of_other[at_other]]
+    clusters = None if held.clusters is None else np.unique(held.clusters[items], return_inverse=True)[1]
+    names = held.people[one], held.people[other]
+    yield Agreed("equal", mean_of((first == second).astype(np.float64), seed, clusters, UNIT), *names)
+    yield Agreed("kappa", cohens_kappa(first, second, _WEIGHTS[level], clusters), *names)
+
+
+def _minutes(scores: pl.DataFrame) -> Iterator[Agreed]:
+    """Yield for how long each person has looked at the items of a rubric, whatever was said of them."""
+    looked = scores.group_by("annotator", "item_id", "cell", "question_id", "showing").agg(
+        pl.col("seconds").max()
+    )
+    total = (
+        looked.group_by("annotator")
+        .agg(pl.col("seconds").sum(), n=pl.col("seconds").count())
+        .sort("annotator")
+    )
+    for name, seconds, n in total.iter_rows():
+        if n:
+            yield Agreed("minutes", Estimate(seconds / 60, n=n), name)
+        else:
+            yield Agreed("minutes", Estimate(None, reason="nobody has measured it"), name)

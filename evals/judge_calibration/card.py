@@ -1,0 +1,299 @@
+"""A judge's card: how far it can be trusted, one row a measure (schemas.JUDGE_CARDS)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from rag_assay.evals.judge_calibration.judgements import CalibrationJudgements, Row
+from rag_assay.evals.judging.cards.mutations import MUTATIONS
+from rag_assay.evals.judging.contract import JudgedMetric
+from rag_assay.evals.statistics.bootstrap import bootstrap
+from rag_assay.evals.statistics.estimate import Estimate, Floats
+from rag_assay.evals.statistics.kappa import cohens_kappa
+from rag_assay.evals.statistics.rank_correlation import kendall, spearman
+from rag_assay.evals.statistics.roc import roc_auc
+from rag_assay.evals.statistics.shares import share
+
+ALIKE = 0.01
+"""Two values are as high as each other where they differ by no more than this share of the metric's range."""
+MOST_LEVELS = 11  # of labels that are grades, not numbers
+PER = 1_000  # cases that costs are of
+
+
+class CardMeasure(NamedTuple):
+    """One row of a card; ``part``: what of, where it is not of all."""
+
+    metric: str | None
+    measure: str
+    estimate: Estimate
+    part: str | None = None
+
+
+def card_rows(judged: CalibrationJudgements, unmade: Mapping[str, Sequence[str]]) -> list[CardMeasure]:
+    """Return all measures of a judge, metric by metric, and last those of the judge as a whole.
+
+    unmade: kind of mutation -> why it could not be made of some answers
+    """
+    found: list[CardMeasure] = []
+    for metric in judged.metrics:
+        for measures in (_parsed, _flips, _labelled, _length):
+            found += measures(judged, metric)
+        found += _caught(judged, metric, unmade)
+        found += _controls(judged, metric, unmade)
+    return found + list(_costs(judged))
+
+
+def stored_rows(study: str, judge: str, measured: Sequence[CardMeasure]) -> list[dict[str, Any]]:
+    """Return rows of `schemas.JUDGE_CARDS`."""
+    return [
+        {
+            "study": study,
+            "judge": judge,
+            "metric": one.metric,
+            "measure": one.measure,
+            "slice": one.part,
+            **one.estimate._asdict(),
+        }
+        for one in measured
+    ]
+
+
+def _parsed(judged: CalibrationJudgements, metric: JudgedMetric) -> Iterator[CardMeasure]:
+    rows = judged.asked(metric)
+    statuses = Counter(str(row["status"]) for row in rows)
+    with_value = sum(row["value"] is not None for row in rows)
+    found = share(with_value, len(rows))
+    if not rows:
+        found = found._replace(reason="it was asked for nothing yet")
+    yield CardMeasure(metric.name, "parse_rate", found)
+    for status, count in sorted(statuses.items()):
+        if status != "ok":
+            yield CardMeasure(metric.name, "status", share(count, len(rows)), status)
+
+
+def _flips(judged: CalibrationJudgements, metric: JudgedMetric) -> Iterator[CardMeasure]:
+    """Yield how often two replicates of a case differ, and by how much: means over the cases."""
+    pairs = [
+        [abs(one - other) for one, other in combinations(values, 2)] for values in judged.replicates(metric)
+    ]
+    if not pairs:
+        reason = "no case was judged twice" if judged.judge.varies else "it judges a case alike each time"
+        yield CardMeasure(metric.name, "flip_rate", Estimate(None, reason=reason))
+        return
+    shares = [sum(one > 1e-9 for one in of_case) / len(of_case) for of_case in pairs]
+    yield CardMeasure(metric.name, "flip_rate", share(sum(shares), len(shares)))
+    spread = np.array([sum(of_case) / len(of_case) for of_case in pairs])
+    yield CardMeasure(metric.name, "spread", _mean(spread, judged.seed))
+
+
+def _mean(values: np.ndarray, seed: int) -> Estimate:
+    found = bootstrap(values, seed)
+    if found is None:
+        return Estimate(None, reason="there is no case")
+    return Estimate(found.mean, found.low, found.high, len(values))
+
+
+# Labels ----------------------------------------------------------------------------------------------------
+
+
+def _labelled(judged: CalibrationJudgements, metric: JudgedMetric) -> Iterator[CardMeasure]:
+    """Yield the agreement with people: AUC first, then accuracy, kappa and the order."""
+    labelled = [one for one in judged.trials.values() if metric.name in one.labels]
+    n = len(labelled)
+    if not n:
+        none = Estimate(0.0, reason="uncalibrated: nobody has labelled cases of it")
+        yield CardMeasure(metric.name, "labels", none)
+        return
+    scored = [(one.labels[metric.name], judged.score(one.trial_id, metric)) for one in labelled]
+    pairs = [(label, value) for label, value in scored if value is not None]
+    missing = f"{n - len(pairs)} of {n} labelled cases have no value" if len(pairs) < n else None
+    yield CardMeasure(metric.name, "labels", Estimate(float(n), n=n, reason=missing))
+    good = np.array([label.good for label, _ in pairs], np.bool_)
+    grades = np.array([label.grade for label, _ in pairs], np.float64)
+    values = turned(np.array([value for _, value in pairs], np.float64), metric)
+    shares = shares_of_range(values, metric)
+    sides = shares >= 0.5
+    auc = roc_auc(good, values)
+    yield CardMeasure(metric.name, "auc", auc)
+    right = share(int((good == sides).sum()), len(good))
+    yield CardMeasure(metric.name, "accuracy", accuracy(right, auc, metric))
+    yield CardMeasure(metric.name, "kappa", cohens_kappa(good.astype(np.float64), sides.astype(np.float64)))
+    levels = np.unique(grades)
+    if 2 < len(levels) <= MOST_LEVELS:
+        nearest = levels[np.abs(shares[:, None] - levels[None, :]).argmin(axis=1)]
+        yield CardMeasure(metric.name, "kappa", cohens_kappa(grades, nearest, "quadratic"), "quadratic")
+    yield CardMeasure(metric.name, "tau", kendall(grades, values))
+
+
+def turned(values: Floats, metric: JudgedMetric) -> Floats:
+    """Return a judge's values so that higher is better."""
+    return values if metric.higher_is_better else -values
+
+
+def shares_of_range(values: Floats, metric: JudgedMetric) -> Floats:
+    """Return where turned values stand in the metric's range: 0 its worst end, 1 its best."""
+    worst, best = metric.bounds if metric.higher_is_better else (-metric.bounds[1], -metric.bounds[0])
+    return np.asarray((values - worst) / (best - worst))
+
+
+def is_coin(auc: Estimate) -> bool:
+    """Return whether nothing shows that a judge tells good cases from bad ones better than a coin."""
+    return auc.low is None or auc.low <= 0.5
+
+
+def accuracy(right: Estimate, auc: Estimate, metric: JudgedMetric) -> Estimate:
+    """Return the share of cases on the right side of the middle of the judge's range; say that threshold.
+
+    There is none for a judge that is a coin by its AUC: one that calls all cases good is right of most of
+    them where most are good.
+
+    >>> accuracy(share(9, 10), Estimate(0.46, 0.33, 0.6, 10), JudgedMetric("polite", bounds=(-1, 1))).reason
+    'by its AUC, 0.460 [0.330-0.600], it is no better than a coin'
+    """
+    if auc.value is None:
+        return Estimate(None, n=auc.n, reason=f"no AUC can be computed, so it may be a coin: {auc.reason}")
+    if is_coin(auc):
+        ends = f" [{auc.low:.3f}-{auc.high:.3f}]" if auc.low is not None else f" ({auc.reason})"
+        return Estimate(
+            None, n=auc.n, reason=f"by its AUC, {auc.value:.3f}{ends}, it is no better than a coin"
+        )
+    side = "from" if metric.higher_is_better else "up to"
+    middle = sum(metric.bounds) / 2
+    return right._replace(reason=f"good {side} {middle:g}, the middle of its range")
+
+
+# Mutations -------------------------------------------------------------------------------------------------
+
+
+def _pairs(
+    judged: CalibrationJudgements, metric: JudgedMetric, kind: str
+) -> tuple[list[tuple[float, float]], int]:
+    """Return the values of an original and of what became of it, better is more; and how many lack one."""
+    sign = 1 if metric.higher_is_better else -1
+    found, without = [], 0
+    for trial in judged.trials.values():
+        if trial.kind == kind and trial.of is not None:
+            before, after = judged.score(trial.of, metric), judged.score(trial.trial_id, metric)
+            if before is None or after is None:
+                without += 1
+            else:
+                found.append((sign * before, sign * after))
+    return found, without
+
+
+def _caught(
+    judged: CalibrationJudgements, metric: JudgedMetric, unmade: Mapping[str, Sequence[str]]
+) -> Iterator[CardMeasure]:
+    """Yield which share of worse answers scores lower, and as high, by kind and of all kinds together."""
+    if not unmade and not any(one.role == "worse" for one in judged.trials.values()):
+        return
+    width = metric.bounds[1] - metric.bounds[0]
+    floor = metric.bounds[0] if metric.higher_is_better else -metric.bounds[1]
+    total: Counter[str] = Counter()
+    for kind, mutation in MUTATIONS.items():
+        if mutation.role != "worse" or not mutation.moves(metric):
+            continue
+        found, without = _pairs(judged, metric, kind)
+        pairs = [(before, after) for before, after in found if before - floor > ALIKE * width]
+        lower = sum(before - after > ALIKE * width for before, after in pairs)
+        tied = sum(abs(before - after) <= ALIKE * width for before, after in pairs)
+        total += Counter(lower=lower, tied=tied, n=len(pairs))
+        reason = _why(len(found) - len(pairs), without, unmade.get(kind, ()))
+        yield CardMeasure(metric.name, "caught", _share(lower, len(pairs), reason), kind)
+        yield CardMeasure(metric.name, "tied", _share(tied, len(pairs), reason), kind)
+    if total["n"]:
+        yield CardMeasure(metric.name, "caught", _share(total["lower"], total["n"], None))
+        yield CardMeasure(metric.name, "tied", _share(total["tied"], total["n"], None))
+
+
+def _why(at_floor: int, without: int, unmade: Sequence[str]) -> str | None:
+    """Say what is not counted, and why; None where all is."""
+    parts = []
+    if at_floor:
+        parts.append(f"{at_floor} of no value to lose")
+    if without:
+        parts.append(f"{without} without a judgement")
+    if unmade:
+        why, _ = Counter(unmade).most_common(1)[0]
+        parts.append(f"{len(unmade)} not made: {why}")
+    return "; ".join(parts) or None
+
+
+def _share(hits: int, n: int, reason: str | None) -> Estimate:
+    found = share(hits, n)
+    if not n:
+        return found._replace(reason=reason or "no answer was made worse in this way")
+    return found._replace(reason=reason)
+
+
+def _controls(
+    judged: CalibrationJudgements, metric: JudgedMetric, unmade: Mapping[str, Sequence[str]]
+) -> Iterator[CardMeasure]:
+    """Yield how often it scores the same words lower, or minds an order that means nothing."""
+    width = metric.bounds[1] - metric.bounds[0]
+    if preferred := judged.preferences(metric):
+        yield CardMeasure(metric.name, "position_bias", _mean(np.array(preferred), judged.seed), "places")
+    for kind, mutation in MUTATIONS.items():
+        if mutation.role == "worse" or not mutation.moves(metric):
+            continue
+        pairs, without = _pairs(judged, metric, kind)
+        if not pairs and not without:
+            continue
+        reason = _why(0, without, unmade.get(kind, ()))
+        if mutation.role == "same":
+            lower = sum(before - after > ALIKE * width for before, after in pairs)
+            yield CardMeasure(metric.name, "false_alarm", _share(lower, len(pairs), reason))
+        elif kind == "order":
+            moved = sum(abs(before - after) > ALIKE * width for before, after in pairs)
+            yield CardMeasure(metric.name, "position_bias", _share(moved, len(pairs), reason), "order")
+        else:
+            # Of a fair judge the two add up to the whole; more: it prefers the answer that comes first.
+            whole = sum(metric.bounds) if metric.higher_is_better else -sum(metric.bounds)
+            first = np.array([(before + after - whole) / width for before, after in pairs])
+            yield CardMeasure(metric.name, "position_bias", _mean(first, judged.seed), "sides")
+
+
+def _length(judged: CalibrationJudgements, metric: JudgedMetric) -> Iterator[CardMeasure]:
+    """Yield how far the value rises with the answer's length: of equal labels, or of the study's answers."""
+    if "answer" not in metric.needs:
+        return
+    sign = 1 if metric.higher_is_better else -1
+    labelled = [
+        (sign * value, float(len(one.case.answer or "")), one.labels[metric.name].grade)
+        for one in judged.trials.values()
+        if metric.name in one.labels and (value := judged.score(one.trial_id, metric)) is not None
+    ]
+    if labelled:
+        columns = [np.array(column, np.float64) for column in zip(*labelled, strict=True)]
+        yield CardMeasure(metric.name, "length_bias", spearman(*columns), "equal labels")
+    found = judged.answer_lengths(metric)
+    values = np.array([sign * value for value, _ in found], np.float64)
+    lengths = np.array([length for _, length in found], np.float64)
+    plain = spearman(values, lengths)
+    if plain.value is not None:
+        plain = plain._replace(reason="longer answers may be better ones: labels would tell")
+    yield CardMeasure(metric.name, "length_bias", plain)
+
+
+# Costs -----------------------------------------------------------------------------------------------------
+
+
+def _costs(judged: CalibrationJudgements) -> Iterator[CardMeasure]:
+    """Yield what 1,000 cases cost that are judged once by all metrics: calls, tokens, seconds, dollars."""
+    cases = judged.judged_cases()
+    for name in ("calls", "prompt_tokens", "completion_tokens", "seconds", "usd"):
+        yield CardMeasure(None, f"{name}_per_1000", _per(cases, name))
+
+
+def _per(cases: Sequence[Sequence[Row]], name: str) -> Estimate:
+    sums = [sum(known) for rows in cases if (known := [row[name] for row in rows if row[name] is not None])]
+    if not sums:
+        return Estimate(None, n=len(cases), reason="nothing was asked" if not cases else "it is not known")
+    missing = len(cases) - len(sums)
+    reason = f"not known of {missing} of {len(cases)} cases" if missing else None
+    return Estimate(PER * sum(sums) / len(sums), n=len(sums), reason=reason)

@@ -1,0 +1,259 @@
+"""Means of people's scores by cell, rubric and judge: rows of `annotation_schemas.HUMAN_ESTIMATES`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from rag_assay.evals.metrics.contract import Metric
+from rag_assay.evals.rubrics.rubric import PEOPLE
+from rag_assay.evals.statistics.clusters import Codes, codes
+from rag_assay.evals.statistics.prediction_powered import Items, Mean, Powered, difference, estimate_mean
+from rag_assay.evals.statistics.question_clusters import Clustering
+from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.evals.study.study import Study
+
+Row = dict[str, Any]
+WANTED = 0.05
+"""Half width of the interval that is wanted, as a share of the scale, unless a study says another."""
+_STEPS = 60  # halvings until a factor is as near as a float can be
+Flags = npt.NDArray[np.bool_]
+
+
+def judging_metrics(study: Study) -> list[Metric]:
+    """Return the metrics of a study that people's scores can be held against.
+
+    They say of answers how good they are: higher is better. What people say themselves is none of them.
+    """
+    found = (study.metric(name) for name in study.measured if name.partition(".")[0] != PEOPLE)
+    return [one for one in found if one.kind == "answer" and one.higher_is_better]
+
+
+def wanted_width(study: Study) -> float:
+    """Return the half width of the interval that a study wants, as a share of the rubric's scale."""
+    return study.annotation.precision or WANTED
+
+
+def estimate_rows(
+    study: Study,
+    annotations: pl.DataFrame,
+    scores: Mapping[str, pl.DataFrame],
+    clusters: Clustering,
+    sooner: Mapping[str, float] | None = None,
+) -> list[Row]:
+    """Return the estimates of all cells, of each cell, and of their differences to the one that is best.
+
+    Args:
+        study: whose rubrics people have scored by; criteria that they have not are left out.
+        annotations: rows of `annotation_schemas.ANNOTATIONS`.
+        scores: key of a cell and replicate -> rows of `schemas.SCORES`.
+        clusters: of the study's questions.
+        sooner: id of an item -> its weight in a queue that shows heavier ones sooner; None: in any order.
+    """
+    names = {cell.key: cell.name for cell in study.runs()}
+    metrics = judging_metrics(study)
+    judged = _judged(scores, [one.name for one in metrics])
+    known = annotations.filter(pl.col("cell").is_in(list(names)))
+    found: list[Row] = []
+    for rubric_name, rubric in study.rubrics.items():
+        for criterion in rubric.criteria:
+            of_criterion = pl.col("criterion").eq_missing(pl.lit(criterion.name, pl.String))
+            rows = known.filter((pl.col("rubric") == rubric_name) & of_criterion)
+            if (rows["annotators"] > 0).any():
+                scored = _scored(rows, names, criterion.bounds, clusters, sooner or {})
+                place = {"study": study.study, "rubric": rubric_name, "criterion": criterion.name}
+                for metric in metrics:
+                    of_metric = _rows(scored, metric, judged[metric.name], wanted_width(study))
+                    found += [{**place, **row} for row in of_metric]
+    return found
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """What people scored by one criterion: an entry an answer.
+
+    cells: names of the cells; places: (key of the cell and replicate, question id)
+    left_out: scored, but not drawn by the queue that others were drawn by
+    """
+
+    cells: list[str]
+    places: list[tuple[str, str]]
+    scores: Floats
+    drawn: Floats
+    left_out: Floats
+    clusters: Codes
+    bounds: tuple[float, float]
+
+    def of(self, cell: str | None) -> Flags:
+        """Return which entries are of a cell, or of any."""
+        return np.array([cell in (None, name) for name in self.cells], bool)
+
+    def items(self, judged: Floats, some: Flags) -> Items:
+        """Return some of them with judgements; clusters are numbered alike in all."""
+        among = int(self.clusters.max()) + 1
+        return Items(
+            self.scores[some], judged[some], self.bounds, self.drawn[some], self.clusters[some], among
+        )
+
+
+def _scored(
+    rows: pl.DataFrame,
+    names: Mapping[str, str],
+    bounds: tuple[float, float],
+    clusters: Clustering,
+    sooner: Mapping[str, float],
+) -> _Scored:
+    """Read what people scored by one criterion.
+
+    Where a queue has drawn some of the scored answers, the others are no sample of anything: their scores are
+    left out, unless every answer is scored.
+    """
+    rows = rows.sort("cell", "question_id")
+    scores, drawn = (
+        rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("value", "probability")
+    )
+    ties = ~np.isnan(scores) & (rows["annotators"] == 0).to_numpy()
+    there = ~np.isnan(scores) & ~ties
+    by_queue = bool((there & ~np.isnan(drawn)).any())
+    left_out = there & np.isnan(drawn) if by_queue and not (there | ties).all() else np.zeros(len(rows), bool)
+    weights = np.array([sooner.get(item or "", np.nan) for item in rows["item_id"]], np.float64)
+    questions = rows["question_id"].to_list()
+    return _Scored(
+        [names[key] for key in rows["cell"]],
+        list(zip(rows["cell"].to_list(), questions, strict=True)),
+        np.where(left_out, np.nan, scores),
+        _likely(drawn if by_queue else np.ones(len(rows)), there & ~left_out, ties, weights),
+        left_out.astype(np.float64),
+        codes([clusters.of.get(question, question) for question in questions]),
+        bounds,
+    )
+
+
+def _likely(drawn: Floats, there: Flags, ties: Flags, weights: Floats) -> Floats:
+    """Return the probability with which each answer has been scored by now.
+
+    Of a queue in a random order, those that were scored so far are a random sample of what it drew. Of one
+    that shows heavier items sooner they are, as its drawing is, a sequential Poisson sample (Ohlsson, Journal
+    of Official Statistics 1998): min(1, t * weight), t such that as many are expected as are scored. Two
+    equal answers that were compared are a tie, which is known of all of them.
+
+    drawn: into the queue, NaN: not drawn; weights: NaN: not known
+    """
+    able = ~ties & ~np.isnan(drawn)
+    n = int(there.sum())
+    if np.isnan(weights).all() or n >= able.sum():
+        share = n / max(int(able.sum()), 1)
+        return np.where(ties, 1.0, np.where(np.isnan(drawn), 1.0, drawn) * share)
+    heavy = np.where(np.isnan(weights), np.nanmean(weights), weights)
+    low, high = 0.0, n / float(heavy[~ties].min())
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.minimum(middle * heavy[~ties], 1).sum() < n else (low, middle)
+    return np.where(ties, 1.0, np.minimum(high * heavy, 1.0))
+
+
+def _judged(
+    scores: Mapping[str, pl.DataFrame], metrics: Iterable[str]
+) -> dict[str, dict[tuple[str, str], float]]:
+    """Return metric -> (key of the cell and replicate, question id) -> value; without a value no entry."""
+    found: dict[str, dict[tuple[str, str], float]] = {name: {} for name in metrics}
+    for key, rows in scores.items():
+        wanted = rows.filter(pl.col("metric").is_in(list(found)) & pl.col("value").is_not_null())
+        for question, metric, value in wanted.select("question_id", "metric", "value").iter_rows():
+            found[metric][key, question] = value
+    return found
+
+
+def _rows(
+    scored: _Scored, metric: Metric, judged: Mapping[tuple[str, str], float], wanted: float
+) -> list[Row]:
+    """Return the rows of one metric: of all cells together, and of each."""
+    values = np.array([judged.get(place, np.nan) for place in scored.places], np.float64)
+    cells: list[str | None] = [None, *dict.fromkeys(scored.cells)]
+    found = {cell: estimate_mean(scored.items(values, scored.of(cell))) for cell in cells}
+    leader = _leader({cell: one for cell, one in found.items() if cell is not None})
+    return [
+        {
+            "cell": cell,
+            "metric": metric.name,
+            **_means(scored, metric, values, cell),
+            **_of_powered(one, scored, wanted),
+            **_apart(found, cell, leader, scored.bounds),
+        }
+        for cell, one in found.items()
+    ]
+
+
+def _means(scored: _Scored, metric: Metric, values: Floats, cell: str | None) -> Row:
+    """Return the mean of the judgements alone, on the scale of the rubric where the metric has bounds."""
+    some = scored.of(cell)
+    low, high = metric.bounds
+    least, most = scored.bounds
+    row: Row = {
+        "judgements": int((~np.isnan(values[some])).sum()),
+        "left_out": int(scored.left_out[some].sum()),
+    }
+    if low is None or high is None or not row["judgements"]:
+        return {**row, "judged": None, "judged_low": None, "judged_high": None}
+    stretched = least + (values - low) / (high - low) * (most - least)
+    there = some & ~np.isnan(values)
+    items = scored.items(values, there)._replace(scores=stretched[there], drawn=None)
+    alone = estimate_mean(items, power=0.0).people
+    return {**row, "judged": alone.value, "judged_low": alone.low, "judged_high": alone.high}
+
+
+def _of_powered(found: Powered, scored: _Scored, wanted: float) -> Row:
+    people, combined = found.people, found.combined
+    half = wanted * (scored.bounds[1] - scored.bounds[0])
+    return {
+        "people": people.value,
+        "people_low": people.low,
+        "people_high": people.high,
+        "combined": combined.value,
+        "combined_low": combined.low,
+        "combined_high": combined.high,
+        "items": combined.items,
+        "labels": combined.labels,
+        "share": combined.share if combined.value is not None else None,
+        "saved": found.saved if combined.low is not None else None,
+        "width": found.width,
+        "wanted": half,
+        "labels_needed": found.labels_for(half),
+        "reason": _why(combined),
+    }
+
+
+def _why(mean: Mean) -> str | None:
+    if mean.value is None:
+        return "nobody has scored any of its answers"
+    if mean.low is None:
+        return "scores of one question alone have no interval"
+    return None
+
+
+def _leader(found: Mapping[str, Powered]) -> str | None:
+    """Return the cell with the highest combined estimate, of those with an interval."""
+    able = [(one.combined.value, cell) for cell, one in found.items() if one.combined.low is not None]
+    return min(((-(value or 0.0), cell) for value, cell in able), default=(0.0, None))[1]
+
+
+def _apart(
+    found: Mapping[str | None, Powered], cell: str | None, leader: str | None, bounds: tuple[float, float]
+) -> Row:
+    """Return how a cell differs from the leader; as many intervals hold together as there are others.
+
+    A cell without an interval may stand above the leader, which has one: they are not compared.
+    """
+    names = ("leader", "difference", "difference_low", "difference_high")
+    if cell is None or leader is None or found[cell].combined.low is None:
+        return dict.fromkeys(names)
+    if cell == leader:
+        return dict(zip(names, (leader, 0.0, None, None), strict=True))
+    others = sum(one is not None and mean.combined.low is not None for one, mean in found.items()) - 1
+    apart = difference(found[cell].combined, found[leader].combined, bounds, max(others, 1))
+    return dict(zip(names, (leader, apart.value, apart.low, apart.high), strict=True))

@@ -1,0 +1,179 @@
+"""Has a judge judge cases, each replicate and metric once; what was judged before is kept, as rows.
+
+A row is one of `schemas.JUDGEMENTS`. It is known again by its question, by the digest of all that the judge
+read (`case_id`), and by its replicate: so what an answer has not changed is not judged anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from rag_assay.evals.judging.contract import (
+    Judge,
+    JudgeCase,
+    JudgeContext,
+    JudgedMetric,
+    Judgement,
+    Judgements,
+)
+from rag_assay.warehouse.cancellation import CancelledError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.pieces import Pieces
+from rag_assay.warehouse.schemas import JUDGEMENTS, RETRYABLE, Status
+
+Row = dict[str, Any]
+BATCH = 32  # cases that a judge without a chat model judges before they are kept; calls are kept one by one
+
+
+class JudgeTask(NamedTuple):
+    """What is to be judged.
+
+    metrics: those of the judge that are wanted
+    blocked: question ids of cases that cannot be judged, since their ranking failed
+    """
+
+    judge: Judge
+    metrics: Sequence[JudgedMetric]
+    cases: Sequence[JudgeCase]
+    blocked: frozenset[str] = frozenset()
+
+
+def case_id(case: JudgeCase) -> str:
+    """Return the digest of all that a judge reads of a case; the question's id is not part of it.
+
+    >>> one = JudgeCase("When?", answer="At noon.", question_id="a")
+    >>> [case_id(one) == case_id(other) for other in (replace(one, question_id="b"), replace(one, answer=""))]
+    [True, False]
+    """
+    passages = [[one.text, one.title, one.url, one.date, list(one.section)] for one in case.passages]
+    ended = [case.answer, str(case.status), case.reason]
+    return digest([case.question, case.language, ended, case.ground_truth, passages, case.rival])
+
+
+def judgement_rows(
+    task: JudgeTask, context: JudgeContext, known: Iterable[Row] = (), pieces: Pieces | None = None
+) -> list[Row]:
+    """Return the rows of all cases, replicates and metrics, in this order.
+
+    context: for the first replicate
+    known: rows of earlier runs, of the same judge; those that another try may mend are judged again
+    pieces: keeps what a judge without calls has judged, a batch at a time
+    """
+    ids = [case_id(case) for case in task.cases]
+    rows = {_place(row): row for row in known if row["status"] not in RETRYABLE}
+    for replicate in range(task.judge.times):
+        waiting = [
+            (case, identity)
+            for case, identity in zip(task.cases, ids, strict=True)
+            if any(
+                (case.question_id, identity, replicate + 1, one.name) not in rows
+                for one in task.metrics
+                if one.applies(case)
+            )
+        ]
+        for batch in _batches(waiting, task.judge):
+            for row in _batch_rows(task, batch, replace(context, replicate=replicate), pieces):
+                rows.setdefault(_place(row), row)
+    places = (
+        (case.question_id, identity, replicate + 1, metric.name)
+        for case, identity in zip(task.cases, ids, strict=True)
+        for metric in task.metrics
+        for replicate in range(task.judge.times)
+    )
+    return [rows[place] for place in places if place in rows]
+
+
+def may_be_mended(rows: Sequence[Row], task: JudgeTask) -> list[Row]:
+    """Return the rows that another try of the judge may mend: not those that wait for an answer."""
+    cases = {case.question_id: case for case in task.cases}
+    metrics = {metric.name: metric for metric in task.metrics}
+    return [
+        row
+        for row in rows
+        if row["status"] in RETRYABLE
+        and row["question_id"] not in task.blocked
+        and metrics[row["metric"]].obstacle(cases[row["question_id"]]) is None
+    ]
+
+
+def _place(row: Row) -> tuple[str | None, str, int, str]:
+    return row["question_id"], row["case_id"], row["replicate"], row["metric"]
+
+
+def _batches(waiting: list[tuple[JudgeCase, str]], judge: Judge) -> Iterator[list[tuple[JudgeCase, str]]]:
+    """Yield what is judged at once: all cases where every call is kept as soon as it ends, else a few."""
+    size = BATCH if judge.chat is None else max(1, len(waiting))
+    yield from (waiting[at : at + size] for at in range(0, len(waiting), size))
+
+
+def _batch_rows(
+    task: JudgeTask, batch: list[tuple[JudgeCase, str]], context: JudgeContext, pieces: Pieces | None
+) -> list[Row]:
+    places = [[case.question_id, identity] for case, identity in batch]
+    identity = digest([context.replicate, places, [one.name for one in task.metrics]])
+    found = pieces.find({identity: identity}) if pieces else {}
+    if identity in found:
+        return found[identity].to_dicts()
+    cases = [case for case, _ in batch]
+    judgements = _unless_blocked(task, cases, context)
+    rows = [
+        _row(case, case_identity, metric.name, context.replicate + 1, by_metric[metric.name])
+        for (case, case_identity), by_metric in zip(batch, judgements, strict=True)
+        for metric in task.metrics
+        if metric.applies(case)
+    ]
+    if pieces and task.judge.chat is None and not any(row["status"] in RETRYABLE for row in rows):
+        pieces.add(identity, frame(rows, JUDGEMENTS))
+    return rows
+
+
+def _unless_blocked(task: JudgeTask, cases: list[JudgeCase], context: JudgeContext) -> list[Judgements]:
+    blocked = Judgement(Status.NOT_RUN, reason="its ranking failed")
+    open_cases = [case for case in cases if case.question_id not in task.blocked]
+    judged = iter(_judged(task.judge, open_cases, context))
+    none: Judgements = {metric.name: blocked for metric in task.metrics}
+    return [none if case.question_id in task.blocked else next(judged) for case in cases]
+
+
+def _judged(judge: Judge, cases: list[JudgeCase], context: JudgeContext) -> list[Judgements]:
+    """Let a judge judge; where it breaks, each case alone, so that one of them does not cost the others."""
+    try:
+        return judge.judge(cases, context) if cases else []
+    except CancelledError:
+        raise
+    except Exception as error:  # a failure is data: the other cases are judged
+        if len(cases) > 1:
+            return [_judged(judge, [case], context)[0] for case in cases]
+        reason = f"the judge broke: {type(error).__name__}: {error}"[:1_000]
+        return [{one.name: Judgement(Status.ERROR, reason=reason) for one in judge.judged_metrics}]
+
+
+def _row(case: JudgeCase, identity: str, metric: str, replicate: int, judgement: Judgement) -> Row:
+    return {
+        "question_id": case.question_id,
+        "metric": metric,
+        "replicate": replicate,
+        "status": judgement.status,
+        "value": judgement.value,
+        "reason": judgement.reason,
+        "raw": judgement.raw,
+        "statements": [one._asdict() for one in judgement.statements],
+        "seconds": judgement.seconds,
+        "prompt_tokens": judgement.prompt_tokens,
+        "completion_tokens": judgement.completion_tokens,
+        "usd": judgement.usd,
+        "cached": judgement.cached,
+        "calls": judgement.calls,
+        "model": judgement.model,
+        "case_id": identity,
+    }
+
+
+def kept_rows(*frames: pl.DataFrame) -> list[Row]:
+    """Return the rows of frames of `schemas.JUDGEMENTS`."""
+    return [row for rows in frames for row in rows.iter_rows(named=True)]

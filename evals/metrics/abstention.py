@@ -1,0 +1,30 @@
+"""Abstention: whether a generator refuses exactly where the documents hold no answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rag_assay.evals.metrics.contract import AnsweredCase, AnswerMetric, Score
+from rag_assay.warehouse.schemas import Status
+
+if TYPE_CHECKING:
+    from rag_assay.evals.metrics.context import MetricContext
+
+
+class Abstention(AnswerMetric):
+    """1 if an unanswerable question was refused or an answerable one was answered, else 0."""
+
+    stem, title = "abstention", "Abstention"
+    explanation = "Share of questions that were refused exactly when the documents do not answer them."
+
+    def applies(self, question: dict[str, Any]) -> bool:
+        """Say yes to every question."""
+        return True
+
+    def scores(self, cases: Sequence[AnsweredCase], context: MetricContext) -> list[Score]:
+        """Compare each answer's status with whether the question can be answered."""
+        return [
+            Score(Status.OK, float((case.status is Status.REFUSED) != bool(case.question["answerable"])))
+            for case in cases
+        ]

@@ -1,0 +1,112 @@
+"""Metrics of what an answer cites: is it evidence, and is every sentence cited.
+
+After citation precision and recall of Gao et al. (Enabling large language models to generate text with
+citations, EMNLP 2023), which ask a model whether a passage entails a sentence. These ask nobody: they compare
+places in documents, and so see whether an answer can be traced, not whether what it says follows.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rag_assay.evals.metrics.contract import Case, Citations, Gold, Metric, Score, Sees, no_answer
+from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.spans import Span
+
+if TYPE_CHECKING:
+    from rag_assay.evals.metrics.context import MetricContext
+
+
+class _OfCitations(Metric):
+    kind = "answer"
+    reads = frozenset({"citations"})
+    sees: Sees = "answers"
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        """Measure the answers that say something; a refusal has nothing to cite and no value."""
+        return [self._score(case) for case in cases]
+
+    def _score(self, case: Case) -> Score:
+        answer = case.answer
+        if answer is None or answer.status is not Status.OK:
+            return no_answer(case)
+        if answer.citations is None:
+            return Score(Status.NOT_RUN, reason="its citations were not kept")
+        if answer.citations.sentences == 0:
+            return Score(Status.PARSE_FAILED, reason="the answer has no sentence")
+        return self.of(answer.citations, case.gold)
+
+    @abstractmethod
+    def of(self, citations: Citations, gold: Gold) -> Score:
+        """Return the score of an answer that has at least one sentence."""
+
+
+class CitationPrecision(_OfCitations):
+    """Share of the passages that an answer cites that hold evidence of the question.
+
+    A passage counts once, however often it is cited. Where evidence is quoted, a passage holds it that shares
+    a character with it; where it is a whole document, any passage of that. A number that points nowhere is a
+    passage without evidence.
+    """
+
+    stem, title = "citation_precision", "Citation precision"
+    explanation = (
+        "Share of the cited passages that hold evidence; a marker that points nowhere counts as one that "
+        "does not. An answer that cites nothing has no value, nor has a refusal."
+    )
+
+    def applies(self, question: dict[str, Any]) -> bool:
+        """Return whether the question has evidence of any kind."""
+        return bool(question["gold"] != "none")
+
+    def of(self, citations: Citations, gold: Gold) -> Score:
+        """Return a value in [0, 1].
+
+        >>> from rag_assay.evals.metrics.contract import CitedSpan
+        >>> gold = Gold({"a": 1}, (Span("a", 10, 20),))
+        >>> right, wrong = CitedSpan(1, 0, Span("a", 15, 40)), CitedSpan(2, 0, Span("a", 20, 40))
+        >>> CitationPrecision().of(Citations(2, (right, wrong, right, CitedSpan(9, 1))), gold).value
+        0.3333333333333333
+        """
+        named = {one.span for one in citations.cited if one.span is not None}
+        nowhere = {one.marker for one in citations.cited if one.span is None}
+        if not named and not nowhere:
+            return Score(Status.PARSE_FAILED, reason="the answer cites nothing")
+        right = sum(_holds_evidence(span, gold) for span in named)
+        return Score(Status.OK, right / (len(named) + len(nowhere)))
+
+
+class CitationRecall(_OfCitations):
+    """Share of the sentences of an answer that cite at least one passage that was given."""
+
+    stem, title = "citation_recall", "Citation recall"
+    explanation = (
+        "Share of the answer's sentences that cite at least one passage that was given; 0 for an answer "
+        "without citations. A refusal has no value."
+    )
+
+    def applies(self, question: dict[str, Any]) -> bool:
+        """Return whether the documents answer the question: what is said otherwise has no source to cite."""
+        return bool(question["answerable"])
+
+    def of(self, citations: Citations, gold: Gold) -> Score:
+        """Return a value in [0, 1].
+
+        >>> from rag_assay.evals.metrics.contract import CitedSpan
+        >>> span = Span("a", 15, 40)
+        >>> cited = (CitedSpan(1, 0, span), CitedSpan(9, 1), CitedSpan(1, None, span))
+        >>> CitationRecall().of(Citations(2, cited), Gold({})).value  # the second cites nowhere
+        0.5
+        """
+        sentences = {one.sentence for one in citations.cited if one.span is not None} - {None}
+        return Score(Status.OK, len(sentences) / citations.sentences)
+
+
+def _holds_evidence(passage: Span, gold: Gold) -> bool:
+    whole = gold.documents.keys() - {span.doc_id for span in gold.spans}
+    return passage.doc_id in whole or any(
+        span.doc_id == passage.doc_id and passage.start < span.end and span.start < passage.end
+        for span in gold.spans
+    )

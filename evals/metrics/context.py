@@ -1,0 +1,52 @@
+"""The resources that metrics share in a run: embedders and models, opened once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rag_assay.warehouse.inference.budget import Budget
+from rag_assay.warehouse.inference.call_tags import Purpose
+from rag_assay.warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+    from rag_assay.assets.embedding.embedder import EmbedderRecipe
+    from rag_assay.warehouse.inference.gateway import Gateway
+
+
+class MetricContext:
+    """Opens what a metric asks for when it first asks, once for all metrics and cells of a run.
+
+    home: where vectors, model weights and the cache of calls lie
+    budget: what metrics that ask a paid model are paid from; None means no limit
+    purpose: what calls of metrics are made for; `purpose.of(question id)` goes with each
+    """
+
+    def __init__(
+        self, home: Home, budget: Budget | None = None, purpose: Purpose = Purpose("metrics")
+    ) -> None:
+        self.home = home
+        self.purpose = purpose
+        self._budget = budget
+        self._embedders: dict[EmbedderRecipe, CachedEmbedder] = {}
+
+    def embedder(self, recipe: EmbedderRecipe) -> CachedEmbedder:
+        """Return the embedder of a recipe; its vectors are cached in the home."""
+        from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+
+        if recipe not in self._embedders:
+            self._embedders[recipe] = CachedEmbedder(recipe, self.home)
+        return self._embedders[recipe]
+
+    @cached_property
+    def gateway(self) -> Gateway:
+        """What asks language models."""
+        from rag_assay.warehouse.inference.gateway import Gateway
+
+        return Gateway(self.home, budget=self._budget)
+
+    def close(self) -> None:
+        """Stop the model servers that were started."""
+        if "gateway" in self.__dict__:
+            self.gateway.close()

@@ -1,0 +1,310 @@
+"""The contract of a metric, and the cases that it is computed from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
+
+from rag_assay.evals.metrics.document_facts import DocumentFacts
+from rag_assay.warehouse.inference.chat_part import CallsEach, ChatComponent
+from rag_assay.warehouse.inference.structured import MOST_ASKED
+from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.spans import Span
+
+if TYPE_CHECKING:
+    from rag_assay.evals.metrics.context import MetricContext
+
+Kind = Literal["retrieval", "answer", "cost"]
+Reading = Literal[
+    "ranking",
+    "documents",
+    "retrieval_cost",
+    "answer",
+    "citations",
+    "answer_cost",
+    "judgements",
+    "annotations",
+]
+"""What a metric may read of a case beside the question and its gold: each changes for reasons of its own."""
+OF_RANKING: frozenset[Reading] = frozenset({"ranking", "documents", "retrieval_cost"})
+"""What is the same in all cells of one ranking."""
+Sees = Literal["documents", "passages", "answers", "costs"]
+
+
+@dataclass(frozen=True)
+class Gold:
+    """What a question should find.
+
+    documents: document id -> grade (>= 1). Evidence that is not in the corpus counts as a document that no
+        ranking can hold, so that the denominator is the same for every cell.
+    spans: the evidence in the documents' text; empty when the gold is whole documents (BEIR)
+    missing: characters of evidence that is nowhere in the corpus
+    needs_all: whether the question needs all of it, or any of it
+    """
+
+    documents: dict[str, int]
+    spans: tuple[Span, ...] = ()
+    missing: int = 0
+    needs_all: bool = True
+
+
+class Ranked(NamedTuple):
+    """How the ranking of a question ended, and in how many seconds."""
+
+    status: Status = Status.OK
+    reason: str | None = None
+    seconds: float | None = None
+
+
+class CitedSpan(NamedTuple):
+    """One citation: its number, its sentence from 0 (None: a list of sources), and the passage that it names.
+
+    span: None where it points nowhere
+    """
+
+    marker: int
+    sentence: int | None
+    span: Span | None = None
+
+
+class Citations(NamedTuple):
+    """How many sentences an answer has, and what it cites."""
+
+    sentences: int
+    cited: tuple[CitedSpan, ...] = ()
+
+
+class EvaluatedAnswer(NamedTuple):
+    """How the answer to a question ended, its text, what it cites, and what it took: wall seconds and tokens.
+
+    text: without the markers of its citations
+    citations: None where they were not kept
+    """
+
+    status: Status = Status.OK
+    reason: str | None = None
+    text: str | None = None
+    seconds: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    citations: Citations | None = None
+
+
+class Score(NamedTuple):
+    """One outcome: a value, or a status and a reason why there is none."""
+
+    status: Status
+    value: float | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """One question as one cell dealt with it: the input of every metric.
+
+    question: a row of schemas.QUESTIONS
+    hits: the delivered passages, best first
+    answer: None for a cell without a generator
+    documents: facts of the documents of the corpus, by id, for metrics that read them
+    judged: `JUDGE.METRIC` -> what each replicate of the judge said of it
+    annotated: `people.RUBRIC` -> what the scores of people come to
+    """
+
+    question: dict[str, Any]
+    gold: Gold
+    hits: tuple[Span, ...]
+    ranked: Ranked
+    answer: EvaluatedAnswer | None = None
+    documents: Mapping[str, DocumentFacts] = field(default_factory=dict)
+    judged: Mapping[str, tuple[Score, ...]] = field(default_factory=dict)
+    annotated: Mapping[str, Score] = field(default_factory=dict)
+
+    def only(self, reads: Collection[Reading]) -> Case:
+        """Return the case without what is not among ``reads``; how a part ended belongs to its cost, too."""
+        ranked, answer = self.ranked, self.answer
+        if not {"ranking", "retrieval_cost"} & {*reads}:
+            ranked = Ranked(Status.NOT_RUN, "the metric does not read rankings")
+        elif "retrieval_cost" not in reads:
+            ranked = ranked._replace(seconds=None)
+        if not {"answer", "citations", "answer_cost"} & {*reads}:
+            answer = None
+        if answer and "answer_cost" not in reads:
+            answer = answer._replace(seconds=None, prompt_tokens=None, completion_tokens=None)
+        if answer and "answer" not in reads:
+            answer = answer._replace(text=None)
+        if answer and "citations" not in reads:
+            answer = answer._replace(citations=None)
+        hits = self.hits if "ranking" in reads else ()
+        documents = self.documents if "documents" in reads else {}
+        judged = self.judged if "judgements" in reads else {}
+        annotated = self.annotated if "annotations" in reads else {}
+        return replace(
+            self,
+            hits=hits,
+            ranked=ranked,
+            answer=answer,
+            documents=documents,
+            judged=judged,
+            annotated=annotated,
+        )
+
+
+class Metric(ChatComponent, ABC):
+    """A number for each question, and its mean for each cell.
+
+    stem: as written in a study, but for the depth that some have
+    name: the stem, with the depth where there is one (`ndcg@10`); title: as shown
+    package: the other package that it is of, with its version; None: it is our own
+    reads: what it looks at beside the question and its gold; it is given nothing else, and its scores are
+        computed again when one of these changes, or its `versions`, and never otherwise
+    sees: the finest thing that it looks at: what differs in nothing coarser has equal values
+    bounds: smallest and largest possible value, None where there is none
+    """
+
+    stem: ClassVar[str]
+    name: str
+    title: str
+    package: ClassVar[str | None] = None
+    kind: Kind
+    reads: frozenset[Reading]
+    sees: Sees
+    higher_is_better: bool = True
+    bounds: tuple[float | None, float | None] = (0.0, 1.0)
+    unit: ClassVar[str] = ""
+    explanation: str
+    code_version: ClassVar[str] = "1"
+
+    def __init_subclass__(cls) -> None:
+        """Take the stem for the name, where an instance has no depth to add."""
+        if "stem" in cls.__dict__:
+            cls.name = cls.stem
+
+    def calls_per_case(self) -> CallsEach:
+        """Return how many calls of its model one question of one cell takes; none without a model."""
+        return self._calls_each(MOST_ASKED)
+
+    def versions(self) -> list[str]:
+        """Return what its values depend on beside the cases: its code and, where it has one, its judge."""
+        return [self.code_version]
+
+    def all_versions(self) -> list[str]:
+        """Return its versions, and the package that it is of where it is not our own."""
+        return [*self.versions(), *([self.package] if self.package else [])]
+
+    @abstractmethod
+    def applies(self, question: dict[str, Any]) -> bool:
+        """Return whether the metric applies to this question; that never depends on a cell."""
+
+    @abstractmethod
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        """Measure the cases, in their order; each ends in a value or in a typed status.
+
+        The score of a case depends on that case alone, not on those beside it.
+        """
+
+
+class RetrievalMetric(Metric):
+    """A metric of the ranking alone, at a depth k: what stands after the k-th document changes nothing."""
+
+    kind = "retrieval"
+    reads = frozenset({"ranking"})
+    sees: Sees = "documents"
+    label: ClassVar[str]
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+        self.name = f"{self.stem}@{k}"
+        self.title = f"{self.label} @ {k}"
+
+    def applies(self, question: dict[str, Any]) -> bool:
+        """Return whether the question has evidence of any kind."""
+        return bool(question["gold"] != "none")
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        """Measure each ranking that ended well; the others keep their status."""
+        return [self._score(case) for case in cases]
+
+    def _score(self, case: Case) -> Score:
+        if case.ranked.status is not Status.OK:
+            return no_ranking(case)
+        return Score(Status.OK, self.value(*self.seen(case)))
+
+    def seen(self, case: Case) -> tuple[Gold, Sequence[Span]]:
+        """Return what is compared: the gold and the hits, or another reading of them."""
+        return case.gold, case.hits
+
+    @abstractmethod
+    def value(self, gold: Gold, hits: Sequence[Span]) -> float:
+        """Return the value for one ranking, best hit first."""
+
+
+class AnswerMetric(Metric):
+    """A metric of the answer's text against the ground truth."""
+
+    kind = "answer"
+    reads = frozenset({"answer"})
+    sees: Sees = "answers"
+
+    def applies(self, question: dict[str, Any]) -> bool:
+        """Return whether there is a ground truth to compare with."""
+        return bool(question["ground_truth"])
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        """Measure the answers that have a text; the others keep their status."""
+        texts = [_text(case.answer) for case in cases]
+        usable = [
+            AnsweredCase(case.question, text, case.answer.status)
+            for case, text in zip(cases, texts, strict=True)
+            if case.answer and text
+        ]
+        scores = iter(self.scores(usable, context) if usable else [])
+        found = [next(scores) if text else no_answer(case) for case, text in zip(cases, texts, strict=True)]
+        if next(scores, None) is not None:
+            raise ValueError(f"{self.name} gave more scores than there are cases")
+        return found
+
+    @abstractmethod
+    def scores(self, cases: Sequence[AnsweredCase], context: MetricContext) -> list[Score]:
+        """Measure answers that all have a text, in their order."""
+
+
+class AnsweredCase(NamedTuple):
+    """A question (a row of schemas.QUESTIONS) with the text of its answer, which may be a refusal."""
+
+    question: dict[str, Any]
+    text: str
+    status: Status
+
+    @property
+    def pair(self) -> tuple[str, str]:
+        """Ground truth and answer."""
+        return str(self.question["ground_truth"]), self.text
+
+
+def _text(answer: EvaluatedAnswer | None) -> str | None:
+    # A refusal is an answer: it is right where the documents do not say, and is measured like any other.
+    if answer is None or answer.status not in {Status.OK, Status.REFUSED}:
+        return None
+    return answer.text or None
+
+
+def no_ranking(case: Case) -> Score:
+    """Return the score of a case whose ranking failed: its status and reason, no value."""
+    return Score(case.ranked.status, reason=case.ranked.reason or "the ranking failed")
+
+
+def no_answer(case: Case) -> Score:
+    """Return the score of a case without a usable answer: its status and reason, no value."""
+    if case.answer is None:
+        return Score(Status.NOT_RUN, reason="the cell has no answer to this question yet")
+    status = case.answer.status
+    if status is Status.OK:
+        return Score(Status.PARSE_FAILED, reason="the answer is empty")
+    return Score(status, reason=case.answer.reason or str(status))
+
+
+def documents_in_order(hits: Sequence[Span]) -> list[str]:
+    """Read a ranking of chunks as one of documents, each at its best chunk."""
+    return list(dict.fromkeys(hit.doc_id for hit in hits))

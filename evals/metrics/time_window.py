@@ -1,0 +1,77 @@
+"""Document metrics that count only what was published within the question's time frame.
+
+For questions that ask for a time ("who won the derby in May 2019?"), of documents that repeat each other from
+season to season: a document of another year is a miss, although its words match. Documents out of the frame
+keep their ranks, and so push the others down. A document without a known day of publication is not within any
+frame; of a partial date, the first day counts, as in filters (docs/indexes.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from rag_assay.evals.metrics.contract import Case, Gold, RetrievalMetric
+from rag_assay.evals.metrics.hit_rate import HitRate
+from rag_assay.evals.metrics.mrr import Mrr
+from rag_assay.evals.metrics.ndcg import Ndcg
+from rag_assay.evals.metrics.recall import Recall
+from rag_assay.warehouse.spans import Span
+
+NONE = "evidence within the time frame"
+"""The gold of a question none of whose evidence was published in time: nothing can find it."""
+
+
+class InTime(RetrievalMetric):
+    """A document metric whose gold is what was published within the question's time frame, bounds too."""
+
+    reads = frozenset({"ranking", "documents"})
+
+    def applies(self, question: dict[str, Any]) -> bool:
+        """Return whether the question has evidence and a time frame."""
+        return super().applies(question) and bool(question["time_from"] or question["time_to"])
+
+    def seen(self, case: Case) -> tuple[Gold, Sequence[Span]]:
+        """Return the gold that was published in time, and the hits as they are.
+
+        Evidence that is not in the corpus stays: whatever its day, no ranking holds it.
+        """
+        first, last = case.question["time_from"] or "", case.question["time_to"] or "9999-12-31"
+
+        def counts(doc: str) -> bool:
+            facts = case.documents.get(doc)
+            return facts is None or (facts.published_on is not None and first <= facts.published_on <= last)
+
+        in_time = {doc: grade for doc, grade in case.gold.documents.items() if counts(doc)}
+        return replace(case.gold, documents=in_time or {NONE: 1}), case.hits
+
+
+class NdcgInTime(InTime, Ndcg):
+    """nDCG of the documents that were published within the question's time frame."""
+
+    stem, label = "ndcg_in_time", "nDCG in time"
+    explanation = "nDCG in which a gold document counts only if published within the question's time frame."
+
+
+class MrrInTime(InTime, Mrr):
+    """Reciprocal rank of the first gold document that was published within the question's time frame."""
+
+    stem, label = "mrr_in_time", "MRR in time"
+    explanation = "1 / rank of the first gold document that was published within the question's time frame."
+
+
+class RecallInTime(InTime, Recall):
+    """Share of the gold documents published within the question's time frame that are among the first k."""
+
+    stem, label = "recall_in_time", "Recall in time"
+    explanation = "Share of the gold documents published in the question's time frame among the first k."
+
+
+class HitRateInTime(InTime, HitRate):
+    """1 if a gold document published within the question's time frame is among the first k, else 0."""
+
+    stem, label = "hit_rate_in_time", "Hit rate in time"
+    explanation = (
+        "Share of questions with a gold document among the first k that was published in their time frame."
+    )

@@ -1,0 +1,126 @@
+"""Fits a cell's gate on train questions, by what its retriever scores with and without an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.generation.contract import Generator
+from rag_assay.evals.generation.gate import FittedThreshold, Gate, feature_of, fit_threshold
+from rag_assay.evals.pipeline.retrieval import OpenRetrieval
+from rag_assay.evals.pipeline.run_resources import RunResources
+from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.question_sets.evidence import gold_of
+from rag_assay.evals.retrieval.fusion_tuning import apart
+from rag_assay.evals.retrieval.query_runner import QueryRunner
+from rag_assay.evals.retrieval.ranking import Mask
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.schemas import Status
+
+
+class GateRecord(NamedTuple):
+    """What was fitted on train questions.
+
+    left_out: train questions that are asked, too
+    failed: searches of train questions that failed, and were passed over
+    """
+
+    fitted: FittedThreshold
+    left_out: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class FitInputs:
+    """What a gate is fitted on.
+
+    test, train: sets of questions; `train` is empty where nothing is fitted
+    retrieval: opens the cell's retriever
+    """
+
+    test: list[Artifact]
+    train: list[Artifact]
+    retrieval: Callable[[], OpenRetrieval]
+
+
+def with_fitted_gate(
+    study: Study, cell: Cell, inputs: FitInputs, work: BuildContext
+) -> tuple[Generator, GateRecord | None]:
+    """Return the generator of a cell, the threshold of its gate fitted where it says `tuned`.
+
+    Raises:
+        InputError: no train question can be fitted on.
+    """
+    generator = study.generators[cell.generator]
+    gate = generator.gate
+    if gate is None or not gate.needs_tuning:
+        return generator, None
+    known = read_questions(inputs.train, work)
+    train = apart(known, read_questions(inputs.test, work))
+    runner = _runner(study, cell, train, inputs.retrieval(), work)
+    searched = _searched(gate, generator, train, runner, work)
+    found = fit_threshold(gate.feature, searched.answerable, searched.unanswerable)
+    record = GateRecord(found, len(known) - len(train), searched.failed)
+    return generator.model_copy(update={"gate": gate.at(found.threshold)}), record
+
+
+class _Searched(NamedTuple):
+    """Features of the rankings of train questions with and without an answer in the documents."""
+
+    answerable: list[float]
+    unanswerable: list[float]
+    failed: int
+
+
+def _runner(
+    study: Study, cell: Cell, train: pl.DataFrame, retrieval: OpenRetrieval, work: BuildContext
+) -> QueryRunner:
+    texts, recipe = train["question"].to_list(), study.embedders[cell.embedder]
+    resources = work.resource(RunResources)
+    return retrieval.runner(resources.query_vectors(texts, recipe) if retrieval.embedder else {})
+
+
+def _searched(
+    gate: Gate, generator: Generator, train: pl.DataFrame, runner: QueryRunner, work: BuildContext
+) -> _Searched:
+    """Search for the train questions.
+
+    A question that the documents answer is searched for twice: as it is, and with the documents of its
+    evidence left out, when it has no answer there. So train sets need no question that was written to have
+    none. Only what the generator would read of a ranking counts.
+    """
+    documents = runner.index.column("doc_id")
+    answerable: list[float] = []
+    unanswerable: list[float] = []
+    failed = 0
+    for number, row in enumerate(train.iter_rows(named=True), 1):
+        gold = [*gold_of(row).documents]
+        held: Mask = documents.is_in(gold).to_numpy()
+        tries: list[tuple[list[float], Mask | None]] = [
+            (answerable if row["answerable"] else unanswerable, None)
+        ]
+        tries += [(unanswerable, ~held)] if row["answerable"] and held.any() else []
+        for values, allowed in tries:
+            found = runner.ask(row, remembered=allowed is None, allowed=allowed)
+            read = generator.n_read([hit.end - hit.start for hit in found.hits])
+            value = feature_of([hit.score for hit in found.hits[:read]], gate.feature)
+            failed += found.status is not Status.OK
+            if value is not None:  # without passages there is nothing to be gated
+                values.append(value)
+        if number % 25 == 0:
+            work.progress("fitting the gate on train questions", number, len(train))
+    return _Searched(answerable, unanswerable, failed)
+
+
+def record_of_gate(record: GateRecord | None) -> dict[str, Any]:
+    """Return what the meta of answers says of a fitted gate."""
+    if record is None:
+        return {}
+    found = {**record.fitted._asdict(), "failed": record.failed, "train_questions_left_out": record.left_out}
+    return {"gate": found}

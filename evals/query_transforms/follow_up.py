@@ -1,0 +1,297 @@
+"""Query transform `follow_up`: rewrites a question that depends on the conversation to stand alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from itertools import zip_longest
+from typing import ClassVar, NamedTuple
+
+from rag_assay.evals.query_transforms.llm.follow_up import PROMPT, standalone_by_model
+from rag_assay.evals.query_transforms.llm.model_transform import ByModel
+from rag_assay.evals.query_transforms.query_rewriting import rewritten
+from rag_assay.evals.query_transforms.rules.courtesies import is_courtesy
+from rag_assay.evals.query_transforms.rules.follow_up_cues import OPENERS, depends
+from rag_assay.evals.query_transforms.rules.named_dates import Dated, find_dates
+from rag_assay.evals.query_transforms.rules.periods import month_pattern
+from rag_assay.evals.query_transforms.rules.shifted_dates import shift_date, shift_in
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.contract import OpenTransform
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Query
+from rag_assay.evals.retrieval.question_words import MAX_READ, content, language, names, words
+from rag_assay.evals.word_lists import numbered
+from rag_assay.warehouse.inference.prompt import Prompt
+
+_LEADS = (
+    r"(?:in|im|for|für|at|bei|from|aus|of|von|on|auf|to|nach|about|über|with|mit|against|gegen|under|unter)"
+)
+_LED_BY = re.compile(rf"\W*(?:(?:the one|that|die|der|das) )?({_LEADS})\s", re.IGNORECASE)
+_ASKS = re.compile(
+    r"\W*(?:wh\w+|how|wer|wen|wem|was|wann|wo\w*|warum|weshalb|wieso|wie|welche\w*)\b", re.IGNORECASE
+)
+_ARTICLE = re.compile(r"\W*(?:the|der|die|das|den|dem)\s", re.IGNORECASE)
+_DATE_LED = re.compile(
+    r"\b(?:am|im|in|vom|on|at|of|from|between|zwischen|since|seit|vor|before|nach|after|bis|until|by)\s+"
+    r"(?:(?:der|dem|the)\s+)?(?:(?:saison|spielzeit|season|jahre?|year)\s+)?$",
+    re.IGNORECASE,
+)
+
+
+@cache
+def _part_of_date() -> re.Pattern[str]:
+    """Return the pattern of "im März?" or "on Monday?", which leave the rest to the date before."""
+    weekdays = "|".join(numbered("calendar", "weekdays"))
+    return re.compile(
+        rf"\W*(?P<lead>(?:am|im|in|on)\s+)?(?:(?P<month>{month_pattern()})|(?P<day>{weekdays}))\W*",
+        re.IGNORECASE,
+    )
+
+
+_LEADING_DATE = re.compile(
+    r"(?:am|im|in|vom|on|at|from|since|seit|vor|before|nach|after|bis|until|by)\s", re.I
+)
+_NUMBER, _NUMBERING = re.compile(r"\d"), re.compile(r"^(?:\d\S*\s+)+")
+_SENTENCE_END = re.compile(r"(?<=[^\W\d_]{3})[.!?:;|]\s|\s\|\s")
+_DETERMINED = (
+    r"\b(?:the|a|an|many|much|der|die|das|den|dem|des|ein\w*|kein\w*|viele?n?|im|am|zum|zur|vom|beim|this|that|"
+    r"dies\w*|welche\w*|which|what)\s+"
+)
+TURNS = 6  # questions of the conversation that are read
+CARRIED = 6  # names that are carried over at most
+SHORT_ANSWER = 20  # words; single nouns of a longer one are no names
+LONGEST = 80  # characters of a name: what is longer is a pasted text
+MOST_NAMES = 20  # of a question in which one is replaced
+RESERVED = 2  # … of them places for names of the last answer
+
+
+class FollowUp(ByModel):
+    """Says whether a question depends on the conversation, and if so rewrites it to stand alone.
+
+    Thanks and greetings are left alone, and are no question that a later one depends on.
+
+    By rules: it depends on it where it begins with "and", "what about", "und", …, where a pronoun comes
+    before anything that it could stand for, or where it is shorter than four words. "And in 2023?" then
+    takes its place in the question before, and so does the date that "und davor?" counts from its date;
+    otherwise the names of the turns before are put behind it.
+    """
+
+    code_version: ClassVar[str] = "3"
+    kind: ClassVar[str] = "follow_up"
+    prompt: ClassVar[Prompt] = PROMPT
+
+    def concerns(self, question: Mapping[str, object]) -> bool:
+        """Return whether something was said before it."""
+        return super().concerns(question) and bool(question["conversation"])
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        """Let questions stand alone; their conversations are then used up."""
+        return OpenTransform(lambda query: self._read(query, context))
+
+    def _read(self, query: Query, context: RetrievalContext) -> list[Query]:
+        if not query.conversation or not query.text.strip():
+            return [query]
+        text = self._standalone(query, context)
+        if text != query.text:
+            known = query.understand(self.kind, "standalone", query.text, text)
+            text = query.text if known.status == "removed" else text
+        return [replace(rewritten(query, text, context.embed), conversation=())]
+
+    def _standalone(self, query: Query, context: RetrievalContext) -> str:
+        if self.by == "llm":
+            found = standalone_by_model(self, query, context, TURNS)
+            if found is not None:
+                return found
+        return standalone(query.text, query.conversation, query.asked_at)
+
+
+def standalone(text: str, conversation: tuple[str, ...], asked_at: str | None = None) -> str:
+    """Return the question as it would be asked without the conversation (question and answer by turns).
+
+    asked_at: the day from which dates such as "last week" are counted on ("and the week before?")
+
+    >>> standalone("And in 2022/23?", ("Who won the league in 2021/22?", "Steelbrück."))
+    'Who won the league in 2022/23?'
+    >>> standalone("And the season before?", ("Who won the league in 2021/22?", "Steelbrück."))
+    'Who won the league in 2020/21?'
+    >>> standalone("How old is he?", ("Who coaches Zechenau?", "Ralf Dünnwald."))
+    'How old is he? (Zechenau, coaches, Ralf Dünnwald)'
+    >>> standalone("Where is the ferry sold?", ("Who coaches Zechenau?", "Ralf Dünnwald."))
+    'Where is the ferry sold?'
+    """
+    if len(text) > MAX_READ or not _leans(text):
+        return text
+    turns = [
+        (question[:MAX_READ], answer[:MAX_READ])
+        for question, answer in zip_longest(conversation[0::2], conversation[1::2], fillvalue="")
+        if question.strip() and not is_courtesy(question)
+    ][-TURNS:]
+    if not turns:
+        return text
+    before, answer = turns[0]
+    for later, its_answer in turns[1:]:
+        before = _joined(later, before, answer, asked_at) if _leans(later) else later
+        answer = its_answer
+    return _joined(text, before, answer, asked_at)
+
+
+def _leans(text: str) -> bool:
+    return not is_courtesy(text) and (depends(text) or shift_in(OPENERS.sub("", text)) is not None)
+
+
+def _joined(text: str, before: str, answer: str, asked_at: str | None) -> str:
+    moved = _moved(text, before, asked_at)
+    if moved and moved.is_whole:
+        return moved.text
+    text = moved.text if moved else text
+    swapped = None
+    if OPENERS.match(text) and not moved:
+        swapped = _swapped(text, before) or _of_its_own(text, before)
+    if swapped:
+        return swapped
+    plain = text.casefold()
+    fresh = [name for name in _answered(answer) if name.casefold() not in plain]
+    topics = [topic for topic in dict.fromkeys(_topics(before)) if topic.casefold() not in plain]
+    if moved:  # the date that it was counted from is another one
+        topics = [topic for topic in topics if moved.old.casefold() not in topic.casefold()]
+    kept = topics[: CARRIED - len(fresh[:RESERVED])]
+    new = [topic for topic in dict.fromkeys([*kept, *fresh]) if len(topic) <= LONGEST][:CARRIED]
+    return f"{text} ({', '.join(new)})" if new else text
+
+
+def _answered(answer: str) -> list[str]:
+    """Return what an answer names, without numbers; of a long one only what has several words."""
+    first = answer.split("\n", maxsplit=1)[0][:300]
+    is_long = len(words(first)) > SHORT_ANSWER
+    found: dict[str, None] = {}
+    for sentence in _SENTENCE_END.split(first):
+        for numbered_name in names(sentence):
+            name = _NUMBERING.sub("", numbered_name)
+            if not _NUMBER.search(name) and (" " in name or not is_long):
+                found.setdefault(name)
+    return list(found)
+
+
+def _of_its_own(text: str, before: str) -> str | None:
+    """Return "and who coaches Hammerlohe?" without its "and", where it asks of another what was asked before.
+
+    It has a question word, a name that no article makes a common noun, and the same verb or noun as the
+    question before; nothing in it points anywhere.
+    """
+    rest = OPENERS.sub("", text).strip(" ,:;–-")
+    new_names = [name for name in names(rest) if name not in names(before)]
+    if not (_ASKS.match(rest) and new_names) or depends(rest) or find_dates(before):
+        return None
+    if any(re.search(rf"{_DETERMINED}{re.escape(name)}", rest, re.IGNORECASE) for name in new_names):
+        return None
+    asked = {word.text.casefold() for word in content(before)}
+    common = {word.text.casefold() for word in content(rest)} & asked
+    return f"{rest[:1].upper()}{rest[1:]}" if common else None
+
+
+class _Moved(NamedTuple):
+    """A question with a date that was counted from `old`, the one before.
+
+    is_whole: it is the question before, with that date
+    """
+
+    text: str
+    old: str
+    is_whole: bool
+
+
+def _moved(text: str, before: str, asked_at: str | None) -> _Moved | None:
+    """Write out the date that a question counts from the one before ("and the year after?")."""
+    rest = OPENERS.sub("", text)
+    shift = shift_in(rest)
+    dates = find_dates(before, asked_at)
+    if shift is None or len(dates) != 1:
+        return None
+    new = shift_date(dates[0], shift, language(f"{before} {text}"))
+    if new is None:
+        return None
+    old = dates[0]
+    if not words(rest[: shift.start] + rest[shift.end :]):  # it says nothing else
+        return _Moved(_dated(before, old, new), old.text, is_whole=True)
+    if new[:1].isdigit():  # in the place of digits it needs no preposition; here it does
+        new = _with_lead(new, before[: old.start])
+    return _Moved(
+        f"{text[: len(text) - len(rest)]}{rest[: shift.start]}{new}{rest[shift.end :]}",
+        old.text,
+        is_whole=False,
+    )
+
+
+def _with_lead(new: str, before: str) -> str:
+    lead = _DATE_LED.search(before)
+    return f"{lead.group()}{new}" if lead else new
+
+
+def _dated(question: str, old: Dated, new: str) -> str:
+    """Put another date in the place of one, with the preposition that it brings."""
+    start, lead = old.start, _DATE_LED.search(question[: old.start])
+    has_lead = _LEADING_DATE.match(new) is not None
+    if lead and (has_lead or not any(letter.isdigit() for letter in new)):
+        start = lead.start()
+    return question[:start] + new + question[old.end :]
+
+
+def _topics(question: str) -> list[str]:
+    """Return what a question is about: its names; its content words too, where these are no German nouns."""
+    found = names(question)
+    if found and language(question) == "de":
+        return found
+    named = " ".join(found).casefold().split()
+    return [*found, *(word.text for word in content(question) if word.text.casefold() not in named)]
+
+
+def _swapped(text: str, before: str) -> str | None:
+    """Put the one date or name of an elliptic question in the place of its like in the question before."""
+    new_dates, old_dates = find_dates(text), find_dates(before)
+    if len(new_dates) == 1 and len(old_dates) == 1:
+        new = new_dates[0]
+        lead = _DATE_LED.search(text[: new.start])
+        return _dated(before, old_dates[0], text[lead.start() if lead else new.start : new.end])
+    part = _part_of_date().fullmatch(OPENERS.sub("", text))
+    if part and len(old_dates) == 1:
+        year = old_dates[0].first.year if part["month"] and old_dates[0].first else ""
+        return _dated(
+            before, old_dates[0], f"{part['lead'] or ''}{part['month'] or part['day']} {year}".strip()
+        )
+    if new_dates:
+        return None
+    return _renamed(OPENERS.sub("", text), before, is_dated=bool(old_dates))
+
+
+def _renamed(rest: str, before: str, *, is_dated: bool) -> str | None:
+    """Put the one name of "Hammerlohe?" or "in Bayern?" where the question before has its like.
+
+    is_dated: the question before has a date: only what stands behind the same word is its like
+    """
+    new_names = names(rest)
+    if len(new_names) != 1 or len(content(rest)) > len(words(new_names[0])) or _ASKS.match(rest):
+        return None
+    new, old_names = new_names[0], names(before.partition("? (")[0])  # without what it carries itself
+    if len(old_names) > MOST_NAMES:
+        return None  # a pasted text
+    led = _LED_BY.match(rest)
+    if led:  # "and in Bavaria?": what the question before puts behind the same word, or behind one like it
+        parts = [name.rpartition(f" {led[1]} ")[2] for name in old_names]  # "Vertrag von Lukas Terhorst"
+        same = [name for name in parts if _follows(led[1], name, before)]
+        like = [name for name in old_names if _follows(_LEADS, name, before)]
+        old_names = same if same or is_dated else like
+    elif is_dated:
+        return None
+    elif _ARTICLE.match(rest) and " " not in new:
+        return None  # "and the deputy?": another thing of the same, whose name must stay
+    else:
+        old_names = [name for name in old_names if " " in name] or old_names
+    return before.replace(old_names[0], new, 1) if len(old_names) == 1 else None
+
+
+def _follows(word: str, name: str, question: str) -> bool:
+    """Return whether a name stands behind a word (a pattern) in a question, perhaps with an article."""
+    articles = r"(?:(?:the|der|die|das|den|dem)\s+)?"
+    return re.search(rf"\b{word}\s+{articles}{re.escape(name)}", question, re.IGNORECASE) is not None

@@ -1,0 +1,234 @@
+"""Finds the dates, months, years and seasons in German or English text, as first and last day."""
+
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import cache
+from typing import Literal, NamedTuple
+
+from rag_assay.evals.query_transforms.rules import periods
+from rag_assay.evals.retrieval.question_words import MAX_READ
+from rag_assay.evals.word_lists import alternation, numbered, table
+
+MOST = 20  # dates that are read off one text
+_YEAR = periods.YEAR
+_QUANTITIES = "euro|%|mw|gwh|kg|crowns|zuschauer"  # behind a number that is no year
+_UNIT = r"(?:days?|weeks?|months?|years?|tage?n?|wochen?|monate?n?|jahre?n?)"
+Kind = Literal["day", "month", "year", "season", "lately", "period"]
+
+
+class NotADateError(ValueError):
+    """A day that no calendar has; its message says which."""
+
+
+@dataclass(frozen=True)
+class Dated:
+    """A stretch of days that a text names.
+
+    kind: day | month | year | season (of a sport, from July to June) | lately (a stretch that ends with the
+        day of asking, or before this week) | period (a quarter, a summer, a decade, "1 to 5 March 2023")
+    first, last: both included; None where the text names a day that does not exist, or one that cannot be
+        told without knowing when the question was asked
+    reason: why they are None
+    """
+
+    kind: Kind
+    text: str
+    start: int
+    end: int
+    first: date | None
+    last: date | None
+    reason: str | None = None
+
+
+class _Span(NamedTuple):
+    kind: Kind
+    first: date
+    last: date
+
+
+@cache
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    """Return (kind, pattern) in the order in which they are searched; what one found, no later one reads."""
+    month, day_word = periods.month_pattern(), alternation("calendar", "relative_days")
+    last = f"(?:{periods.last()}|{periods.this()})"
+    count = rf"(?:\d{{1,3}}|{'|'.join(numbered('calendar', 'numbers'))})"
+    written = (
+        *periods.patterns(),
+        ("season", rf"(?<![\d/])({_YEAR})\s?[/–-]\s?((?:{_YEAR})|\d\d)(?![\d/]|-\d)"),
+        ("season", r"(?:saison|spielzeit|season)\s+(\d\d)/(\d\d)(?![\d/])"),
+        ("day", rf"(?<![\d/])({_YEAR})-(\d\d)-(\d\d)(?!\d)"),
+        ("day", rf"(?<![\d.])(\d{{1,2}})\.\s?(\d{{1,2}})\.\s?((?:{_YEAR})|\d\d(?!\d))"),
+        ("day", rf"(?<!\d)(\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?({month})\b\.?(?:,?\s+({_YEAR}))?"),
+        ("day", rf"\b({month})\b\.?\s+(\d{{1,2}})(?:st|nd|rd|th)?(?!\d)(?:,?\s+({_YEAR}))?"),
+        ("month", rf"\b({month})\b\.?(?:,|\s+of)?\s+({_YEAR})(?![\d/])"),
+        ("relative", rf"\b((?:{day_word}))\b"),
+        ("ago", rf"\b(?:vor\s+({count})\s+({_UNIT})|({count})\s+({_UNIT})\s+ago)\b"),
+        ("lately", rf"\b(?:the\s+|den\s+|der\s+)?{last}\s+({count})\s+({_UNIT})\b"),
+        ("last", rf"\b({last})\s+(week|month|year|woche|monat|jahr)(?:e?s)?\b"),
+        ("year", rf"(?<![\w/.-])({_YEAR})(?![\w/]|-\d|[.,]\d|\s?(?:{_QUANTITIES}))"),
+    )
+    return [(kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in written]
+
+
+def day_of(text: str | None) -> date | None:
+    """Return the day of an ISO 8601 date or time; None where there is none.
+
+    >>> day_of("2024-02-29T18:42:00+02:00"), day_of("2024")
+    (datetime.date(2024, 2, 29), None)
+    """
+    try:
+        return date.fromisoformat(text[:10]) if text else None
+    except ValueError:
+        return None
+
+
+def find_dates(text: str, asked_at: str | None = None) -> list[Dated]:
+    """Return the dates of a text in their order; stretches of the text do not overlap.
+
+    A day or month without its year, and words such as "yesterday", are read against ``asked_at``.
+
+    >>> [(d.kind, str(d.first), str(d.last)) for d in find_dates("im April 2023 und 2021/22")]
+    [('month', '2023-04-01', '2023-04-30'), ('season', '2021-07-01', '2022-06-30')]
+    >>> find_dates("on 31 February 2023")[0].reason
+    '31 February 2023 is not a date'
+    """
+    text = text[:MAX_READ]
+    base = day_of(asked_at)
+    taken = [False] * len(text)
+    found: list[Dated] = []
+    for kind, pattern in _patterns():
+        for match in pattern.finditer(text):
+            if len(found) >= MOST or any(taken[match.start() : match.end()]):
+                continue
+            dated = _read(kind, match, base)
+            if dated is None:
+                continue
+            taken[match.start() : match.end()] = [True] * (match.end() - match.start())
+            found.append(dated)
+    return sorted(found, key=lambda one: one.start)
+
+
+def _read(kind: str, match: re.Match[str], base: date | None) -> Dated | None:
+    place = (match.group(), match.start(), match.end())
+    try:
+        span = _READERS[kind](match, base) if kind in _READERS else _period(kind, match, base)
+    except NotADateError as error:
+        return Dated("day", *place, None, None, str(error))
+    except (ValueError, OverflowError):
+        return Dated("day", *place, None, None, f"{match.group()} is not a date")
+    return Dated(span.kind, *place, span.first, span.last) if span else None
+
+
+def _period(kind: str, match: re.Match[str], base: date | None) -> _Span | None:
+    if base is None and kind in periods.RELATIVE:
+        raise NotADateError(f"{match.group()} cannot be told: the question has no `asked_at`")
+    found = periods.read(kind, match, base or date.min)
+    if found is None:
+        return None
+    return _Span(_KINDS.get(kind, "period"), *found)
+
+
+def _season(match: re.Match[str], _base: date | None) -> _Span | None:
+    begin = int(match[1]) if len(match[1]) == 4 else 2000 + int(match[1])
+    if int(match[2]) % 100 != (begin + 1) % 100 or (len(match[2]) == 4 and int(match[2]) != begin + 1):
+        return None  # two numbers with a slash, as in 2012/9061
+    return _Span("season", date(begin, 7, 1), date(begin + 1, 6, 30))
+
+
+def _day(match: re.Match[str], base: date | None) -> _Span | None:
+    has_year = re.search(rf"{_YEAR}|\.\s?\d\d$", match.group()) is not None
+    if not has_year and re.search(r"\b(?:may|march|mar)\b", match.group()):
+        return None  # "under Article 5 may a state …": a verb
+    parsed = _parsed(match.group(), base)
+    if parsed is None:
+        raise NotADateError(f"{' '.join(match.group().split())} is not a date")
+    if not has_year and base is None:
+        raise NotADateError(f"the year of {match.group()} cannot be told: the question has no `asked_at`")
+    return _Span("day", parsed, parsed)
+
+
+def _month(match: re.Match[str], _base: date | None) -> _Span:
+    year, month = int(match[2]), periods.months()[match[1].lower()]
+    return _Span("month", date(year, month, 1), date(year, month, monthrange(year, month)[1]))
+
+
+def _year(match: re.Match[str], _base: date | None) -> _Span:
+    return _Span("year", date(int(match[1]), 1, 1), date(int(match[1]), 12, 31))
+
+
+def _relative(match: re.Match[str], base: date | None) -> _Span:
+    if base is None:
+        raise NotADateError(f"{match.group()} cannot be told: the question has no `asked_at`")
+    parsed = _parsed(match.group(), base)
+    if parsed is None:
+        raise NotADateError(f"{match.group()} is not a date")
+    return _Span("day", parsed, parsed)
+
+
+def _lately(match: re.Match[str], base: date | None) -> _Span:
+    if base is None:
+        raise NotADateError(f"{match.group()} cannot be told: the question has no `asked_at`")
+    days = {"day": 1, "week": 7, "month": 30, "year": 365}[_unit(match[2])] * _count(match[1])
+    return _Span("lately", base - timedelta(days=days), base)
+
+
+def _last(match: re.Match[str], base: date | None) -> _Span:
+    """Read "last week" as the calendar week before this one, and "this week" as this one so far."""
+    if base is None:
+        raise NotADateError(f"{match.group()} cannot be told: the question has no `asked_at`")
+    unit = _unit(match[2])
+    begin = {
+        "week": base - timedelta(days=base.weekday()),
+        "month": base.replace(day=1),
+        "year": base.replace(month=1, day=1),
+    }[unit]
+    if match[1].lower().startswith(("this", "dies")):
+        return _Span("lately", begin, base)
+    end = begin - timedelta(days=1)
+    first = {
+        "week": end - timedelta(days=6),
+        "month": end.replace(day=1),
+        "year": end.replace(month=1, day=1),
+    }
+    return _Span("month" if unit == "month" else "year" if unit == "year" else "lately", first[unit], end)
+
+
+def _unit(text: str) -> str:
+    plain = text.lower()
+    return next(unit for begin, unit in table("calendar", "units").items() if plain.startswith(begin))
+
+
+def _count(text: str) -> int:
+    return int(text) if text.isdecimal() else numbered("calendar", "numbers")[text.lower()]
+
+
+def _parsed(text: str, base: date | None) -> date | None:
+    """Read one date by dateparser; None for a day that no calendar has."""
+    import dateparser
+
+    now = base or date(2000, 1, 1)
+    settings = {
+        "RELATIVE_BASE": datetime(now.year, now.month, now.day),  # noqa: DTZ001 -- days have no zone
+        "DATE_ORDER": "DMY",
+        "PREFER_DATES_FROM": "past",
+        "PREFER_DAY_OF_MONTH": "first",
+    }
+    found = dateparser.parse(" ".join(text.split()), languages=["de", "en"], settings=settings)
+    return found.date() if found else None
+
+
+_KINDS: dict[str, Kind] = {"last season": "season", "last weekday": "day", "last weekend": "lately"}
+_READERS = {
+    "season": _season,
+    "day": _day,
+    "month": _month,
+    "relative": _relative,
+    "ago": _relative,
+    "lately": _lately,
+    "last": _last,
+    "year": _year,
+}

@@ -1,0 +1,47 @@
+"""Rewrites a question as keywords or as a statement, by rules."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from rag_assay.evals.retrieval.question_words import content
+from rag_assay.evals.word_lists import alternation
+
+
+@cache
+def _opener() -> re.Pattern[str]:
+    """Return the pattern of a question word, and of a preposition before it."""
+    prepositions = alternation("questions", "opening_prepositions")
+    return re.compile(
+        rf"^\W*(?:(?:{prepositions})\s+)?(?:{alternation('questions', 'openers')})\b\s*", re.IGNORECASE
+    )
+
+
+@cache
+def _auxiliary() -> re.Pattern[str]:
+    return re.compile(rf"^(?:{alternation('questions', 'auxiliaries')})\b\s*", re.IGNORECASE)
+
+
+def keyword_form(text: str) -> str:
+    """Return the content words of a question; repeated words too, since BM25 counts them.
+
+    >>> keyword_form("When does the ferry leave the harbour?")
+    'ferry leave harbour'
+    """
+    return " ".join(word.text for word in content(text, once=False))
+
+
+def statement(text: str) -> str:
+    """Return a question without its question word, auxiliary and question mark: close to how a text says it.
+
+    No grammar is done beyond that, so the verb keeps its form and place.
+
+    >>> statement("When does the ferry leave the harbour?")
+    'The ferry leave the harbour.'
+    >>> statement("Wer wurde Meister der Ruhrlandliga?")
+    'Meister der Ruhrlandliga.'
+    """
+    short = " ".join(text.split()).rstrip("?!. ")
+    short = _auxiliary().sub("", _opener().sub("", short, count=1), count=1).strip(" ,;:")
+    return f"{short[0].upper()}{short[1:]}." if short else ""

@@ -1,0 +1,55 @@
+"""A question that was made from a corpus, before the filters have seen it."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from typing import Literal
+
+from rag_assay.warehouse.identity import digest
+
+Language = Literal["en", "de"]
+
+
+@dataclass(frozen=True)
+class Quote:
+    """Where an answer stands.
+
+    quote: words of the document's text; None: the whole document
+    """
+
+    doc_id: str
+    source: str
+    url: str
+    quote: str | None = None
+
+
+@dataclass(frozen=True)
+class QuestionCandidate:
+    """A question and what answers it.
+
+    kind: what it was made from: `title`, `heading`, …
+    evidence: where the answer stands
+    needs: all of the evidence, or any piece of it
+    """
+
+    kind: str
+    question: str
+    language: Language
+    evidence: tuple[Quote, ...]
+    ground_truth: str | None = None
+    needs: Literal["all", "any"] = "all"
+
+    @property
+    def id(self) -> str:
+        """Its id in a question file: the same for the same words, whatever else is made with it."""
+        return f"{self.kind}-{digest([self.kind, normalize(self.question)])[:10]}"
+
+
+def normalize(text: str) -> str:
+    """Return a question or title as it is compared.
+
+    >>> normalize(" What is a\\u00a0Ferry? "), normalize("what is a ferry")
+    ('what is a ferry', 'what is a ferry')
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).rstrip("?.!:… ")

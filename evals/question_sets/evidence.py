@@ -1,0 +1,77 @@
+"""Evidence that was found in the documents: moved to the copies that a corpus keeps, and read as gold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rag_assay.evals.metrics.contract import Gold
+from rag_assay.evals.question_sets.alignment import Alignment, most_similar
+from rag_assay.evals.question_sets.exact_matches import find_quote
+from rag_assay.evals.question_sets.word_spans import WordedText
+from rag_assay.warehouse.spans import Span
+
+
+def in_first_copies(
+    evidence: Sequence[dict[str, Any]], copies: dict[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Move evidence in documents that the corpus leaves out as copies to the copy that it keeps.
+
+    Evidence that so becomes the same as another piece of the question is named once.
+
+    Args:
+        evidence: rows of `schemas.EVIDENCE`.
+        copies: id of a document that is left out -> doc_id, url and text of its first copy.
+    """
+    kept: list[tuple[dict[str, Any], bool]] = []
+    for item in evidence:
+        first = copies.get(item["doc_id"])
+        row = _moved(item, first) if first else item
+        if not any((first or was_moved) and _is_same(row, other) for other, was_moved in kept):
+            kept.append((row, first is not None))
+    return [row for row, _ in kept]
+
+
+def _moved(item: dict[str, Any], first: dict[str, Any]) -> dict[str, Any]:
+    if item["reason"]:
+        return {**item, "doc_id": first["doc_id"]}
+    if not item["quote"]:
+        return {**item, "doc_id": first["doc_id"]}
+    span = find_quote(first["text"], item["quote"])
+    place = (
+        Alignment(*span, item["similarity"])
+        if span
+        else most_similar(WordedText(first["text"]), item["quote"])
+    )
+    if place is None:
+        reason = f"the document is left out as a near copy of {first['url']}, which lacks the quote"
+        return {**item, "doc_id": None, "start": None, "end": None, "reason": reason}
+    return {
+        **item,
+        **{"doc_id": first["doc_id"], "start": place.start, "end": place.end, "similarity": place.similarity},
+    }
+
+
+def _is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    names = ("doc_id", "start", "end", "reason")
+    return one["reason"] is None and all(one[name] == other[name] for name in names)
+
+
+def gold_of(question: dict[str, Any]) -> Gold:
+    """Return what a question (a row of `schemas.QUESTIONS`) should find.
+
+    Evidence that is not there counts as a document that no ranking holds, and its quote's characters as
+    missing: the denominator stays the same in every cell.
+    """
+    evidence: Sequence[dict[str, Any]] = question["evidence"] or ()
+    documents: dict[str, int] = {}
+    spans: list[Span] = []
+    missing = 0
+    for number, item in enumerate(evidence):
+        doc = item["doc_id"] or f"missing evidence {number}: {item['url']}"
+        documents[doc] = max(documents.get(doc, 0), item["grade"])
+        if item["start"] is not None:
+            spans.append(Span(item["doc_id"], item["start"], item["end"]))
+        else:
+            missing += len(item["quote"] or "")
+    return Gold(documents, tuple(spans), missing, question["needs"] != "any")

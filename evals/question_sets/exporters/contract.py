@@ -1,0 +1,61 @@
+"""What the export of question sets takes in and gives back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ExportInput:
+    """Question sets with their evidence resolved, and the documents that it stands in.
+
+    name: of the study
+    questions: `test` and `train` -> rows of `schemas.QUESTIONS`
+    documents: doc_id -> url, title and text
+    """
+
+    name: str
+    questions: Mapping[str, Sequence[Row]]
+    documents: Mapping[str, Row]
+
+    def passages(self, question: Row) -> Iterator[tuple[str, str]]:
+        """Yield (URL, text) of each piece of evidence: its span, else its quote, else its whole document."""
+        for item in question["evidence"] or ():
+            document = self.documents.get(item["doc_id"])
+            if document is not None and item["start"] is not None:
+                yield item["url"], document["text"][item["start"] : item["end"]]
+            elif item["quote"]:
+                yield item["url"], item["quote"]
+            elif document is not None:
+                yield item["url"], document["text"]
+
+
+@dataclass
+class QuestionExport:
+    """Files of an export, before they are written.
+
+    files: path within the folder -> its lines, each with its end
+    counts: what is in them -> how many
+    notes: sentences about what the form cannot express
+    """
+
+    files: dict[str, Iterable[str]] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def note(self, ids: Sequence[str], what: str) -> None:
+        """Say of how many questions something is true, and name a few; nothing where there are none."""
+        if ids:
+            named = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
+            self.notes.append(f"{len(ids)} questions {what}: {named}")
+
+
+def json_line(value: Mapping[str, Any]) -> str:
+    """Return a line of JSON Lines; text as it is, line separators of Unicode escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085") + "\n"

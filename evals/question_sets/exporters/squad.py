@@ -1,0 +1,97 @@
+"""A SQuAD 2.0 file: documents as paragraphs, questions on them with answers by offset (arXiv:1806.03822)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rag_assay.evals.question_sets.exporters.contract import ExportInput, QuestionExport, Row
+
+
+def squad(material: ExportInput) -> QuestionExport:
+    """Return `NAME.json`, and `NAME-train.json` of train questions, in the form of SQuAD 2.0.
+
+    Every document that is asked about is an article with one paragraph, its whole text; `url` says which. An
+    answer is the span of a piece of evidence. Unanswerable questions stand on a paragraph without text. A
+    question whose evidence lies in several documents stands in the first; one without a span is left out.
+    """
+    export = QuestionExport()
+    for use, rows in material.questions.items():
+        if rows:
+            name = f"{material.name}.json" if use == "test" else f"{material.name}-{use}.json"
+            text, n_questions = _file(rows, material)
+            export.files[name] = [text]
+            export.counts[f"{use} questions"] = n_questions
+    _note(export, [row for rows in material.questions.values() for row in rows])
+    return export
+
+
+def _note(export: QuestionExport, rows: list[Row]) -> None:
+    """Say what SQuAD has no place for."""
+    spans = {row["question_id"]: _spans(row) for row in rows}
+    asked = [row for row in rows if row["answerable"]]
+    export.note(
+        [row["question_id"] for row in asked if not spans[row["question_id"]]],
+        "have no quote that stands in a document and are left out",
+    )
+    kept = [row for row in asked if spans[row["question_id"]]]
+    several = [
+        row["question_id"] for row in kept if len({one["doc_id"] for one in spans[row["question_id"]]}) > 1
+    ]
+    export.note(several, "have evidence in several documents, of which the first is kept")
+    every = [
+        row["question_id"] for row in kept if row["needs"] == "all" and len(spans[row["question_id"]]) > 1
+    ]
+    export.note(every, "need all of their evidence, where SQuAD takes any one answer")
+    export.note(
+        [row["question_id"] for row in kept if row["ground_truth"]],
+        "have a ground truth, in whose place SQuAD has the words of the evidence",
+    )
+    export.note(
+        [row["question_id"] for row in rows if row["conversation"]],
+        "follow a conversation, which is left out",
+    )
+
+
+def _spans(row: Row) -> list[Row]:
+    return [item for item in row["evidence"] or () if item["start"] is not None]
+
+
+def _file(rows: Any, material: ExportInput) -> tuple[str, int]:
+    paragraphs: dict[str | None, list[dict[str, Any]]] = {}
+    for row in rows:
+        spans = _spans(row)
+        if row["answerable"] and not spans:
+            continue
+        home = spans[0]["doc_id"] if spans else None
+        paragraphs.setdefault(home, []).append(
+            _question(row, [one for one in spans if one["doc_id"] == home], material)
+        )
+    articles = [
+        _article(material.documents[home] if home else None, asked) for home, asked in paragraphs.items()
+    ]
+    text = json.dumps({"version": "v2.0", "data": articles}, ensure_ascii=False, indent=1) + "\n"
+    return text, sum(len(asked) for asked in paragraphs.values())
+
+
+def _article(document: Row | None, asked: list[dict[str, Any]]) -> dict[str, Any]:
+    if document is None:
+        return {"title": "", "paragraphs": [{"context": "", "qas": asked}]}
+    paragraph = {"context": document["text"], "url": document["url"], "qas": asked}
+    return {"title": document["title"] or document["url"], "paragraphs": [paragraph]}
+
+
+def _question(row: Row, spans: list[Row], material: ExportInput) -> dict[str, Any]:
+    answers = [
+        {
+            "text": material.documents[one["doc_id"]]["text"][one["start"] : one["end"]],
+            "answer_start": one["start"],
+        }
+        for one in spans
+    ]
+    return {
+        "id": row["question_id"],
+        "question": row["question"],
+        "answers": answers,
+        "is_impossible": not row["answerable"],
+    }

@@ -1,0 +1,267 @@
+"""Reads question sets that are written by hand: YAML files, typed, with a line for every mistake."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, model_validator
+
+from rag_assay.evals.question_sets.no_answer_sentence import UNANSWERED
+from rag_assay.warehouse.errors import InputError, Mistake
+from rag_assay.warehouse.recipe import Strict
+from rag_assay.warehouse.validation_errors import Finding, in_words, lines_of
+from rag_assay.warehouse.yaml_positions import MarkedYaml, load
+
+UNFILLED = "Replace this by "
+"""How a question of the template of `assay init` begins: it is not asked until somebody has written one."""
+
+
+class EvidenceQuote(Strict):
+    """Where an answer stands: a quote on a page, or in any document where no page is named.
+
+    source: which source's page it is, where several have the same URL
+    start, end: offsets in the text of the page's document, if they are known
+    """
+
+    url: Annotated[str | None, Field(min_length=1)] = None
+    source: Annotated[str, Field(min_length=1)] | None = None
+    quote: Annotated[str, Field(min_length=3)] | None = None
+    grade: Annotated[int, Field(ge=1, le=10)] = 1
+    start: Annotated[int | None, Field(ge=0)] = None
+    end: Annotated[int | None, Field(ge=1)] = None
+
+    @model_validator(mode="after")
+    def _can_be_looked_for(self) -> Self:
+        if self.url is None and self.quote is None:
+            raise ValueError("say where the answer stands: a `url`, a `quote`, or both")
+        if (self.start is None) != (self.end is None):
+            raise ValueError("`start` and `end` come together")
+        if self.start is not None and self.end is not None and self.end <= self.start:
+            raise ValueError("`end` must be more than `start`")
+        if self.start is not None and self.url is None:
+            raise ValueError("`start` and `end` are of the text of a page; say its `url`")
+        return self
+
+    def item(self) -> dict[str, object]:
+        """Return it as it is looked for; offsets only where there are any."""
+        return self.model_dump(exclude=set() if self.start is not None else {"start", "end"})
+
+
+class PublicationWindow(Strict):
+    """The window in which what is asked for was published; both ends included."""
+
+    from_: Annotated[date | None, Field(alias="from")] = None
+    to: date | None = None
+
+
+JUDGED_ALONE = "judged_alone"
+"""By which key the context of validation says that answers are there already, which people have judged."""
+Turn = Annotated[str, Field(min_length=1, max_length=20_000)]
+EMPTY = "a question needs a letter, digit or symbol"
+SHORT = 3
+"""Fewer letters, digits and symbols than this are likely to be a part of a question."""
+NAMED = 5  # questions in a sentence about all short ones
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and a symbol that no reader sees
+
+
+def _signs(text: str) -> list[str]:
+    """Return the Unicode category of each sign that means something by itself: letters, digits, symbols.
+
+    Punctuation, white space, control characters and marks on other signs do not.
+    """
+    found = (unicodedata.category(sign) for sign in text if sign not in _BLANK)
+    return [one for one in found if one[0] not in "MPZ" and one not in {"Cc", "Cf", "Cs"}]
+
+
+def is_empty(question: str) -> bool:
+    """Return whether a question holds no letter, digit or symbol, so that it cannot be asked.
+
+    >>> is_empty(" ?\u200b"), is_empty("何?"), is_empty("🦆")
+    (True, False, False)
+    """
+    return not _signs(question)
+
+
+def _not_empty(question: str) -> str:
+    if is_empty(question):
+        raise ValueError(EMPTY)
+    return question
+
+
+def is_short(question: str) -> bool:
+    """Return whether a question is so short that it may be cut off.
+
+    A single letter of a script without capitals, such as Chinese, Thai or Arabic, can be a word.
+
+    >>> is_short("q0"), is_short("Why?"), is_short("何?")
+    (True, False, False)
+    """
+    signs = _signs(question)
+    return len(signs) < SHORT and "Lo" not in signs
+
+
+def short_questions(questions: Iterable[tuple[str, str]]) -> str | None:
+    """Return a sentence about the short ones of questions, each with where it stands; None: none is short."""
+    short = [f"{question!r} ({place})" for place, question in questions if is_short(question)]
+    if not short:
+        return None
+    more = f" and {len(short) - NAMED} more" if len(short) > NAMED else ""
+    what = "1 question has" if len(short) == 1 else f"{len(short)} questions have"
+    return (
+        f"{what} fewer than {SHORT} letters or digits, check for lost text: {', '.join(short[:NAMED])}{more}"
+    )
+
+
+class WrittenQuestion(Strict):
+    """One question of a YAML file.
+
+    language: where it is not that of the file
+    asked_at: the day on which it is asked, which "last week" and a retriever of recent documents go by
+    conversation: what was said before it, oldest first: question and answer by turns
+    """
+
+    id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
+    type: Literal["normal", "yes_no", "hypothetical", "complex", "multi_hop"] = "normal"
+    language: Annotated[str | None, Field(pattern="^[a-z]{2}$")] = None
+    question: Annotated[str, Field(min_length=1), AfterValidator(_not_empty)]
+    ground_truth: str | None = None
+    answerable: bool = True
+    evidence: tuple[EvidenceQuote, ...] = ()
+    needs: Literal["all", "any"] = "all"
+    time_frame: PublicationWindow | None = None
+    asked_at: date | None = None
+    conversation: Annotated[tuple[Turn, ...], Field(max_length=100)] = ()
+
+    @model_validator(mode="after")
+    def _has_what_it_says(self, info: ValidationInfo) -> Self:
+        return self.founded(judged_alone=bool(info.context and info.context.get(JUDGED_ALONE)))
+
+    def founded(self, *, judged_alone: bool = False) -> Self:
+        """Return itself, if something can be measured on it.
+
+        judged_alone: there are answers to it that people have judged
+
+        Raises:
+            ValueError: says what it lacks.
+        """
+        if self.answerable and not self.evidence and not self.ground_truth and not judged_alone:
+            raise ValueError(
+                "an answerable question needs evidence or a ground_truth: nothing could be measured on it"
+            )
+        if not self.answerable and self.evidence:
+            raise ValueError("a question with evidence is answerable; drop one of the two")
+        return self
+
+
+class QuestionFile(Strict):
+    """A YAML file of questions.
+
+    asked_at: of every question that does not say it itself
+    """
+
+    question_set: str
+    language: Annotated[str, Field(pattern="^[a-z]{2}$")] = "en"
+    asked_at: date | None = None
+    questions: Annotated[tuple[WrittenQuestion, ...], Field(min_length=1)]
+
+
+def read_yaml(path: Path) -> list[dict[str, Any]]:
+    """Read a question file; return rows of `schemas.QUESTIONS` whose evidence is not resolved yet.
+
+    Raises:
+        InputError: every error of the file, each with its line.
+    """
+    marked = load(path)
+    if not isinstance(marked.data, dict):
+        text = "a question file is a mapping with the keys question_set, language and questions"
+        raise InputError(Mistake("no_question_file", path, 1, text))
+    try:
+        parsed = QuestionFile.model_validate(marked.data)
+    except ValidationError as error:
+        raise InputError(*lines_of(marked, in_words(error, QuestionFile))) from error
+    written = _written(parsed, marked)
+    doubled = _doubled([question.id for question in parsed.questions])
+    if doubled:
+        found = [
+            Finding(("questions", number, "id"), "doubled_id", f"a second question with the id {name}")
+            for number, name in doubled
+        ]
+        raise InputError(*lines_of(marked, found))
+    return rows_of(parsed, written)
+
+
+def rows_of(parsed: QuestionFile, questions: Iterable[WrittenQuestion]) -> list[dict[str, Any]]:
+    """Return questions of a file as rows of `schemas.QUESTIONS` whose evidence is not resolved yet."""
+    asked_at = parsed.asked_at.isoformat() if parsed.asked_at else None
+    return [row_of(question, parsed.question_set, parsed.language, asked_at) for question in questions]
+
+
+def _written(parsed: QuestionFile, marked: MarkedYaml) -> list[WrittenQuestion]:
+    """Return the questions but those of the template that nobody has filled in.
+
+    Raises:
+        InputError: there is none besides; or a question was written, and its ground truth was not.
+    """
+    half = [
+        Finding(
+            ("questions", number, "ground_truth"),
+            "half_written",
+            "this is still the template's; write the answer, or take it out",
+        )
+        for number, question in enumerate(parsed.questions)
+        if (question.ground_truth or "").startswith(UNFILLED) and not question.question.startswith(UNFILLED)
+    ]
+    if half:
+        raise InputError(*lines_of(marked, half))
+    written = [question for question in parsed.questions if not question.question.startswith(UNFILLED)]
+    if not written:
+        text = (
+            "all questions are still those of the template, and are not asked; write your own in their place"
+        )
+        raise InputError(*lines_of(marked, [Finding(("questions",), "unwritten", text)]))
+    return written
+
+
+def _doubled(ids: list[str]) -> list[tuple[int, str]]:
+    """Return (position, id) of every id that stands earlier in the list already."""
+    first = {name: number for number, name in reversed(list(enumerate(ids)))}
+    return [(number, name) for number, name in enumerate(ids) if first[name] != number]
+
+
+def row_of(
+    question: WrittenQuestion, question_set: str, language: str | None, asked_at: str | None
+) -> dict[str, Any]:
+    """Return a row of `schemas.QUESTIONS` whose evidence is not resolved yet.
+
+    language, asked_at: of the set, where the question does not say it
+    """
+    frame = question.time_frame
+    language = question.language or language
+    truth = question.ground_truth or (None if question.answerable else UNANSWERED.get(language or "en"))
+    return {
+        "question_id": question.id,
+        "question_set": question_set,
+        "type": question.type,
+        "language": language,
+        "question": question.question,
+        "ground_truth": truth,
+        "answerable": question.answerable,
+        "needs": question.needs,
+        "gold": _gold(question),
+        "time_from": frame.from_.isoformat() if frame and frame.from_ else None,
+        "time_to": frame.to.isoformat() if frame and frame.to else None,
+        "asked_at": question.asked_at.isoformat() if question.asked_at else asked_at,
+        "conversation": list(question.conversation),
+        "evidence": [evidence.item() for evidence in question.evidence],
+    }
+
+
+def _gold(question: WrittenQuestion) -> str:
+    """Return what the gold of a question is: quotes, whole documents where nothing is quoted, or nothing."""
+    if any(evidence.quote or evidence.start is not None for evidence in question.evidence):
+        return "spans"
+    return "documents" if question.evidence else "none"

@@ -1,0 +1,156 @@
+"""Reads question sets in the forms in which they come, each told by its file's name or by the study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, get_args
+
+from rag_assay.evals.question_sets.question_files import read_yaml
+from rag_assay.evals.question_sets.readers.autorag import corpus_of, is_autorag, read_autorag
+from rag_assay.evals.question_sets.readers.beir import read_beir
+from rag_assay.evals.question_sets.readers.bounded_files import whole_json
+from rag_assay.evals.question_sets.readers.contract import Row, SetFile
+from rag_assay.evals.question_sets.readers.jsonl import read_jsonl, read_objects
+from rag_assay.evals.question_sets.readers.lines import read_lines
+from rag_assay.evals.question_sets.readers.squad import read_squad
+from rag_assay.evals.question_sets.readers.table import parquet_rows, read_csv, read_parquet_questions
+from rag_assay.warehouse.errors import InputError
+
+Form = Literal["yaml", "jsonl", "csv", "lines", "squad", "ragas", "autorag"]
+FORMS: tuple[str, ...] = get_args(Form)
+SUFFIXES = {
+    **dict.fromkeys((".yaml", ".yml"), "yaml"),
+    **dict.fromkeys((".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"), "jsonl"),
+    **dict.fromkeys((".csv", ".tsv", ".csv.gz", ".tsv.gz"), "csv"),
+    **dict.fromkeys((".json", ".json.gz"), "json"),
+    **dict.fromkeys((".txt", ".txt.gz"), "lines"),
+    ".parquet": "parquet",
+}
+Evidence = Literal["ground_truth", "none"]
+
+
+class WrittenSet(NamedTuple):
+    """A question set as a study names it.
+
+    form: what the file holds; None: as its name and its columns tell
+    split: of a BEIR folder's qrels, which ``file.path`` then is; None: it is a file
+    evidence: `ground_truth`: of questions without evidence, what is most like the ground truth is evidence;
+        `none`: what names no page is not looked for; None: quotes and contexts are
+    """
+
+    file: SetFile
+    form: str | None = None
+    split: str | None = None
+    evidence: str | None = None
+
+
+def suffix_of(path: Path) -> str:
+    """Return the ending of a file by which its form is told, `.gz` included; empty for an unknown one."""
+    name = path.name.lower()
+    return next((one for one in sorted(SUFFIXES, key=len, reverse=True) if name.endswith(one)), "")
+
+
+def files_of(source: WrittenSet) -> list[Path]:
+    """Return the files that a set is read from; a BEIR folder as it is."""
+    if source.form == "autorag" or (source.form is None and suffix_of(source.file.path) == ".parquet"):
+        return [one for one in (source.file.path, corpus_of(source.file.path)) if one.is_file()]
+    return [source.file.path]
+
+
+def read_set(source: WrittenSet) -> list[Row]:
+    """Read a question set; its rows are those of `schemas.QUESTIONS` whose evidence is not resolved yet.
+
+    Raises:
+        InputError: all mistakes of its file.
+    """
+    rows = _read(source)
+    if source.evidence == "none":
+        return [_only_of_pages(row) for row in rows]
+    return [_by_truth(row) for row in rows] if source.evidence == "ground_truth" else rows
+
+
+def _read(source: WrittenSet) -> list[Row]:
+    file, form = source.file, source.form
+    if source.split is not None:
+        return read_beir(file.path, source.split, file.name)
+    kind = SUFFIXES.get(suffix_of(file.path), "yaml")
+    if form == "ragas":
+        kind = kind if kind in {"csv", "json", "parquet"} else "jsonl"
+    return _READERS[kind if form in {None, "ragas"} else str(form)](
+        file, "ragas" if form == "ragas" else None
+    )
+
+
+def _of_parquet(file: SetFile, form: str | None) -> list[Row]:
+    if form is None and is_autorag(parquet_rows(file.path).columns):
+        return read_autorag(file)
+    return read_parquet_questions(file, form)
+
+
+def _of_squad(file: SetFile, _form: str | None) -> list[Row]:
+    return read_squad(whole_json(file.path), file)
+
+
+def _of_json(file: SetFile, form: str | None) -> list[Row]:
+    data = whole_json(file.path)
+    if isinstance(data, list):
+        return read_objects(data, file, form)
+    if form is None and isinstance(data, dict) and "data" in data:
+        return read_squad(data, file)
+    what = "a SQuAD file (an object with `data`), or a list of questions"
+    raise InputError(f"{file.path}: expected {what}; {type(data).__name__} stands there")
+
+
+_READERS: dict[str, Callable[[SetFile, str | None], list[Row]]] = {
+    "yaml": lambda file, _: read_yaml(file.path),
+    "lines": lambda file, _: read_lines(file),
+    "jsonl": read_jsonl,
+    "csv": read_csv,
+    "json": _of_json,
+    "parquet": _of_parquet,
+    "squad": _of_squad,
+    "autorag": lambda file, _: read_autorag(file),
+}
+
+
+def _only_of_pages(row: Row) -> Row:
+    kept = [item for item in row["evidence"] if item["url"] is not None and not item.get("anywhere")]
+    return {**row, "evidence": kept, "gold": row["gold"] if kept else "none"}
+
+
+def _by_truth(row: Row) -> Row:
+    """Let a question without evidence be answered by what is most like its ground truth."""
+    if row["evidence"] or not row["answerable"] or not row["ground_truth"]:
+        return row
+    return {**row, "evidence": [{"url": None, "quote": row["ground_truth"], "grade": 1, "by_truth": True}]}
+
+
+def read_sets(sources: Iterable[WrittenSet]) -> list[dict[str, Any]]:
+    """Read several question sets that are asked together.
+
+    Raises:
+        InputError: all errors of all files; and a question id that two of the sets share, since results are
+            kept by it.
+    """
+    rows: list[dict[str, Any]] = []
+    findings: list[str] = []
+    home: dict[str, Path] = {}
+    for source in sources:
+        path = source.file.path
+        try:
+            found = read_set(source)
+        except InputError as error:
+            findings += error.findings
+            continue
+        shared = [row["question_id"] for row in found if row["question_id"] in home]
+        if shared:
+            other = home[shared[0]]
+            findings.append(
+                f"{path}: the question id {shared[0]} stands in {other} too; give one of them another id"
+            )
+        home |= {row["question_id"]: path for row in found}
+        rows += found
+    if findings:
+        raise InputError(*findings)
+    return rows

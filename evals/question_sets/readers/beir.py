@@ -1,0 +1,102 @@
+"""The queries and relevance grades of a BEIR folder (Thakur et al. 2021, arXiv:2104.08663)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from rag_assay.evals.question_sets.question_files import EMPTY, is_empty
+from rag_assay.evals.question_sets.readers.bounded_files import lines_of_file
+from rag_assay.warehouse.errors import InputError
+
+_WHOLE = re.compile(r"-?[0-9]{1,9}")
+
+
+def read_beir(folder: Path, split: str, name: str) -> list[dict[str, Any]]:
+    """Read the queries of a BEIR folder that a split grades; grades of 0 are no evidence.
+
+    Raises:
+        InputError: a file is missing or not in BEIR's form.
+    """
+    qrels = folder / "qrels" / f"{split}.tsv"
+    if not qrels.is_file():
+        there = ", ".join(sorted(p.stem for p in (folder / "qrels").glob("*.tsv"))) or "none"
+        raise InputError(f"{qrels}: there is no such split; there are: {there}")
+    texts = _queries(folder)
+    evidence = _graded(qrels)
+    missing = [query for query in evidence if query not in texts]
+    if missing:
+        others = f" (and {len(missing) - 1} others)" if len(missing) > 1 else ""
+        raise InputError(f"{qrels}: the query {missing[0]}{others} is not in the folder's queries.jsonl")
+    if empty := [query for query in evidence if is_empty(texts[query])]:
+        raise InputError(*(f"{folder}: query {query} in queries.jsonl: {EMPTY}" for query in empty))
+    if not evidence:
+        raise InputError(f"{qrels}: no document is graded above 0, so there is nothing to ask")
+    return [
+        {
+            "question_id": query,
+            "question_set": name,
+            "type": "normal",
+            "language": None,
+            "question": texts[query],
+            "ground_truth": None,
+            "answerable": True,
+            "needs": "all",
+            "gold": "documents",
+            "time_from": None,
+            "time_to": None,
+            "asked_at": None,
+            "conversation": [],
+            "evidence": found,
+        }
+        for query, found in evidence.items()
+    ]
+
+
+def _graded(qrels: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return query -> its evidence, from rows (query, document, grade) or (query, 0, document, grade)."""
+    evidence: dict[str, list[dict[str, Any]]] = {}
+    for number, line in lines_of_file(qrels):
+        row = line.split("\t")
+        grade = _grade(row[-1])
+        if not line.strip() or (number == 1 and grade is None):
+            continue  # the header
+        if len(row) not in {3, 4} or grade is None:
+            raise InputError(f"{qrels}:{number}: expected query, document and grade, separated by tabs")
+        query, document = row[0], row[-2]
+        if grade > 0:
+            evidence.setdefault(query, []).append({"url": f"beir:{document}", "grade": grade})
+    return evidence
+
+
+def _grade(text: str) -> int | None:
+    """Return a whole number; None where it is none, or longer than any grade."""
+    return int(text) if _WHOLE.fullmatch(text.strip()) else None
+
+
+def _queries(folder: Path) -> dict[str, str]:
+    """Return query id -> text."""
+    path = next((p for p in (folder / "queries.jsonl", folder / "queries.jsonl.gz") if p.is_file()), None)
+    if path is None:
+        raise InputError(f"{folder}: there is no queries.jsonl (nor queries.jsonl.gz): not a BEIR folder?")
+    texts: dict[str, str] = {}
+    for number, line in lines_of_file(path):
+        if not line.strip():
+            continue
+        try:
+            query, text = _query(line)
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            expected = 'expected a JSON object with "_id" and "text"'
+            raise InputError(f"{path}:{number}: {expected} ({type(error).__name__}: {error})") from error
+        texts[query] = text
+    return texts
+
+
+def _query(line: str) -> tuple[str, str]:
+    """Return the id and the text of a query, a line of JSON."""
+    row = json.loads(line)
+    if not isinstance(row["text"], str):
+        raise TypeError(f"its text is of type {type(row['text']).__name__}")
+    return str(row["_id"]), row["text"]

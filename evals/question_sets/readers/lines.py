@@ -1,0 +1,32 @@
+"""Questions as lines of text, `question=answer`."""
+
+from __future__ import annotations
+
+from rag_assay.evals.question_sets.readers.bounded_files import lines_of_file
+from rag_assay.evals.question_sets.readers.contract import QuestionRecord, Records, Row, SetFile
+from rag_assay.evals.question_sets.readers.records import rows_of
+
+
+def read_lines(file: SetFile) -> list[Row]:
+    """Read a text file of `question=answer` lines, each split at its first `=`; blank lines are passed over.
+
+    Raises:
+        InputError: every line that is none, and every question that stands there twice.
+    """
+    return rows_of(_records(file), file)
+
+
+def _records(file: SetFile) -> Records:
+    for number, line in lines_of_file(file.path):
+        if not line.strip():
+            continue
+        question, equals, answer = (part.strip() for part in line.partition("="))
+        if not equals:
+            yield QuestionRecord(str(number), {}, "expected `question=answer`; there is no `=` in this line")
+        elif not question or not answer:
+            missing = "question before" if not question else "answer behind"
+            yield QuestionRecord(
+                str(number), {}, f"expected `question=answer`; there is no {missing} the `=`"
+            )
+        else:
+            yield QuestionRecord(str(number), {"question": question, "ground_truth": answer})

@@ -1,0 +1,173 @@
+"""Makes rows of questions out of the records of any file: checked, with stable ids, all mistakes at once."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from rag_assay.evals.question_sets.question_files import JUDGED_ALONE, WrittenQuestion, row_of
+from rag_assay.evals.question_sets.readers.bounded_files import MAX_ROWS
+from rag_assay.evals.question_sets.readers.cells import day, listed, plain_text, truth_value, whole
+from rag_assay.evals.question_sets.readers.contract import QuestionRecord, Row, SetFile
+from rag_assay.warehouse.errors import InputError, Mistake
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.validation_errors import in_words
+
+MOST_TOLD = 100  # mistakes of a file
+_ID = re.compile(r"[A-Za-z0-9._-]+")
+_NO_ID = frozenset({"nan", "none", "null", "na", "n/a", "<na>", "nat"})
+_CELLS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("type", "language", "question", "ground_truth", "needs"), plain_text),
+    "answerable": truth_value,
+    **dict.fromkeys(("asked_at", "time_from", "time_to"), day),
+    **dict.fromkeys(("conversation", "contexts", "context_ids", "evidence"), listed),
+    **dict.fromkeys(("url", "source", "quote"), plain_text),
+    **dict.fromkeys(("grade", "start", "end"), whole),
+    "truths": lambda value: plain_text(listed(value)),  # several right answers, of which the first counts
+}
+NAMES = ("id", *(name for name in _CELLS if name != "truths"))
+"""The columns of a table of questions, and the keys of a line of JSON."""
+
+_OF_EVIDENCE = ("url", "source", "quote", "grade", "start", "end")
+_OF_QUESTION = ("type", "question", "ground_truth", "needs", "answerable", "asked_at", "conversation")
+
+
+def rows_of(records: Iterable[QuestionRecord], file: SetFile) -> list[Row]:
+    """Return rows of `schemas.QUESTIONS` whose evidence is not resolved yet.
+
+    A record that repeats id and question of another one adds its evidence to that. An id of other signs than
+    letters, digits, `. _ -` is made one of them; the id of a record that has none follows from what it asks.
+
+    Raises:
+        InputError: every mistake of the file, each with its place; more than `MAX_ROWS` records, or none.
+    """
+    rows: dict[str, tuple[str, Row]] = {}
+    mistakes: list[str] = []
+    for number, record in enumerate(records, start=1):
+        if number > MAX_ROWS:
+            raise InputError(f"{file.path}: more than {MAX_ROWS:,} questions; split it into several files")
+        found, row = _checked(record, file)
+        mistakes += [_mistake(file, record.place, text) for text in found]
+        if row is not None:
+            mistakes += [_mistake(file, record.place, text) for text in _added(rows, record, row)]
+        if len(mistakes) > MOST_TOLD:
+            mistakes[MOST_TOLD:] = [f"{file.path}: and more mistakes, from row {number} on; mend these first"]
+            break
+    if mistakes:
+        raise InputError(*mistakes)
+    if not rows:
+        raise InputError(f"{file.path}: there is no question in it")
+    return [row for _, row in rows.values()]
+
+
+def _mistake(file: SetFile, place: str, text: str) -> str:
+    line = int(place) if place.isdecimal() else None
+    return Mistake("bad_question", file.path, line, text) if line else f"{file.path}: {place}: {text}"
+
+
+def _added(rows: dict[str, tuple[str, Row]], record: QuestionRecord, row: Row) -> list[str]:
+    """Put a row among the others, or its evidence to the row that it goes on with; return what is wrong."""
+    name = row["question_id"]
+    if name not in rows:
+        rows[name] = (record.place, row)
+        return []
+    place, first = rows[name]
+    has_id = "id" in record.cells
+    new = [item for item in row["evidence"] if item not in first["evidence"]]
+    if first["question"] != row["question"]:
+        return [f"a second question with the id {name}; the first one stands at {place}"]
+    if not new or not has_id:
+        return [f"the same question stands at {place} already; take one of them out, or give both an id"]
+    first["evidence"] += new
+    first["gold"] = "spans" if any(item.get("quote") for item in first["evidence"]) else "documents"
+    return []
+
+
+def _checked(record: QuestionRecord, file: SetFile) -> tuple[list[str], Row | None]:
+    """Return the mistakes of a record, or its row."""
+    if record.unreadable:
+        return [record.unreadable], None
+    cells: dict[str, Any] = {}
+    mistakes: list[str] = []
+    for name, value in record.cells.items():
+        try:
+            cells[name] = value if name == "id" else _CELLS[name](value)
+        except ValueError as error:
+            mistakes.append(f"{name}: {error}")
+    try:
+        cells["id"] = stable_id(cells.get("id"), cells.get("question") or "", cells.get("conversation") or [])
+    except ValueError as error:
+        mistakes.append(f"id: {error}")
+    if mistakes:
+        return mistakes, None
+    cells.setdefault("ground_truth", cells.get("truths"))
+    try:
+        context = {JUDGED_ALONE: file.judged_alone}
+        question = WrittenQuestion.model_validate(_written(cells), context=context)
+    except ValidationError as error:
+        return [one.text for one in in_words(error, WrittenQuestion)], None
+    row = row_of(question, file.name, file.language, file.asked_at)
+    hints = {one["quote"]: one["url"] for one in _contexts(cells) if one.get("url")}
+    row["evidence"] = [_hinted(item, hints) for item in row["evidence"]]
+    return [], row
+
+
+def _written(cells: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record as a question of a YAML file has it."""
+    evidence = [*(cells.get("evidence") or ()), *({"quote": one["quote"]} for one in _contexts(cells))]
+    own = {name: cells[name] for name in _OF_EVIDENCE if cells.get(name) is not None}
+    if own:
+        evidence.append(own)
+    if not cells.get("contexts"):
+        evidence += [{"url": str(one)} for one in cells.get("context_ids") or ()]
+    frame = {key: cells.get(name) for key, name in (("from", "time_from"), ("to", "time_to"))}
+    written = {"id": cells["id"], "evidence": evidence}
+    written |= {name: cells[name] for name in (*_OF_QUESTION, "language") if cells.get(name) is not None}
+    if any(frame.values()):
+        written["time_frame"] = {key: value for key, value in frame.items() if value}
+    return written
+
+
+def _contexts(cells: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the contexts of a record as quotes, each with the page that is said to have it, if it is."""
+    contexts = list(dict.fromkeys(one for one in cells.get("contexts") or () if str(one).strip()))
+    ids = cells.get("context_ids") or ()
+    pages = [str(one) for one in ids] if len(ids) == len(contexts) else [None] * len(contexts)
+    return [{"quote": text, "url": page} for text, page in zip(contexts, pages, strict=True)]
+
+
+def _hinted(item: Row, hints: Mapping[Any, Any]) -> Row:
+    """Return evidence that looks first on the page that its context is said to be of."""
+    if item["url"] is not None or item["quote"] not in hints:
+        return item
+    return {**item, "url": hints[item["quote"]], "anywhere": True}
+
+
+def stable_id(given: Any, question: str, conversation: list[Any]) -> str:
+    """Return the id of a question, whatever its file calls it.
+
+    Raises:
+        ValueError: what is given is none.
+
+    >>> stable_id(12.0, "", []), stable_id("a/b c", "", []), stable_id(None, "Who?", [])
+    ('12', 'a-b-c-900ceff5', 'q-f78c0e8a39')
+    """
+    if given is None:
+        return f"q-{digest([question, conversation] if conversation else question)[:10]}"
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        raise ValueError(f"must be text or a number, not {type(given).__name__}")  # noqa: TRY004 -- as others
+    if isinstance(given, float):
+        if not math.isfinite(given):
+            raise ValueError(f"{given} is no id; give every question one, or none")
+        given = int(given) if given.is_integer() else given
+    text = str(given).strip()
+    if not text or text.lower() in _NO_ID:
+        raise ValueError(f"{text!r} is no id; give every question one, or none")
+    if _ID.fullmatch(text) and len(text) <= 200:
+        return text
+    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:60].strip("-")
+    return f"{plain or 'q'}-{digest(text)[:8]}"

@@ -1,0 +1,149 @@
+"""SQuAD, versions 1 and 2: questions on paragraphs, answers by offset (Rajpurkar 2018, arXiv:1806.03822)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from rag_assay.evals.question_sets.exact_matches import places_of
+from rag_assay.evals.question_sets.question_files import WrittenQuestion, row_of
+from rag_assay.evals.question_sets.readers.bounded_files import MAX_ROWS
+from rag_assay.evals.question_sets.readers.contract import Row, SetFile
+from rag_assay.evals.question_sets.readers.records import MOST_TOLD, stable_id
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.validation_errors import in_words
+
+
+class _Asked(NamedTuple):
+    """A question of a SQuAD file, its paragraph, and its place in the file."""
+
+    place: str
+    question: Mapping[str, Any]
+    context: str
+
+
+class _WrongError(Exception):
+    """A part of the file is not what SQuAD has there."""
+
+
+def read_squad(data: Any, file: SetFile) -> list[Row]:
+    """Read the questions of a SQuAD file, which was parsed.
+
+    Any one of several answers suffices; the first one is the ground truth. A question that `is_impossible` is
+    unanswerable. Evidence is the answer in its context, which is looked for in all documents.
+
+    Raises:
+        InputError: every part that is not SQuAD's, an answer that does not stand in its context, no question.
+    """
+    rows: dict[str, Row] = {}
+    findings: list[str] = []
+    for asked in _questions(data):
+        if isinstance(asked, str):
+            findings.append(f"{file.path}: {asked}")
+        else:
+            try:
+                row = _row(asked, file, rows)
+            except _WrongError as error:
+                findings.append(f"{file.path}: {asked.place}: {error}")
+            else:
+                rows[row["question_id"]] = row
+        if len(findings) > MOST_TOLD:
+            findings.append(f"{file.path}: and more; mend these first")
+            break
+        if len(rows) > MAX_ROWS:
+            raise InputError(f"{file.path}: more than {MAX_ROWS:,} questions; split it into several files")
+    if findings:
+        raise InputError(*findings)
+    if not rows:
+        raise InputError(f"{file.path}: there is no question in it")
+    return list(rows.values())
+
+
+def _questions(data: Any) -> Iterator[_Asked | str]:
+    """Yield the questions of all articles, or what is wrong with one of the parts."""
+    for place, article in _items(data, "data", ""):
+        if article is None:
+            yield place
+            continue
+        for where, paragraph in _items(article, "paragraphs", place):
+            context = paragraph.get("context") if paragraph else None
+            if paragraph is None or not isinstance(context, str):
+                yield f"{where}: `context` is missing, or no text" if paragraph is not None else where
+                continue
+            for at, question in _items(paragraph, "qas", where):
+                yield at if question is None else _Asked(at, question, context)
+
+
+def _items(holder: Any, key: str, place: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
+    """Yield place and object of each item of a list; what is wrong in place of one, and None."""
+    values = holder.get(key) if isinstance(holder, dict) else None
+    before = f"{place}." if place else ""
+    if not isinstance(values, list):
+        yield f"{before}{key}: expected a list, as SQuAD has it", None
+        return
+    for number, value in enumerate(values):
+        where = f"{before}{key}[{number}]"
+        is_good = isinstance(value, dict)
+        yield where if is_good else f"{where}: expected an object", value if is_good else None
+
+
+def _row(asked: _Asked, file: SetFile, others: Mapping[str, Row]) -> Row:
+    question = asked.question
+    is_impossible = question.get("is_impossible", False)
+    if not isinstance(is_impossible, bool):
+        raise _WrongError("`is_impossible` must be true or false")
+    answers = [] if is_impossible else _answers(question.get("answers"), asked.context)
+    try:
+        written = WrittenQuestion.model_validate(
+            {
+                "id": stable_id(question.get("id"), f"{asked.context}\n{question.get('question')}", []),
+                "question": question.get("question"),
+                "ground_truth": answers[0]["quote"] if answers else None,
+                "answerable": not is_impossible,
+                "needs": "any" if len(answers) > 1 else "all",
+            }
+        )
+    except ValidationError as error:
+        raise _WrongError("; ".join(one.text for one in in_words(error, WrittenQuestion))) from error
+    except ValueError as error:
+        raise _WrongError(f"id: {error}") from error
+    if written.id in others:
+        raise _WrongError(f"a second question with the id {written.id}")
+    row = row_of(written, file.name, file.language, file.asked_at)
+    return {**row, "gold": "spans" if answers else "none", "evidence": answers}
+
+
+def _answers(answers: Any, context: str) -> list[Row]:
+    """Return the answers of a question as evidence, each once.
+
+    Raises:
+        _WrongError: there is none, or one is not in the context.
+    """
+    if not isinstance(answers, list) or not answers:
+        raise _WrongError("an answerable question needs `answers`")
+    found: list[Row] = []
+    for answer in answers:
+        text = answer.get("text") if isinstance(answer, dict) else None
+        start = answer.get("answer_start") if isinstance(answer, dict) else None
+        if not isinstance(text, str) or not text.strip() or type(start) is not int:
+            raise _WrongError("an answer needs a `text` and the number `answer_start`")
+        if not 0 <= start <= len(context) - len(text):
+            raise _WrongError(f"the answer at {start} ends beyond its context of {len(context)} characters")
+        span = _span(text, start, context)
+        item = {"url": None, "context": context, "quote": text, "grade": 1, "start": span[0], "end": span[1]}
+        if item not in found:
+            found.append(item)
+    return found
+
+
+def _span(text: str, start: int, context: str) -> tuple[int, int]:
+    """Return where an answer stands; where its offset is wrong, the place that is nearest to it."""
+    if context[start : start + len(text)] == text:
+        return start, start + len(text)
+    nearest = min(places_of(context, text), key=lambda span: abs(span[0] - start), default=None)
+    if nearest is None:
+        there = context[start : start + len(text)]
+        raise _WrongError(f"the answer {text[:60]!r} is not in its context; at {start} stands {there[:60]!r}")
+    return nearest

@@ -1,0 +1,108 @@
+"""Questions as rows of a table: CSV files, in text as it stands there, and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+
+from rag_assay.crawlers.readers.table import delimiter
+from rag_assay.evals.question_sets.readers.bounded_files import MAX_ROWS, lines_of_file
+from rag_assay.evals.question_sets.readers.cells import MAX_CELL
+from rag_assay.evals.question_sets.readers.column_names import cells_of, naming_of
+from rag_assay.evals.question_sets.readers.contract import QuestionRecord, Records, Row, SetFile
+from rag_assay.evals.question_sets.readers.records import rows_of
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.files import check_regular
+
+MAX_TABLE = 500_000_000  # bytes of a Parquet file's columns, unpacked
+
+
+def read_csv(file: SetFile, form: str | None = None) -> list[Row]:
+    """Read a CSV file whose first row names the columns; `,`, `;`, tab or `|` parts the cells.
+
+    Every cell is text: a formula of a spreadsheet stays what it is. Raises `InputError` with all mistakes.
+    """
+    return rows_of(_csv_records(file, form), file)
+
+
+def _csv_records(file: SetFile, form: str | None) -> Records:
+    columns: list[str] = []
+    naming = None
+    for line, cells in csv_rows(file.path):
+        if isinstance(cells, str):
+            yield QuestionRecord(line, {}, cells)
+        elif naming is None:
+            columns = [name.strip() for name in cells]
+            naming = naming_of(columns, form, f"{file.path}:{line}")
+        elif any(cells[len(columns) :]):
+            yield QuestionRecord(line, {}, f"{len(cells)} cells for {len(columns)} columns")
+        else:
+            yield QuestionRecord(line, cells_of(dict(zip(columns, cells, strict=False)), naming))
+
+
+def csv_rows(path: Path) -> Iterator[tuple[str, list[str] | str]]:
+    """Yield the line and the cells of each row that is not empty, or why it is none and the last."""
+    text = "".join(f"{line}\n" for _, line in lines_of_file(path))
+    for line, row in rows_of_text(text, delimiter(path, text.partition("\n")[0])):
+        yield str(line), row
+
+
+def rows_of_text(text: str, parted_by: str) -> Iterator[tuple[int, list[str] | str]]:
+    """Yield the line, from 1, and the cells of each row of a CSV file that is not empty.
+
+    A row that is none is yielded as the reason why; it is the last one.
+    """
+    csv.field_size_limit(MAX_CELL)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=parted_by, strict=True)
+    while True:
+        line = rows.line_num + 1
+        try:
+            cells = next(rows, None)
+        except csv.Error as error:
+            yield line, f"not a row of a table ({error}); is a quotation mark left open?"
+            return  # nothing after it can be told apart
+        if cells is None:
+            return
+        if any(cell.strip() for cell in cells):
+            yield line, cells
+
+
+def read_parquet_questions(file: SetFile, form: str | None = None) -> list[Row]:
+    """Read a Parquet file of questions; raise `InputError` with all of its mistakes."""
+    table = parquet_rows(file.path)
+    naming = naming_of(table.columns, form, str(file.path))
+    records = (
+        QuestionRecord(f"row {number}", cells_of(row, naming))
+        for number, row in enumerate(table.select(list(naming)).iter_rows(named=True), start=1)
+    )
+    return rows_of(records, file)
+
+
+def parquet_rows(path: Path, most: int = MAX_ROWS) -> pl.DataFrame:
+    """Return the rows of a Parquet file.
+
+    Raises:
+        InputError: it is none, or says that it has more than ``most`` rows or `MAX_TABLE` bytes unpacked.
+    """
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    check_regular(path)
+    try:
+        with parquet.ParquetFile(path) as file:
+            about = file.metadata
+            groups = [about.row_group(number) for number in range(about.num_row_groups)]
+            size = sum(max(0, group.total_byte_size) for group in groups)
+        if about.num_rows > most:
+            raise InputError(f"{path}: {about.num_rows:,} rows; {most:,} are the most; split it")
+        if size > MAX_TABLE:
+            what = f"{size // 1_000_000:,} MB unpacked; {MAX_TABLE // 1_000_000} MB are the most"
+            raise InputError(f"{path}: {what}; split it, or leave out what is no column of a question")
+        return pl.read_parquet(path)
+    except (pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        first = str(error).partition("\n")[0]
+        raise InputError(f"{path}: not a Parquet file that can be read ({first})") from error

@@ -1,0 +1,129 @@
+"""What people have scored, as a report reads it, and the answers of one criterion among it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from rag_assay.evals.rubrics.rubric import Criterion, Rubric, metric_name
+from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.warehouse.schemas import Schema
+
+AXES = ("chunking", "embedder", "retriever", "generator")
+CELLS: Schema = {
+    "key": pl.String,  # its replicate included
+    "cell": pl.String,  # … left out
+    "replicate": pl.Int64,
+    **dict.fromkeys(AXES, pl.String),  # NULL: its generator reads no ranking
+}
+_ALIKE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class ScoresOfPeople:
+    """Scores of people and what they come to.
+
+    rubrics: those of the study, by name
+    cells: schema CELLS
+    values: schema ANNOTATIONS, a row each answer and criterion, scored or not
+    scores: schema HUMAN_SCORES, those that hold
+    agreement: schema AGREEMENT
+    called: (axis, name) -> what a sheet itself calls it
+    command: with which somebody begins to score
+    """
+
+    rubrics: Mapping[str, Rubric]
+    cells: pl.DataFrame
+    values: pl.DataFrame
+    scores: pl.DataFrame
+    agreement: pl.DataFrame
+    called: Mapping[tuple[str, str], str]
+    command: str
+
+    def criteria(self) -> Iterator[ScoredAnswers]:
+        """Yield the answers of each criterion, those that nobody has scored among them."""
+        for name, rubric in self.rubrics.items():
+            for criterion in rubric.criteria:
+                yield self._scored(name, rubric, criterion)
+
+    def _scored(self, name: str, rubric: Rubric, criterion: Criterion) -> ScoredAnswers:
+        def own(rows: pl.DataFrame) -> pl.DataFrame:
+            of_criterion = pl.col("criterion").eq_missing(pl.lit(criterion.name, pl.String))
+            return rows.filter((pl.col("rubric") == name) & of_criterion)
+
+        rows = own(self.values).join(self.cells, left_on="cell", right_on="key")
+        scored = rows.filter(pl.col("value").is_not_null()).sort("cell", "question_id")
+        held = own(self.scores).filter(pl.col("value").is_not_null())
+        of_rubric = (pl.col("rubric") == name) & pl.col("measure").eq("minutes")
+        minutes = self.agreement.filter(of_rubric)
+        return ScoredAnswers(name, rubric, criterion, scored, len(rows), held, own(self.agreement), minutes)
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredAnswers:
+    """The answers that have a value by one criterion.
+
+    rows: schema ANNOTATIONS with the columns of CELLS beside `key`; a row an answer
+    of: answers of the study that could have one
+    scores: schema HUMAN_SCORES, those that hold and have a value
+    agreement, minutes: schema AGREEMENT, of the criterion, and how long people looked by the whole rubric
+    """
+
+    rubric: str
+    kind: Rubric
+    criterion: Criterion
+    rows: pl.DataFrame
+    of: int
+    scores: pl.DataFrame
+    agreement: pl.DataFrame
+    minutes: pl.DataFrame
+
+    @property
+    def name(self) -> str:
+        """What the criterion is called as a metric."""
+        return metric_name(self.rubric, self.criterion.name)
+
+    @property
+    def title(self) -> str:
+        """What it is called without saying that people scored."""
+        return self.rubric if self.criterion.name is None else f"{self.rubric}, {self.criterion.name}"
+
+    @cached_property
+    def anchors(self) -> tuple[float, ...]:
+        """The values that can be given, the best first."""
+        return tuple(sorted(self.criterion.anchors, reverse=True))
+
+    @cached_property
+    def given(self) -> int:
+        """How many of the answers people have looked at: of two equal ones, a tie, nobody is asked."""
+        return int((self.rows["annotators"] > 0).sum())
+
+    @cached_property
+    def values(self) -> Floats:
+        """The value of each row."""
+        return np.asarray(self.rows["value"].to_numpy(), np.float64)
+
+    @cached_property
+    def grades(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        """Of each row the place of its value among the anchors; -1: it lies between, for people differ."""
+        found = np.full(len(self.values), -1, np.int64)
+        for place, anchor in enumerate(self.anchors):
+            found[np.abs(self.values - anchor) < _ALIKE] = place
+        return found
+
+    def levels(self, axis: str) -> list[str]:
+        """Return the names on an axis of the answers that were scored."""
+        return sorted(self.rows[axis].drop_nulls().unique())
+
+
+def written(value: float) -> str:
+    """Write a value that can be given.
+
+    >>> written(5.0), written(0.5), written(-1.0)
+    ('5', '0.5', '−1')
+    """
+    return f"{value:g}".replace("-", "−")

@@ -1,0 +1,275 @@
+"""Counts the questions that each retriever finds, and which step lost the others."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from rag_assay.evals.question_sets.losses import Loss
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import count, listed, several, truncate
+from rag_assay.evals.reporting.remedies import REMEDIES
+from rag_assay.evals.reporting.standings import LeaderboardCell, subsets
+from rag_assay.warehouse.schemas import LOSSES
+
+_ORDER = {loss: place for place, loss in enumerate(Loss)}
+_DEPTH = re.compile(r"@(\d+)$")
+FIRST = 10  # passages, where the primary metric has no depth of its own
+RANKING_AXES = ("chunking", "embedder", "retriever")
+
+
+@dataclass(frozen=True)
+class Ranker:
+    """What became of the questions in one ranking; found, lost and failed add up to all of them."""
+
+    label: str
+    found: int
+    lost: Mapping[Loss, int]
+    failed: int
+
+    @property
+    def most(self) -> int:
+        """The largest count of a loss."""
+        return max(self.lost.values(), default=0)
+
+
+@dataclass(frozen=True)
+class Unfound:
+    """A question that no retriever finds.
+
+    lost: where, as a clause
+    number: its place among the hardest questions that are shown; None: not among them
+    """
+
+    question_id: str
+    text: str
+    language: str | None
+    lost: str
+    number: int | None
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The section; causes: those that lost any question, in the order of the way that a question takes."""
+
+    n: int
+    rankers: tuple[Ranker, ...]
+    left_out: int
+    causes: tuple[Loss, ...]
+    any_failed: bool
+    legend: tuple[tuple[str, str], ...]
+    introduction: str
+    summary: str
+    unfound: tuple[Unfound, ...]
+    unfound_left_out: int
+
+
+def funnel_of(data: ReportData, hardest: Sequence[str]) -> Lost | None:
+    """Count where questions were lost, by ranking; None where no ranking has kept it.
+
+    hardest: ids of the questions that the section of the hardest ones shows, in its order
+    """
+    fates = _fates(data, depth(data.primary))
+    questions = [row for row in data.questions.iter_rows(named=True) if row["evidence"]]
+    if not fates or not questions:
+        return None
+    cells = _rankings(data, fates)
+    of = {cell.key: fates.get(cell.key, {}) for cell in cells}
+    axes = [axis for axis in RANKING_AXES if len({getattr(cell, axis) for cell in cells}) > 1]
+    rankers = [
+        _ranker(cell.label(axes or ("chunking", "retriever")), of[cell.key], questions) for cell in cells
+    ]
+    rankers.sort(key=lambda ranker: (-ranker.found, ranker.label))
+    causes = tuple(loss for loss in Loss if any(ranker.lost.get(loss) for ranker in rankers))
+    failed = any(ranker.failed for ranker in rankers)
+    places = {question_id: number for number, question_id in enumerate(hardest, 1)}
+    unfound = [found for row in questions if (found := _unfound(row, of, places))]
+    k = depth(data.primary)
+    return Lost(
+        len(questions),
+        tuple(rankers[: limits.LEADERBOARD_ROWS]),
+        max(0, len(rankers) - limits.LEADERBOARD_ROWS),
+        causes,
+        failed,
+        legend(causes, k, failed=failed),
+        _introduction(k, causes),
+        _summary(questions, of, len(unfound)),
+        tuple(unfound[: limits.UNFOUND]),
+        max(0, len(unfound) - limits.UNFOUND),
+    )
+
+
+def depth(metric: MetricInfo) -> int:
+    """Return how many passages count: the metric's own depth, or 10.
+
+    >>> depth(MetricInfo("ndcg@5", "", "retrieval", True, (0, 1), "", ""))
+    5
+    >>> depth(MetricInfo("rouge_l", "", "answer", True, (0, 1), "", ""))
+    10
+    """
+    found = _DEPTH.search(metric.name)
+    return int(found[1]) if found else FIRST
+
+
+def fates_of(losses: pl.DataFrame | None, questions: pl.DataFrame, k: int) -> pl.DataFrame:
+    """Return what lost each question in each ranking: cell, question_id, lost_at.
+
+    losses: schema LOSSES with `cell`; questions: schema QUESTIONS
+    lost_at: NULL where the first k delivered passages hold the evidence that it needs
+
+    One that needs all of it is lost at the earliest loss of any piece; one that needs any of it is lost only
+    when all of it is, at the latest.
+    """
+    if losses is None:
+        losses = pl.DataFrame(schema={**LOSSES, "cell": pl.String})
+    at = pl.col("lost_at").fill_null(pl.when(pl.col("found_at") > k).then(pl.lit(str(Loss.CUT))))
+    order = at.replace_strict({str(loss): place for loss, place in _ORDER.items()}, return_dtype=pl.Int64)
+    pieces = losses.join(questions.select("question_id", "needs"), on="question_id")
+    found = pieces.group_by("cell", "question_id", maintain_order=True).agg(
+        any=pl.col("needs").first() == "any",
+        first=order.min(),
+        last=order.max(),
+        missed=order.is_not_null().all(),
+    )
+    fate = pl.when("any").then(pl.when("missed").then("last")).otherwise("first")
+    names = {place: str(loss) for loss, place in _ORDER.items()}
+    return found.select("cell", "question_id", lost_at=fate.replace_strict(names, return_dtype=pl.String))
+
+
+def legend(causes: Sequence[Loss], k: int, *, failed: bool) -> tuple[tuple[str, str], ...]:
+    """Return what each column counts."""
+    first = (
+        f"The first {several(k, 'passage')} hold all of the evidence, or one piece where any of it suffices."
+    )
+    last = [("Failed", "The ranking ended with an error, so that nothing can be said.")] if failed else []
+    return (
+        ("Found", first),
+        *((loss.label.capitalize(), f"{legend_of(loss, k)} {REMEDIES[loss]}") for loss in causes),
+        *last,
+    )
+
+
+def legend_of(loss: Loss, k: int) -> str:
+    """Return what it means that a question was lost at a step.
+
+    k: how many passages count
+    """
+    meanings = {
+        Loss.CORPUS: "No document holds the evidence: the page was not fetched, or cleaning lost the text.",
+        Loss.CHUNKING: "No chunk holds the evidence whole, and its pieces were not found together.",
+        Loss.FILTER: "A filter kept out the chunks that hold it, or dropped them as doubles.",
+        Loss.CANDIDATES: "It is among the first `k` passages of no retriever.",
+        Loss.FUSION: "A retriever had it above the cut, and the fusion moved it below.",
+        Loss.RERANKING: "The list had it above the cut, and a re-ranking step moved it below.",
+        Loss.CUT: (
+            "The list held it below the cut (the `k` of a fusion or re-ranking step, or a step that cuts), "
+            f"or after the first {several(k, 'passage')}."
+        ),
+        Loss.BUDGET: "It did not fit into the token budget.",
+    }
+    return meanings[loss]
+
+
+def _fates(data: ReportData, k: int) -> dict[str, dict[str, Loss | None]]:
+    """Return cell -> question -> what lost it."""
+    found: dict[str, dict[str, Loss | None]] = {}
+    for cell, question, loss in fates_of(data.losses, data.questions, k).iter_rows():
+        found.setdefault(cell, {})[question] = Loss(loss) if loss else None
+    return found
+
+
+def _rankings(data: ReportData, fates: Mapping[str, object]) -> list[LeaderboardCell]:
+    """Return one cell of each ranking that was run: a generator cannot change what was lost.
+
+    One that has no fates failed on every question.
+    """
+    run = set(data.scores["cell"])
+    found: dict[tuple[str | None, ...], LeaderboardCell] = {}
+    for subset in subsets(data):
+        for standing in subset.standings:
+            cell = standing.cell
+            if cell.retriever is None:
+                continue
+            ranking = (cell.chunking, cell.embedder, cell.retriever)
+            if cell.key in fates:
+                found[ranking] = cell
+            elif cell.key in run:
+                found.setdefault(ranking, cell)
+    return list(found.values())
+
+
+def _ranker(label: str, fates: Mapping[str, Loss | None], questions: Sequence[Mapping[str, Any]]) -> Ranker:
+    counts = Counter(fates.values())
+    found = counts.pop(None, 0)
+    lost_at = {loss: n for loss, n in counts.items() if loss is not None}
+    return Ranker(label, found, lost_at, len(questions) - found - sum(lost_at.values()))
+
+
+def _unfound(
+    question: Mapping[str, Any], of: Mapping[str, Mapping[str, Loss | None]], places: Mapping[str, int]
+) -> Unfound | None:
+    question_id = question["question_id"]
+    fates = [of_cell[question_id] for of_cell in of.values() if question_id in of_cell]
+    causes = Counter(loss.label for loss in fates if loss is not None)
+    if not fates or causes.total() < len(fates):
+        return None
+    text = truncate(question["question"], limits.UNFOUND_CHARACTERS)
+    return Unfound(question_id, text, question["language"], _where(causes), places.get(question_id))
+
+
+def _where(causes: Mapping[str, int]) -> str:
+    if len(causes) == 1:
+        return f"lost at {next(iter(causes))} in every ranking"
+    ordered = sorted(causes.items(), key=lambda item: (-item[1], item[0]))
+    parts = [f"{cause} in {several(n, 'ranking')}" for cause, n in ordered]
+    return f"lost at {listed(parts, len(parts))}"
+
+
+def _introduction(k: int, causes: Sequence[Loss]) -> str:
+    unused = [loss.label for loss in Loss if loss not in causes]
+    sentences = (
+        f"A question is found when the first {several(k, 'passage')} that a retriever delivers hold the "
+        "evidence that it needs; every other question is counted once, at the step that lost it. A row's "
+        "largest loss is in bold."
+    )
+    return (
+        f"{sentences} Causes without a column lost no question: {listed(unused, len(unused))}."
+        if unused
+        else sentences
+    )
+
+
+def _summary(
+    questions: Sequence[Mapping[str, Any]], of: Mapping[str, Mapping[str, Loss | None]], unfound: int
+) -> str:
+    causes = [
+        {fates[row["question_id"]] for fates in of.values() if row["question_id"] in fates}
+        for row in questions
+    ]
+    nowhere = sum(cause == {Loss.CORPUS} for cause in causes)
+    early = {Loss.CORPUS, Loss.CHUNKING}
+    cut = sum(bool(cause) and cause <= early for cause in causes) - nowhere
+    why = {"no document holds the evidence": nowhere, "every chunking cuts it": cut}
+    clauses = [(clause, n) for clause, n in why.items() if n]
+    if len(clauses) == 1:
+        reasons = f", because {clauses[0][0]}"
+    else:
+        reasons = (
+            ": " + " and ".join(f"{count(n)} because {clause}" for clause, n in clauses) if clauses else ""
+        )
+    how_many = f"{count(nowhere + cut)} {_is(nowhere + cut)} lost" if clauses else "none is lost"
+    never = f"{several(unfound, 'question')} {_is(unfound)} found by no retriever."
+    return (
+        f"Of {several(len(questions), 'question')} with evidence, {how_many} before any retriever{reasons}."
+        f" {never if unfound else 'Every one is found by at least one retriever.'}"
+    )
+
+
+def _is(n: int) -> str:
+    return "is" if n == 1 else "are"

@@ -1,0 +1,254 @@
+"""What a search left out of a study: which cells, why, what that could have missed, what it spared."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import count, interval, number, p_value, percent, several, with_sign
+from rag_assay.evals.reporting.standings import LeaderboardCell, main_subset, varying_axes
+from rag_assay.evals.study.cells import UNREAD
+from rag_assay.evals.study.cells import Cell as StudyCell
+from rag_assay.evals.successive_halving.factors import combinations
+from rag_assay.evals.successive_halving.records import SearchRecord, left_out
+from rag_assay.evals.successive_halving.regret import CellRegret, Regret, regret_of
+
+MOST = 100  # cells that the table names
+BEST = 0.1  # share of the grid's cells of which a random draw is to hold one
+_RULES = {
+    "significance": "significantly worse",
+    "budget": "the budget",
+    "not_drawn": "not drawn",
+    "not_varied": "two axes at once",
+}
+
+
+@dataclass(frozen=True)
+class LeftOutCell:
+    """A cell that was left out, in words."""
+
+    label: str
+    why: str
+    reason: str
+    rung: str
+    asked: str
+    then: str
+    then_interval: str
+    p: str
+    now: str
+    now_interval: str
+    chance: str
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What the report says of a search.
+
+    raced: whether the cells were compared, so that there are differences
+    further: cells that the table has no room for
+    """
+
+    sentences: tuple[str, ...]
+    cells: tuple[LeftOutCell, ...]
+    raced: bool
+    winner: str
+    further: int
+
+
+def left_out_section(data: ReportData) -> LeftOut | None:
+    """Return what a search left out; None where the study is not searched."""
+    record = data.search
+    if record is None:
+        return None
+    gone = sorted(left_out(record.rows), key=lambda row: (row["rung"] or 0, row["cell"]))
+    winner = _winner(data)
+    found = what_was_missed(data)
+    behind = {one.cell: one for one in found.cells}
+    axes = varying_axes(_named(row) for row in record.rows)
+    metric = next((one for one in data.metrics if one.name == record.metric), data.primary)
+    cells = [_cell(row, behind.get(_short(row)), axes, metric) for row in gone[:MOST]]
+    return LeftOut(
+        left_out_sentences(data),
+        tuple(cells),
+        record.metric is not None,
+        _label_of(winner, axes, record) if winner else "",
+        len(gone) - len(cells),
+    )
+
+
+def _named(row: Mapping[str, Any]) -> Any:
+    return SimpleNamespace(cell=_cell_of(row))
+
+
+def _cell_of(row: Mapping[str, Any]) -> LeaderboardCell:
+    axes = ("chunking", "embedder", "retriever")
+    chunking, embedder, retriever = (None if row[axis] == UNREAD else row[axis] for axis in axes)
+    return LeaderboardCell(row["cell"], chunking, embedder, retriever, row["generator"])
+
+
+def _label_of(key: str, axes: tuple[str, ...], record: SearchRecord) -> str:
+    row = next((one for one in record.rows if one["cell"] == key), None)
+    return _cell_of(row).label(axes) if row else key
+
+
+def _short(row: Mapping[str, Any]) -> str:
+    return str(row["cell"]).partition(".")[2]
+
+
+def _winner(data: ReportData) -> str | None:
+    ranked = [one for one in main_subset(data).standings if one.rank is not None]
+    return ranked[0].cell.key if ranked else None
+
+
+@lru_cache(maxsize=4)
+def what_was_missed(data: ReportData) -> Regret:
+    """Hold the cells that a race dropped against the one that leads now, on the questions of both."""
+    record, winner = data.search, _winner(data)
+    if record is None or winner is None:
+        return Regret([], 0.0, None)
+    metric = next((one for one in data.metrics if one.name == record.metric), None)
+    gone = [_short(row) for row in left_out(record.rows) if row["rung"] is not None]
+    if metric is None or not gone:
+        return Regret([], 0.0, None)
+    values: dict[str, dict[str, float]] = {}
+    there = record.values.drop_nulls("value").select("cell", "question_id", "value")
+    for cell, question, value in there.iter_rows():
+        values.setdefault(cell, {})[question] = value
+    racing = len(values)
+    mine = data.values.filter((pl.col("cell") == winner) & (pl.col("metric") == metric.name))
+    leading = mine.drop_nulls("value").select("question_id", "value")
+    values["the winner"] = dict(leading.iter_rows())
+    return regret_of(
+        gone,
+        "the winner",
+        values,
+        data.seed,
+        data.clusters,
+        higher_is_better=metric.higher_is_better,
+        comparisons=racing * max(len(record.looks), 1),
+    )
+
+
+def left_out_sentences(data: ReportData) -> tuple[str, ...]:
+    """Say what a search left out, what that could have missed, and what it spared."""
+    record = data.search
+    if record is None:
+        return ()
+    gone = left_out(record.rows)
+    found = [*record.notes]
+    if record.metric is not None:
+        found += _of_race(data, gone)
+    elif gone:
+        found += _of_draw(record, gone)
+    spared = record.spared
+    if gone and spared.of_evaluations:
+        share = percent(spared.evaluations / spared.of_evaluations)
+        asked = (
+            f"Of {count(spared.of_evaluations)} pairs of a cell and a question, "
+            f"{count(spared.evaluations)} were run ({share})"
+        )
+        rest = [
+            f"{count(round(amount))} {unit}"
+            for amount, unit in ((spared.calls, "calls"), (spared.tokens, "tokens"))
+            if amount
+        ]
+        rest += [f"US$ {spared.usd:.2f}"] if spared.usd else []
+        found.append(asked + (f"; not spent are at most {', '.join(rest)}." if rest else "."))
+    return tuple(found)
+
+
+def _of_race(data: ReportData, gone: list[Mapping[str, Any]]) -> list[str]:
+    found: list[str] = []
+    by = {rule: [row for row in gone if row["rule"] == rule] for rule in ("significance", "budget")}
+    if by["significance"]:
+        rungs = max(row["rungs"] for row in gone) - 1
+        chance = percent(rungs * by["significance"][0]["level"])
+        found.append(
+            f"{several(len(by['significance']), 'cell')} significantly worse than a rung's leader; "
+            f"the chance to drop one so that is no worse is at most {chance}, over all rungs together."
+        )
+    if by["budget"]:
+        found.append(
+            f"{several(len(by['budget']), 'cell')} dropped for the budget, the worst of a rung first: "
+            "no test says that they are worse."
+        )
+    lost = what_was_missed(data)
+    if lost.cells:
+        metric = next(one for one in data.metrics if data.search and one.name == data.search.metric)
+        text = f"the chance that any of them is better than the winner is at most {percent(lost.chance)}"
+        if lost.most is not None:
+            most = number(lost.most, metric.unit)
+            text += f"; none of them is better by more than {most}, at a confidence of 95 %"
+        found.append(f"What that could have missed, by {metric.title}: {text}.")
+    return found
+
+
+def _of_draw(record: SearchRecord, gone: list[Mapping[str, Any]]) -> list[str]:
+    n, k = len(record.rows), len(record.rows) - len(gone)
+    if gone[0]["rule"] == "not_varied":
+        cells = [_study_cell(row) for row in record.rows]
+        pairs = several(combinations(cells), "pair")
+        return [
+            f"One axis was varied at a time, so that nothing is known of what {pairs} of axes do together: "
+            "a cell that differs from the base on two may be better than all that were run."
+        ]
+    best = max(1, math.ceil(BEST * n))
+    chance = 1 - math.comb(n - best, k) / math.comb(n, k)
+    return [
+        f"The best cell of the grid is among those that were run with a chance of {percent(k / n)}; "
+        f"one of the {best} best, with {percent(chance)}."
+    ]
+
+
+def _study_cell(row: Mapping[str, Any]) -> StudyCell:
+    return StudyCell(row["study"], row["chunking"], row["embedder"], row["retriever"], row["generator"])
+
+
+def _cell(
+    row: Mapping[str, Any], behind: CellRegret | None, axes: tuple[str, ...], metric: MetricInfo
+) -> LeftOutCell:
+    differs = row["difference"] is not None
+    return LeftOutCell(
+        _cell_of(row).label(axes),
+        _RULES[row["rule"]],
+        row["reason"] or "",
+        f"{row['rung']} of {row['rungs']}" if row["rung"] else "–",
+        f"{row['asked']} of {row['questions']}",
+        with_sign(row["difference"], metric.unit) if differs else "–",
+        interval(row["low"], row["high"], metric.unit) if differs and row["low"] is not None else "–",
+        p_value(row["p"]) if row["p"] is not None else "",
+        with_sign(behind.difference, metric.unit) if behind and behind.difference is not None else "–",
+        interval(behind.low, behind.high, metric.unit) if behind and behind.low is not None else "–",
+        percent(behind.chance) if behind else "–",
+    )
+
+
+def left_out_rows(data: ReportData) -> list[dict[str, Any]]:
+    """Return a row for each cell that a search left out, for the JSON beside the report."""
+    record = data.search
+    if record is None:
+        return []
+    behind = {one.cell: one for one in what_was_missed(data).cells}
+    rows = []
+    for row in left_out(record.rows):
+        one = behind.get(_short(row))
+        rows.append(
+            {
+                **{key: value for key, value in row.items() if key not in {"study", "low", "high"}},
+                "left_out_by": row["method"],
+                "difference_low": row["low"],
+                "difference_high": row["high"],
+                "behind_winner": one.difference if one else None,
+                "behind_winner_low": one.low if one else None,
+                "behind_winner_high": one.high if one else None,
+                "chance_of_better": one.chance if one else None,
+            }
+        )
+    return rows

@@ -1,0 +1,276 @@
+"""Finds the stored result of a study, and tells whether it still fits the study file."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from rag_assay.assets.chunks import Chunks
+from rag_assay.assets.documents import Documents
+from rag_assay.assets.embeddings import Embeddings
+from rag_assay.assets.engine.freshness import is_by_recipe_of_now, is_of_contents_of_now
+from rag_assay.assets.engine.stage import PartitionRef, Stage
+from rag_assay.assets.pages import Pages
+from rag_assay.evals.annotations import Annotations
+from rag_assay.evals.answers import Answers
+from rag_assay.evals.human_estimates import HumanEstimates
+from rag_assay.evals.judge_cards import JudgeCards
+from rag_assay.evals.judgements import Judgements
+from rag_assay.evals.leaderboard import NOT_RUN, Leaderboard
+from rag_assay.evals.metrics.reuse import NOT_ANNOTATED, NOT_JUDGED
+from rag_assay.evals.questions import Questions
+from rag_assay.evals.rankings import Rankings
+from rag_assay.evals.reporting.stored_rows import select_rows
+from rag_assay.evals.scores import Scores
+from rag_assay.evals.statistics.verdict import Verdict
+from rag_assay.evals.study.cells import NO_GENERATOR, Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.slice_selection import slice_study
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.evals.successive_halving.records import narrow_study
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import LEADERBOARD
+from rag_assay.warehouse.study_records import PinnedArtifacts, pinned_artifacts, read_study_record
+from rag_assay.warehouse.tables import on_whole_database
+from rag_assay.warehouse.verdict_schema import VERDICTS
+
+
+@dataclass(frozen=True)
+class StoredResult:
+    """What is shown of a study.
+
+    study: as it was run
+    store: in which the keys of its run mean what they meant then
+    board: its leaderboard (schemas.LEADERBOARD)
+    note: what a reader must know, where the study file is another one by now; else empty
+    """
+
+    study: Study
+    store: PinnedArtifacts
+    board: pl.DataFrame
+    note: str = ""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The note, if there is one."""
+        return (self.note,) if self.note else ()
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """The decision that was stored with the leaderboard."""
+        return _verdict(self.study.study, self.store, self.store.home)
+
+
+@on_whole_database
+def _verdict(study: str, store: PinnedArtifacts, home: Home) -> Verdict:
+    with store.connect() as connection:
+        rows = select_rows(connection, "SELECT * FROM current_verdict WHERE study = ?", [study], VERDICTS)
+    return Verdict.of_row(rows.row(0, named=True))
+
+
+@on_whole_database
+def stored_result(study: Study, home: Home, *, as_run: bool = False) -> StoredResult:
+    """Return the result of the last run of a study; what other studies have run since then changes nothing.
+
+    Args:
+        study: as its file says it.
+        home: where it was run.
+        as_run: where the study file has changed since then, return the study as it was run, with a note.
+
+    Raises:
+        InputError: the study has not been run, or (not ``as_run``, or what was run is not known) not as its
+            file is now; or another file of its name was run.
+    """
+    _refuse_namesake(study, home)
+    store = pinned_artifacts(home, study.study)
+    board = _leaderboard(study, store)
+    try:
+        refuse_changed(study, store, board)
+    except InputError:
+        earlier = _as_it_was_run(study, store) if as_run else None
+        if earlier is None:
+            raise
+        board = _leaderboard(earlier, store)
+        with suppress(InputError):
+            refuse_changed(earlier, store, board)
+            return StoredResult(earlier, store, board, _CHANGED.format(study=study))
+        raise  # files that the study names have changed, too
+    return StoredResult(study, store, board)
+
+
+def _refuse_namesake(study: Study, home: Home) -> None:
+    """Refuse a study whose name has the results of another file; a file that is gone may have been moved."""
+    record = read_study_record(home, study.study)
+    if record and record.path != str(study.path) and Path(record.path).is_file():
+        raise InputError(
+            f"{study.path} has no results: another study is named {study.study}, {record.path}, and was run "
+            f"in {home.root}; rename one of them, or keep them apart: "
+            f"ASSAY_HOME=another/folder assay run {study.path}"
+        )
+
+
+_CHANGED = "the study file changed since this run; `assay run {study.path}` updates the result"
+
+
+def _as_it_was_run(study: Study, store: PinnedArtifacts) -> Study | None:
+    """Return the study by the text that its file had at its last run; None where that cannot be read now."""
+    record = read_study_record(store.home, study.study)
+    if not store.pins or record is None or record.finished is None or not record.finished.text:
+        return None
+    with suppress(InputError):
+        found = read_study(Path(record.path), sources_gone=True, text=record.finished.text)
+        for layer in study.slice.layers if study.slice else ():
+            found = slice_study(found, layer.cells, layer.questions)
+        return narrow_study(found, store.home)
+    return None
+
+
+def _leaderboard(study: Study, store: PinnedArtifacts) -> pl.DataFrame:
+    with store.connect() as connection:
+        board = select_rows(
+            connection, "SELECT * FROM current_leaderboard WHERE study = ?", [study.study], LEADERBOARD
+        )
+    if not len(board):
+        raise InputError(f"the study {study.study} has no results yet; run `assay run {study.path}` first")
+    order = {name: place for place, name in enumerate(study.measured)}
+    return (
+        board.with_columns(pl.col("metric").replace_strict(order, default=len(order)).alias("_order"))
+        .sort("subset", "_order", "rank", "cell", nulls_last=True)
+        .drop("_order")
+    )
+
+
+def refuse_changed(study: Study, store: ArtifactStore, board: pl.DataFrame) -> None:
+    """Refuse to show results under names that mean something else by now.
+
+    Args:
+        study: as its file says it.
+        board: its stored leaderboard.
+
+    Raises:
+        InputError: the file has changed since it was run, or another study that shares its names was.
+    """
+    grid = Grid([study])
+    changed = _changed(grid, study, store, board)
+    again = f"; run `assay run {study.path}` first, which computes only what is new"
+    if changed:
+        raise InputError(f"{_first(changed)} in {study.path} is no longer what was run{again}")
+    old = _of_other_contents(grid, study, store, board)
+    if old:
+        raise InputError(
+            f"{_first(old)} was made of other documents or questions than those of now: "
+            f"{study.path} asks others than were asked, or another study has read them anew{again}"
+        )
+
+
+def _first(names: list[str]) -> str:
+    return names[0] + (f" (and {len(names) - 1} more)" if len(names) > 1 else "")
+
+
+def _of_other_contents(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame) -> list[str]:
+    """Return what is shown beside contents that it was not made of.
+
+    Documents that a crawl alone has changed since then are none of that: nothing was built of them yet.
+    """
+    run = _run_cells(study, store, board)
+    comparing = Leaderboard(grid)
+    comparing.without = frozenset(PartitionRef("scores", cell.key) for cell in {*study.runs()} - {*run})
+    scoring = Scores(grid)
+    scoring.without = frozenset(
+        PartitionRef("judgements", key) for key in _gaps(run, store)
+    ) | _not_annotated(study, run, store)
+    stages: dict[Stage, list[str]] = {
+        Rankings(grid): [cell.ranking for cell in run],
+        Answers(grid): [cell.key for cell in run if cell.generator != NO_GENERATOR],
+        Judgements(grid): _judged(grid, run, store),
+        scoring: [cell.key for cell in run],
+        comparing: [study.study],
+    }
+    return [
+        f"{stage.name} of {key}"
+        for stage, keys in stages.items()
+        for key in dict.fromkeys(keys)
+        if not is_of_contents_of_now(stage, key, store)
+    ]
+
+
+def _judged(grid: Grid, run: list[Cell], store: ArtifactStore) -> list[str]:
+    """Return the keys of the judgements that the cells were scored by."""
+    keys = [one.key for cell in run for one in grid.judgements_of(cell)]
+    gaps = _gaps(run, store)
+    return [key for key in keys if key not in gaps and store.current("judgements", key) is not None]
+
+
+def _not_annotated(study: Study, run: list[Cell], store: ArtifactStore) -> frozenset[PartitionRef]:
+    """Return the annotations of the study, where the cells were scored without."""
+    scores = [store.current("scores", cell.key) for cell in run]
+    lack = any(one.meta.get(NOT_ANNOTATED) for one in scores if one)
+    return frozenset([PartitionRef("annotations", study.study)] if lack else [])
+
+
+def _gaps(run: list[Cell], store: ArtifactStore) -> set[str]:
+    """Return the keys of the judgements that the cells were scored without."""
+    scores = [store.current("scores", cell.key) for cell in run]
+    return {key for one in scores if one for key in one.meta.get(NOT_JUDGED, ())}
+
+
+def _run_cells(study: Study, store: ArtifactStore, board: pl.DataFrame) -> list[Cell]:
+    """Return the cells, each replicate for itself, of which the stored leaderboard has values."""
+    artifact = store.current("leaderboard", study.study)
+    gone = set(artifact.meta.get(NOT_RUN, ())) if artifact else set()
+    names = set(board.filter(pl.col("cell_id").is_not_null())["cell"])
+    return [cell for cell in study.runs() if cell.name in names and cell.key not in gone]
+
+
+def _other_sources(grid: Grid, study: Study, store: ArtifactStore) -> list[str]:
+    """Return which sources mean something else than what was read, and the corpus if it has others."""
+    pages, documents = Pages(grid.build), Documents(grid.build)
+    crawled = {name: store.current("pages", name) for name in study.corpus.sources}
+    found = [
+        f"the source {name}"
+        for name, artifact in crawled.items()
+        if (artifact and not pages.is_of_now(name, artifact))
+        or not is_by_recipe_of_now(documents, name, store)
+    ]
+    cut = [store.current("chunks", key) for key in study.chunk_sets()]
+    known = [artifact.meta["sources"] for artifact in cut if artifact and "sources" in artifact.meta]
+    mixed = any(names != list(study.corpus.sources) for names in known)
+    return found + ([f"the corpus {study.corpus.name}"] if mixed else [])
+
+
+def _changed(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame) -> list[str]:
+    strange = sorted({cell.key for cell in study.cells()} ^ set(board["cell"]))
+    if strange:
+        return [f"the cell {name}" for name in strange]
+    questions = Questions(grid)
+    files = [key for key in grid.set_keys(study.study) if grid.sets[key].beir is None]
+    edited = [key for key in files if not is_by_recipe_of_now(questions, key, store)]
+    if edited:
+        return [f"the question set {key}" for key in edited]
+    run = _run_cells(study, store, board)
+    stages: dict[Stage, list[str]] = {
+        Chunks(grid.build): [grid.index_key(cell).rpartition(".")[0] for cell in run],
+        Embeddings(grid.build): [grid.index_key(cell) for cell in run],
+        Rankings(grid): [cell.ranking for cell in run],
+        Answers(grid): [cell.key for cell in run if cell.generator != NO_GENERATOR],
+        Judgements(grid): _judged(grid, run, store),
+        Annotations(grid): [study.study] if study.rubrics else [],
+        JudgeCards(grid): grid.cards_of(study.study),
+        HumanEstimates(grid): [study.study] if study.rubrics else [],
+    }
+    found = [
+        f"{stage.name} of {key}"
+        for stage, keys in stages.items()
+        for key in dict.fromkeys(keys)
+        if not is_by_recipe_of_now(stage, key, store)
+    ] or _other_sources(grid, study, store)
+    if not found and not is_by_recipe_of_now(Leaderboard(grid), study.study, store):
+        return [f"how the study {study.study} compares its cells"]
+    return found

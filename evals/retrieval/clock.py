@@ -1,0 +1,83 @@
+"""Measures a question's latency, and how long it waited for a busy processor."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+BUSY = 0.2  # share of a measurement's seconds; one that waited longer says more of the machine than of itself
+_SCHEDULER = Path("/proc/thread-self/schedstat")  # nanoseconds on a processor, waiting for one, and turns
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Wall seconds of something.
+
+    waited: those of them in which the thread was ready to run and had no processor; waiting for a server, a
+        disk or another thread is not among them
+    """
+
+    seconds: float = 0.0
+    waited: float = 0.0
+
+    @property
+    def busy(self) -> bool:
+        """Whether it was measured on a machine that was busy with something else: too long, then.
+
+        >>> Spent(0.010, 0.001).busy, Spent(0.040, 0.030).busy
+        (False, True)
+        """
+        return self.waited > BUSY * self.seconds
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.seconds + other.seconds, self.waited + other.waited)
+
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(self.seconds - other.seconds, self.waited - other.waited)
+
+    def share(self, parts: int) -> Spent:
+        """Return one of several equal parts of it."""
+        return Spent(self.seconds / parts, self.waited / parts)
+
+
+def waited_seconds() -> float:
+    """Return the seconds that this thread has waited for a processor since it began.
+
+    0 where the system does not say: Linux alone counts them.
+    """
+    try:
+        return int(_SCHEDULER.read_text().split()[1]) / 1e9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+@dataclass
+class Clock:
+    """Times a question as if nothing had been at hand from a question or run before.
+
+    Whoever takes a ranking, a vector or an answer from a cache adds what computing it had taken, so that a
+    latency does not depend on what ran earlier.
+
+    saved: what was added so far
+    wall, waited: seconds since some moment, the second of waiting for a processor
+    """
+
+    saved: Spent = field(default_factory=Spent)
+    wall: Callable[[], float] = time.perf_counter
+    waited: Callable[[], float] = waited_seconds
+
+    def now(self) -> Spent:
+        """Return the time that `since` counts from."""
+        delayed = self.waited()  # read outside of the wall seconds, here and in `since`
+        return self.saved + Spent(self.wall(), delayed)
+
+    def since(self, begin: Spent) -> Spent:
+        """Return what was spent since ``begin``, what was added meanwhile among it."""
+        wall = self.wall()
+        return self.saved + Spent(wall, self.waited()) - begin
+
+    def add(self, spent: Spent) -> None:
+        """Count what was taken from a cache as if it were computed now."""
+        self.saved += spent

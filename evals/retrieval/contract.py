@@ -1,0 +1,146 @@
+"""What retrievers, steps and query transforms keep to; the suites in `tests/contracts` hold each one to it.
+
+Each is a recipe, whose fields are what a study says of it. It is opened on an index once, and what comes of
+that is asked, question by question: a `Retriever` becomes a `Searcher`, a `Step` an `OpenStep`, a
+`QueryTransform` an `OpenTransform`.
+
+- Opening asks nothing and changes nothing that another searcher sees. What may fail (a model that cannot be
+  loaded, an index that cannot be searched so) fails when a question is searched, and is that question's row.
+- What is expensive is made at the first question, and has an owner: of the index alone, the `OpenIndex`
+  (its typed attributes, or `derived`); a loaded model, `context.models`; all else, what was opened.
+- What is opened twice, on two indexes or by two contexts, shares nothing but these.
+
+A searcher returns its ranking by falling scores. A chain may end with steps that put passages into the order
+in which they are read (by document, best at both ends): from then on the order of the rows is the ranking,
+and the scores stay those by which the passages were found. Whatever reads a ranking goes by its order.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+
+from pydantic import Field
+
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Kind, Query
+from rag_assay.evals.retrieval.ranking import Ranking
+from rag_assay.warehouse.components import Component
+
+Depth = Annotated[int, Field(ge=1, le=10_000)]
+
+
+class Searcher(ABC):
+    """A retriever opened on one index.
+
+    The contract: scores fall and are finite, ties go by chunk id, no chunk comes twice, never more than `k`,
+    nothing that the query does not allow, an empty index and an empty question give an empty ranking, the
+    same question gives the same ranking, whatever was asked before it.
+    """
+
+    @abstractmethod
+    def search(self, query: Query) -> Ranking:
+        """Rank the chunks of the index for ``query``, best first; steps inside record in its trace."""
+
+    def close(self) -> None:  # noqa: B027 -- most hold nothing
+        """Let go of what it holds for itself. Closing twice is harmless, and harms no other searcher."""
+
+
+class Retriever(Component):
+    """A way to rank the chunks of an index for a question.
+
+    k: the most passages that it returns
+    """
+
+    if TYPE_CHECKING:  # a field, or of a chain a property
+
+        @property
+        def k(self) -> int:
+            """The most passages that it returns."""
+
+    @property
+    def needs_vector(self) -> bool:
+        """Whether the question must be embedded for it."""
+        return False
+
+    @property
+    def needs_tuning(self) -> bool:
+        """Whether something of it is chosen on the train questions of the study."""
+        return False
+
+    @property
+    def widens(self) -> bool:
+        """Whether it delivers more of a passage than its chunk's context, which a new ranking would undo."""
+        return False
+
+    @abstractmethod
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        """Return what searches an index."""
+
+    def at_depth(self, k: int) -> Self:
+        """Return the same retriever with another `k`."""
+        return self.model_copy(update={"k": k})
+
+
+@dataclass(frozen=True)
+class OpenStep:
+    """A step opened on one index.
+
+    apply: (ranking, query) -> the ranking as it is after the step; it changes neither
+    """
+
+    apply: Callable[[Ranking, Query], Ranking]
+
+
+class Step(Component):
+    """What a chain does with a ranking after its retriever: re-orders, cuts or widens it.
+
+    role: what a trace calls it
+    widens: it delivers more of a passage than its chunk's context
+    narrows: it delivers each chunk's own context, whatever was delivered before
+    costly: a model reads the passages: weights of a fusion are chosen by what stands before it
+    """
+
+    role: ClassVar[Kind]
+    costly: ClassVar[bool] = False
+    widens: ClassVar[bool] = False
+    narrows: ClassVar[bool] = False
+
+    @property
+    def needs_vector(self) -> bool:
+        """Whether the question must be embedded for it."""
+        return False
+
+    @abstractmethod
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        """Return what works on rankings of an index."""
+
+
+@dataclass(frozen=True)
+class OpenTransform:
+    """A query transform opened on one index.
+
+    read: query -> the query as it is searched; several are searched each, and fused by reciprocal rank
+    """
+
+    read: Callable[[Query], list[Query]]
+
+
+class QueryTransform(Component):
+    """What a chain does with a question before its retriever: filters, rewrites, expands it.
+
+    Whoever changes the text leaves `vector` as it is or None: it is embedded again where one is needed. A
+    vector that is no longer that of the question before is taken as meant.
+    """
+
+    @property
+    def needs_vector(self) -> bool:
+        """Whether the question must be embedded for it."""
+        return False
+
+    @abstractmethod
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        """Return what reads questions to an index."""

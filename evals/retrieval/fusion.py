@@ -1,0 +1,200 @@
+"""Fuses the rankings of several retrievers into one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+
+from rag_assay.evals.retrieval.component_kinds import AnyRetriever
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
+from rag_assay.evals.retrieval.fusion_methods import (
+    Arithmetic,
+    Floats,
+    Geometric,
+    Harmonic,
+    Max,
+    Method,
+    RelativeScore,
+    Rrf,
+    Weighted,
+)
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Query
+from rag_assay.evals.retrieval.ranking import Mask, Ranking, Rows
+from rag_assay.evals.retrieval.retriever_references import SharedSearcher
+from rag_assay.warehouse.errors import InputError
+
+METHODS = ("rrf", "weighted", "relative_score", "max", "arithmetic", "geometric", "harmonic")
+Weight = Annotated[float, Field(ge=0, le=1_000_000)]
+LEAST_WEIGHT = 0.000001  # of the largest: products with smaller ones run out of a float's range
+
+
+class Fuse(Retriever):
+    """Fuse the rankings of several retrievers, by one method; rrf unless another one is given.
+
+    rrf, weighted, relative_score, max, arithmetic, geometric, harmonic: see `fusion_methods.py`
+    of: the arms, each a retriever with its own depth
+    weights: one an arm, 0 to 1,000,000 and not all below 0.000001; all 1 unless said otherwise; `tuned`:
+        chosen on the train questions of the study. What only an arm of weight 0 found stays a candidate
+    """
+
+    kind: ClassVar[str] = "fuse"
+    code_version: ClassVar[str] = "3"
+
+    rrf: Rrf | None = None
+    weighted: Weighted | None = None
+    relative_score: RelativeScore | None = None
+    max: Max | None = None
+    arithmetic: Arithmetic | None = None
+    geometric: Geometric | None = None
+    harmonic: Harmonic | None = None
+    of: Annotated[tuple[AnyRetriever, ...], Field(min_length=2)]
+    weights: tuple[Weight, ...] | Literal["tuned"] | None = None
+    k: Depth = 10
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_rrf_by_default(cls, value: Any) -> Any:
+        if isinstance(value, dict) and all(value.get(name) is None for name in METHODS):
+            return {**value, "rrf": value.get("rrf") or {}}
+        return value
+
+    @model_validator(mode="after")
+    def _has_one_method(self) -> Self:
+        named = [name for name in METHODS if getattr(self, name) is not None]
+        if len(named) != 1:
+            raise ValueError(f"give exactly one method to fuse by, not {' and '.join(named)}")
+        return self
+
+    @model_validator(mode="after")
+    def _has_arms_of_chunks(self) -> Self:
+        wide = [number for number, arm in enumerate(self.of, 1) if arm.widens]
+        if wide:
+            raise ValueError(
+                f"arm {wide[0]} delivers passages wider than chunks (`neighbours`), which a fusion of chunks "
+                "would undo; put that step after the fusion"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_weight_an_arm(self) -> Self:
+        if isinstance(self.weights, tuple):
+            if len(self.weights) != len(self.of):
+                raise ValueError(f"{len(self.of)} arms need {len(self.of)} weights, not {len(self.weights)}")
+            if max(self.weights) < LEAST_WEIGHT:
+                raise ValueError(f"at least one weight must be {LEAST_WEIGHT:f} or above")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _only_its_method(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # A new method leaves the identity of the others alone.
+        return {key: value for key, value in handler(self).items() if key not in METHODS or value is not None}
+
+    @property
+    def method(self) -> Method:
+        """The method that is set."""
+        return next(found for name in METHODS if (found := getattr(self, name)) is not None)
+
+    def versions(self) -> list[str]:
+        """Return its own version and those of its arms."""
+        return [self.code_version, *(version for arm in self.of for version in arm.all_versions())]
+
+    @property
+    def needs_vector(self) -> bool:
+        """When one of its arms does."""
+        return any(arm.needs_vector for arm in self.of)
+
+    @property
+    def needs_tuning(self) -> bool:
+        """When its weights are `tuned`, or something of an arm is."""
+        return self.weights == "tuned" or any(arm.needs_tuning for arm in self.of)
+
+    def with_weights(self, weights: Sequence[float]) -> Self:
+        """Return the same fusion with these weights, one an arm."""
+        return type(self).model_validate({**self.model_dump(), "weights": tuple(weights)})
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> FuseSearcher:
+        """Open its arms on the index."""
+        return FuseSearcher(self, [SharedSearcher(arm, index, context) for arm in self.of])
+
+
+class FuseSearcher(Searcher):
+    """Searches with every arm, and fuses what they found."""
+
+    def __init__(self, recipe: Fuse, arms: Sequence[SharedSearcher]) -> None:
+        self._recipe = recipe
+        self._arms = arms
+
+    def search(self, query: Query) -> Ranking:
+        """Rank with every arm, then fuse.
+
+        Raises:
+            InputError: the weights are to be tuned, and have not been.
+        """
+        recipe = self._recipe
+        if recipe.weights == "tuned":
+            raise InputError(
+                "fuse: its weights are `tuned`, and none have been chosen. Tuning needs a train question "
+                "set: give one in the study, or write the weights."
+            )
+        weights = recipe.weights or (1.0,) * len(recipe.of)
+        ranking = fuse_rankings(self.arms(query), weights, recipe.method, recipe.k)
+        query.trace.record(recipe.kind, "fuse", ranking)
+        return ranking
+
+    def arms(self, query: Query) -> list[Ranking]:
+        """Return each arm's ranking, as deep as the arm says: what weights are chosen on."""
+        found = [arm.found(query) for arm in self._arms]
+        for one in found:
+            query.trace.include(one.steps, one.notes, one.understood)
+        query.trace.allowed = either([one.allowed for one in found])  # what any arm was allowed to find
+        return [one.ranking for one in found]
+
+    def close(self) -> None:
+        """Close its arms."""
+        for arm in self._arms:
+            arm.close()
+
+
+def either(masks: Sequence[Mask | None]) -> Mask | None:
+    """Return the rows that some of the masks let through, each of shape (chunks,); None: all.
+
+    >>> either([np.array([True, False, False]), np.array([False, False, True])]).tolist()
+    [True, False, True]
+    """
+    limiting = [mask for mask in masks if mask is not None]
+    return np.logical_or.reduce(limiting) if limiting and len(limiting) == len(masks) else None
+
+
+def candidates(rankings: Sequence[Ranking], method: Method) -> tuple[Rows, Floats]:
+    """Return the rows that any arm holds, rising, and each one's points from each arm, shape (rows, arms)."""
+    rows, inverse = np.unique(np.concatenate([ranking.rows for ranking in rankings]), return_inverse=True)
+    points = np.empty((len(rows), len(rankings)))
+    begin = 0
+    for arm, ranking in enumerate(rankings):
+        scores_of_arm = method.points(ranking)
+        points[:, arm] = method.lacking(scores_of_arm)
+        points[inverse[begin : begin + len(ranking)], arm] = scores_of_arm
+        begin += len(ranking)
+    return rows, points
+
+
+def fuse_rankings(rankings: Sequence[Ranking], weights: Sequence[float], method: Method, k: int) -> Ranking:
+    """Fuse rankings by a method; return the best k, equal scores by chunk id.
+
+    >>> a = Ranking(np.array([3, 5, 8]), np.array([9.0, 8.0, 5.0]))
+    >>> b = Ranking(np.array([5, 8]), np.array([0.7, 0.1]))
+    >>> best = fuse_rankings([a, b], (0.4, 0.6), Weighted(), 10)
+    >>> best.rows.tolist(), best.scores.round(6).tolist()  # 5: 0.4 * 3/4 + 0.6; 3: 0.4 * 1; 8: last in both
+    ([5, 3, 8], [0.9, 0.4, 0.0])
+    >>> best = fuse_rankings([a, b], (1.0, 1.0), Rrf(k=60), 2)
+    >>> best.rows.tolist(), best.scores.round(6).tolist()  # 5: 1/62 + 1/61; 8: 1/63 + 1/62
+    ([5, 8], [0.032522, 0.032002])
+    """
+    rows, points = candidates(rankings, method)
+    scores = method.scores(points, np.array([weights], np.float64))[:, 0]
+    return Ranking.best(rows, scores, k)

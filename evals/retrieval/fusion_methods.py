@@ -1,0 +1,175 @@
+"""Fusion methods: how the scores of several rankings become one score.
+
+Each method first turns an arm's ranking into points, says what a candidate gets from an arm that lacks it,
+and then combines the arms' points by their weights. Points are a matrix, candidates x arms; weights are a
+matrix, choices x arms, so that many choices of weights are tried at once (`fusion_tuning.py`) by one sum.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Annotated, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import Field
+
+from rag_assay.evals.retrieval.ranking import Ranking, Scores
+from rag_assay.evals.retrieval.score_normalization import NORMALISED, Normalisation, min_max
+from rag_assay.warehouse.recipe import Strict
+
+Floats = npt.NDArray[np.float64]
+LEAST = 0.001  # of [0, 1]: far below any other score of a ranking of 1,000, and above 0
+DIGITS = 11  # of a fused score that are kept, of what the best possible candidate would get
+
+
+class Method(Strict):
+    """A way to fuse."""
+
+    @abstractmethod
+    def points(self, ranking: Ranking) -> Scores:
+        """Return what each row of one arm's ranking gets, shape (n,)."""
+
+    def lacking(self, points: Scores) -> float:
+        """Return what a candidate gets from an arm that lacks it, given that arm's points: 0."""
+        return 0.0
+
+    @abstractmethod
+    def combined(self, points: Floats, weights: Floats) -> Floats:
+        """Return fused scores, shape (candidates, choices), of points (candidates, arms) and weights."""
+
+    def scores(self, points: Floats, weights: Floats) -> Floats:
+        """Return `combined`, rounded, so that equal sums tie whatever the order in which arms are added.
+
+        1/61 + 1/62 + 1/63 and 1/63 + 1/61 + 1/62 are not always the same float.
+        """
+        found = self.combined(points, weights)
+        if not len(found):
+            return found
+        best = np.abs(self.combined(points.max(axis=0, keepdims=True), weights))
+        step = np.where(best > 0, best, 1.0) / 10**DIGITS
+        found /= step
+        np.rint(found, out=found)
+        found *= step
+        return found
+
+
+class _Summed(Method):
+    def combined(self, points: Floats, weights: Floats) -> Floats:
+        """Return the weighted sum. Not `@`: BLAS adds some rows in another order, and ties would break."""
+        total = np.zeros((len(points), len(weights)))
+        for arm in range(points.shape[1]):
+            total += points[:, arm, None] * weights[None, :, arm]
+        return total
+
+
+class Rrf(_Summed):
+    """Reciprocal rank fusion: a chunk's score is the sum of weight / (k + rank) over the arms that hold it.
+
+    Cormack, Clarke and Büttcher, SIGIR 2009. Ranks count from 1; an arm that lacks the chunk adds nothing.
+
+    k: 60 in the paper; larger values level the ranks
+    """
+
+    k: Annotated[float, Field(gt=0, le=10_000)] = 60.0
+
+    def points(self, ranking: Ranking) -> Scores:
+        """Return 1 / (k + rank)."""
+        return 1 / (self.k + 1 + np.arange(len(ranking)))
+
+
+class _Scored(Method):
+    """Normalised scores; an arm that lacks a candidate gives what it gives to its own last one.
+
+    normalise: min_max | z_score | sum. With min_max and sum the last of an arm gets 0, and so does a
+        candidate that the arm lacks; with z_score that is the arm's lowest z (below 0); an empty arm gives
+        0 to all
+    """
+
+    normalise: Normalisation = "min_max"
+
+    def points(self, ranking: Ranking) -> Scores:
+        """Return the normalised scores."""
+        return NORMALISED[self.normalise](ranking.scores)
+
+    def lacking(self, points: Scores) -> float:
+        """Return the arm's lowest z with z_score, 0 otherwise."""
+        return float(points.min()) if self.normalise == "z_score" and len(points) else 0.0
+
+
+class Weighted(_Summed, _Scored):
+    """The sum of weight * normalised score over the arms (CombSUM of Fox and Shaw, TREC-2, with weights)."""
+
+
+class Max(_Scored):
+    """The largest weight * normalised score of any arm (CombMAX): the best opinion counts.
+
+    An arm of weight 0 has none: beside z-scores below 0 its 0 would be the best.
+    """
+
+    def combined(self, points: Floats, weights: Floats) -> Floats:
+        """Return the largest."""
+        best = np.full((len(points), len(weights)), -np.inf)
+        for arm in range(points.shape[1]):
+            speaks = weights[:, arm] > 0
+            weighted = points[:, arm, None] * weights[None, speaks, arm]
+            best[:, speaks] = np.maximum(best[:, speaks], weighted)
+        return best
+
+
+class Arithmetic(_Summed, _Scored):
+    """The weighted arithmetic mean of normalised scores: the order of `weighted`, on the arms' own scale."""
+
+    def combined(self, points: Floats, weights: Floats) -> Floats:
+        """Return the weighted sum by the sum of the weights."""
+        return super().combined(points, weights) / weights.sum(axis=1)
+
+
+class RelativeScore(_Summed):
+    """Relative score fusion, as Weaviate has it: min-max scores, weights made to sum to 1, added.
+
+    A candidate that an arm lacks gets 0 from it. The scores lie in [0, 1].
+    """
+
+    def points(self, ranking: Ranking) -> Scores:
+        """Return min-max scores."""
+        return min_max(ranking.scores)
+
+    def combined(self, points: Floats, weights: Floats) -> Floats:
+        """Return the sum by weights that add up to 1."""
+        return super().combined(points, weights / weights.sum(axis=1, keepdims=True))
+
+
+class _Positive(Method):
+    """Normalised scores that are never 0, since one 0 would make the whole mean 0.
+
+    normalise: min_max | sum (z-scores may be negative, and have no such mean)
+    least: what the last of an arm gets, and a candidate that the arm lacks
+    """
+
+    normalise: Literal["min_max", "sum"] = "min_max"
+    least: Annotated[float, Field(gt=0, le=0.5)] = LEAST
+
+    def points(self, ranking: Ranking) -> Scores:
+        """Return the normalised scores, none of them below `least`."""
+        return np.maximum(NORMALISED[self.normalise](ranking.scores), self.least)
+
+    def lacking(self, points: Scores) -> float:
+        """Return `least`."""
+        return self.least
+
+
+class Geometric(_Positive, _Summed):
+    """The weighted geometric mean of normalised scores: exp(sum of weight * log score / sum of weights)."""
+
+    def combined(self, points: Floats, weights: Floats) -> Floats:
+        """Return the mean."""
+        return np.exp(super().combined(np.log(points), weights) / weights.sum(axis=1))
+
+
+class Harmonic(_Positive, _Summed):
+    """The weighted harmonic mean of normalised scores: sum of weights / sum of weight / score."""
+
+    def combined(self, points: Floats, weights: Floats) -> Floats:
+        """Return the mean."""
+        return weights.sum(axis=1) / super().combined(1 / points, weights)

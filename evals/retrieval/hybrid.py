@@ -1,0 +1,80 @@
+"""Hybrid search: the normalised scores of BM25 and dense search added, with default weights."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from rag_assay.evals.retrieval.bm25 import Bm25
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
+from rag_assay.evals.retrieval.dense import Dense
+from rag_assay.evals.retrieval.fusion import Fuse
+from rag_assay.evals.retrieval.fusion_methods import Weighted
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.score_normalization import Normalisation
+
+LANCEDBS = ("reranker", "constant", "fill")
+
+
+class Hybrid(Retriever):
+    """The sum of the scores of `bm25` and `dense`, each brought to one scale among its own candidates.
+
+    The same as `fuse: {weighted: {normalise}, of: [{bm25: {k: depth}}, {dense: {k: depth}}]}`, in one word.
+
+    bm25, dense: parameters of the arms
+    weight: share of the dense arm
+    normalise: min_max | z_score | sum (`fuse` says how)
+    depth: candidates of each arm, or `k` where that is more; the last one sets the scale's lower end
+    """
+
+    kind: ClassVar[str] = "hybrid"
+    code_version: ClassVar[str] = "3"
+
+    k: Depth = 10
+    bm25: Bm25 = Field(default_factory=Bm25)
+    dense: Dense = Field(default_factory=Dense)
+    weight: Annotated[float, Field(ge=0, le=1)] = 0.5
+    normalise: Normalisation = "min_max"
+    depth: Depth = 1_000
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_not_lancedbs(cls, value: Any) -> Any:
+        if isinstance(value, dict) and any(name in value for name in LANCEDBS):
+            raise ValueError(
+                "LanceDB's rerankers are those of `lancedb`, as in {lancedb: {reranker: linear}}"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _says_its_depth_once(self) -> Self:
+        for name in ("bm25", "dense"):
+            arm = getattr(self, name)
+            if arm.k != type(arm)().k:  # a recipe that is written out says the default
+                raise ValueError(f"`depth` says how many candidates an arm has: leave `k` of `{name}` out")
+        return self
+
+    @property
+    def needs_vector(self) -> bool:
+        """Always."""
+        return True
+
+    def versions(self) -> list[str]:
+        """Return its own version and those of its arms."""
+        return [self.code_version, *self._fusion.versions()]
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        """Search the index both ways and add the scores."""
+        return self._fusion.open(index, context)
+
+    @property
+    def _fusion(self) -> Fuse:
+        depth = max(self.depth, self.k)
+        return Fuse(
+            weighted=Weighted(normalise=self.normalise),
+            of=(self.bm25.at_depth(depth), self.dense.at_depth(depth)),
+            weights=(1 - self.weight, self.weight),
+            k=self.k,
+        )

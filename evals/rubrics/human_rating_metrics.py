@@ -1,0 +1,89 @@
+"""What people say as a metric of a study: their scores of an answer, come to one number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from rag_assay.evals.metrics.context import MetricContext
+from rag_assay.evals.metrics.contract import Case, Metric, Score
+from rag_assay.evals.rubrics.rubric import PEOPLE, Criterion, Rubric, metric_name
+from rag_assay.warehouse.schemas import Status
+
+NOBODY = "nobody has scored it yet"
+UNDECIDED = "could not say"
+UNRATED = "not rated yet"  # in counts of missing values, where others have their status
+
+
+class PeopleScores(Metric):
+    """One criterion of one rubric of a study, `people.RUBRIC[.CRITERION]`.
+
+    Its value is the mean over annotators of the mean over their showings, in the rubric's own scale. What
+    nobody has scored has no value.
+    """
+
+    stem = "people"
+    reads = frozenset({"annotations"})
+    kind = "answer"
+    sees = "answers"
+
+    def __init__(self, name: str, rubric: Rubric, criterion: Criterion) -> None:
+        """Take the rubric by its name in the study."""
+        self.rubric = name
+        self.criterion = criterion.name
+        self.against = rubric.against
+        self.name = metric_name(name, criterion.name)
+        said = " ".join([name, *([criterion.name] if criterion.name else [])])
+        self.title = f"{said.replace('_', ' ').capitalize()} by people"
+        self.bounds = criterion.bounds
+        self.explanation = _explained(name, rubric, criterion)
+        self._rubric = rubric
+
+    def versions(self) -> list[str]:
+        """Return its code version and that of the rubric: scores by another wording are not mixed."""
+        return [self.code_version, self._rubric.version]
+
+    def applies(self, question: dict[str, Any]) -> bool:
+        """Return whether people can be asked of the question: of any."""
+        return True
+
+    def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
+        """Return what people say of each answer."""
+        unknown = Score(Status.NOT_RUN, reason=NOBODY)
+        return [case.annotated.get(self.name, unknown) for case in cases]
+
+
+def people_metrics(rubrics: Mapping[str, Rubric]) -> dict[str, PeopleScores]:
+    """Return all that people are asked, by the names that a study has for it."""
+    found = [PeopleScores(name, rubric, one) for name, rubric in rubrics.items() for one in rubric.criteria]
+    return {metric.name: metric for metric in found}
+
+
+def is_unrated() -> pl.Expr:
+    """Return which rows of `schemas.SCORES` wait for a human rating, and so are no failures."""
+    of_people = pl.col("metric").str.starts_with(f"{PEOPLE}.") & (pl.col("status") == Status.NOT_RUN)
+    waits = (pl.col("reason") == NOBODY) | pl.col("reason").str.ends_with(UNDECIDED)
+    return of_people & waits.fill_null(False)
+
+
+def said(row: dict[str, Any]) -> Score:
+    """Return what people say in a row of `annotation_schemas.ANNOTATIONS`.
+
+    >>> said({"value": None, "annotators": 0, "skipped": 2}).reason
+    '2 annotators could not say'
+    """
+    if row["value"] is not None:
+        tie = "both answers are the same; nobody was asked" if not row["annotators"] else None
+        return Score(Status.OK, row["value"], tie)
+    skipped = row["skipped"]
+    reason = f"{skipped} {'annotators' if skipped > 1 else 'annotator'} {UNDECIDED}" if skipped else NOBODY
+    return Score(Status.NOT_RUN, reason=reason)
+
+
+def _explained(name: str, rubric: Rubric, criterion: Criterion) -> str:
+    """Say what people were asked, and what their values mean."""
+    anchors = "; ".join(f"{value:g}: {text.rstrip('.')}" for value, text in criterion.anchors.items())
+    beside = f", beside the answer of `{rubric.against}`" if rubric.against else ""
+    return f"{criterion.ask} As people say by the rubric `{name}`{beside}. {anchors}."

@@ -1,0 +1,182 @@
+"""Joins the scores of people to the cells that hold what they scored.
+
+A score without a cell counts for every (cell, question) with its item; one with a cell for that alone. The
+value of a (cell, question, criterion) is the mean over annotators of the mean over their showings.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from rag_assay.evals.rubrics.rubric import Criterion, Rubric
+
+Row = dict[str, Any]
+_Place = tuple[str, str]  # key of a cell, id of a question
+_Asked = tuple[str, str | None]  # name of a rubric, name of its criterion
+
+
+class RatableItems(NamedTuple):
+    """What people can score of a cell.
+
+    items: question id -> item id; None: not looked up, for nobody has scored anything
+    ties: ids of questions that the two cells of a pair answer in the same words
+    """
+
+    items: Mapping[str, str | None]
+    ties: frozenset[str] = frozenset()
+
+
+class Rejected(NamedTuple):
+    """A score that fits nothing that the study has now, as `annotation_schemas.REJECTED_SCORES`."""
+
+    place: str
+    annotator: str | None
+    score_id: str | None
+    rubric: str | None
+    reason: str
+
+
+class Joined(NamedTuple):
+    """What scores come to.
+
+    rows: of `annotation_schemas.ANNOTATIONS`
+    counted: the scores that count, of `annotation_schemas.HUMAN_SCORES`; skipped ones among them
+    """
+
+    rows: list[Row]
+    counted: list[Row]
+    rejected: list[Rejected]
+
+
+class _Said(NamedTuple):
+    """What people said of one place by one criterion: annotator -> values; who could not say."""
+
+    values: dict[str, list[float]]
+    skipped: set[str]
+
+
+def join_scores(
+    rubrics: Mapping[str, Rubric],
+    places: Mapping[str, Mapping[str, RatableItems]],
+    scores: Iterable[Row],
+    probabilities: Mapping[str, float],
+) -> Joined:
+    """Join scores to places.
+
+    Args:
+        rubrics: of the study, by name.
+        places: name of a rubric -> key of a cell -> what of it can be scored.
+        scores: current ones (`warehouse.human_scores.current_scores`).
+        probabilities: item id -> with which it was drawn into the queue.
+    """
+    by_item = {name: _by_item(cells) for name, cells in places.items()}
+    said: dict[_Asked, dict[_Place, _Said]] = defaultdict(lambda: defaultdict(lambda: _Said({}, set())))
+    result = Joined([], [], [])
+    for row in scores:
+        why = _misfit(row, rubrics.get(row["rubric"]))
+        where: list[_Place] = []
+        if why is None:
+            where, why = _where(row, places[row["rubric"]], by_item[row["rubric"]])
+        if why is not None:
+            result.rejected.append(
+                Rejected(row["place"], row["annotator"], row["score_id"], row["rubric"], why)
+            )
+            continue
+        result.counted.append(row)
+        for place in where:
+            one = said[row["rubric"], row["criterion"]][place]
+            if row["status"] == "ok":
+                one.values.setdefault(row["annotator"], []).append(row["value"])
+            else:
+                one.skipped.add(row["annotator"])
+    for name, rubric in rubrics.items():
+        for criterion in rubric.criteria:
+            result.rows.extend(
+                _rows(name, criterion, places[name], said[name, criterion.name], probabilities)
+            )
+    return result
+
+
+def _by_item(cells: Mapping[str, RatableItems]) -> dict[str, list[_Place]]:
+    found: dict[str, list[_Place]] = {}
+    for cell, of_cell in cells.items():
+        for question, item in of_cell.items.items():
+            if item is not None:
+                found.setdefault(item, []).append((cell, question))
+    return found
+
+
+def _misfit(row: Row, rubric: Rubric | None) -> str | None:
+    """Return why a score is none by the rubrics of the study."""
+    if rubric is None:
+        return f"the study has no rubric `{row['rubric']}`"
+    if row["rubric_version"] != rubric.version:
+        return (
+            f"it is by another wording of the rubric `{row['rubric']}` (version {row['rubric_version'][:20]})"
+        )
+    criterion = next((one for one in rubric.criteria if one.name == row["criterion"]), None)
+    if criterion is None:
+        return f"the rubric `{row['rubric']}` has no criterion {row['criterion'] or 'without a name'}"
+    if row["status"] == "ok" and row["value"] not in criterion.anchors:
+        known = ", ".join(f"{value:g}" for value in criterion.anchors)
+        return f"{row['value']:g} is none of the values of `{row['rubric']}`: {known}"
+    return None
+
+
+def _where(
+    row: Row, cells: Mapping[str, RatableItems], by_item: Mapping[str, list[_Place]]
+) -> tuple[list[_Place], str | None]:
+    """Return the places that a score is of, and why there are none."""
+    cell, question = row["cell"], row["question_id"]
+    if cell is None:
+        found = by_item.get(row["item_id"], [])
+        return found, None if found else "no cell gives this answer from these passages now"
+    if cell not in cells:
+        return [], f"there is no cell `{cell}` whose answers are there"
+    items = cells[cell].items
+    if question not in items:
+        return [], f"`{question}` is no question that `{cell}` has answered"
+    if items[question] != row["item_id"]:
+        return [], f"`{cell}` answers `{question}` otherwise by now"
+    return [(cell, question)], None
+
+
+def _rows(
+    rubric: str,
+    criterion: Criterion,
+    cells: Mapping[str, RatableItems],
+    said: Mapping[_Place, _Said],
+    probabilities: Mapping[str, float],
+) -> Iterator[Row]:
+    nothing = _Said({}, set())
+    tie = sum(criterion.bounds) / 2
+    for cell, of_cell in cells.items():
+        for question, item in of_cell.items.items():
+            found = said.get((cell, question), nothing)
+            means = [sum(values) / len(values) for values in found.values.values()]
+            given = [value for values in found.values.values() for value in values]
+            yield {
+                "cell": cell,
+                "question_id": question,
+                "rubric": rubric,
+                "criterion": criterion.name,
+                "value": sum(means) / len(means) if means else None,
+                "annotators": len(means),
+                "low": min(given, default=None),
+                "high": max(given, default=None),
+                "skipped": len(found.skipped - found.values.keys()),
+                "item_id": item,
+                "probability": probabilities.get(item) if item else None,
+            }
+        for question in sorted(of_cell.ties):
+            yield {
+                "cell": cell,
+                "question_id": question,
+                "rubric": rubric,
+                "criterion": criterion.name,
+                **dict.fromkeys(("value", "low", "high"), tie),
+                **dict.fromkeys(("annotators", "skipped"), 0),
+                **dict.fromkeys(("item_id", "probability")),
+            }

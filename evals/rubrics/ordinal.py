@@ -1,0 +1,60 @@
+"""Grades on a scale from 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Self
+
+from pydantic import Field, model_validator
+
+from rag_assay.evals.rubrics.anchors import Anchors, Wording, graded
+from rag_assay.evals.rubrics.rubric import Criterion, Rubric
+from rag_assay.warehouse.recipe import error_at
+
+LOWEST, HIGHEST = "Of no use", "As good as it can be"
+
+
+def check_grades(scale: int, anchors: Mapping[float, str], place: tuple[str, ...] = ()) -> None:
+    """Check that anchors are of the grades of a scale, the lowest and the highest among them.
+
+    place: of what holds the anchors, in the rubric
+
+    Raises:
+        ValidationError: one is of no grade, or they lack one of the two.
+    """
+    for value in anchors:
+        if value not in range(1, scale + 1):
+            reason = f"the anchor `{value:g}` is of no grade: they are 1 to {scale}"
+            raise error_at((*place, "anchors", f"{value:g}"), reason)
+    for grade in (1, scale):
+        if grade not in anchors:
+            raise error_at(
+                (*place, "anchors"), f"say what the grade {grade} means; those between may be left out"
+            )
+
+
+class Ordinal(Rubric):
+    """Grades an answer on a scale from 1.
+
+    ask: what the annotator is asked
+    scale: how many grades there are
+    anchors: grade -> what it means; the lowest and the highest at least
+    """
+
+    kind: ClassVar[str] = "ordinal"
+
+    ask: Wording = "How good is the answer?"
+    scale: Annotated[int, Field(ge=2, le=10)] = 5
+    anchors: Anchors | None = None
+
+    @model_validator(mode="after")
+    def _anchors_are_grades(self) -> Self:
+        if self.anchors is not None:
+            check_grades(self.scale, self.anchors)
+        return self
+
+    @property
+    def criteria(self) -> tuple[Criterion, ...]:
+        """One, without a name."""
+        anchors = self.anchors or {1.0: LOWEST, float(self.scale): HIGHEST}
+        return (Criterion(None, self.ask, graded(self.scale, anchors)),)

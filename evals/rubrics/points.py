@@ -1,0 +1,33 @@
+"""Points with anchors in words; unless a study words its own, 5, 3 or 0 as in the sports news project."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from rag_assay.evals.rubrics.anchors import Anchors, Wording
+from rag_assay.evals.rubrics.rubric import Criterion, Rubric
+
+DEFAULT = {
+    5.0: "Right, and in the language of the question; or it rightly says that it does not know",
+    3.0: "Right in part: a fact is missing or wrong, something is made up, or it is in another language",
+    0.0: "Wrong",
+}
+
+
+class Points(Rubric):
+    """Gives points to an answer: 5, 3 or 0, or others with their anchors in words.
+
+    ask: what the annotator is asked
+    anchors: points -> what they are given for, two or more
+    """
+
+    kind: ClassVar[str] = "points"
+    level: ClassVar[Literal["nominal", "ordinal", "interval"]] = "interval"
+
+    ask: Wording = "How good is the answer?"
+    anchors: Anchors = DEFAULT
+
+    @property
+    def criteria(self) -> tuple[Criterion, ...]:
+        """One, without a name."""
+        return (Criterion(None, self.ask, self.anchors),)

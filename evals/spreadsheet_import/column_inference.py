@@ -1,0 +1,268 @@
+"""Guesses what the columns of a sheet mean, and says why; what cannot be told is left to the person."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rag_assay.assets.cleaning.language import detect
+from rag_assay.evals.rubrics.points import Points
+from rag_assay.evals.spreadsheet_import.column_names import AXES_TOLD, role_of
+from rag_assay.evals.spreadsheet_import.key_names import is_missing, key_name, value_of
+from rag_assay.evals.spreadsheet_import.tables import InputTable, fold_name, open_table
+from rag_assay.evals.spreadsheet_import.workbook import UnusableCell, filled_worksheets
+
+LOOKED_AT = 5_000  # rows
+MOST_VALUES = 11  # of a rubric
+FEW = 60  # names of an axis
+_YES = {"yes", "true", "ja", "correct", "richtig", "right", "oui", "sí", "si"}
+_NO = {"no", "false", "nein", "incorrect", "falsch", "wrong", "non"}
+
+
+@dataclass(frozen=True)
+class ColumnGuess:
+    """A column, and why it is taken for what it is taken for."""
+
+    column: str
+    why: str
+
+
+@dataclass
+class Guess:
+    """What a sheet seems to say.
+
+    roles: role -> its column; the axes of cells are roles, too
+    scores: columns of scores, the likeliest first
+    words: words in the column of scores -> value; empty: they are numbers
+    values: that the column of scores has, the best first
+    unread: columns that have no role
+    language: of the questions; None: not told
+    unanswered: rows that have a score and no answer, if all of them have the lowest one; None: some have not
+    worksheet, others: which worksheet of a workbook was looked at, and those that were not
+    """
+
+    study: str
+    roles: dict[str, ColumnGuess] = field(default_factory=dict)
+    words: dict[str, float] = field(default_factory=dict)
+    values: tuple[float, ...] = ()
+    unread: list[str] = field(default_factory=list)
+    language: str | None = None
+    unanswered: int | None = 0
+    worksheet: str | None = None
+    others: tuple[str, ...] = ()
+
+    @property
+    def is_default(self) -> bool:
+        """Whether the scores are those of the rubric that is meant unless another is said."""
+        return set(self.values) <= set(Points().anchors)
+
+
+@dataclass(frozen=True)
+class ColumnSample:
+    """What the cells of a column look like.
+
+    values: that are not empty, of the first rows
+    """
+
+    name: str
+    values: tuple[Any, ...]
+
+    @property
+    def texts(self) -> list[str]:
+        """The values that are text."""
+        return [one for one in self.values if isinstance(one, str)]
+
+    @property
+    def distinct(self) -> int:
+        """How many different values it has."""
+        return len({repr(one) for one in self.values})
+
+    @property
+    def length(self) -> float:
+        """Characters of its texts on average."""
+        return sum(map(len, self.texts)) / len(self.texts) if self.texts else 0.0
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is prose: texts of some length, no lists."""
+        texts = self.texts
+        return len(texts) * 2 > len(self.values) and self.length >= 12 and not self.is_listed
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether its values are lists, or texts that are."""
+        lists = sum(isinstance(value_of(one), list | tuple) for one in self.values[:200])
+        return lists * 2 > len(self.values[:200])
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether most of its texts end as questions do."""
+        return sum(one.rstrip().endswith(("?", "？")) for one in self.texts) * 2 > len(self.texts) > 0
+
+
+def guess(path: Path) -> Guess:
+    """Guess the mapping of a sheet.
+
+    Raises:
+        InputError: the sheet cannot be read.
+    """
+    worksheets = filled_worksheets(path) if path.suffix.lower() in {".xlsx", ".xlsm"} else []
+    one = worksheets[0] if len(worksheets) > 1 else None
+    table = open_table(path, worksheet=one)
+    rows = [row for _, row in islice(table.rows, LOOKED_AT) if isinstance(row, Mapping)]
+    columns = _columns(table, rows)
+    found = Guess(key_name(path.name.rpartition(".")[0]), worksheet=one, others=tuple(worksheets[1:]))
+    _by_name(columns, found)
+    _by_contents(columns, found)
+    _check_ids(rows, found)
+    _look_at_scores(columns, rows, found)
+    taken = {one.column for one in found.roles.values()}
+    found.unread = [one.name for one in columns if one.name not in taken]
+    if "question" in found.roles and "language" not in found.roles:
+        asked = next(one for one in columns if one.name == found.roles["question"].column)
+        found.language = detect("\n".join(dict.fromkeys(asked.texts)))
+    return found
+
+
+def _columns(table: InputTable, rows: Sequence[Mapping[str, Any]]) -> list[ColumnSample]:
+    found = []
+    for name in dict.fromkeys(table.columns):
+        cells = (row.get(fold_name(name)) for row in rows)
+        values = tuple(one for one in cells if not is_missing(one) and not isinstance(one, UnusableCell))
+        found.append(ColumnSample(name, values))
+    return found
+
+
+def _by_name(columns: Sequence[ColumnSample], found: Guess) -> None:
+    """Give columns the roles that their names say, where what they hold is not against it."""
+    best: dict[str, tuple[int, ColumnSample]] = {}
+    for column in columns:
+        known = role_of(column.name)
+        if known is None or not column.values or not _fits(known[0], column):
+            continue
+        role, place = known
+        if role not in best or place < best[role][0]:
+            best[role] = (place, column)
+    for role, (_, column) in best.items():
+        found.roles[role] = ColumnGuess(column.name, "its name")
+
+
+def _fits(role: str, column: ColumnSample) -> bool:
+    if role == "score":
+        return column.distinct <= MOST_VALUES
+    if role in AXES_TOLD:
+        return column.distinct <= FEW
+    return role != "language" or all(len(one) == 2 for one in column.texts)
+
+
+def _by_contents(columns: Sequence[ColumnSample], found: Guess) -> None:
+    """Give roles that no name has said by what the cells of the columns that are left hold."""
+    for role, find in _FINDERS.items():
+        taken = {one.column for one in found.roles.values()}
+        left = [one for one in columns if one.values and one.name not in taken]
+        one = find(left) if role not in found.roles else None
+        if one is not None:
+            found.roles[role] = one
+
+
+def _question(left: Sequence[ColumnSample]) -> ColumnGuess | None:
+    asked = [one for one in left if one.is_asked and not one.is_listed]
+    best = min(asked, key=lambda one: one.distinct, default=None)
+    return ColumnGuess(best.name, f"its texts end in `?`; {best.distinct} different ones") if best else None
+
+
+def _contexts(left: Sequence[ColumnSample]) -> ColumnGuess | None:
+    lists = [one for one in left if one.is_listed and one.length >= 200]
+    best = max(lists, key=lambda one: one.length, default=None)
+    return ColumnGuess(best.name, "its cells are lists of long texts") if best else None
+
+
+def _answer(left: Sequence[ColumnSample]) -> ColumnGuess | None:
+    prose = [one for one in left if one.is_text]
+    best = max(prose, key=lambda one: (one.distinct, one.length), default=None)
+    return ColumnGuess(best.name, f"the most different texts: {best.distinct}") if best else None
+
+
+def _score(left: Sequence[ColumnSample]) -> ColumnGuess | None:
+    scores = [one for one in left if _looks_scored(one)]
+    return (
+        ColumnGuess(scores[0].name, f"few different numbers: {scores[0].distinct}")
+        if len(scores) == 1
+        else None
+    )
+
+
+def _chunking(left: Sequence[ColumnSample]) -> ColumnGuess | None:
+    sizes = [one for one in left if one.distinct <= FEW and _is_size(one)]
+    return ColumnGuess(sizes[0].name, "pairs of numbers, as size and overlap") if len(sizes) == 1 else None
+
+
+def _retriever(left: Sequence[ColumnSample]) -> ColumnGuess | None:
+    methods = [one for one in left if one.distinct <= FEW and one.is_listed and not _is_size(one)]
+    return (
+        ColumnGuess(methods[0].name, "short lists that come again and again") if len(methods) == 1 else None
+    )
+
+
+_FINDERS: dict[str, Callable[[Sequence[ColumnSample]], ColumnGuess | None]] = {
+    "question": _question,
+    "contexts": _contexts,
+    "answer": _answer,
+    "score": _score,
+    "chunking": _chunking,
+    "retriever": _retriever,
+}
+"""Role -> what finds its column among those that are left, in this order."""
+
+
+def _looks_scored(column: ColumnSample) -> bool:
+    are_numbers = all(not isinstance(one, bool) and _number(one) is not None for one in column.values)
+    return are_numbers and len(column.values) > column.distinct and 2 <= column.distinct <= MOST_VALUES
+
+
+def _is_size(column: ColumnSample) -> bool:
+    values = [value_of(one) for one in column.values[:200]]
+    return all(
+        isinstance(one, list | tuple) and len(one) == 2 and all(isinstance(n, int) for n in one)
+        for one in values
+    )
+
+
+def _check_ids(rows: Sequence[Mapping[str, Any]], found: Guess) -> None:
+    """Leave out ids of which one stands for several questions, as the numbers of rows do not."""
+    if "question_id" not in found.roles or "question" not in found.roles:
+        return
+    asked, named = (fold_name(found.roles[role].column) for role in ("question", "question_id"))
+    pairs = {(repr(row.get(named)), row.get(asked)) for row in rows}
+    n_questions = len({question for _, question in pairs})
+    if not len(pairs) == len({name for name, _ in pairs}) == n_questions:
+        del found.roles["question_id"]
+
+
+def _look_at_scores(columns: Sequence[ColumnSample], rows: Sequence[Mapping[str, Any]], found: Guess) -> None:
+    """Find which values the scores have, and whether rows without an answer have any but the lowest."""
+    if "score" not in found.roles:
+        return
+    column = next(one for one in columns if one.name == found.roles["score"].column)
+    for one in column.values:
+        word = str(one).strip().casefold()
+        if isinstance(one, bool) or (isinstance(one, str) and word in _YES | _NO):
+            found.words[str(one).strip()] = float(one is True or word in _YES)
+    numbers = {_number(one) for one in column.values if str(one).strip() not in found.words}
+    found.values = tuple(sorted({*found.words.values(), *(one for one in numbers if one is not None)})[::-1])
+    if "answer" not in found.roles or not found.values:
+        return
+    answer, score = fold_name(found.roles["answer"].column), fold_name(column.name)
+    without = [row[score] for row in rows if is_missing(row.get(answer)) and not is_missing(row.get(score))]
+    lowest = all(_number(one) == found.values[-1] for one in without)
+    found.unanswered = len(without) if lowest else None
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return float(str(value).strip().replace(",", "."))
+    except ValueError:
+        return None

@@ -1,0 +1,245 @@
+"""Finds parts of a study that do not fit each other, such as unknown names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from rag_assay.evals.judging.contract import Judge
+from rag_assay.evals.metrics import get_metric
+from rag_assay.evals.rubrics.rubric import PEOPLE
+from rag_assay.evals.study.cells import NO_GENERATOR
+from rag_assay.evals.study.powersets import expand_powersets
+from rag_assay.evals.study.registry import GENERATORS, read_retriever_or_powerset
+from rag_assay.evals.study.rubrics import is_of_people, unfit_people_metric
+from rag_assay.evals.study.study_judges import is_judged, judges_of, unfit_judges, unfit_metric
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.suggestions import did_you_mean
+from rag_assay.warehouse.validation_errors import Finding
+from rag_assay.warehouse.yaml_positions import Place
+
+
+def misfits(data: Mapping[str, Any]) -> list[Finding]:
+    """Return where the parts of a study do not fit each other: unknown names, and what cannot be asked.
+
+    Args:
+        data: a study as its file says it; parts that are wrong in themselves are passed over.
+    """
+    found: list[Finding] = []
+    known = {part: _names(data.get(part)) for part in ("sources", "chunkings", "embedders")}
+    known["retrievers"] = _retriever_names(data.get("retrievers"))
+    generators = _names(data.get("generators", {}))
+    judges = judges_of(data.get("judges", {}))
+    corpus = data.get("corpus")
+    for number, name in enumerate(_strings(corpus.get("sources")) if isinstance(corpus, dict) else ()):
+        found += _unknown("source", name, known["sources"], ("corpus", "sources", number))
+    if NO_GENERATOR in (generators or ()):
+        found.append(
+            Finding(
+                ("generators", NO_GENERATOR),
+                "kept_name",
+                f"the name `{NO_GENERATOR}` is kept for cells without a generator",
+            )
+        )
+    found += unfit_judges(judges or {}, generators)
+    known["generators"] = (
+        [*generators, *([] if generators else [NO_GENERATOR])] if generators is not None else None
+    )
+    restrict = data.get("restrict", {})
+    for name, restriction in restrict.items() if isinstance(restrict, dict) else ():
+        found += _restriction(data, name, restriction, known, judges)
+    cards = _names(data.get("judge_cards", {})) or []
+    for name in cards:
+        found += _unknown("judge", name, None if judges is None else [*judges], ("judge_cards", name))
+    found += _unfit_rubrics(data, known, generators)
+    found += _unfit_search(data)
+    found += _unfit_questions(data.get("questions"), data.get("retrievers"), data.get("generators"))
+    return found + _unfit_metrics(_strings(data.get("metrics")), generators, judges, data.get("rubrics", {}))
+
+
+def _restriction(
+    data: Mapping[str, Any],
+    name: str,
+    restriction: Any,
+    known: dict[str, list[str] | None],
+    judges: dict[str, Judge | None] | None,
+) -> list[Finding]:
+    """Return what is wrong with a restriction of a generator or of a judge."""
+    generators = _names(data.get("generators", {}))
+    place: Place = ("restrict", name)
+    axes = ("chunkings", "embedders", "retrievers")
+    if judges and name in judges:
+        of_judge = ("generators", *axes)
+        is_mapping = isinstance(restriction, dict)
+        return _restricted(name, restriction, known, of_judge, place) if is_mapping else []
+    names = None if generators is None or judges is None else list(dict.fromkeys((*generators, *judges)))
+    found = _unknown("generator or judge" if judges else "generator", name, names, place)
+    if not isinstance(restriction, dict):
+        return found
+    if restriction.get("generators") is not None:
+        text = f"`generators` says whose answers a judge judges, and `{name}` is none"
+        found.append(Finding((*place, "generators"), "no_judge", text))
+    unknown = _restricted(name, restriction, known, axes, place)
+    return found + (unknown or _without_ranking(data, name, restriction))
+
+
+def _restricted(
+    name: str,
+    restriction: dict[str, Any],
+    known: dict[str, list[str] | None],
+    axes: Sequence[str],
+    within: Place,
+) -> list[Finding]:
+    found: list[Finding] = []
+    for axis in axes:
+        place: Place = (*within, axis)
+        values = restriction.get(axis)
+        if isinstance(values, list | tuple) and not values:
+            text = f"an empty list leaves `{name}` no cell; name some {axis}, or delete the line"
+            found.append(Finding(place, "no_cell", text))
+        for number, value in enumerate(_strings(values)):
+            found += _unknown(axis[:-1], value, known[axis], (*place, number))
+    return found
+
+
+def _without_ranking(data: Mapping[str, Any], name: str, restriction: dict[str, Any]) -> list[Finding]:
+    """Return what restricts a generator that reads no ranking to some chunkings, embedders or retrievers."""
+    generators = data.get("generators")
+    written = generators.get(name) if isinstance(generators, dict) else None
+    kind = next((one for one in written if one in GENERATORS), None) if isinstance(written, dict) else None
+    if kind is None or GENERATORS[kind].reads == "ranking":
+        return []
+    text = f"`{kind}` reads no ranking and is one cell of the study; only `sample` restricts it"
+    axes = (axis for axis in ("chunkings", "embedders", "retrievers") if restriction.get(axis) is not None)
+    return [Finding(("restrict", name, axis), "reads_no_ranking", text) for axis in axes]
+
+
+def _unfit_rubrics(
+    data: Mapping[str, Any], known: dict[str, list[str] | None], generators: list[str] | None
+) -> list[Finding]:
+    """Return what is wrong with what people score: nothing to score, by no rubric, of no cell."""
+    found: list[Finding] = []
+    rubrics = _names(data.get("rubrics", {}))
+    if PEOPLE in (_names(data.get("judges", {})) or ()):
+        text = f"the name `{PEOPLE}` is kept for the scores of people"
+        found.append(Finding(("judges", PEOPLE), "kept_name", text))
+    if rubrics and generators == []:
+        text = "people score answers, but the study has no `generators`"
+        found.append(Finding(("rubrics", rubrics[0]), "no_generators", text))
+    annotation = data.get("annotation")
+    if not isinstance(annotation, dict):
+        return found
+    if rubrics == []:
+        text = "`annotation` says what people score, but the study has no `rubrics`"
+        found.append(Finding(("annotation",), "no_rubrics", text))
+    for axis in ("rubrics", "cells"):
+        if annotation.get(axis) in ([], ()):
+            text = f"an empty list leaves nothing to score; name some {axis}, or delete the line"
+            found.append(Finding(("annotation", axis), "no_cell", text))
+    for number, name in enumerate(_strings(annotation.get("rubrics")) if rubrics else ()):
+        found += _unknown("rubric", name, rubrics, ("annotation", "rubrics", number))
+    axes = ("generators", "chunkings", "embedders", "retrievers")
+    return found + _restricted("annotation", annotation, known, axes, ("annotation",))
+
+
+def _unfit_search(data: Mapping[str, Any]) -> list[Finding]:
+    """Return why a study cannot be searched: by what people say of cells nobody can wait while they race."""
+    search, metrics = data.get("search"), _strings(data.get("metrics"))
+    method = getattr(search, "method", None) or (search.get("method") if isinstance(search, dict) else None)
+    if method == "successive_halving" and metrics and is_of_people(metrics[0]):
+        text = (
+            "cells race by the first metric, and people would have to score every rung: "
+            f"put another before {metrics[0]}"
+        )
+        return [Finding(("search", "method"), "raced_by_people", text)]
+    return []
+
+
+def _unfit_questions(sources: Any, retrievers: Any, generators: Any) -> list[Finding]:
+    """Return where train questions are lacking, or questions to ask."""
+    if not isinstance(sources, list | tuple):
+        return []
+    uses = [one.get("use", "test") for one in sources if isinstance(one, dict)]
+    if uses and "test" not in uses:
+        text = "all questions are for training; a study asks at least one set of others"
+        return [Finding(("questions", 0), "no_test_questions", text)]
+    tuned = [name for name, one in retrievers.items() if _is_tuned(one)] if _names(retrievers) else []
+    if tuned and "train" not in uses:
+        text = "`weights: tuned` needs train questions: add a set with `use: train` to `questions`"
+        return [Finding(("retrievers", tuned[0]), "no_train_questions", text)]
+    gated = [name for name, one in generators.items() if _is_gated(one)] if _names(generators) else []
+    if gated and "train" not in uses:
+        text = "`threshold: tuned` needs train questions: add a set with `use: train` to `questions`"
+        return [Finding(("generators", gated[0]), "no_train_questions", text)]
+    return []
+
+
+def _is_gated(part: Any) -> bool:
+    """Return whether a generator, as it is written, has a gate whose threshold is to be fitted."""
+    written = next(iter(part.values())) if isinstance(part, dict) and len(part) == 1 else None
+    gate = written.get("gate") if isinstance(written, dict) else None
+    return isinstance(gate, dict) and gate.get("threshold") == "tuned"
+
+
+def _is_tuned(part: Any) -> bool:
+    """Return whether a retriever, as it is written, has something that is to be tuned."""
+    if isinstance(part, dict):
+        return part.get("weights") == "tuned" or any(_is_tuned(one) for one in part.values())
+    return isinstance(part, list | tuple) and any(_is_tuned(one) for one in part)
+
+
+def _unfit_metrics(
+    metrics: list[str], generators: list[str] | None, judges: dict[str, Judge | None] | None, rubrics: Any
+) -> list[Finding]:
+    found: list[Finding] = []
+    for number, name in enumerate(metrics):
+        if name in metrics[:number]:
+            found.append(Finding(("metrics", number), "doubled_metric", f"the metric {name} is named twice"))
+        elif is_of_people(name):
+            found += unfit_people_metric(name, ("metrics", number), rubrics, generators)
+        elif is_judged(name):
+            found += unfit_metric(name, ("metrics", number), judges, generators)
+        elif generators == [] and _measures_answers(name):
+            text = f"{name} measures answers, but the study has no `generators`"
+            found.append(Finding(("metrics", number), "no_generators", text))
+    return found
+
+
+def _measures_answers(name: str) -> bool:
+    try:
+        return get_metric(name).kind == "answer"
+    except InputError:
+        return False  # an unknown one is told of elsewhere
+
+
+def _unknown(what: str, name: str, known: list[str] | None, place: Place) -> list[Finding]:
+    if known is None or name in known:
+        return []
+    return [
+        Finding(
+            place,
+            f"unknown_{what.partition(' ')[0]}",
+            f"unknown {what} `{name}`; {did_you_mean(name, known)}",
+        )
+    ]
+
+
+def _names(part: Any) -> list[str] | None:
+    return list(part) if isinstance(part, dict) else None
+
+
+def _retriever_names(part: Any) -> list[str] | None:
+    """Return the names of the retrievers, those of combinations too; None while one cannot be read."""
+    names = _names(part)
+    if names is None or not any(isinstance(one, dict) and "powerset" in one for one in part.values()):
+        return names
+    try:
+        return list(expand_powersets({name: read_retriever_or_powerset(one) for name, one in part.items()}))
+    except ValidationError:
+        return None
+
+
+def _strings(value: Any) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list | tuple) else []

@@ -1,0 +1,270 @@
+"""Plans a run: cells, chunks to embed, model calls and tokens, and what is stored already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from rag_assay.assets.chunking import Chunker
+from rag_assay.assets.embedding.blocks import blocks, texts_of
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.assets.engine.stage import BuildContext, PartitionRef, Stage
+from rag_assay.assets.enrichment.similarity import tags_text
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.grid import read_questions_of
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.identity import sha256_text
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.pages import read_manifest
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import RETRYABLE
+
+PROMPT_TOKENS = 120  # of the instructions around the passages, about
+ANSWER_TOKENS = 256  # that an answer may have, where a generator sets no bound
+MEAN_PASSAGE = 0.85  # of a window's size: what a passage has on average, where there are no chunks to look at
+WINDOW = 256  # tokens, where a chunking says no size
+CHARACTERS_PER_TOKEN = 4  # of English or German text, about
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """Of one stage: keys in all, up to date, to be done; of these unknown, since their needs are not done."""
+
+    stage: str
+    keys: int
+    done: int
+    to_do: int
+    unknown: int
+
+
+@dataclass(frozen=True)
+class CallPlan:
+    """Model calls of one generator: at most so many, with about so many tokens; fewer where cached.
+
+    cells: that it answers in, each replicate for itself
+    """
+
+    generator: str
+    model: str
+    cells: int
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
+@dataclass(frozen=True)
+class EnrichPlan:
+    """Model calls that enrich one set of chunks, or date the documents of one source: at most so many.
+
+    calls: fewer where some are cached; None where what is asked about is not there yet
+    """
+
+    key: str
+    model: str
+    calls: int | None
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """What `assay plan` shows.
+
+    replicates: how often all cells together are asked
+    texts_to_embed: distinct texts of an index (chunks, and what else its recipes embed) that are not in the
+        vector cache; None where they are not known, since what they follow from is not there yet
+    """
+
+    cells: list[Cell]
+    replicates: int
+    stages: list[StagePlan]
+    texts_to_embed: dict[str, int | None]
+    calls: list[CallPlan]
+    enriching: list[EnrichPlan]
+
+
+def plan(study: Study, stages: dict[str, Stage], home: Home) -> RunPlan:
+    """Look at what there is, and say what a run would do; changes nothing."""
+    planned, done = _stage_plans(stages, home)
+    return RunPlan(
+        study.cells(),
+        len(study.runs()),
+        planned,
+        {key: _texts_to_embed(study, key, stages["embeddings"], done, home) for key in study.indexes()},
+        _call_plans(study, stages["answers"], done, home),
+        [
+            *_date_plans(study, done, home),
+            *(_enrich_plan(study, key, done, home) for key in stages["enrichments"].keys()),
+        ],
+    )
+
+
+def _stage_plans(stages: dict[str, Stage], home: Home) -> tuple[list[StagePlan], set[PartitionRef]]:
+    """Plan the stages in their order; return what is done too.
+
+    A key whose needs are not all done cannot be known to be done.
+    """
+    store = BuildContext(home).store
+    done: set[PartitionRef] = set()
+    plans = []
+    for name, stage in stages.items():
+        keys = stage.keys()
+        known = [key for key in keys if done.issuperset(stage.needs(key))]
+        fresh = [key for key in known if stage.fresh(key, store) is not None]
+        done |= {PartitionRef(name, key) for key in fresh}
+        if keys:
+            plans.append(
+                StagePlan(name, len(keys), len(fresh), len(keys) - len(fresh), len(keys) - len(known))
+            )
+    return plans, done
+
+
+def _texts_to_embed(study: Study, key: str, stage: Stage, done: set[PartitionRef], home: Home) -> int | None:
+    """Count what the build of an index' embeddings would look for in the vector cache and not find."""
+    if not done.issuperset(stage.needs(key)):
+        return None
+    embedder = _looking(study.embedders[key.rpartition(".")[2]], home)
+    hashes = {
+        sha256_text(text)
+        for need in stage.needs(key)
+        for texts in _embedded(_file(need, home), embedder)
+        for text in texts
+    }
+    return len(hashes) - int(embedder.cache.has(sorted(hashes)).sum())
+
+
+def _looking(recipe: EmbedderRecipe, home: Home) -> CachedEmbedder:
+    """Return an embedder to ask for its prefixes and its cache.
+
+    A prompt lies in the model's files, which a look at what there is must not fetch: where no vector was
+    computed yet, it is left out, and just as many texts are new.
+    """
+    embedder = CachedEmbedder(recipe, home)
+    embedder.cache.refresh()
+    if len(embedder.cache):
+        return embedder
+    return CachedEmbedder(recipe.model_copy(update={"query_prompt": None, "passage_prompt": None}), home)
+
+
+def _embedded(path: Path, embedder: CachedEmbedder) -> Iterator[list[str]]:
+    """Yield the texts that are embedded of stored chunks, or of the questions that a model wrote for them."""
+    if path.name == "enrichments.parquet":
+        rows = read_parquet(path, ["kind", "text"]).filter(pl.col("kind") == "question").drop_nulls("text")
+        yield [embedder.query_prefix + text for text in rows["text"]]
+        return
+    for chunks in blocks(path):
+        yield texts_of(chunks, embedder)
+        if embedder.recipe.similarities:
+            others = [*chunks["title"].unique(), *map(tags_text, chunks["keywords"].unique().to_list())]
+            yield [embedder.passage_prefix + text for text in others if text and text.strip()]
+
+
+def _file(need: PartitionRef, home: Home) -> Path:
+    """Return the Parquet file that a stage wrote for a key, which is done."""
+    store = BuildContext(home).store
+    artifact = store.current(need.stage, need.key)
+    assert artifact is not None  # noqa: S101 -- it is done
+    return store.folder(need.stage, artifact.identity) / f"{need.stage}.parquet"
+
+
+def _call_plans(study: Study, answers: Stage, done: set[PartitionRef], home: Home) -> list[CallPlan]:
+    models = {name: one.chat for name, one in study.generators.items() if one.chat}
+    n_questions = len(read_questions_of(study)) if models else 0
+    passages = {
+        cell.chunking: _passage_tokens(study, cell.chunking, done, home)
+        for cell in study.cells()
+        if cell.generator in models and cell.reads_ranking
+    }
+    return [
+        _call_plan(study, name, recipe, answers, n_questions, passages, home)
+        for name, recipe in models.items()
+    ]
+
+
+def _call_plan(
+    study: Study,
+    name: str,
+    recipe: ChatModel,
+    answers: Stage,
+    n_questions: int,
+    passages: dict[str, int],
+    home: Home,
+) -> CallPlan:
+    store = BuildContext(home).store
+    cells = [cell for cell in study.runs() if cell.generator == name]
+    calls = prompt = 0
+    generator = study.generators[name]
+    n_read = {"ranking": generator.passages, "evidence": 1, "nothing": 0}[study.reads(name)]
+    for cell in cells:
+        n_sampled = n_questions if cell.sample is None else min(cell.sample, n_questions)
+        to_do = 0 if answers.fresh(cell.key, store) else n_sampled - _kept(answers, cell, store)
+        calls += to_do
+        context = n_read * passages.get(cell.chunking, WINDOW)
+        prompt += to_do * (PROMPT_TOKENS + min(context, generator.context_tokens or context))
+    written = calls * (recipe.max_tokens or ANSWER_TOKENS)
+    return CallPlan(name, recipe.model, len(cells), calls, prompt, written)
+
+
+def _date_plans(study: Study, done: set[PartitionRef], home: Home) -> list[EnrichPlan]:
+    """Plan the calls for missing dates: at most one a page."""
+    return [
+        EnrichPlan(f"dates of {name}", source.date_by.model, _date_calls(name, done, home))
+        for name, source in study.sources.items()
+        if source.date_by and name in study.corpus.sources
+    ]
+
+
+def _date_calls(source: str, done: set[PartitionRef], home: Home) -> int | None:
+    if PartitionRef("documents", source) in done:
+        return 0
+    return len(read_manifest(home, source)) if PartitionRef("pages", source) in done else None
+
+
+def _enrich_plan(study: Study, key: str, done: set[PartitionRef], home: Home) -> EnrichPlan:
+    recipe = study.chunkings[key.partition(".")[2]].enrich
+    assert recipe is not None  # noqa: S101 -- only such chunkings have a key of this stage
+    if PartitionRef("enrichments", key) in done:
+        return EnrichPlan(key, recipe.model, 0)
+    if PartitionRef("chunks", key) not in done:
+        return EnrichPlan(key, recipe.model, None)
+    chunks = read_parquet(_file(PartitionRef("chunks", key), home), ["doc_id"])
+    summaries = chunks["doc_id"].n_unique() if recipe.summary else 0
+    return EnrichPlan(key, recipe.model, summaries + (len(chunks) if recipe.questions else 0))
+
+
+def _kept(answers: Stage, cell: Cell, store: ArtifactStore) -> int:
+    """Count the answers of an incomplete run that the next run keeps."""
+    try:
+        artifact = store.find(answers.name, answers.identity(cell.key, store))
+    except AssayError:
+        return 0  # what they would be answered from is not there yet
+    by_status = artifact.meta["by_status"] if artifact else {}
+    return sum(count for status, count in by_status.items() if status not in RETRYABLE)
+
+
+def _passage_tokens(study: Study, chunking: str, done: set[PartitionRef], home: Home) -> int:
+    """Return about how many tokens are delivered for one chunk of a chunking."""
+    need = PartitionRef("chunks", f"{study.corpus.name}.{chunking}")
+    if need not in done:
+        return round(window_of(study.chunkings[chunking].chunker) * MEAN_PASSAGE)
+    columns = ["n_tokens", "characters", "context_start", "context_end"]
+    means = read_parquet(_file(need, home), columns).select(pl.all().mean())
+    tokens, characters, begin, end = means.row(0)
+    return round(tokens * (end - begin) / characters)
+
+
+def window_of(chunker: Chunker) -> float:
+    """Return the most tokens that are delivered for one chunk, by what its chunker says of itself.
+
+    >>> from rag_assay.assets.chunking import CHUNKERS
+    >>> [window_of(CHUNKERS[kind]()) for kind in ("recursive", "structure", "parent", "document")]
+    [250.0, 256.0, 1024.0, 256.0]
+    """
+    parameters = chunker.model_dump()
+    size = parameters.get("parent_size") or parameters.get("size") or parameters.get("limit") or WINDOW
+    return size / (CHARACTERS_PER_TOKEN if parameters.get("unit") == "characters" else 1)

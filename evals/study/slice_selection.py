@@ -1,0 +1,231 @@
+"""Makes a study of a part of another: some of its cells, asked some of its questions.
+
+What a slice computes is found by its contents, like all else: embeddings, indexes and model calls are those
+of the whole study, and so are a cell's ranking, answers and scores where the slice asks all questions. But
+its name, and so every key, pointer and file of it, is its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from rag_assay.evals.study.cells import NO_GENERATOR, Cell
+from rag_assay.evals.study.grid import read_questions_of
+from rag_assay.evals.study.slice import MARK, Layer, Slice
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.study_records import remove_study_record, study_of
+from rag_assay.warehouse.suggestions import did_you_mean, near_names
+from rag_assay.warehouse.tables import OF_STUDIES
+
+_WILD = frozenset("*?[")
+
+
+def slice_study(study: Study, cells: Sequence[str] = (), questions: str | None = None) -> Study:
+    """Return the slice of a study; the study itself where nothing of it is left out.
+
+    A cell that judges or rubrics compare the others with is in it, too.
+
+    Args:
+        cells: patterns of `chunking.embedder.retriever.generator`, with or without the study's name before;
+            `*` is any text, `?` any character, `[ab]` one of those. None at all: all cells.
+        questions: how many, drawn by the study's seed; or ids and patterns with commas between. None: all.
+
+    Raises:
+        InputError: a pattern, or an id, is that of none.
+    """
+    if not cells and questions is None:
+        return study
+    layer = Layer(tuple(dict.fromkeys(cells)), questions)
+    known = study.cells()
+    chosen = _chosen_cells(study, known, layer.cells)
+    ids = [row["question_id"] for row in read_questions_of(study)]
+    asked = _chosen_questions(study, ids, questions)
+    if len(chosen) == len(known) and len(asked) == len(ids):
+        return study
+    before = study.slice
+    layers = (*(before.layers if before else ()), layer)
+    of_cells, of_questions = (before.of_cells, before.of_questions) if before else (len(known), len(ids))
+    part = Slice(
+        study.whole,
+        frozenset(cell.short for cell in chosen) if len(chosen) < of_cells else None,
+        frozenset(asked) if len(asked) < of_questions else None,
+        *(len(chosen), of_cells, len(asked), of_questions, layers),
+    )
+    name = digest([[sorted(one.cells), one.questions] for one in layers])[:6]
+    return study.sliced(f"{study.whole}{MARK}{name}", part)
+
+
+def _chosen_cells(study: Study, known: Sequence[Cell], patterns: Sequence[str]) -> list[Cell]:
+    """Return the cells of any of the patterns, and those that they are compared with."""
+    if not patterns:
+        return list(known)
+    chosen: set[str] = set()
+    for pattern in patterns:
+        found = {
+            cell.key for cell in known if any(fnmatchcase(name, pattern) for name in _names(study, cell))
+        }
+        if not found:
+            raise InputError(f"--cells: {pattern!r} is no cell of {study.study}; {_near(study, pattern)}")
+        chosen |= found
+    compare = [one.against for one in study.judges.values()] + [one.against for one in study.rubrics.values()]
+    rivals = {cell.key for name in compare if (cell := study.cell_named(name))}
+    return [cell for cell in known if cell.key in chosen | rivals]
+
+
+def _names(study: Study, cell: Cell) -> list[str]:
+    """Return what a cell may be called: without a generator, its ranking's name will do."""
+    names = [cell.short, f"{study.whole}.{cell.short}"]
+    if cell.generator == NO_GENERATOR:
+        names += [name.removesuffix(f".{NO_GENERATOR}") for name in names]
+    return names
+
+
+def _near(study: Study, pattern: str) -> str:
+    """Offer cells that may have been meant: those of which one part is like a part of the pattern."""
+    known = [cell.short for cell in study.cells()]
+    if near := near_names(pattern.strip("*."), known, most=3):
+        return f"near are {', '.join(near)}"
+    words = [part for part in pattern.split(".") if part.strip("*?")]
+    parts = sorted({part for name in known for part in name.split(".")})
+    near = [one for word in words if word not in parts for one in near_names(word.strip("*?"), parts)]
+    named = [name for name in known if set(near) & set(name.split("."))] if near else known
+    more = f" and {len(named) - 3} more" if len(named) > 3 else ""
+    return f"near are {', '.join(named[:3])}{more}" if near else f"known are {', '.join(named[:3])}{more}"
+
+
+def _chosen_questions(study: Study, ids: Sequence[str], wanted: str | None) -> list[str]:
+    """Return the ids of the questions that are asked, in their order."""
+    if wanted is None:
+        return list(ids)
+    if wanted.strip().isdecimal():
+        n = int(wanted)
+        if not n:
+            raise InputError("--questions: 0 questions would show nothing; ask one at least")
+        return study.sampled(list(ids), n)
+    known, chosen = set(ids), set[str]()
+    for one in (part.strip() for part in wanted.split(",") if part.strip()):
+        found = {one} & known or {name for name in ids if _WILD & set(one) and fnmatchcase(name, one)}
+        if not found:
+            near = near_names(one, ids, most=3)
+            offered = f"near are {', '.join(near)}" if near else did_you_mean(one, [*ids[:3], "…"])
+            raise InputError(f"--questions: {one!r} is no question of {study.study}; {offered}")
+        chosen |= found
+    if not chosen:
+        raise InputError("--questions: give a number, or ids and patterns with commas between them")
+    return [name for name in ids if name in chosen]
+
+
+class KnownSlice(NamedTuple):
+    """A slice that was run in a home, as its record says it."""
+
+    name: str
+    whole: str
+    path: Path
+    n_cells: int
+    of_cells: int
+    n_questions: int
+    of_questions: int
+    layers: tuple[Layer, ...]
+
+    @property
+    def options(self) -> str:
+        """What was chosen, as options of a command."""
+        return ", of that ".join(one.options for one in self.layers)
+
+
+def note_slice(study: Study, home: Home) -> None:
+    """Remember a slice that is run in a home."""
+    part = study.slice
+    if part is None:
+        return
+    known = KnownSlice(
+        *(study.study, part.whole, study.path, part.n_cells, part.of_cells),
+        *(part.n_questions, part.of_questions, part.layers),
+    )
+    data = {**known._asdict(), "path": str(known.path), "layers": [asdict(one) for one in part.layers]}
+    with atomic_write(_record(home, study.study)) as temporary:
+        temporary.write_text(json.dumps(data))
+
+
+def known_slices(home: Home) -> list[KnownSlice]:
+    """Return the slices that were run in a home, by name; a damaged record is none."""
+    found = (_read(path) for path in sorted((home.root / "slices").glob("*.json")))
+    return [one for one in found if one is not None]
+
+
+def is_slice(name: str) -> bool:
+    """Return whether what was given for a study is the name of a slice."""
+    return MARK in name and "/" not in name and not name.endswith((".yaml", ".yml"))
+
+
+def find_slice(name: str, home: Home) -> Study:
+    """Return the slice of that name, of its study as that is now.
+
+    Raises:
+        InputError: none was run in the home, or its study's file cannot be used.
+    """
+    known = _read(_record(home, name))
+    if known is None:
+        names = [one.name for one in known_slices(home)]
+        raise InputError(f"there is no slice {name!r}; {did_you_mean(name, names)}")
+    study = read_study(known.path)
+    for layer in known.layers:
+        study = slice_study(study, layer.cells, layer.questions)
+    if study.study != name:
+        raise InputError(f"{name} leaves nothing out of {known.path} by now; give {study.study}")
+    return study
+
+
+def forget_slice(name: str, home: Home) -> list[Path]:
+    """Remove the record, the pointers and the report of a slice; return what was removed.
+
+    What it computed stays: it is found by its contents when it is needed again.
+
+    Raises:
+        InputError: there is no such slice.
+    """
+    if not is_slice(name) or not _record(home, name).is_file():
+        find_slice(name, home)
+    gone = forget_results(name, home)
+    _record(home, name).unlink(missing_ok=True)  # the last: a kill before leaves it to be found
+    return gone
+
+
+def forget_results(name: str, home: Home) -> list[Path]:
+    """Remove the pointers, the record and the report of a study or slice; return the report's files.
+
+    Artifacts, ratings of people and the history stay.
+    """
+    store = ArtifactStore(home)
+    for stage in (*OF_STUDIES, "report"):
+        store.unpoint(stage, [key for key in store.keys(stage) if study_of(key) == name])
+    remove_study_record(home, name)
+    gone = [path for path in (home.report(name), home.report_rows(name)) if path.exists()]
+    for path in gone:
+        path.unlink(missing_ok=True)
+    return gone
+
+
+def _record(home: Home, name: str) -> Path:
+    return home.root / "slices" / f"{name}.json"
+
+
+def _read(path: Path) -> KnownSlice | None:
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        data = json.loads(path.read_text(encoding="utf-8"))
+        layers = tuple(Layer(tuple(one["cells"]), one["questions"]) for one in data["layers"])
+        known = KnownSlice(**{**data, "path": Path(data["path"]), "layers": layers})
+        return known if known.name == path.stem else None
+    return None

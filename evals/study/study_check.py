@@ -1,0 +1,277 @@
+"""What `assay check` looks at beyond the study file: question files, folders, models, evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rag_assay.assets.cleaning.corpus import corpus_documents
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.assets.recipes.paths import absolute
+from rag_assay.evals.judging.cards.labels import read_labels
+from rag_assay.evals.metrics import counts_passages
+from rag_assay.evals.question_sets.evidence_resolution import Resolver
+from rag_assay.evals.question_sets.question_files import short_questions
+from rag_assay.evals.question_sets.readers import WrittenSet, read_set
+from rag_assay.evals.question_sets.readers.contract import SetFile
+from rag_assay.evals.question_sets.similar_evidence import (
+    ground_truths_without_place,
+    similar_evidence,
+    without_place,
+)
+from rag_assay.evals.study.grid import Grid, read_questions_of
+from rag_assay.evals.study.measured_losses import measured_losses
+from rag_assay.evals.study.registry import GENERATORS, JUDGES
+from rag_assay.evals.study.run_plan import window_of
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.evals.study.written_questions import written_questions
+from rag_assay.warehouse.errors import InputError, Mistake
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.model_servers import unreachable
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.registry import Registry
+from rag_assay.warehouse.source import Source
+from rag_assay.warehouse.validation_errors import Finding, lines_of
+from rag_assay.warehouse.yaml_positions import MarkedYaml, Place, load
+
+LOOKED_AT = 100  # pages of a source that are tried before it is said that none can be read
+NAMED = 10  # pieces of evidence that are named
+
+
+class CheckedStudy(NamedTuple):
+    """A study that can be run, how many questions it asks, and what a person should know before."""
+
+    study: Study
+    questions: int
+    warnings: list[str]
+
+
+def check_study(path: Path, home: Home) -> CheckedStudy:
+    """Check all that can be checked without running anything.
+
+    Raises:
+        InputError: every mistake of the study file and of its question files, with its line; a folder without
+            anything to read; a model that cannot be asked, for want of a key or of such a provider.
+    """
+    errors: list[str] = []
+    study = None
+    try:
+        study = read_study(path)
+    except InputError as error:
+        errors += error.findings
+    errors += _mistakes_of_questions(path, study)
+    errors += _mistakes_of_labels(study) if study else []
+    marked = _marked(path)
+    if marked is not None:
+        errors += lines_of(marked, [*_models(marked.data), *_unreadable(study)])
+    if errors or study is None:
+        raise InputError(*dict.fromkeys(errors))
+    losses = lines_of(marked, measured_losses(marked.data)) if marked else []
+    warnings = [*losses, *unequal_contexts(study), *cut_off(study), *lost_evidence(study, home)]
+    questions = read_questions_of(study)
+    if short := short_questions((row["question_id"], row["question"]) for row in questions):
+        warnings.append(f"{study.path}: {short}")
+    return CheckedStudy(study, len(questions), warnings)
+
+
+def unreachable_models(study: Study) -> list[Mistake]:
+    """Return a sentence, with file and line, for each model of a study that cannot be asked as things are."""
+    marked = _marked(study.path)
+    return lines_of(marked, _models(marked.data)) if marked else []
+
+
+def _marked(path: Path) -> MarkedYaml | None:
+    try:
+        marked = load(path)
+    except InputError:
+        return None  # which was told
+    return marked if isinstance(marked.data, dict) else None
+
+
+def _mistakes_of_questions(path: Path, study: Study | None) -> list[str]:
+    """Read the question files, also those of a study file that is wrong elsewhere."""
+    if study is not None:
+        try:
+            read_questions_of(study)
+        except InputError as error:
+            return list(error.findings)
+        return []
+    found: list[str] = []
+    marked = _marked(path)
+    items = marked.data.get("questions") if marked else None
+    for item in items if isinstance(items, list) else ():
+        file = item.get("file") if isinstance(item, dict) else None
+        try:
+            where = absolute(file, path.resolve().parent) if isinstance(file, str) else None
+            if where is not None and where.is_file():
+                read_set(WrittenSet(SetFile(where, "questions"), item.get("format")))
+        except InputError as error:
+            found += error.findings
+    return found
+
+
+def _mistakes_of_labels(study: Study) -> list[str]:
+    """Return what is wrong in the files of labelled cases, each with its line."""
+    found: list[str] = []
+    for name, card in study.judge_cards.items():
+        try:
+            if card.labels is not None:
+                read_labels(study.resolve(card.labels.file), study.judges[name].judged_metrics, card.labels)
+        except InputError as error:
+            found += map(str, error.findings)
+    return found
+
+
+def unequal_contexts(study: Study) -> list[str]:
+    """Warn where the first metric reads a fixed number of passages and the chunkings differ in size."""
+    metric = study.metric(study.metrics[0])
+    sizes = {window_of(one.chunker) for one in study.chunkings.values()}
+    if not counts_passages(metric.name) or metric.sees != "passages" or len(sizes) < 2:
+        return []
+    return [
+        f"{study.path}: the first metric, {metric.name}, reads the same number of passages of every "
+        f"chunking, of {min(sizes):.0f} tokens as of {max(sizes):.0f}: as many long ones hold more text; "
+        "evidence_coverage@2000tokens compares chunkings at an equal length of context"
+    ]
+
+
+# Models ----------------------------------------------------------------------------------------------------
+
+
+def _models(data: Any) -> list[Finding]:
+    """Return which models cannot be asked, each where it stands in the study file."""
+    found: list[Finding] = []
+    for place, model, base in _named_models(data, ()):
+        reason = unreachable(model, base)
+        if reason:
+            found.append(Finding(place, "unreachable_model", reason))
+    return found
+
+
+def _named_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | None]]:
+    """Yield (place, model, server) of every model that a study file names, those to fall back on too."""
+    if isinstance(part, list):
+        for number, one in enumerate(part):
+            yield from _named_models(one, (*place, number))
+    if not isinstance(part, dict):
+        return
+    api = part.get("api")
+    asks = (
+        place[-1:] in {("enrich",), ("date_by",), ("questions_by",)}
+        or (len(place) == 3 and place[0] in _ASKING and _asks(_ASKING[str(place[0])], place[2]))
+        or part.get("by") == "llm"
+        or api is not None
+    )
+    model = part.get("model")
+    if asks and isinstance(model, str) and model:
+        base = api.get("base") if isinstance(api, dict) else part.get("api_base")
+        yield (*place, "model"), model, base if isinstance(base, str) else None
+        yield from _further_models(part.get("fallback"), (*place, "fallback"))
+    for name, one in part.items():
+        if isinstance(name, str):
+            yield from _named_models(one, (*place, name))
+
+
+def _further_models(listed: Any, place: Place) -> Iterator[tuple[Place, str, str | None]]:
+    """Yield (place, model, server) of the models of a `fallback`, each a name or a mapping."""
+    for number, one in enumerate(listed if isinstance(listed, list) else ()):
+        model, base = (one.get("model"), one.get("api_base")) if isinstance(one, dict) else (one, None)
+        where: Place = (*place, number, *(["model"] if isinstance(one, dict) else []))
+        if isinstance(model, str) and model:
+            yield where, model, base if isinstance(base, str) else None
+
+
+_ASKING: dict[str, Registry[Any]] = {"generators": GENERATORS, "judges": JUDGES}
+
+
+def _asks(kinds: Registry[Any], kind: str | int) -> bool:
+    """Return whether a kind of generator or judge asks a language model."""
+    return kind in kinds and issubclass(kinds[str(kind)], ChatModel)
+
+
+# Sources ---------------------------------------------------------------------------------------------------
+
+
+def _unreadable(study: Study | None) -> list[Finding]:
+    """Return which sources of files hold nothing that their reader can read."""
+    if study is None:
+        return []
+    found: list[Finding] = []
+    for name, source in Grid([study]).build.sources.items():
+        if source.reader is None:
+            continue
+        reason = _why_nothing(source)
+        if reason:
+            found.append(Finding(("sources", name, "path"), "nothing_to_read", reason))
+    return found
+
+
+def _why_nothing(source: Source) -> str | None:
+    """Return why the reader of a source finds nothing to read; None: it does find something."""
+    from rag_assay.crawlers.readers import pages_of
+
+    reasons: list[str] = []
+    try:
+        for page in islice(pages_of(source), LOOKED_AT):
+            if page.body is not None:
+                return None
+            reasons.append(f"{page.url}: {page.reason}")
+    except (InputError, OSError) as error:
+        reasons.append(str(error))
+    what = f"the reader `{source.reader}` finds nothing to read in {source.path}"
+    return f"{what}; the first of {len(reasons)}: {reasons[0]}" if reasons else what
+
+
+def cut_off(study: Study) -> list[str]:
+    """Return which limits cut off a part of a source of files."""
+    from rag_assay.crawlers.readers import cut
+
+    found = []
+    for name, source in Grid([study]).build.sources.items():
+        if limit := cut(source):
+            found.append(f"{study.path}: source {name}: {limit} cuts off the rest of {source.path}")
+    return found
+
+
+# Evidence --------------------------------------------------------------------------------------------------
+
+
+def lost_evidence(study: Study, home: Home) -> list[str]:
+    """Return which evidence is not in the documents, or not word for word; nothing before they were made."""
+    work = BuildContext(home)
+    documents = [work.store.current("documents", source) for source in study.corpus.sources]
+    inputs = [artifact for artifact in documents if artifact is not None]
+    if len(inputs) < len(documents):
+        return []
+    columns = corpus_documents(inputs, work).select("doc_id", "source", "url", "text")
+    texts = list(columns.iter_rows(named=True))
+    grid = Grid([study])
+    found = []
+    for key in sorted(grid.sets):
+        written = written_questions(grid, key)
+        resolver = Resolver(texts, written)
+        rows = [resolver.resolve(row) for row in written]
+        found += [f"{grid.sets[key].path}: {sentence}" for sentence in _of_evidence(written, rows)]
+    return found
+
+
+def _of_evidence(written: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield what a person should know of the evidence of one set."""
+    n_pieces = sum(len(row["evidence"]) for row in rows)
+    missing = [(row["question_id"], item) for row in rows for item in row["evidence"] if item["reason"]]
+    if missing:
+        named = [f"{question} ({item['reason']}: {item['url']})" for question, item in missing]
+        yield f"{len(missing)} of {n_pieces} pieces of evidence are not in the documents: {_few(named)}"
+    if similar := similar_evidence(rows):
+        what = "are not there word for word; the most similar place counts"
+        yield f"{len(similar)} of {n_pieces} pieces of evidence {what}, with its similarity: {_few(similar)}"
+    if placeless := without_place(written, rows):
+        yield ground_truths_without_place(placeless)
+
+
+def _few(named: list[str]) -> str:
+    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    return "; ".join(named[:NAMED]) + more

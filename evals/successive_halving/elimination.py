@@ -1,0 +1,117 @@
+"""A look at a race: which cells are dropped after a rung, by a test or because the budget demands it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from rag_assay.evals.statistics.comparison import table_of
+from rag_assay.evals.statistics.contrasts import contrasts
+from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
+from rag_assay.warehouse.schemas import MIN_COVERAGE
+
+RESAMPLES = 2_000
+"""Of each test of a look: levels are not smaller than what they can tell, and p below them is Student's."""
+Rule = Literal["significance", "budget"]
+Values = Mapping[str, Mapping[str, float]]
+"""Cell -> question -> its value, where it has one."""
+
+
+class EliminationRules(NamedTuple):
+    """By what a race drops cells.
+
+    level: a cell is dropped by a test whose p is below it; the levels of all looks add up to `Search.alpha`
+    keep: how many cells the budget allows to stay at most; None: no such bound
+    """
+
+    level: float
+    seed: int
+    higher_is_better: bool = True
+    keep: int | None = None
+
+
+class EliminatedCell(NamedTuple):
+    """A cell that a look dropped.
+
+    n: questions on which both it and the leader have a value
+    leader: the cell that led then; it may have been dropped later
+    difference: mean of its values less the leader's; low, high: its 95 % interval; None where it has none
+    p: the larger of the two tests', adjusted for all cells of the look and for a leader found in the same
+        data
+    """
+
+    cell: str
+    rule: Rule
+    n: int
+    leader: str
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+
+
+class EliminationRound(NamedTuple):
+    """What a look found.
+
+    left: cells that stay, in their order
+    unmeasured: those of them that lack values of too many questions to be compared
+    """
+
+    leader: str | None
+    left: list[str]
+    dropped: list[EliminatedCell]
+    unmeasured: list[str]
+
+
+def look(
+    cells: Sequence[str], values: Values, rules: EliminationRules, clusters: Clustering = ALONE
+) -> EliminationRound:
+    """Say which cells are dropped by what is known of them so far.
+
+    The leader has the best mean. A cell is dropped by a test where its paired difference to the leader is
+    significant at the look's level, by a bootstrap and a permutation test over clusters of questions that are
+    adjusted for all cells and for the choice of the leader (`evals.statistics.contrasts`). Where more are
+    left than the budget allows, the worst means are dropped beside them. A cell without values of 98 % of the
+    questions is not compared and stays: that it failed is no reason to drop it.
+
+    >>> good, poor = {str(n): 0.9 + n / 500 for n in range(20)}, {str(n): n % 3 / 5 for n in range(20)}
+    >>> found = look(["a", "b"], {"a": good, "b": poor}, EliminationRules(0.05, 7))
+    >>> found.leader, found.left, [one.cell for one in found.dropped]
+    ('a', ['a'], ['b'])
+    """
+    questions = sorted({name for cell in cells for name in values.get(cell, ())})
+    able = [one for one in cells if questions and len(values.get(one, ())) >= MIN_COVERAGE * len(questions)]
+    unmeasured = [one for one in cells if one not in able]
+    if len(able) < 2:
+        return EliminationRound(able[0] if able else None, list(cells), [], unmeasured)
+    sign = 1.0 if rules.higher_is_better else -1.0
+    table = sign * table_of(values, able, questions)
+    means = np.nanmean(table, axis=0)
+    leader = int(np.lexsort((np.argsort(np.argsort(able)), -means))[0])
+    others = [at for at in range(len(able)) if at != leader]
+    unique, which = np.unique((table[:, others] - table[:, [leader]]).T, axis=0, return_inverse=True)
+    binary = bool((np.isnan(table) | (table == 0) | (np.abs(table) == 1)).all())
+    found = contrasts(unique.T, rules.seed, clusters.codes(questions), binary=binary, resamples=RESAMPLES)
+    n = (~np.isnan(unique.T)).sum(axis=0)
+    dropped: dict[str, EliminatedCell] = {}
+    for at, column in zip(others, which.ravel().tolist(), strict=True):
+        ends = sorted(sign * end for end in (found.differences.low[column], found.differences.high[column]))
+        numbers = map(_number, (sign * found.differences.mean[column], *ends, found.p[column]))
+        dropped[able[at]] = EliminatedCell(able[at], "significance", int(n[column]), able[leader], *numbers)
+    gone = {name for name, one in dropped.items() if one.p is not None and one.p < rules.level}
+    by_rank = [
+        able[at] for at in sorted(others, key=lambda at: (-means[at], able[at])) if able[at] not in gone
+    ]
+    room = len(by_rank) if rules.keep is None else max(0, rules.keep - 1 - len(unmeasured))
+    worst = by_rank[room:]
+    told = [one for name, one in dropped.items() if name in gone]
+    told += [dropped[name]._replace(rule="budget") for name in worst]
+    left = [one for one in cells if one not in gone and one not in worst]
+    return EliminationRound(able[leader], left, told, unmeasured)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,95 @@
+"""What was told to whom: `<home>/alerts/<study>.jsonl`, which only grows.
+
+An event is a line, and so is each channel that it was sent through. What has no such line is sent by the next
+run, for a week.
+"""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from rag_assay.orchestration.alerts.event import AlertEvent
+from rag_assay.warehouse.journal import append, read_lines
+from rag_assay.warehouse.paths import Home
+
+LINE = "line"
+KEPT = timedelta(days=7)  # an event that could not be told so long is old news
+
+
+class Journal:
+    """The journal of one study."""
+
+    def __init__(self, home: Home, study: str) -> None:
+        self.path = home.root / "alerts" / f"{study}.jsonl"
+
+    def lines(self) -> list[dict[str, Any]]:
+        """Return the lines, the oldest first."""
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return []
+        return [one.record for one in read_lines(data) if one.record is not None and _is_line(one.record)]
+
+    def note(self, events: Sequence[AlertEvent]) -> None:
+        """Add events that are not there yet."""
+        self._add(
+            [
+                {
+                    LINE: f"event {one.id}",
+                    "noted": datetime.now(UTC).isoformat(),
+                    **asdict(one),
+                    "figures": dict(one.figures),
+                }
+                for one in events
+            ]
+        )
+
+    def sent(self, event: AlertEvent, channel: str) -> None:
+        """Note that an event was sent."""
+        self._add([{LINE: f"sent {event.id} {channel}", "at": datetime.now(UTC).isoformat()}])
+
+    def mark(self, what: str) -> None:
+        """Note something by its name."""
+        self._add([{LINE: what, "at": datetime.now(UTC).isoformat()}])
+
+    def _add(self, records: list[dict[str, Any]]) -> None:
+        if records:
+            append(self.path, records, LINE, _is_line)
+
+    def waiting(self, channels: Sequence[str]) -> list[tuple[AlertEvent, str]]:
+        """Return the events of the last week that were not sent through a channel, the oldest first."""
+        lines = self.lines()
+        done = {one[LINE] for one in lines}
+        found = []
+        for one in lines:
+            if not one[LINE].startswith("event "):
+                continue
+            event = AlertEvent(**{name: one[name] for name in AlertEvent.__dataclass_fields__ if name in one})
+            if datetime.fromisoformat(one["noted"]) < datetime.now(UTC) - KEPT:
+                continue
+            found += [(event, name) for name in channels if f"sent {event.id} {name}" not in done]
+        return found
+
+
+def _is_line(record: dict[str, Any]) -> bool:
+    return isinstance(record.get(LINE), str)
+
+
+@contextmanager
+def alone_telling(home: Home) -> Iterator[bool]:
+    """Yield whether nobody else tells of this home's events now; who comes second leaves it to the first."""
+    folder = home.root / "alerts"
+    folder.mkdir(parents=True, exist_ok=True)
+    with Path(folder / "lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            yield False
+            return
+        yield True

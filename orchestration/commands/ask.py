@@ -1,0 +1,160 @@
+"""`assay ask`: one question, answered by cells of a study as the grid would answer it."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
+from rag_assay.orchestration.commands.conversations import conversation_of
+from rag_assay.orchestration.commands.study_arguments import home_of, study_of
+from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly
+from rag_assay.warehouse.errors import InputError
+
+if TYPE_CHECKING:
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.pipeline.pipeline import PipelineResult
+    from rag_assay.evals.retrieval.query_interpretation import Removal
+    from rag_assay.evals.study.cells import Cell
+    from rag_assay.evals.study.study import Study
+
+app = typer.Typer()
+
+
+class AnswerFormat(StrEnum):
+    """How an answer is written."""
+
+    text = "text"
+    json = "json"
+
+
+@app.command("ask")
+@plainly
+def ask(  # noqa: PLR0913, PLR0917 - the options of a command
+    study: StudyArgument,
+    question: Annotated[str, typer.Argument(help="A question in words, or the id of one of the study's.")],
+    cell: Annotated[
+        str | None,
+        typer.Option(help="chunking.embedder.retriever.generator; default: the recommended one."),
+    ] = None,
+    all_retrievers: Annotated[
+        bool, typer.Option("--all-retrievers", help="Also show what the study's other retrievers find.")
+    ] = False,
+    asked_at: Annotated[
+        str | None, typer.Option(metavar="DATE", help="The day of asking, for words such as `yesterday`.")
+    ] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TURN", help="What was said before: question and answer by turns, repeated."),
+    ] = None,
+    conversation: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The same as a YAML or JSON list of texts.")
+    ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STEP[:KIND[:VALUE]]",
+            help="Ask without what was understood, as in follow_up, time_frame, entities:club; repeated.",
+        ),
+    ] = None,
+    form: Annotated[AnswerFormat, typer.Option("--format", help="text or json.")] = AnswerFormat.text,
+) -> None:
+    """Ask a question of a study that was run: what is found, where the evidence is, answer and sources."""
+    from rag_assay.assets.engine.stage import BuildContext
+
+    turns = conversation_of(after or [], conversation)
+    asked = _Asked(question, _day(asked_at), turns, _removals(without or []))
+    found = study_of(study)
+    where = home_of(found)
+    chosen = named_cell(found, cell) if cell else recommended_cell(found, where)
+    work = BuildContext(where)
+    try:
+        results = _results(found, chosen, asked, work, all_retrievers=all_retrievers)
+    finally:
+        work.close()
+    if form is AnswerFormat.json:
+        from rag_assay.evals.pipeline.records import record_of
+
+        print(json.dumps([record_of(one) for one in results], ensure_ascii=False, indent=2))
+    else:
+        from rag_assay.orchestration.terminal.answer_view import show_answers
+
+        show_answers(results)
+
+
+class _Asked(NamedTuple):
+    """A question in words or by its id; the day and the turns before it, where they are said.
+
+    without: what is not to be understood of it
+    """
+
+    text: str
+    day: str | None
+    conversation: list[str]
+    without: list[Removal]
+
+    def of_study(self, known: dict[str, Any]) -> dict[str, Any]:
+        """Return a question of the study, asked on that day and after these turns."""
+        said = {"asked_at": self.day, "conversation": self.conversation}
+        return {**known, **{name: value for name, value in said.items() if value}}
+
+
+def _results(
+    study: Study, cell: Cell, asked: _Asked, work: BuildContext, *, all_retrievers: bool
+) -> list[PipelineResult]:
+    """Ask the other retrievers of the cell's index, if that is wanted, and the cell last."""
+    from rag_assay.evals.pipeline.pipeline import open_pipeline
+    from rag_assay.evals.pipeline.study_questions import known_question
+
+    if not asked.text.strip():
+        raise InputError('the question is empty; ask something, as in `assay ask demo "Who …?"`')
+    known = known_question(study, asked.text, work)
+    results = []
+    for one in [*(_other_retrievers(study, cell) if all_retrievers else []), cell]:
+        with open_pipeline(study, one, work) as pipeline:
+            if known is None:
+                found = pipeline.ask(
+                    asked.text, asked_at=asked.day, conversation=asked.conversation, without=asked.without
+                )
+            else:
+                found = pipeline.ask_row(asked.of_study(known), without=asked.without)
+            results.append(found)
+    return results
+
+
+def _other_retrievers(study: Study, cell: Cell) -> list[Cell]:
+    """Return cells without a generator: one for each other retriever of the cell's index."""
+    from dataclasses import replace
+
+    from rag_assay.evals.study.cells import NO_GENERATOR
+
+    names = dict.fromkeys(
+        one.retriever
+        for one in study.cells()
+        if one.reads_ranking
+        and (one.chunking, one.embedder) == (cell.chunking, cell.embedder)
+        and one.retriever != cell.retriever
+    )
+    return [replace(cell, retriever=name, generator=NO_GENERATOR, sample=None) for name in names]
+
+
+def _removals(written: list[str]) -> list[Removal]:
+    from rag_assay.evals.retrieval.query_interpretation import Removal
+
+    try:
+        return [Removal.read(one) for one in written]
+    except ValueError as error:
+        raise InputError(f"--without: {error}") from error
+
+
+def _day(text: str | None) -> str | None:
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(text).isoformat() if text else None
+    except ValueError as error:
+        raise InputError(f"--asked-at: {text!r} is no date; write it as in 2026-03-31") from error

@@ -1,0 +1,56 @@
+"""`assay export`: a cell of a study as a folder that answers questions elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
+from rag_assay.orchestration.commands.study_arguments import home_of, study_of
+from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
+from rag_assay.warehouse.errors import InputError
+
+app = typer.Typer()
+
+
+@app.command("export")
+@plainly
+def export(
+    study: StudyArgument,
+    cell_and_folder: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[CELL] FOLDER",
+            help="chunking.embedder.retriever.generator, else the recommended one; and where it is written.",
+        ),
+    ],
+    questions: Annotated[
+        int, typer.Option(min=0, help="How many questions are written with what was measured; 0: none.")
+    ] = 50,
+    with_models: Annotated[
+        bool, typer.Option("--with-models", help="Copy the weights of local models, too.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
+) -> None:
+    """Write a cell of a study that was run as a folder: `assay serve FOLDER` answers from it, anywhere."""
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.export.writer import ExportOptions
+    from rag_assay.evals.export.writer import export as write
+
+    if len(cell_and_folder) > 2:
+        raise InputError("give a study, a cell and a folder, as in `assay export demo best/`")
+    *names, folder = cell_and_folder
+    found = study_of(study)
+    where = home_of(found)
+    cell = named_cell(found, names[0]) if names else recommended_cell(found, where)
+    work = BuildContext(where)
+    try:
+        written = write(found, cell, Path(folder), work, ExportOptions(questions, with_models, force))
+    finally:
+        work.close()
+    say(f"{cell.key}: {written.size / 1e6:.1f} MB, {written.questions} questions to check it by")
+    say(f"sha256 of SHA256SUMS: {written.digest}")
+    say(f"Now: assay serve {folder}")
+    print(Path(folder).expanduser().absolute())

@@ -1,0 +1,85 @@
+"""Question sets made without a model, as the commands `questions make`, `init` and `try` have them made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assay.orchestration.commands.study_arguments import home_of
+from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, say
+from rag_assay.warehouse.errors import InputError
+
+if TYPE_CHECKING:
+    from rag_assay.evals.question_generation.generator import GeneratedQuestions, GenerationPlan
+    from rag_assay.evals.study.study import Study
+    from rag_assay.warehouse.paths import Home
+
+
+def make_without_model(
+    study: Study, kinds: str | None, n: int, seed: int, output: Path | None, *, force: bool
+) -> int:
+    """Bring the documents of a study up to date, make questions from them, and write a question file.
+
+    Raises:
+        InputError: a kind is unknown, the file is there already, or no question could be made.
+    """
+    from rag_assay.evals.question_generation.generator import DEFAULT, GenerationPlan
+    from rag_assay.evals.question_generation.kinds import KINDS
+    from rag_assay.orchestration.commands.run_stages import walk
+    from rag_assay.warehouse.suggestions import named_in
+
+    path = free_path(output or beside(study.path), force=force)
+    wanted = DEFAULT if kinds is None else named_in(kinds, "kind", KINDS, "--kinds")
+    plan = GenerationPlan(wanted, n, seed)
+    where = home_of(study)
+    if not walk(study, where, only=("pages", "documents")).is_there("documents"):
+        return FAILED
+    make_questions(study, where, plan, path)
+    print(path)
+    if path.resolve() not in {study.resolve(one.file) for one in study.questions if one.file}:
+        say(f"{study.path} does not ask them yet; add to its questions:  - file: {path}")
+    return DONE
+
+
+def beside(study: Path) -> Path:
+    """Return where the made questions of a study file lie unless said otherwise.
+
+    >>> beside(Path("a/study.yaml")).as_posix()
+    'a/study-made.questions.yaml'
+    """
+    return study.with_name(f"{study.name.removesuffix('.yaml')}-made.questions.yaml")
+
+
+def free_path(path: Path, *, force: bool) -> Path:
+    """Return a path that may be written to.
+
+    Raises:
+        InputError: a file is there already.
+    """
+    if path.exists() and not force:
+        raise InputError(
+            f"{path} is there already; say --force to replace it, or choose another with --output"
+        )
+    return path
+
+
+def make_questions(study: Study, where: Home, plan: GenerationPlan, path: Path) -> GeneratedQuestions:
+    """Make questions from the documents of a study, write them to a file, and say what came of it.
+
+    Raises:
+        InputError: none could be made.
+    """
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.question_generation.question_file import counts, make_for, write_questions
+
+    work = BuildContext(where, lambda sentence, _done, of: say(sentence) if not of else None)
+    try:
+        questions = make_for(study, plan, work)
+    finally:
+        work.close()
+    write_questions(questions, study, path)
+    documents = f"{questions.documents:,} document{'' if questions.documents == 1 else 's'}"
+    say(f"{len(questions.questions)} questions made from {documents}: {counts(questions)}. Left out:")
+    for line in questions.tally.lines() or ["nothing"]:
+        say(f"  {line}")
+    return questions

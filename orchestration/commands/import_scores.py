@@ -1,0 +1,166 @@
+"""`assay import-scores`: a sheet of answers that people have scored, anyone's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rag_assay.orchestration.commands.run_stages import show, walk
+from rag_assay.orchestration.commands.spreadsheets import bring_back
+from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, study_of
+from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, plainly, say
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.files import check_regular
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_assay.evals.spreadsheet_import.import_run import ImportSummary
+    from rag_assay.evals.study.study import Study
+    from rag_assay.warehouse.paths import Home
+
+app = typer.Typer()
+SUFFIX = ".mapping.yaml"
+MOST_SHOWN = 20  # rejects and notes
+
+
+@app.command("import-scores")
+@plainly
+def import_scores(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="The sheet: XLSX, CSV, TSV or lines of JSON; or an exported queue that came back."
+        ),
+    ],
+    mapping: Annotated[
+        Path | None,
+        typer.Option(help=f"What its columns mean; FILE{SUFFIX} unless said.", dir_okay=False),
+    ] = None,
+    guess: Annotated[
+        bool,
+        typer.Option("--guess", help="Write that mapping from what the sheet looks like; import nothing."),
+    ] = False,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Take the rows that can be taken, if some cannot.")
+    ] = False,
+    run: Annotated[
+        bool,
+        typer.Option(help="Bring the study up to date, if no judge is asked for it; or import alone."),
+    ] = True,
+    force: Annotated[bool, typer.Option("--force", help="Let a guess replace a mapping file.")] = False,
+) -> int:
+    """Import a sheet of answers and scores, with a mapping of its columns, as a study or into one."""
+    from rag_assay.evals.human.spreadsheets.upload import is_ours
+
+    check_regular(file)
+    if is_ours(file):
+        if mapping:
+            raise InputError(
+                f"{file}: a queue that was exported says itself what it holds; leave --mapping out"
+            )
+        return bring_back(file, partial=partial)
+    path = mapping or file.with_name(file.name + SUFFIX)
+    if guess:
+        return _guess(file, path, force=force)
+    if not path.exists():
+        raise InputError(
+            f"{path}: there is no such mapping; say --mapping FILE, or have one written: "
+            f"assay import-scores --guess {file}"
+        )
+    return _import(file, path, partial=partial, run=run)
+
+
+def _guess(file: Path, path: Path, *, force: bool) -> int:
+    """Write a mapping for a sheet, and say why each column is taken for what it is."""
+    from rag_assay.evals.spreadsheet_import.bundle import replace_text
+    from rag_assay.evals.spreadsheet_import.column_inference import guess
+    from rag_assay.evals.spreadsheet_import.mapping_draft import reasons, write_mapping
+
+    if path.exists() and not force:
+        raise InputError(f"{path} is there already; name another one by --mapping, or say --force")
+    found = guess(file)
+    replace_text(path, write_mapping(found, file))
+    print(path)
+    for sentence in reasons(found):
+        say(sentence)
+    named = "" if path.name == file.name + SUFFIX else f" --mapping {path}"
+    say(f"Read it, fill in what is missing, then: assay import-scores {file}{named}")
+    return DONE
+
+
+def _import(file: Path, path: Path, *, partial: bool, run: bool) -> int:
+    import rag_assay.evals.study.registry  # noqa: F401 -- fills the registry of rubrics
+    from rag_assay.evals.human.answer_matching import match_sheet
+    from rag_assay.evals.spreadsheet_import.import_run import import_sheet
+    from rag_assay.evals.spreadsheet_import.mapping import read_mapping
+
+    mapping = read_mapping(path)
+    where = prepare_home()
+    study = _of_own_answers(mapping.study, where)
+    if study is None:
+        found = import_sheet(file, path, mapping, where, partial=partial)
+    else:
+        found = match_sheet(file, path, mapping, study, where, partial=partial)
+    for sentence in _sentences(found):
+        say(sentence)
+    print(found.study_file)
+    return _bring_up_to_date(found.study_file) if run else DONE
+
+
+def _of_own_answers(name: str, where: Home) -> Study | None:
+    """Return the study of that name whose answers are its own; None: there is none, or it is of sheets."""
+    from rag_assay.evals.spreadsheet_import.bundle import STUDY_FILE, imports_folder
+    from rag_assay.evals.study.known_studies import known_path
+    from rag_assay.evals.study.study_file import read_study
+
+    if (imports_folder(where, name) / STUDY_FILE).is_file():
+        return None
+    try:
+        path = known_path(name, where)
+    except InputError:
+        return None
+    return read_study(path)
+
+
+def _bring_up_to_date(path: Path) -> int:
+    """Run the study, unless that might ask a model that is to be paid."""
+    from rag_assay.evals.study.imported_study import ImportedStudy
+    from rag_assay.evals.study.run_studies import note
+
+    study = study_of(str(path))
+    if study.judges or not isinstance(study, ImportedStudy):
+        return DONE
+    where = home_of(study)
+    note(study, where)
+    report = walk(study, where)
+    if not report.is_there("leaderboard"):
+        return FAILED
+    show(study, where, report)
+    return DONE if report.ok else FAILED
+
+
+def _sentences(found: ImportSummary) -> Iterator[str]:
+    """Say what was imported, and what a person should know of it."""
+    for kind, lines in (("not taken", found.rejects), ("note", found.notes)):
+        yield from (f"{kind}: {line}" for line in lines[:MOST_SHOWN])
+        if len(lines) > MOST_SHOWN:
+            yield f"{kind}: {len(lines) - MOST_SHOWN:,} more, in sheet.json beside the rows"
+    counts = f"{found.questions:,} questions, {found.cells:,} cells, {found.answers:,} answers"
+    yield f"Sheet {found.sheet} of the study {found.study}: {found.rows:,} rows, {counts}."
+    for metric, values in found.scores.items():
+        each = ", ".join(f"{value:g}: {n:,}" for value, n in sorted(values.items(), reverse=True))
+        yield f"{metric}: {sum(values.values()):,} scores ({each})."
+    if found.doubles:
+        yield f"{found.doubles:,} rows say what another one says, and count once."
+    if found.rejects:
+        yield f"{len(found.rejects):,} reasons why a row was not taken."
+    if not found.changed:
+        yield "No change: all of it was imported before."
+    else:
+        changes = (("added", found.added), ("corrected", found.corrected), ("withdrawn", found.withdrawn))
+        told = ", ".join(f"{n:,} {what}" for what, n in changes if n)
+        yield f"Scores: {told or 'none changed'}."
+    yield f"Now: assay run {found.study_file}"

@@ -1,0 +1,112 @@
+"""What every command that serves a page does: where it listens, its password, its address, its end."""
+
+from __future__ import annotations
+
+import getpass
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rag_assay.orchestration.settings import Settings
+from rag_assay.orchestration.terminal.cli_errors import say
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from rag_assay.orchestration.web.page_process import Server
+
+PortOption = Annotated[
+    int | None, typer.Option(min=1, max=65535, help="Unless said, the first free one from 8501 on.")
+]
+HostOption = Annotated[
+    str, typer.Option(help="What to listen on; another than this machine alone needs a password.")
+]
+OpenOption = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
+
+
+@dataclass(frozen=True)
+class PageOptions:
+    """A page, and how a person wants it served.
+
+    entry: name of its script in `orchestration/web/entry/`
+    arguments: of the script
+    port: None: the first free one
+    wants_password: whether the terminal asks for a password, unless the environment has one
+    """
+
+    entry: str
+    arguments: tuple[str, ...]
+    host: str
+    port: int | None
+    wants_password: bool
+    opens_browser: bool
+
+    @property
+    def variable(self) -> str:
+        """The variable of the environment that holds its password."""
+        return variable_of(self.entry)
+
+
+def variable_of(entry: str) -> str:
+    """Return the name of the variable that holds a page's password.
+
+    >>> variable_of("annotate")
+    'ASSAY_ANNOTATE_PASSWORD'
+    """
+    return f"ASSAY_{entry.upper()}_PASSWORD"
+
+
+@contextmanager
+def serve_page(page: PageOptions, where: Home) -> Iterator[Server]:
+    """Start a page's server, which loads while the block makes ready what the page shows.
+
+    Raises:
+        InputError: others than this machine could open it without a password; the port is taken.
+    """
+    from rag_assay.orchestration.web.page_process import Site, free_port, serve_script
+
+    secret = _password(page)
+    environment = {"ASSAY_HOME": str(where.root), **({page.variable: secret} if secret else {})}
+    site = Site(page.entry, page.arguments, page.host, free_port(page.host, page.port), environment)
+    with serve_script(site) as server:
+        yield server
+
+
+def run_page(page: PageOptions, server: Server, sentence: str, query: str = "") -> None:
+    """Say where a page is, once it can be opened, and serve it until Ctrl-C.
+
+    sentence: what can be done there
+    query: of its address, with its question mark
+    """
+    server.wait_until_ready()
+    say(f"{sentence}; Ctrl-C ends the page:")
+    url = server.site.url + query
+    print(url, flush=True)
+    if page.opens_browser and not webbrowser.open(url):
+        say("no browser was found here; open that address with one of yours")
+    server.wait()
+
+
+def _password(page: PageOptions) -> str | None:
+    """Return the password that a page asks for, if it asks for one.
+
+    Raises:
+        InputError: others than this machine could open the page without one.
+    """
+    from rag_assay.orchestration.loopback import is_loopback
+
+    secret = Settings().password_of(page.entry)
+    if page.wants_password and not secret:
+        secret = getpass.getpass("Password for the page: ").strip()
+        if not secret:
+            raise InputError("the password is empty")
+    if not secret and not is_loopback(page.host):
+        raise InputError(
+            f"--host {page.host}: others than this machine could open the page; set {page.variable}, "
+            "or give --password"
+        )
+    return secret

@@ -1,0 +1,259 @@
+"""`assay questions make` and `review`: made questions, and what a person says of those of a model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rag_assay.orchestration.commands.generated_questions import make_without_model
+from rag_assay.orchestration.commands.study_arguments import home_of, whole_study_of
+from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, StudyArgument, plainly, say
+from rag_assay.warehouse.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.question_generation.llm.candidates import Kind
+    from rag_assay.evals.question_generation.llm.study_questions import GenerationSummary, Order
+    from rag_assay.evals.question_generation.review import Review
+    from rag_assay.evals.study.study import Study
+    from rag_assay.warehouse.inference.chat_model import ChatModel
+
+app = typer.Typer()
+REVIEW, QUESTIONS = ".review.yaml", ".questions.yaml"
+_TYPES = "normal,yes_no,hypothetical,complex,multi_hop,unanswerable,follow_up"
+
+
+@app.command("make")
+@plainly
+def make(  # noqa: PLR0913, PLR0917 - the options of a command, all by name
+    study: StudyArgument,
+    model: Annotated[
+        str | None,
+        typer.Option(help="A LiteLLM name or local/NAME; `questions_by` of the study unless said."),
+    ] = None,
+    api_base: Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")] = None,
+    n: Annotated[
+        int | None,
+        typer.Option(
+            "--n",
+            min=1,
+            max=10_000,
+            help="Without a model: questions at most, 100. By a model: to be written, 50; some are dropped.",
+        ),
+    ] = None,
+    kinds: Annotated[
+        str | None,
+        typer.Option(help="Without a model: made from what: titles, headings, definitions, dates, links."),
+    ] = None,
+    types: Annotated[
+        str | None, typer.Option(help=f"By a model: their types, in turn, separated by commas: {_TYPES}.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Another one draws other passages.")] = 7,
+    temperature: Annotated[float | None, typer.Option(help="0 unless said.")] = None,
+    at_once: Annotated[int | None, typer.Option(help="Calls in flight at most.")] = None,
+    budget_usd: Annotated[
+        float | None, typer.Option(min=0, help="No further call once that much was spent.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Of the question set; STUDY-made unless said.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="The question file, or by a model the review file.", dir_okay=False
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a question file, forget the reviews of a file of them.")
+    ] = False,
+) -> int:
+    """Make questions about a study's documents, without a model or by one; a model's are to be reviewed."""
+    found = whole_study_of(study)
+    if not found.corpus.sources:
+        raise InputError(f"{found.path}: the study has no documents to make questions from")
+    if model is None and types is None and (kinds is not None or found.questions_by is None):
+        return make_without_model(found, kinds, n or 100, seed, output, force=force)
+    if kinds is not None:
+        raise InputError("--kinds is of questions made without a model: leave out it, or --model and --types")
+    from rag_assay.evals.question_generation.llm.study_questions import Order
+
+    flags = {"model": model, "api_base": api_base, "temperature": temperature, "budget_usd": budget_usd}
+    chat = _chat(found, flags, at_once)
+    order = Order(chat, n or 50, _kinds(types or _TYPES), seed)
+    return _by_model(found, study, order, name or f"{found.study}-made", output, force=force)
+
+
+def _by_model(
+    found: Study, study: str, order: Order, set_name: str, output: Path | None, *, force: bool
+) -> int:
+    """Make what is ordered, and write the review file."""
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.question_generation.llm.study_questions import make_for_study
+    from rag_assay.evals.question_generation.review import study_of_review, with_earlier_reviews, write_review
+    from rag_assay.orchestration.progress import Bars
+
+    path = output or found.path.with_name(f"{set_name}{REVIEW}")
+    earlier = path.exists() and not force
+    if earlier:
+        study_of_review(path)  # what is no review file is not replaced
+    where = home_of(found)
+    with Bars() as bars:
+        _bring_documents(found, bars)
+        work = BuildContext(where, progress=bars.tell)
+        try:
+            made = make_for_study(found, order, set_name, named_from(found, study, path), work)
+        finally:
+            work.close()
+    write_review(path, with_earlier_reviews(made.file, path) if earlier else made.file)
+    print(path)
+    for sentence in _sentences(made, order, path):
+        say(sentence)
+    return DONE if made.kept and not made.unfinished else FAILED
+
+
+def _chat(study: Study, flags: dict[str, Any], at_once: int | None) -> ChatModel:
+    """Return the model that the command names, or the study's, with what the command says of it."""
+    from pydantic import ValidationError
+
+    from rag_assay.warehouse.inference.chat_model import ChatModel
+    from rag_assay.warehouse.inference.model_servers import unreachable
+    from rag_assay.warehouse.validation_errors import in_words
+
+    own = study.questions_by.model_dump(exclude_none=True) if study.questions_by else {}
+    if flags["model"] is not None:
+        own = {}  # its server, price and limits are another model's
+    fields = own | {key: value for key, value in flags.items() if value is not None}
+    if at_once is not None:
+        fields["limits"] = {**(fields.get("limits") or {}), "at_once": at_once}
+    if "model" not in fields:
+        raise InputError(
+            "say which model makes the questions: --model openai/gpt-4o-mini, --model local/NAME "
+            f"(`assay models list`), or `questions_by: {{model: …}}` in {study.path}"
+        )
+    try:
+        chat = ChatModel.model_validate(fields)
+    except ValidationError as error:
+        found = in_words(error, ChatModel)
+        raise InputError(*(one.text for one in found)) from error
+    reason = unreachable(chat.model, chat.api_base)
+    if reason:
+        raise InputError(reason)
+    return chat
+
+
+def _kinds(types: str) -> tuple[Kind, ...]:
+    from rag_assay.evals.question_generation.llm.candidates import KINDS
+    from rag_assay.warehouse.suggestions import named_in
+
+    wanted = named_in(types, "type", KINDS, "--types")
+    return tuple(kind for one in wanted for kind in KINDS if kind == one)
+
+
+def named_from(study: Study, given: str, path: Path) -> str:
+    """Return how a review file names its study: by its path seen from there, or by its name."""
+    if not Path(given).exists():
+        return study.study
+    return Path(os.path.relpath(study.path.resolve(), path.resolve().parent)).as_posix()
+
+
+def _bring_documents(study: Study, bars: Any) -> None:
+    """Crawl and clean the sources of a study that are not there yet.
+
+    Raises:
+        AssayError: one of them failed.
+    """
+    from rag_assay.orchestration.driver import Driver
+    from rag_assay.warehouse.errors import AssayError
+
+    report = Driver(study, home_of(study), bars.tell, bars).run(("pages", "documents"))
+    if not report.ok:
+        raise AssayError(
+            "not all sources could be read, so no questions were made; `assay crawl` tries again"
+        )
+
+
+def _sentences(made: GenerationSummary, order: Order, path: Path) -> Iterator[str]:
+    """Say what came of it."""
+    kept = made.kept.total()
+    if made.tried < order.n:
+        yield f"The documents have passages for {made.tried} questions of these types, not for {order.n}."
+    types = ", ".join(f"{count} {kind}" for kind, count in sorted(made.kept.items()))
+    yield f"{kept} of {made.tried} questions are kept{f': {types}' if types else ''}."
+    if made.faults:
+        yield "Dropped: " + ", ".join(f"{count} {reason}" for reason, count in made.faults.items()) + "."
+    if made.unfinished:
+        yield f"{made.unfinished} ended at a call that failed; the same command goes on with them."
+    elif not kept:
+        yield f"{order.chat.model} wrote no question that can be used; ask a larger model, or write some."
+    elif kept < made.tried / 4:
+        yield f"That is few: {order.chat.model} may be too small for this. Read what is left with care."
+    if made.usd:
+        yield f"Spent: {made.usd:.4f} USD."
+    if kept:
+        yield f"Now read them and set each `review`; then: assay questions review {path}"
+
+
+@app.command("review")
+@plainly
+def review(
+    file: Annotated[Path, typer.Argument(help="A review file.", dir_okay=False)],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="The question file.", dir_okay=False)
+    ] = None,
+    accept_open: Annotated[
+        bool, typer.Option("--accept-open", help="Take the questions too that nobody has looked at.")
+    ] = False,
+    study: Annotated[
+        str | None, typer.Option(help="The study whose documents they are about; the file names it.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+) -> None:
+    """Read a review file back; write the questions that were accepted or mended as a question file."""
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.question_generation.review import read_review, study_of_review
+    from rag_assay.evals.question_sets.question_writer import write_yaml
+
+    path = output or file.with_name(file.name.removesuffix(".yaml").removesuffix(".review") + QUESTIONS)
+    if path.exists() and not force:
+        raise InputError(f"{path} is there already; write to another file by -o, or say --force")
+    found = whole_study_of(study or _beside(file, study_of_review(file)))
+    work = BuildContext(home_of(found))
+    try:
+        read = read_review(file, _texts(found, work), accept_open=accept_open)
+    finally:
+        work.close()
+    write_yaml(read.rows, path)
+    print(path)
+    for sentence in _counts(read, accept_open=accept_open):
+        say(sentence)
+
+
+def _beside(file: Path, named: str) -> str:
+    """Return the study that a review file names, seen from here."""
+    path = file.parent / named
+    return str(path) if path.is_file() else named
+
+
+def _texts(study: Study, work: BuildContext) -> Any:
+    from rag_assay.evals.question_generation.llm.corpus_pieces import corpus_frame, documents_of
+
+    documents = documents_of(corpus_frame(study, work))
+
+    def texts_of(url: str, source: str | None) -> list[str]:
+        return [one.text for one in documents if one.url == url and source in (None, one.source)]
+
+    return texts_of
+
+
+def _counts(read: Review, *, accept_open: bool) -> Iterator[str]:
+    counts = read.counts
+    yield (
+        f"{len(read.rows)} questions: {counts['accept']} accepted, {counts['mend']} mended"
+        + (f", {counts['open']} open" if accept_open else "")
+        + f". {counts['drop']} dropped."
+    )
+    if counts["open"] and not accept_open:
+        yield f"{counts['open']} are open and left out; --accept-open takes them as they are."

@@ -1,0 +1,171 @@
+"""`assay verdict` and `assay report`: the decision; results as a page, as rows, or as run files."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rag_assay.orchestration.commands.study_arguments import prepare_home, study_of
+from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from rag_assay.evals.reporting.stale_results import StoredResult
+    from rag_assay.evals.study.study import Study
+
+app = typer.Typer()
+FEW = 10  # questions that are named
+
+
+class ReportFormat(StrEnum):
+    """What `assay report` writes."""
+
+    HTML = "html"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    PARQUET = "parquet"
+    TREC = "trec"
+
+
+class VerdictFormat(StrEnum):
+    """What `assay verdict` prints."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@app.command()
+@plainly
+def verdict(
+    study: StudyArgument,
+    format: Annotated[  # noqa: A002 -- the option's name
+        VerdictFormat, typer.Option("--format", help="Sentences, or one JSON object with all figures.")
+    ] = VerdictFormat.TEXT,
+) -> None:
+    """Print which pipeline to use, how sure that is, and what the data cannot say."""
+    from rag_assay.evals.reporting.rows import stored_verdict
+
+    found = study_of(study)
+    decided = stored_verdict(found, prepare_home(), as_run=True)
+    if format is VerdictFormat.JSON:
+        print(json.dumps(decided.row(), ensure_ascii=False, indent=2))
+    else:
+        print("\n".join(decided.sentences))
+
+
+@app.command()
+@plainly
+def report(
+    study: StudyArgument,
+    format: Annotated[  # noqa: A002 -- the option's name
+        ReportFormat,
+        typer.Option(
+            "--format",
+            help="html: the report; markdown: its top for a code host; json, csv, parquet: leaderboard rows; "
+            "trec: a run file a ranking.",
+        ),
+    ] = ReportFormat.HTML,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File or folder (trec) to write to; json, markdown and csv: standard output unless said.",
+        ),
+    ] = None,
+) -> None:
+    """Write the report of a study that was run, or print its leaderboard."""
+    found = study_of(study)
+    where = prepare_home()
+    if format in {ReportFormat.JSON, ReportFormat.MARKDOWN, ReportFormat.CSV, ReportFormat.PARQUET}:
+        _write_rows(found, where, format, output)
+    elif format is ReportFormat.TREC:
+        _write_runs(found, where, output or where.reports / f"{found.study}-trec", study)
+    else:
+        print(_write_page(found, where, output))
+
+
+def _write_rows(found: Study, where: Home, form: ReportFormat, output: Path | None) -> None:
+    """Write the leaderboard for programs or for a code host, to a file or to standard output."""
+    from rag_assay.evals.reporting.files import json_rows, other_rows, write_text
+    from rag_assay.evals.reporting.markdown import render_markdown
+    from rag_assay.evals.reporting.rows import report_data
+    from rag_assay.evals.reporting.table_exports import csv_text, export_table, write_csv
+    from rag_assay.warehouse.parquet import write_parquet
+
+    _say_note(found, where)
+    data = report_data(found, where, with_hits=False)
+    if form is ReportFormat.PARQUET:
+        path = output or where.reports / f"{found.study}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_parquet(export_table(data), path)
+        print(path)
+    elif form is ReportFormat.CSV:
+        table = export_table(data)
+        print(write_csv(table, output) if output else csv_text(table), end="\n" if output else "")
+    else:
+        is_json = form is ReportFormat.JSON
+        text = json_rows(data.leaderboard, other_rows(data)) + "\n" if is_json else render_markdown(data)
+        print(write_text(text, output) if output else text, end="\n" if output else "")
+
+
+def _write_runs(found: Study, where: Home, folder: Path, name: str) -> None:
+    """Write run files and qrels, and say what trec_eval counts otherwise and what is missing."""
+    from rag_assay.evals.reporting.exports import trec_runs
+
+    runs = trec_runs(found, where, folder)
+    for path in runs.written:
+        print(path)
+    say(f"What is relevant stands in {runs.qrels}.")
+    if runs.differing:
+        named = "; ".join(runs.differing[:FEW]) + ("; …" if len(runs.differing) > FEW else "")
+        say(
+            f"trec_eval counts {len(runs.differing)} questions otherwise, for which any one document "
+            f"of several suffices: {named}."
+        )
+    if runs.missing:
+        named = "; ".join(runs.missing)
+        say(f"not written, for these rankings have not been run: {named}. Run `assay run {name}` first.")
+
+
+def _say_note(found: Study, where: Home) -> StoredResult:
+    """Say what a reader must know of the result of a study, and return it."""
+    from rag_assay.evals.reporting.stale_results import stored_result
+
+    result = stored_result(found, where, as_run=True)
+    for note in result.notes:
+        say(f"Note: {note}")
+    return result
+
+
+def _write_page(found: Study, where: Home, output: Path | None) -> Path:
+    """Bring the report up to date in its place, as a run does, or write it to another file; return its path.
+
+    Raises:
+        AssayError: it cannot be written, or its study has not been run.
+    """
+    from rag_assay.evals.reporting.files import write_html, write_report
+    from rag_assay.evals.reporting.rows import report_data
+
+    result = _say_note(found, where)  # what does not fit what was run is refused as wrong input
+    if output:
+        return write_html(report_data(found, where), output)
+    if result.note or not result.store.are_of_now():  # no stage of now would build it
+        return write_report(report_data(found, where), where)[0]
+    from rag_assay.assets.engine.builder import build_key
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.report import Report
+    from rag_assay.evals.study.grid import Grid
+    from rag_assay.warehouse.garbage_collection import marked
+
+    with marked(where):
+        outcome = build_key(Report(Grid([found])), found.study, BuildContext(where))
+    if outcome.error:
+        raise AssayError(outcome.error)
+    return where.report(found.study)

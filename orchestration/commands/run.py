@@ -1,0 +1,141 @@
+"""`assay run`: a study brought up to date, from its sources to its report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rag_assay.orchestration.commands.distribution_options import (
+    OnOption,
+    PartitionsOption,
+    WorkersOption,
+    spread_of,
+)
+from rag_assay.orchestration.commands.run_stages import search_of, show, walk
+from rag_assay.orchestration.commands.slice_options import (
+    CellsOption,
+    OnlyOption,
+    QuestionsOption,
+    slice_of,
+    stages_up_to,
+)
+from rag_assay.orchestration.commands.study_arguments import home_of, study_as_written
+from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, GATE_FAILED, StudyArgument, plainly, say
+from rag_assay.warehouse.errors import InputError
+
+if TYPE_CHECKING:
+    from rag_assay.evals.reporting.data import ReportData
+    from rag_assay.evals.reporting.thresholds import GateResult, MetricGate
+    from rag_assay.evals.study.study import Study
+    from rag_assay.orchestration.run_report import RunReport
+    from rag_assay.warehouse.paths import Home
+
+app = typer.Typer()
+
+
+@app.command()
+@plainly
+def run(  # noqa: PLR0913, PLR0917 - the options of a command
+    study: StudyArgument,
+    only: OnlyOption = None,
+    cells: CellsOption = None,
+    questions: QuestionsOption = None,
+    fail_under: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="GATE",
+            help="Exit code 3 unless METRIC=VALUE holds of the leader, METRIC@CELL=VALUE of a cell, "
+            "METRIC:low=VALUE at the lower end of the interval; may be repeated.",
+        ),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write what was run as JUnit XML.")
+    ] = None,
+    github: Annotated[
+        bool, typer.Option("--github", help="Print annotations for GitHub Actions, and write its summary.")
+    ] = False,
+    on: OnOption = "here",
+    partitions_per_run: PartitionsOption = 5,
+    workers: WorkersOption = 2,
+) -> int:
+    """Bring a study, or a slice of it, up to date, write its report, show its leaderboard."""
+    from rag_assay.evals.reporting.thresholds import read_gates
+    from rag_assay.evals.study.run_studies import note
+    from rag_assay.evals.study.slice_selection import note_slice
+    from rag_assay.evals.successive_halving.records import narrow_study
+    from rag_assay.warehouse.inference.budget import Budgets
+
+    whole = study_as_written(study)
+    found = slice_of(whole, cells, questions)
+    stages = stages_up_to(found, only)
+    gates = read_gates(fail_under or (), found)
+    if junit and not junit.absolute().parent.is_dir():
+        raise InputError(f"--junit {junit}: there is no folder {junit.absolute().parent}")
+    where = home_of(whole)
+    _look_ahead(found)
+    note(found, where)
+    note_slice(found, where)
+    budgets = Budgets()
+    spread = spread_of(on, partitions_per_run, workers)
+    found = search_of(found, where, budgets, spread) if stages is None else narrow_study(found, where)
+    report = walk(found, where, stages, budgets=budgets, spread=spread)
+    data = show(found, where, report) if report.is_there("leaderboard") else None
+    results = _held(gates, data)
+    if junit or github:
+        _write_for_ci(found, where, report, results, data, junit, github=github)
+    for result in results:
+        say(result.sentence)
+    if not all(result.passed for result in results):
+        return GATE_FAILED
+    if stages is not None and "leaderboard" not in stages:
+        say(f"Walked as far as {only}; what follows was left as it is.")
+        return DONE if report.ok else FAILED
+    return DONE if report.ok and data is not None else FAILED
+
+
+def _held(gates: Sequence[MetricGate], data: ReportData | None) -> list[GateResult]:
+    """Hold gates against what was measured."""
+    from rag_assay.evals.reporting.thresholds import gate_results, not_measured
+
+    if data is None:
+        return not_measured(gates, "there is no leaderboard; what failed stands above")
+    leader = data.verdict.leader
+    return gate_results(gates, data.leaderboard, data.scores, leader.cell if leader else None)
+
+
+def _write_for_ci(
+    study: Study,
+    where: Home,
+    report: RunReport,
+    results: Sequence[GateResult],
+    data: ReportData | None,
+    junit: Path | None,
+    *,
+    github: bool,
+) -> None:
+    from rag_assay.orchestration.commands.ci import (
+        annotations_of,
+        suites_of,
+        summary,
+        tell_github,
+        write_junit,
+    )
+
+    if junit:
+        write_junit(junit, study, suites_of(study, report, results, where))
+    if github:
+        found = annotations_of(study, report, results, where)
+        tell_github(found, summary(study, report, results, data))
+
+
+def _look_ahead(study: Study) -> None:
+    """Read the question files, for a typo must not cost a crawl; tell of models that cannot be asked."""
+    from rag_assay.evals.study.grid import read_questions_of
+    from rag_assay.evals.study.study_check import unreachable_models
+
+    read_questions_of(study)
+    for reason in unreachable_models(study):
+        say(f"warning: {reason}; what needs it will fail")

@@ -1,0 +1,183 @@
+"""`assay serve`: a cell behind HTTP, as it was measured."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, study_of
+from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, plainly, say
+from rag_assay.warehouse.errors import InputError
+
+if TYPE_CHECKING:
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.orchestration.server.guard import AccessRules
+    from rag_assay.orchestration.server.pipeline_loader import Opened
+    from rag_assay.orchestration.server.server_process import ListenAddress
+    from rag_assay.orchestration.server.worker_pool import ServerLimits
+
+app = typer.Typer()
+TOKEN = "ASSAY_SERVE_TOKEN"  # noqa: S105 -- the name of the variable
+
+
+@app.command("serve")
+@plainly
+def serve(  # noqa: PLR0913, PLR0917 - the options of a command
+    what: Annotated[
+        str,
+        typer.Argument(metavar="FOLDER|STUDY", help="What `assay export` wrote, or a study that was run."),
+    ],
+    cell: Annotated[
+        str | None, typer.Argument(metavar="[CELL]", help="Of a study; the recommended one unless said.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Where it listens; other than loopback needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: one that is free.")] = 8600,
+    check: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Ask N questions of the study, compare with what was measured, end."
+        ),
+    ] = None,
+    budget_usd: Annotated[
+        float, typer.Option(min=0, help="What calls of paid models may cost until the server ends.")
+    ] = 1.0,
+    max_concurrent: Annotated[int, typer.Option(min=1, max=256, help="Requests at a time.")] = 16,
+    max_queued: Annotated[
+        int, typer.Option(min=0, help="Requests that wait, first come, first served; further ones get 429.")
+    ] = 64,
+    per_minute: Annotated[int | None, typer.Option(min=1, help="Requests in any minute.")] = None,
+    timeout: Annotated[float, typer.Option(min=1, max=3600, help="Seconds that an answer may take.")] = 120.0,
+    max_body: Annotated[int, typer.Option(min=1000, help="Bytes of a request.")] = 1_000_000,
+    max_question: Annotated[int, typer.Option(min=10, help="Characters of a question.")] = 8_000,
+    origin: Annotated[
+        list[str] | None, typer.Option(help="A web page whose scripts may ask, as in https://x.example.")
+    ] = None,
+    trust: Annotated[
+        list[str] | None, typer.Option(help="A model server that an export names and may ask.")
+    ] = None,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Serve an export whose code or weights are others here.")
+    ] = False,
+) -> int:
+    """Answer questions over HTTP: OpenAI's chat completions, passages, an MCP server; until Ctrl-C."""
+    from rag_assay.orchestration.server.guard import AccessRules
+    from rag_assay.orchestration.server.worker_pool import ServerLimits
+
+    rules = AccessRules(_token(host), host, frozenset(origin or ()), max_body)
+    limits = ServerLimits(max_concurrent, per_minute, max_body, max_question, timeout, max_queued)
+    return _serve(what, cell, port, check, ServingTerms(budget_usd, trust or [], anyway), limits, rules)
+
+
+class ServingTerms(NamedTuple):
+    """How a cell is opened: US dollars that it may spend, servers that it may ask, whatever its code."""
+
+    usd: float
+    trusted: list[str]
+    anyway: bool
+
+
+def _serve(
+    what: str,
+    cell: str | None,
+    port: int,
+    check: int | None,
+    terms: ServingTerms,
+    limits: ServerLimits,
+    rules: AccessRules,
+) -> int:
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.orchestration.server.server_process import bind_port
+    from rag_assay.orchestration.server.server_process import serve as run
+
+    place = bind_port(rules.host, port)
+    is_folder = Path(what).is_dir()
+    work = BuildContext(prepare_home() if is_folder else home_of(study_of(what)))
+    try:
+        opened = (
+            (_of_folder(what, cell, work, terms)) if is_folder else _of_study(what, cell, work, terms, check)
+        )
+        with opened.pipeline:
+            for one in (*opened.facts.differences, *(f"other library: {one}" for one in opened.libraries)):
+                say(f"note: {one}")
+            if check is not None:
+                return _checked(opened, place, check, limits, rules)
+            place.listen()
+            _tell(opened, place, rules.token, terms.usd)
+            run(opened, place, limits, rules, say)
+            say("stopped; requests under way were answered.")
+    finally:
+        place.socket.close()
+        work.close()
+    return DONE
+
+
+def _of_folder(folder: str, cell: str | None, work: BuildContext, terms: ServingTerms) -> Opened:
+    from rag_assay.orchestration.server.pipeline_loader import open_folder
+
+    if cell is not None:
+        raise InputError(f"{folder} is a folder, which holds one cell; name no other")
+    return open_folder(Path(folder), work, terms.usd, terms.trusted, anyway=terms.anyway)
+
+
+def _of_study(
+    name: str, cell: str | None, work: BuildContext, terms: ServingTerms, checked: int | None
+) -> Opened:
+    from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
+    from rag_assay.orchestration.server.pipeline_loader import open_cell
+
+    study = study_of(name)
+    chosen = named_cell(study, cell) if cell else recommended_cell(study, work.home)
+    return open_cell(study, chosen, work, terms.usd, checked)
+
+
+def _token(host: str) -> str | None:
+    """Return the token that clients must send; None: nobody is asked for one.
+
+    Raises:
+        InputError: others than this machine may reach the server, and there is none.
+    """
+    from rag_assay.orchestration.loopback import is_loopback
+
+    token = os.environ.get(TOKEN) or None
+    if token is None and not is_loopback(host):
+        raise InputError(
+            f"--host {host} lets other machines ask; set {TOKEN} to a long random word, which clients send "
+            "as their API key"
+        )
+    return token
+
+
+def _tell(opened: Opened, place: ListenAddress, token: str | None, usd: float) -> None:
+    facts = opened.facts
+    say(f"{facts.name} at {place.url}: /v1/chat/completions, /v1/models, /retrieve, /mcp, /health")
+    say(
+        f"{facts.source}, {facts.digest[:20]}; "
+        + ("a token is asked for" if token else "no token is asked for")
+    )
+    generator = opened.pipeline.generator
+    if generator is not None and generator.chat and not generator.chat.is_local:
+        say(f"calls of {generator.chat.model} may cost {usd:g} USD (--budget-usd); repeated ones nothing")
+    print(place.url, flush=True)
+
+
+def _checked(opened: Opened, place: ListenAddress, n: int, limits: ServerLimits, rules: AccessRules) -> int:
+    from rag_assay.orchestration.server.parity_check import check
+    from rag_assay.orchestration.server.server_process import serve_in_thread
+
+    expected = list(opened.expected)[:n]
+    if not expected:
+        raise InputError("no question was exported with it; export again with --questions N")
+    with serve_in_thread(opened, place, limits, rules, lambda _line: None):
+        found = check(place.url, opened.facts.name, expected, rules.token)
+    for question, differs in found.unlike.items():
+        say(f"{question}: {differs}")
+    print(
+        f"{found.same} of {found.asked} questions were answered as they were measured "
+        f"(p50 {found.quantile(0.5):.0f} ms, p95 {found.quantile(0.95):.0f} ms)"
+    )
+    return DONE if not found.unlike else FAILED

@@ -1,0 +1,151 @@
+"""`assay export-queue` and `export-scores`; and a queue that came back, for `assay import-scores`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, whole_study_of
+from rag_assay.orchestration.terminal.cli_errors import DONE, StudyArgument, plainly, say
+from rag_assay.warehouse.errors import InputError
+
+if TYPE_CHECKING:
+    from rag_assay.evals.human.spreadsheets.score_updates import Returned
+
+app = typer.Typer()
+MOST_SHOWN = 20  # rejects and notes
+
+
+@app.command("export-queue")
+@plainly
+def export_queue(
+    study: StudyArgument,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="What is written: a sheet (.xlsx, .csv), or tasks for Label Studio (.json).", dir_okay=False
+        ),
+    ],
+    annotator: Annotated[
+        str | None,
+        typer.Option(help="Whose sheet it is; tasks can do without, for people who work on them together."),
+    ] = None,
+    among: Annotated[
+        list[str] | None,
+        typer.Option(help="Name of one who shares the work, the annotator too; once for each of them."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="Where to write the labeling configuration for Label Studio.", dir_okay=False),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace files that are there, filled in or not.")
+    ] = False,
+) -> int:
+    """Write what people are to score as a sheet, or as tasks for Label Studio; `import-scores` reads it."""
+    import rag_assay.evals.human.spreadsheets.export as sheets
+    from rag_assay.evals.human.queue_update import prepare_queue
+    from rag_assay.warehouse.annotator_names import annotator_name
+    from rag_assay.warehouse.human_scores import HumanScores
+
+    who = annotator_name(annotator) if annotator is not None else None
+    names = [annotator_name(name) for name in among or []]
+    sheets.check_form(file, who)
+    _check(file, config, who, names, force=force)
+    found = whole_study_of(study)
+    where = home_of(found)
+    queue = prepare_queue(found, where, say)
+    rows = HumanScores(where).rows(found.study)
+    written = sheets.export_queue(queue, file, rows, datetime.now(UTC), annotator=who, among=names)
+    if config:
+        sheets.export_config(queue, config, who, names)
+    repeats = f", {written.repeats:,} of them shown again" if written.repeats else ""
+    scored = f"; {written.scored:,} rows are scored already" if written.scored else ""
+    say(f"{written.items:,} items of the study {found.study}{repeats}{scored}.")
+    say(f"Once it is filled in: assay import-scores {file}")
+    for path in (file, config):
+        if path:
+            print(path)
+    return DONE
+
+
+@app.command("export-scores")
+@plainly
+def export_scores(
+    study: StudyArgument,
+    file: Annotated[
+        Path, typer.Argument(help="What is written: .xlsx, .csv or .json; it is replaced.", dir_okay=False)
+    ],
+) -> int:
+    """Write the scores of people that stand: who gave which value to what, and when."""
+    import rag_assay.evals.human.spreadsheets.score_tables as tables
+    from rag_assay.evals.human.queue_files import read_queue
+    from rag_assay.warehouse.human_scores import HumanScores
+
+    found = whole_study_of(study)
+    where = home_of(found)
+    queue = read_queue(where, found.study)
+    written = tables.export_scores(file, HumanScores(where).rows(found.study), queue)
+    say(f"{written:,} scores of the study {found.study}.")
+    print(file)
+    return DONE
+
+
+def bring_back(file: Path, *, partial: bool) -> int:
+    """Add what a sheet of ours brings; nothing of it if some rows cannot be taken, unless `partial`."""
+    import rag_assay.evals.study.registry  # noqa: F401 -- fills the registry of rubrics
+    from rag_assay.evals.human.spreadsheets.upload import bring_back as read
+    from rag_assay.evals.human.spreadsheets.upload import keep
+
+    where = prepare_home()
+    found = read(file, where, datetime.now(UTC))
+    for note in _some(found.notes):
+        say(f"note: {note}")
+    if found.rejects and not partial:
+        rows = f"{len(found.rejects):,} reasons why a row cannot be taken"
+        raise InputError(
+            *_some(found.rejects), f"{file}: {rows}; nothing was imported (--partial takes the other rows)"
+        )
+    for reject in _some(found.rejects):
+        say(f"not taken: {reject}")
+    found.rejects.clear()
+    keep(found, where)
+    for sentence in _sentences(found):
+        say(sentence)
+    return DONE
+
+
+def _check(file: Path, config: Path | None, who: str | None, among: list[str], *, force: bool) -> None:
+    findings = []
+    if config and file.suffix.lower() != ".json":
+        findings.append("--config is of tasks for Label Studio; let the file's name end in .json")
+    if among and (who is None or who not in among):
+        findings.append("--among names all who share the work, the --annotator too")
+    there = [path for path in (file, config) if path and path.exists() and not force]
+    findings += [
+        f"{path}: it is there, and may be filled in; take another name, or --force" for path in there
+    ]
+    if findings:
+        raise InputError(*findings)
+
+
+def _some(lines: list[str]) -> Iterator[str]:
+    yield from lines[:MOST_SHOWN]
+    if len(lines) > MOST_SHOWN:
+        yield f"{len(lines) - MOST_SHOWN:,} more like these"
+
+
+def _sentences(found: Returned) -> Iterator[str]:
+    if not found.scores:
+        yield f"No change: {found.unchanged:,} scores of it were there before."
+        return
+    counts = found.counts
+    kinds = (("scores", "ok"), ("skipped", "skipped"), ("taken back", "withdrawn"))
+    told = ", ".join(f"{counts[status]:,} {what}" for what, status in kinds if counts[status])
+    people = len({one.annotator for one in found.scores})
+    of = f"{people:,} people" if people > 1 else found.scores[0].annotator
+    yield f"Added of {of}: {told}; {found.unchanged:,} unchanged."

@@ -1,0 +1,61 @@
+"""What every command begins with: its home, and the study that it was given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rag_assay.orchestration.settings import Settings, prepare
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home, home
+
+if TYPE_CHECKING:
+    from rag_assay.evals.study.study import Study
+
+
+def home_to_look_at() -> Home:
+    """Return the home without making it: looking changes nothing."""
+    return Home(Settings().place())
+
+
+def prepare_home() -> Home:
+    """Return the home, made where it is not there, for a command that writes."""
+    prepare(Settings())
+    return home()
+
+
+def home_of(study: Study) -> Home:
+    """Return the prepared home, unless the study's names stand for another study's things there."""
+    from rag_assay.evals.study.run_studies import refuse_taken
+
+    where = prepare_home()
+    refuse_taken(study, where)
+    return where
+
+
+def study_of(name: str) -> Study:
+    """Return the study of a name or path, as a person may say it, with the cells that its search left."""
+    from rag_assay.evals.successive_halving.records import narrow_study
+
+    return narrow_study(study_as_written(name), home_to_look_at())
+
+
+def study_as_written(name: str) -> Study:
+    """Return the study of a name or path with every cell that its file says, run or not."""
+    from rag_assay.evals.study.known_studies import find_known
+
+    return find_known(name, home_to_look_at())
+
+
+def whole_study_of(name: str) -> Study:
+    """Return the study of a name or path, for what a slice of one has not of its own.
+
+    Raises:
+        InputError: it is a slice.
+    """
+    found = study_of(name)
+    if found.slice is not None:
+        raise InputError(
+            f"{found.study} is a slice of the study {found.whole}; this belongs to the whole: "
+            f"give {found.whole}"
+        )
+    return found

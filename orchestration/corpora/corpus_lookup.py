@@ -1,0 +1,186 @@
+"""Finds or makes the corpus that a command means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from shlex import quote
+
+from rag_assay.evals.export.checksums import SUMS
+from rag_assay.evals.study.known_studies import known_path
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.corpora.beir_sets import beir_folder, known_sets
+from rag_assay.orchestration.corpora.corpus_study import (
+    CorpusOptions,
+    choices_of,
+    is_mended,
+    merge_choices,
+    write_study,
+)
+from rag_assay.orchestration.corpora.facts import first_cell
+from rag_assay.orchestration.corpora.records import Corpora, CorpusSettings, NamedCorpus, normalize_name, slug
+from rag_assay.orchestration.templates.study_files import short_name
+from rag_assay.warehouse.attempts import turn
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.suggestions import unknown
+
+Say = Callable[[str], None]
+
+
+def place_of(said: str, corpora: Corpora, say: Say) -> str:
+    """Return the folder or URL that is meant: as it is said, or that of a corpus or a BEIR set.
+
+    Raises:
+        InputError: it is none.
+        AssayError: a BEIR set cannot be downloaded.
+    """
+    if "://" in said:
+        return said
+    here = Path(said).expanduser()
+    if here.is_dir():
+        return str(here.resolve())
+    if gone := corpora.of_target(str(here.resolve())):
+        raise InputError(
+            f"{here}: is not there any more; {gone[0].name} still answers from what was built. Where it was "
+            f"moved: assay corpus build FOLDER --name {quote(gone[0].name)}"
+        )
+    if known := corpora.named(said):
+        return known.target
+    if here.exists():
+        raise InputError(f"{said}: is a file; give the folder that it lies in")
+    told: set[int] = set()
+
+    def tell(address: str, done: int, of: int) -> None:
+        tenth = 10 * done // max(1, of)
+        if tenth not in told:
+            say(f"downloading {address}: {done} of {of} MB")
+        told.add(tenth)
+
+    found = beir_folder(said, corpora.home, tell)
+    if found is None:
+        raise InputError(
+            f"{said!r} is neither a folder nor a URL that begins with http:// or https://, nor a corpus, nor "
+            f"one of the BEIR sets {known_sets()}"
+        )
+    return str(found)
+
+
+def corpus_of(target: str, name: str | None, corpora: Corpora, said: CorpusOptions) -> NamedCorpus:
+    """Return the corpus of a folder or URL with its study as it is to be built, made where there is none.
+
+    Raises:
+        InputError: nothing in the target can be read; the name is another corpus'; or a person has changed
+            its study, and parts are named.
+    """
+    said = said.checked()
+    with turn(corpora.root, lambda: None):  # two commands at once make one corpus of a folder
+        found = _known(target, name, corpora)
+        if found is None:
+            called = name if name is not None else _default_name(target, corpora)
+            return _added(called, target, said, corpora)
+    before = found.choices or choices_of(target, CorpusOptions())
+    if is_mended(found):
+        if said.is_something or found.target != target:
+            raise InputError(
+                f"{found.study} was changed by hand, and is not written again; change it there, or build "
+                "another corpus with --name"
+            )
+        return found
+    return _rewritten(found.model_copy(update={"target": target}), merge_choices(before, said), corpora)
+
+
+def _added(name: str, target: str, said: CorpusOptions, corpora: Corpora) -> NamedCorpus:
+    """Make a corpus; one whose study cannot be written leaves nothing."""
+    choices = choices_of(target, said)
+    found = corpora.add(NamedCorpus(name=name, target=target, choices=choices))
+    try:
+        found = write_study(found, choices)
+        first_cell(read_study(found.study))
+    except BaseException:
+        corpora.drop(found)
+        raise
+    corpora.write(found)
+    return found
+
+
+def by_words(corpus: NamedCorpus, corpora: Corpora) -> NamedCorpus:
+    """Return a corpus with its study written so that words alone are searched, until meanings are wanted."""
+    assert corpus.choices is not None  # noqa: S101 -- one whose study this writes
+    return _rewritten(corpus, corpus.choices.model_copy(update={"search": "words"}), corpora)
+
+
+def _rewritten(corpus: NamedCorpus, choices: CorpusSettings, corpora: Corpora) -> NamedCorpus:
+    found = write_study(corpus, choices)
+    read_study(found.study)
+    corpora.write(found)
+    return found
+
+
+def loaded(said: str, corpora: Corpora) -> NamedCorpus:
+    """Return the corpus of a name; else an exported folder or a study that was run, as a corpus that is kept.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    if found := corpora.named(said):
+        return found
+    folder = Path(said).expanduser()
+    if (folder / SUMS).is_file():
+        return _kept(
+            NamedCorpus(
+                name=_free(folder.resolve().name, corpora), target=str(folder.resolve()), kind="export"
+            ),
+            corpora,
+        )
+    try:
+        path = known_path(said, corpora.home)
+        study = read_study(path)
+    except InputError as error:
+        names = [one.name for one in corpora.all()]
+        raise InputError(unknown("corpus", said, names, "corpora"), *error.findings) from error
+    first_cell(study)
+    built = next((one for one in corpora.all() if one.kind == "built" and one.study == study.path), None)
+    return built or _kept(
+        NamedCorpus(name=_free(study.study, corpora), target=str(study.path), kind="study"), corpora
+    )
+
+
+def _kept(corpus: NamedCorpus, corpora: Corpora) -> NamedCorpus:
+    same = (one for one in corpora.all() if (one.kind, one.target) == (corpus.kind, corpus.target))
+    return next(same, None) or corpora.add(corpus)
+
+
+def _known(target: str, name: str | None, corpora: Corpora) -> NamedCorpus | None:
+    """Return the corpus that is built again: of that name, else the one of that target.
+
+    A corpus whose folder is not there any more may follow to another one.
+
+    Raises:
+        InputError: the name is that of another target, or there are several of this one.
+    """
+    if name is not None:
+        found = corpora.named(name)
+        if found is None or (found.kind == "built" and (found.target == target or not found.is_there)):
+            return found
+        raise InputError(
+            f"there is a corpus {found.name!r} of {found.target} already; give another --name, or remove it: "
+            f"assay corpus remove {quote(found.name)}"
+        )
+    there = corpora.of_target(target)
+    if len(there) > 1:
+        names = ", ".join(one.name for one in there)
+        raise InputError(f"several corpora are built from {target}: {names}; say which by --name")
+    return there[0] if there else None
+
+
+def _default_name(target: str, corpora: Corpora) -> str:
+    name = short_name(target) if "://" in target else normalize_name(Path(target).name) or slug(target)
+    return _free(name if name.isprintable() else slug(name), corpora)
+
+
+def _free(name: str, corpora: Corpora) -> str:
+    name = name[:90].strip()
+    number = 1
+    while corpora.named(name if number == 1 else f"{name} {number}"):
+        number += 1
+    return name if number == 1 else f"{name} {number}"

@@ -1,0 +1,253 @@
+"""Runs of a walk that Dagster launches: ranges of partitions, on whatever machines it has."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from typing import Any
+
+import dagster as dg
+from dagster._core.execution.submit_asset_runs import submit_asset_run
+from dagster._core.workspace.context import WorkspaceProcessContext
+from dagster._core.workspace.load_target import ModuleTarget
+
+from rag_assay.assets.engine.builder import checks_of
+from rag_assay.assets.engine.definition import REASONS, RunOptions, bring_up, collect
+from rag_assay.assets.engine.stage import BuildContext, KeyOutcome, PartitionRef, Stage, blocked_by
+from rag_assay.assets.engine.submission import (
+    SUBMITTED_TAG,
+    Submission,
+    code_of_now,
+    recipes_of,
+    spent_of,
+    sum_of,
+)
+from rag_assay.orchestration.runs.distribution import Spread
+from rag_assay.orchestration.runs.run_monitor import Ended, Patience, RunMonitor
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.budget import Amount
+from rag_assay.warehouse.paths import Home
+
+MODULE = "rag_assay.orchestration.definitions"
+"""The code location, by whose name the daemon and the web server load it too."""
+RANGE_BEGIN, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
+REFUSED = "The budget of "  # begins why a call was not let through
+
+log = logging.getLogger(__name__)
+
+
+def ranges(keys: Sequence[str], order: Sequence[str], most: int) -> list[list[str]]:
+    """Return keys in runs of neighbours, each of at most so many; a run covers all between its ends.
+
+    >>> ranges(["a", "b", "d", "e", "f"], ["a", "b", "c", "d", "e", "f"], 2)
+    [['a', 'b'], ['d', 'e'], ['f']]
+    """
+    places = {key: place for place, key in enumerate(order)}
+    found: list[list[str]] = []
+    for key in sorted(keys, key=places.__getitem__):
+        last = found[-1] if found else []
+        if last and len(last) < most and places[last[-1]] + 1 == places[key]:
+            last.append(key)
+        else:
+            found.append([key])
+    return found
+
+
+class SubmittedRunner:
+    """Builds keys of stages in runs that Dagster launches, and reads from its event log what came of them.
+
+    A stage that goes on with gaps is built here, for the driver alone knows the gaps, and so are keys that
+    the definitions of all studies do not have (those of a slice of questions). Results come through the home;
+    DuckDB is written here alone.
+
+    Args:
+        home: the home that the workers share.
+        instance: Dagster's, whose run launcher and coordinator do the work.
+        tags: of each run.
+    """
+
+    def __init__(
+        self, home: Home, instance: dg.DagsterInstance, tags: Mapping[str, str], spread: Spread | None = None
+    ) -> None:
+        self.home = home
+        self.instance = instance
+        self.spread = spread or Spread()
+        self._tags = dict(tags)
+        self._spent: dict[str, Amount] = {}
+        self._stack = ExitStack()
+
+    def __call__(
+        self, stage: Stage, keys: Sequence[str], context: dg.OpExecutionContext, options: RunOptions
+    ) -> None:
+        """Bring keys up to date, and report how each ended.
+
+        Raises:
+            AssayError: Dagster launches no runs.
+        """
+        there = set() if stage.tolerates_gaps else set(self._order(stage))
+        away = [key for key in keys if key in there]
+        outcomes = self._built_away(stage, away, options) if away else []
+        if outcomes:
+            collect(stage, away, outcomes, BuildContext(self.home, options.progress, dagster=context))
+        here = [key for key in keys if key not in there]
+        if here:
+            bring_up(stage, here, context, options)
+
+    def close(self) -> None:
+        """Stop the server of definitions."""
+        self._stack.close()
+
+    @cached_property
+    def _workspace(self) -> WorkspaceProcessContext:
+        """The definitions of now, in a process of their own, under an attribute that names their content.
+
+        A warm worker holds what it has loaded by module and attribute; another attribute is loaded anew.
+        """
+        target = ModuleTarget(
+            module_name=MODULE,
+            attribute=f"defs_{digest([code_of_now(), time.time()])[:12]}",
+            working_directory=None,
+            location_name=MODULE,
+        )
+        found = self._stack.enter_context(
+            WorkspaceProcessContext(self.instance, target, code_server_log_level="CRITICAL")
+        )
+        location = found.create_request_context().get_code_location_entries()[MODULE]
+        if location.load_error:
+            raise AssayError(f"{MODULE} cannot be loaded: {location.load_error.message.strip()}")
+        return found
+
+    def _order(self, stage: Stage) -> Sequence[str]:
+        """Return the partitions of an asset in the order in which Dagster has them."""
+        graph = self._workspace.create_request_context().asset_graph
+        key = dg.AssetKey(stage.name)
+        if not graph.has(key):
+            return ()
+        partitions: Any = graph.get(key).partitions_def
+        return list(partitions.get_partition_keys()) if partitions else ()
+
+    def _built_away(self, stage: Stage, keys: Sequence[str], options: RunOptions) -> list[KeyOutcome]:
+        """Submit runs for keys; those that a part of a budget was too small for have all of it in the end."""
+        most = 1 if stage.by_source else self.spread.partitions
+        parts = ranges(keys, self._order(stage), most)
+        spends = any(stage.spends(key) for key in keys)
+        at_once = min(self.spread.workers, len(parts)) if spends else len(parts)
+        found = {one.key: one for one in self._waves(stage, parts, options, at_once, spends=spends)}
+        refused = [key for key, one in found.items() if one.error and REFUSED in one.error]
+        if spends and at_once > 1 and refused:
+            again = ranges(refused, self._order(stage), most)
+            found |= {one.key: one for one in self._waves(stage, again, options, 1, spends=True)}
+        return list(found.values())
+
+    def _waves(
+        self, stage: Stage, parts: list[list[str]], options: RunOptions, at_once: int, *, spends: bool
+    ) -> Iterator[KeyOutcome]:
+        done, total = 0, sum(map(len, parts))
+        options.progress(stage.name, done, total)
+        for begin in range(0, len(parts), max(1, at_once)):
+            wave = parts[begin : begin + at_once]
+            before = sum_of([options.budgets.spent(), self._spent])
+            order = {"share": 1 / len(wave) if spends else 1.0, "spent": before}
+            waiting = RunMonitor(self.instance, Patience())
+            with _silent(), _canceled_when_stopped(waiting):
+                for keys in wave:
+                    waiting.add(self._submit(stage, keys, options.again, order), keys)
+                for ended in waiting.ended():
+                    self._spent = sum_of([self._spent, *(spent_of(run.tags) for run in ended.runs)])
+                    for outcome in self._outcomes(stage, ended):
+                        options.report(outcome)
+                        yield outcome
+                    done += len(ended.keys)
+                    options.progress(stage.name, done, total)
+
+    def _submit(self, stage: Stage, keys: list[str], again: bool, order: Mapping[str, Any]) -> str:
+        submission = Submission(code_of_now(), recipes_of(stage, keys), again=again, **order)
+        where = (
+            {"dagster/partition": keys[0]} if len(keys) == 1 else {RANGE_BEGIN: keys[0], RANGE_END: keys[-1]}
+        )
+        request = dg.RunRequest(
+            asset_selection=[dg.AssetKey(stage.name)],
+            tags={**self._tags, **where, SUBMITTED_TAG: submission.tag()},
+        )
+        context = self._workspace
+        submitting = submit_asset_run(
+            None, request, 0, self.instance, context, context.create_request_context(), {}, {}, log
+        )
+        return asyncio.run(submitting).run_id
+
+    def _outcomes(self, stage: Stage, ended: Ended) -> Iterator[KeyOutcome]:
+        """Yield what came of the keys of a run: from what is stored, and from what the run says."""
+        store = BuildContext(self.home).store
+        store.refresh()
+        built = _built_in(self.instance, ended.run.run_id)
+        reasons = _reasons_in(self.instance, ended.run.run_id)
+        for key in ended.keys:
+            why, damaged = reasons.get(key, (None, ()))
+            artifact = store.current(stage.name, key)
+            if artifact and key in built:
+                checks = checks_of(artifact)
+                computed, seconds = built[key]
+                yield KeyOutcome(
+                    key, artifact, checks, blocked_by(checks), computed=computed, seconds=seconds
+                )
+            else:
+                reason = why or ended.why or "its run ended without a word of it"
+                needs = tuple(PartitionRef(*need) for need in damaged)
+                yield KeyOutcome(key, artifact, error=reason, damaged=needs, computed=why is not None)
+
+
+def _built_in(instance: dg.DagsterInstance, run_id: str) -> dict[str, tuple[bool, float]]:
+    """Return the partitions that a run has materialized: whether they were computed, and in what time."""
+    records = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
+    found = {}
+    for record in records.records:
+        said = record.asset_materialization
+        if said is not None and said.partition is not None:
+            values = {name: one.value for name, one in said.metadata.items()}
+            found[said.partition] = (
+                bool(values.get("computed")),
+                float(str(values.get("build_seconds") or 0)),
+            )
+    return found
+
+
+def _reasons_in(instance: dg.DagsterInstance, run_id: str) -> dict[str, tuple[str, Sequence[Sequence[str]]]]:
+    """Return why partitions of a run failed, and what they need and is damaged."""
+    records = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
+    found: dict[str, tuple[str, Sequence[Sequence[str]]]] = {}
+    for record in records.records:
+        event = record.event_log_entry.dagster_event
+        user = event.step_failure_data.user_failure_data if event else None
+        if user and REASONS in user.metadata:
+            said: Any = user.metadata[REASONS].value
+            found |= {key: (why, damaged) for key, (why, damaged) in said.items()}
+    return found
+
+
+@contextmanager
+def _canceled_when_stopped(waiting: RunMonitor) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        waiting.cancel()
+        raise
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Keep what Dagster says of submitting off the terminal."""
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            # dagster-celery registers its task anew for each run that it launches.
+            warnings.filterwarnings("ignore", message="Task name '.*' is already registered")
+            yield
+    finally:
+        log.setLevel(before)

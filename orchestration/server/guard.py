@@ -1,0 +1,194 @@
+"""Stands before the server: who may ask, from which page, how much; and logs that it was asked, not what.
+
+A page of the internet whose name is made to lead to this machine (DNS rebinding) has a browser ask us as if
+it were ours: so on loopback the `Host` must be one of loopback, and an `Origin` one of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from rag_assay.orchestration.loopback import is_loopback, is_same_origin
+from rag_assay.orchestration.server import connections
+from rag_assay.orchestration.server.failures import RequestError
+
+Log = Callable[[str], None]
+OPEN = {"/health"}
+"""Paths that need no token: whoever watches the server has none."""
+
+
+@dataclass(frozen=True)
+class AccessRules:
+    """Who may ask.
+
+    token: None: everybody who reaches the server
+    host: that it listens on; on loopback only loopback's names are answered
+    origins: of web pages, beside the server's own, whose scripts may ask
+    body: bytes of a request
+    """
+
+    token: str | None
+    host: str
+    origins: frozenset[str] = frozenset()
+    body: int = 1_000_000
+
+
+class Guard:
+    """An ASGI application around another one."""
+
+    def __init__(self, app: ASGIApp, rules: AccessRules, log: Log) -> None:
+        self._app = app
+        self._rules = rules
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer it with its error."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begin, status = time.perf_counter(), 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *_HEADERS]
+            await send(message)
+
+        try:
+            body = await self._checked(scope, receive)
+            await self._app(scope, body, sending)
+        except RequestError as error:
+            await _answer(error, sending)
+        finally:
+            spent = time.perf_counter() - begin
+            method, path = scope["method"], _plain(scope["path"])
+            self._log(f"{method} {path} {status or '-'} {1000 * spent:.0f} ms")
+
+    async def _checked(self, scope: Scope, receive: Receive) -> Receive:
+        """Return what gives the body, whole and within bounds.
+
+        Raises:
+            RequestError: the request is not passed on.
+        """
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        refuse_strangers(headers, self._rules, scope["scheme"])
+        is_preflight = scope["method"] == "OPTIONS" and headers.get("origin") in self._rules.origins
+        if scope["path"] not in OPEN and not is_preflight:
+            refuse_without_token(headers, self._rules.token)
+        return await _bounded(headers, receive, self._rules.body)
+
+
+def refuse_strangers(headers: dict[str, str], rules: AccessRules, scheme: str = "http") -> None:
+    """Refuse a request that a foreign web page has a browser make.
+
+    Raises:
+        RequestError: its host or its origin is not ours.
+    """
+    host = headers.get("host", "")
+    if is_loopback(rules.host) and not _is_of_loopback(f"//{host}"):
+        raise RequestError(
+            421,
+            "this server answers to the names of loopback alone (127.0.0.1, localhost)",
+            code="wrong_host",
+        )
+    origin = headers.get("origin")
+    if origin is not None and origin not in rules.origins:
+        same = is_same_origin(origin, scheme, host)
+        if not same or (is_loopback(rules.host) and not _is_of_loopback(origin)):
+            raise RequestError(403, "scripts of other web pages may not ask this server", code="wrong_origin")
+
+
+def refuse_without_token(headers: dict[str, str], token: str | None) -> None:
+    """Refuse a request without the token, which is compared in constant time.
+
+    Raises:
+        RequestError: it has none, or another one.
+    """
+    if token is None:
+        return
+    kind, _, given = headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not hmac.compare_digest(
+        given.strip().encode("utf-8", "replace"), token.encode("utf-8", "replace")
+    ):
+        raise RequestError(
+            401,
+            "the token is missing or wrong; send `Authorization: Bearer …`",
+            kind="authentication_error",
+            code="invalid_api_key",
+        )
+
+
+async def _bounded(headers: dict[str, str], receive: Receive, most: int) -> Receive:
+    """Read the body; one that is too large is refused before it is held."""
+    too_large = RequestError(413, f"the request is larger than {most:,} bytes", code="request_too_large")
+    length = headers.get("content-length")
+    if length is not None and (not length.isdigit() or int(length[:20]) > most):
+        raise too_large
+    parts: list[bytes] = []
+    more, size = True, 0
+    try:
+        async with asyncio.timeout(connections.BODY):
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    break
+                parts.append(message.get("body", b""))
+                more = message.get("more_body", False)
+                size += len(parts[-1])
+                if size > most:
+                    raise too_large
+    except TimeoutError:
+        late = f"the request did not come within {connections.BODY:g} s"
+        raise RequestError(408, late, code="request_timeout") from None
+    body = b"".join(parts)
+    is_given = False
+
+    async def give() -> Message:
+        nonlocal is_given
+        if is_given:
+            return await receive()
+        is_given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return give
+
+
+async def _answer(error: RequestError, send: Send) -> None:
+    data = json.dumps(error.record()).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
+    if error.status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if error.status in {408, 413}:  # the rest of the body is not read
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": error.status, "headers": headers})
+    await send({"type": "http.response.body", "body": data})
+
+
+_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (b"content-security-policy", b"default-src 'none'"),
+)
+
+
+def _is_of_loopback(address: str) -> bool:
+    try:
+        return is_loopback(urlsplit(address).hostname or "")
+    except ValueError:
+        return False
+
+
+def _plain(path: str) -> str:
+    """Return a path as it may stand in a log."""
+    return "".join(sign if sign.isprintable() else "?" for sign in path)[:200]

@@ -1,0 +1,146 @@
+"""Runs the server until a signal comes, and lets the requests under way end."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from math import inf
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from rag_assay.orchestration.server.app import application
+from rag_assay.orchestration.server.connections import SPARE, Connections, connection_class
+from rag_assay.orchestration.server.guard import AccessRules, Log
+from rag_assay.orchestration.server.pipeline_loader import Opened
+from rag_assay.orchestration.server.worker_pool import RequestPool, ServerLimits
+from rag_assay.orchestration.shutdown import grace
+from rag_assay.warehouse.errors import AssayError, InputError
+
+PORT = 8600
+_GRACE = 30  # seconds that a server in a thread may take to end
+_IDLE = 30  # seconds that a connection may stay without a request
+_BACKLOG = 1024  # connections that wait to be taken: a burst is not to hold up whoever comes next
+_FILES = 256  # that are open beside connections
+_START = 60.0  # seconds until a server that does not begin is given up
+
+
+@dataclass(frozen=True)
+class ListenAddress:
+    """Where a server listens: the socket is bound before anything is loaded."""
+
+    socket: socket.socket
+    host: str
+
+    @property
+    def port(self) -> int:
+        """The port, also where the system chose it."""
+        return int(self.socket.getsockname()[1])
+
+    @property
+    def url(self) -> str:
+        """Where clients on this machine find it."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 -- it is compared
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    def listen(self) -> None:
+        """Let clients connect: they are answered as soon as the server runs."""
+        self.socket.listen(_BACKLOG)
+
+
+def bind_port(host: str, port: int) -> ListenAddress:
+    """Take a port; 0: one that is free.
+
+    Raises:
+        InputError: it is taken, or nothing can listen there.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        taken = socket.socket(family, socket.SOCK_STREAM)
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind((host, port))
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(
+            f"port {port} of {host} cannot be used ({reason}); choose another with --port, or --host"
+        ) from error
+    return ListenAddress(taken, host)
+
+
+def server_of(
+    opened: Opened, limits: ServerLimits, rules: AccessRules, log: Log
+) -> tuple[uvicorn.Server, RequestPool]:
+    """Return a server that is not running yet, and the desk that its answers come from."""
+    desk = RequestPool(opened.pipeline, limits)
+    app: ASGIApp = application(desk, opened.facts, rules, log)
+    per_address = limits.at_once + limits.queued + SPARE
+    connections = Connections(per_address, 2 * per_address)
+    _allow_files(connections.in_all + _FILES)
+    config = uvicorn.Config(
+        app,
+        http=connection_class(connections),
+        access_log=False,
+        log_level="warning",
+        lifespan="on",
+        ws="none",
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=_IDLE,
+        timeout_graceful_shutdown=int(limits.timeout) + 5,
+        backlog=_BACKLOG,
+        limit_concurrency=None,
+    )
+    return uvicorn.Server(config), desk
+
+
+def _allow_files(wanted: int) -> None:
+    """Raise the number of files that this process may open, as far as the system lets it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def serve(opened: Opened, place: ListenAddress, limits: ServerLimits, rules: AccessRules, log: Log) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests under way end first.
+
+    A second Ctrl-C ends at once.
+    """
+    server, desk = server_of(opened, limits, rules, log)
+    # uvicorn handles signals itself, within its `timeout_graceful_shutdown`, and raises the first one again.
+    with grace(inf), suppress(KeyboardInterrupt):
+        try:
+            server.run(sockets=[place.socket])
+        finally:
+            desk.close()
+
+
+@contextmanager
+def serve_in_thread(
+    opened: Opened, place: ListenAddress, limits: ServerLimits, rules: AccessRules, log: Log
+) -> Iterator[RequestPool]:
+    """Serve in a thread while the block runs, for the check and for tests.
+
+    Raises:
+        AssayError: the server did not begin.
+    """
+    server, desk = server_of(opened, limits, rules, log)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [place.socket]}, daemon=True)
+    thread.start()
+    until = time.monotonic() + _START
+    while not server.started:
+        if not thread.is_alive() or time.monotonic() > until:
+            raise AssayError("the server did not begin; what it said stands above")
+        time.sleep(0.01)
+    try:
+        yield desk
+    finally:
+        server.should_exit = True
+        thread.join(_GRACE)
+        desk.close()

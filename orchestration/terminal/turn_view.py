@@ -1,0 +1,150 @@
+"""A question's answer and its passages on a terminal, from 40 columns on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from itertools import groupby
+from typing import Any
+
+from rich.padding import Padding
+from rich.text import Text
+
+from rag_assay.evals.reporting.display import number, plain, quantity, several, truncate
+from rag_assay.orchestration.terminal.cli_errors import WIDEST, console, text
+from rag_assay.orchestration.terminal.matched_words import MatchedWords
+from rag_assay.warehouse.conversation_records import ShownPassage, Turn
+
+NARROWEST = 40
+EXTRACT = 320  # characters of a passage, unless all of it is wanted
+ANSWER = 20_000  # characters
+MATCH, EVIDENCE, CITED = "bold yellow", "underline", "bold green"
+
+
+class By(StrEnum):
+    """The order of passages."""
+
+    document = "document"
+    rank = "rank"
+
+
+def narrow_width() -> int:
+    """Return how many columns there are; 100 where there is no terminal."""
+    return min(WIDEST, max(NARROWEST, shutil.get_terminal_size((100, 24)).columns))
+
+
+def show_turn(turn: Turn, words: MatchedWords, by: By) -> None:
+    """Print an answer with its passages to standard output."""
+    out = console(width=narrow_width())
+    for line in _answer(turn):
+        out.print(line)
+    show_passages(turn.passages, words, by)
+    out.print(text(_cost(turn), "dim"))
+
+
+def show_passages(
+    passages: Sequence[ShownPassage], words: MatchedWords, by: By, *, whole: bool = False
+) -> None:
+    """Print passages: those of a document together, as they stand in it, or all by their rank.
+
+    whole: all of their text, and not an extract about the words of the question
+    """
+    out = console(width=narrow_width())
+    for document, parts in documents_of(passages, by):
+        out.print()
+        out.print(text(_title(document), "bold"))
+        about = " · ".join(filter(None, [(document.date or "")[:10], document.url]))
+        if about:
+            out.print(_indented(text(about, "dim")))
+        for passage in parts:
+            out.print(_indented(_place(passage)))
+            out.print(_indented(_extract(passage, words, whole=whole)))
+
+
+def documents_of(passages: Sequence[ShownPassage], by: By) -> list[tuple[ShownPassage, list[ShownPassage]]]:
+    """Return (a passage of it, its passages) of each document, that with the best passage first.
+
+    by: rank: neighbours in the ranking alone are together
+    """
+    if by is By.rank:
+        found = [list(group) for _doc, group in groupby(passages, key=lambda one: one.doc_id)]
+    else:
+        groups: dict[str, list[ShownPassage]] = {}
+        for one in passages:
+            groups.setdefault(one.doc_id, []).append(one)
+        found = sorted(groups.values(), key=lambda group: -max(one.score for one in group))
+        found = [sorted(group, key=lambda one: one.start) for group in found]
+    return [(group[0], group) for group in found]
+
+
+def turn_as_json(turn: Turn, corpus: str) -> str:
+    """Return a turn as one line of JSON, without a character that a terminal would act on."""
+    said: dict[str, Any] = {"corpus": corpus, **turn.model_dump(mode="json")}
+    line = json.dumps(said, ensure_ascii=False)
+    return "".join(one if plain(one) == one else f"\\u{ord(one):04x}" for one in line)
+
+
+def _answer(turn: Turn) -> Iterator[Text]:
+    for one in turn.understood:
+        if one.value and not one.removed:
+            yield text(f"{one.kind.replace('_', ' ')}: {truncate(one.value, 300)}", "dim")
+    if turn.answer:
+        yield text(truncate(turn.answer, ANSWER))
+    if turn.reason:
+        yield text(f"[{turn.status}] {turn.reason}", "yellow")
+    if turn.turns_left_out:
+        yield text(f"{several(turn.turns_left_out, 'turn')} of the conversation left out: too long", "yellow")
+
+
+def _indented(line: Text) -> Padding:
+    return Padding(line, (0, 0, 0, 2), expand=False)
+
+
+def _title(passage: ShownPassage) -> str:
+    return truncate(passage.title or passage.url or passage.doc_id, 300)
+
+
+def _place(passage: ShownPassage) -> Text:
+    """Return the line above a passage: its number, score, page and headings."""
+    facts = [
+        number(passage.score),
+        "cited" if passage.cited else "",
+        f"page {passage.page}" if passage.page is not None else "",
+        " › ".join(passage.section),
+    ]
+    mark = text(f"[{passage.number}]", CITED if passage.cited else "bold")
+    return Text.assemble(mark, " ", text(" · ".join(filter(None, facts)), "dim"))
+
+
+def _extract(passage: ShownPassage, words: MatchedWords, *, whole: bool) -> Text:
+    """Return a passage's text, or the part about the question's words, with them and the evidence marked."""
+    begin, end = (0, len(passage.text)) if whole else words.densest(passage.text, EXTRACT)
+    kept = [at for at in range(begin, end) if whole or not _is_doubled_space(passage.text, at, begin)]
+    shown = "".join(" " if passage.text[at].isspace() and not whole else passage.text[at] for at in kept)
+    found = text(shown)  # a character that is replaced is one character still, so that places stay
+    evidence = [(bisect_left(kept, start), bisect_left(kept, stop)) for start, stop in passage.evidence]
+    for style, places in ((MATCH, words.places(shown)), (EVIDENCE, evidence)):
+        for start, stop in places:
+            found.stylize(style, start, stop)
+    ends = ("…" if begin else "", "…" if end < len(passage.text) else "")
+    return Text.assemble(ends[0], found, ends[1])
+
+
+def _is_doubled_space(words: str, at: int, begin: int) -> bool:
+    return words[at].isspace() and at > begin and words[at - 1].isspace()
+
+
+def _cost(turn: Turn) -> str:
+    axes = turn.cell.split(".", 1)[-1].replace(".", " · ")
+    tokens = (turn.prompt_tokens, turn.completion_tokens)
+    facts = [
+        axes,
+        quantity(turn.seconds, "s") if turn.seconds is not None else "",
+        turn.model or "",
+        f"{tokens[0]} + {tokens[1]} tokens" if None not in tokens else "",
+        f"{turn.usd:.6f} US dollars" if turn.usd else "",
+    ]
+    return ", ".join(filter(None, facts))

@@ -1,0 +1,223 @@
+"""An annotator at a queue: what is before them, and what a key does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from secrets import token_hex
+from typing import Any
+
+from rag_assay.evals.human.item_order import next_showing, progress, showing_of
+from rag_assay.evals.human.queue import Queue, QueueProgress
+from rag_assay.orchestration.web.annotation.current_ratings import CurrentRatings, ShownItem, current_ratings
+from rag_assay.orchestration.web.annotation.queue_position import QueuePosition, place_of
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.human_scores import HumanScore, HumanScores
+from rag_assay.warehouse.identity import digest
+
+LONGEST_COMMENT = 10_000  # characters that are kept
+_DAY = 86_400.0  # seconds; nobody looks longer at an item
+_LONGEST_PRESS = 64
+Event = Mapping[str, Any]
+
+
+class AnnotationSession:
+    """One annotator's place at the queue of a study. A score is on disk before the next item is there.
+
+    What is shown stays until it is scored, skipped or left, whatever others score meanwhile.
+
+    place: what is before the annotator; None: nothing is left to do
+    token: of what is shown now; an event with another was meant for something else, and does nothing
+    notice: what came of the last key, for the annotator
+    stored: names of the drafts of comments that are on disk by now
+    """
+
+    def __init__(self, queue: Queue, annotator: str, scores: HumanScores) -> None:
+        self.queue, self.annotator, self._scores = queue, annotator, scores
+        self.token = token_hex(8)
+        self.notice = ""
+        self.stored: list[str] = []
+        self.place: QueuePosition | None = None
+        self._read()
+        self._go_to_newest()
+
+    @property
+    def progress(self) -> QueueProgress:
+        """How far the annotator is."""
+        return progress(self.queue, self.annotator, self._rows)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether there is nothing to go back to."""
+        return self._before() is None and not (self.place and self.place.step)
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a score to be taken back."""
+        return self.standing.last is not None
+
+    def draft(self, place: QueuePosition, step: int) -> str:
+        """Return the name under which a browser keeps the draft of a comment, from which no item is told."""
+        known = [self.queue.study, self.annotator, self.queue.version, list(place.shown), step]
+        return f"assay.draft.{digest(known)[:16]}"
+
+    def _read(self) -> None:
+        self._rows = [HumanScore(**row) for row in self._scores.rows(self.queue.study)]
+        self.standing: CurrentRatings = current_ratings(self.queue, self.annotator, self._rows)
+
+    # What a key does ---------------------------------------------------------------------------------------
+
+    def take(self, event: Event) -> None:
+        """Do what an event asks for; nothing, where it is meant for something else or makes no sense."""
+        press, kind = event.get("press"), event.get("kind")
+        if event.get("token") != self.token or not isinstance(press, str) or len(press) > _LONGEST_PRESS:
+            return
+        self.token, self.notice, self.stored = token_hex(8), "", []
+        self._read()
+        try:
+            if kind == "undo":
+                self._undo(event)
+            elif self.place and kind in {"score", "skip"}:
+                self._score(self.place, event)
+            elif self.place:
+                self._keep_comment(self.place, event)
+            if kind in {"back", "on", "focus"}:
+                self._move(str(kind), event.get("step"))
+        except (OSError, AssayError) as error:  # the disk is full: nothing moves on
+            self.notice = f"NOT SAVED: {error}"
+
+    def _score(self, place: QueuePosition, event: Event) -> None:
+        index, values = event.get("index"), list(place.now.criterion.anchors)
+        if event["kind"] == "skip":
+            self._append(place, event, status="skipped", value=None, **_said(event))
+        elif isinstance(index, int) and 0 <= index < len(values):
+            value = place.kept(values[index], place.now)
+            self._append(place, event, status="ok", value=value, **_said(event))
+        else:
+            return
+        self.notice = "Saved"
+        if not self._focus_open():
+            self._go_to(self._after())
+
+    def _keep_comment(self, place: QueuePosition, event: Event) -> None:
+        """Store a comment that was changed on something that is scored already."""
+        row = self.standing.of(place.shown).get(place.now.asked)
+        said = _said(event)
+        if row and "comment" in event and said["comment"] != row.comment:
+            said["seconds"] = row.seconds
+            self._append(place, event, status=row.status, value=row.value, **said)
+            self.notice = "Comment saved"
+
+    def _undo(self, event: Event) -> None:
+        """Take back what is shown, if it is scored, or else what was scored last; and go there."""
+        place = self.place
+        if place is None or place.now.asked not in self.standing.of(place.shown):
+            if self.standing.last is None:
+                return
+            shown, asked = self.standing.last
+            place = self._place(shown)
+            steps = [step for step, one in enumerate(place.questions) if one.asked == asked]
+            place = replace(place, step=steps[0] if steps else 0)
+        self._append(place, event, status="withdrawn", value=None)
+        self.place, self.notice = place, "Taken back"
+
+    def _append(self, place: QueuePosition, event: Event, **said: Any) -> None:
+        """Write a row of what is before the annotator, and read what stands then."""
+        asked, shown = place.now.asked, place.shown
+        row = HumanScore(
+            # The same press is the same row, however often it arrives.
+            score_id=digest([self.annotator, *shown, *asked, event["press"]]),
+            study=self.queue.study,
+            annotator=self.annotator,
+            item_id=shown.item_id,
+            rubric=asked.rubric,
+            rubric_version=self.queue.rubrics[asked.rubric].version,
+            scored_at=datetime.now(UTC),
+            criterion=asked.criterion,
+            showing=shown.showing,
+            position=place.showing.position,
+            queue_version=self.queue.version,
+            **said,
+        )
+        self._scores.append([row])
+        self.stored.append(self.draft(place, place.step))
+        self._read()
+
+    # Where to go -------------------------------------------------------------------------------------------
+
+    def _move(self, kind: str, step: object) -> None:
+        place = self.place
+        if kind == "focus":
+            if place and isinstance(step, int) and 0 <= step < len(place.questions):
+                self.place = replace(place, step=step)
+        elif kind == "back":
+            self._back(place)
+        elif place and place.step + 1 < len(place.questions):
+            self.place = replace(place, step=place.step + 1)
+        elif place and self._focus_open():
+            self.notice = "To go on, score it or press s: cannot say"
+        elif place:
+            self._go_to(self._after())
+
+    def _back(self, place: QueuePosition | None) -> None:
+        before = self._before()
+        if place and place.step > 0:
+            self.place = replace(place, step=place.step - 1)
+        elif before:
+            found = self._place(before)
+            self.place = replace(found, step=len(found.questions) - 1)
+
+    def _focus_open(self) -> bool:
+        """Go to the first thing that is open after this one, or before it; return whether there is one."""
+        place = self.place
+        if place is None:
+            return False
+        given, n = self.standing.of(place.shown), len(place.questions)
+        steps = [(place.step + away) % n for away in range(1, n + 1)]
+        found = next((step for step in steps if place.questions[step].asked not in given), None)
+        if found is not None:
+            self.place = replace(place, step=found)
+        return found is not None
+
+    def _before(self) -> ShownItem | None:
+        history, at = self._history()
+        return history[at - 1] if at > 0 else None
+
+    def _after(self) -> ShownItem | None:
+        history, at = self._history()
+        return history[at + 1] if at + 1 < len(history) else None
+
+    def _history(self) -> tuple[list[ShownItem], int]:
+        """Return what was shown, and where in it the annotator is; behind it all, with a new item."""
+        here = self.place.shown if self.place else None
+        history = self.standing.history(here)
+        return history, history.index(here) if here in history else len(history)
+
+    def _go_to(self, shown: ShownItem | None) -> None:
+        if shown is None:
+            self._go_to_newest()
+        else:
+            self.place = self._place(shown)
+
+    def _place(self, shown: ShownItem) -> QueuePosition:
+        position = self.standing.positions[shown]
+        showing = showing_of(self.queue, self.annotator, shown.item_id, position, shown.showing)
+        return place_of(self.queue, showing)
+
+    def _go_to_newest(self) -> None:
+        showing = next_showing(self.queue, self.annotator, self._rows)
+        self.place = place_of(self.queue, showing) if showing else None
+        if self.place:
+            self.place = replace(self.place, step=len(self.place.questions) - 1)
+            self._focus_open()
+
+
+def _said(event: Event) -> dict[str, Any]:
+    """Return the comment of an event, and how long the item was looked at, as far as they make sense."""
+    comment, seconds = event.get("comment"), event.get("seconds")
+    text = comment.strip()[:LONGEST_COMMENT] if isinstance(comment, str) else ""
+    is_number = isinstance(seconds, int | float) and math.isfinite(seconds)
+    looked = round(min(max(float(seconds), 0.0), _DAY), 1) if is_number and seconds is not None else None
+    return {"comment": text or None, "seconds": looked}

@@ -1,0 +1,149 @@
+"""The cells that a person may talk to, and what each was measured to be."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.study.cells import Cell
+    from rag_assay.evals.study.study import Study
+
+EXAMPLES = 4  # questions of each set
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A cell, as a person chooses it.
+
+    metric: the one that ranks the study's cells
+    mean: over the study's questions; None: it was not measured by it
+    rank, of: its place on the leaderboard that the verdict is about; None: it has none
+    declines: whether it can say that the documents do not say
+    model: that it asks first; None: it asks none
+    """
+
+    cell: Cell
+    metric: str
+    mean: float | None
+    rank: int | None
+    of: int
+    declines: bool
+    model: str | None
+
+    @property
+    def key(self) -> str:
+        """By which turns name the cell."""
+        return self.cell.key
+
+    @property
+    def short(self) -> str:
+        """Its name for people."""
+        return " · ".join(self.cell.short.split("."))
+
+
+class Example(NamedTuple):
+    """A question of the study, and its language, a two-letter code."""
+
+    question: str
+    language: str | None
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """What a study offers to be talked to.
+
+    choices: the recommended one first, then by place
+    examples: questions of the study, from each of its sets in turn
+    """
+
+    study: Study
+    choices: tuple[Choice, ...]
+    examples: tuple[Example, ...]
+
+    def of(self, name: str | None) -> Choice | None:
+        """Return the cell of a key, or of a name as a command takes it; None: there is none."""
+        wanted = (name or "").strip().replace(" · ", ".")
+        return next((one for one in self.choices if wanted in {one.key, one.cell.short}), None)
+
+
+def read_catalogue(
+    name: str, work: BuildContext, model: str | None = None, passages_of: str | None = None
+) -> Catalogue:
+    """Return what the study of a name or path offers.
+
+    model: a generator or language model that answers first, also where no cell has it; see `cell_for_model`
+    passages_of: the cell whose passages it reads, as a command takes it; None: the recommended one
+
+    Raises:
+        InputError: there is no such study, none of its cells can be asked, or the model cannot.
+    """
+    import rag_assay.evals.study.registry  # noqa: F401 -- the parts that a study may name
+    from rag_assay.evals.chat.model_override import cell_for_model
+    from rag_assay.evals.study.known_studies import find_known
+    from rag_assay.evals.successive_halving.records import narrow_study
+    from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
+
+    home = work.home
+    study = narrow_study(find_known(name, home), home)
+    cells = [cell for cell in study.cells() if cell.reads_ranking and cell.replicate == 1]
+    if not cells:
+        raise InputError(f"no cell of {study.study} can be asked: none of them reads a ranking")
+    board = _board(study, home)
+    chosen = named_cell(study, passages_of) if passages_of else recommended_cell(study, home)
+    if model:
+        study, chosen = cell_for_model(study, chosen, model)
+        cells += [chosen] if chosen.key not in {one.key for one in cells} else []
+    first = chosen.key
+    choices = [_choice(study, cell, board) for cell in cells]
+    choices.sort(key=lambda one: (one.key != first, one.rank is None, one.rank or 0))
+    return Catalogue(study, tuple(choices), _examples(study, work))
+
+
+def _board(study: Study, home: Home) -> dict[str, dict[str, Any]]:
+    """Return cell -> its row of the verdict's leaderboard; empty where the study was not measured."""
+    from rag_assay.evals.reporting.rows import leaderboard_rows, stored_verdict
+
+    with suppress(InputError):
+        verdict = stored_verdict(study, home)
+        rows = leaderboard_rows(study, home).to_dicts()
+        return {
+            row["cell"]: row
+            for row in rows
+            if row["metric"] == verdict.metric and row["subset"] == verdict.subset
+        }
+    return {}
+
+
+def _choice(study: Study, cell: Cell, board: dict[str, dict[str, Any]]) -> Choice:
+    row = board.get(cell.name) or board.get(cell.key) or {}
+    generator = study.generators.get(cell.generator)
+    return Choice(
+        cell,
+        row.get("metric") or study.metrics[0],
+        row.get("value"),
+        row.get("rank"),
+        sum(one["rank"] is not None for one in board.values()),
+        generator is None or generator.declines,
+        generator.chat.model if generator and generator.chat else None,
+    )
+
+
+def _examples(study: Study, work: BuildContext) -> tuple[Example, ...]:
+    """Return the first answerable questions of each set that go on from no other, set by set in turn."""
+    from rag_assay.evals.pipeline.stage_inputs import read_questions
+    from rag_assay.evals.study.grid import Grid
+
+    found: list[list[Example]] = []
+    for key in Grid([study]).set_keys(study.study):
+        artifact = work.store.current("questions", key)
+        rows = read_questions([artifact], work).iter_rows(named=True) if artifact else iter(())
+        good = (row for row in rows if row["evidence"] and not row["conversation"])
+        found.append([Example(row["question"], row["language"]) for row in islice(good, EXAMPLES)])
+    return tuple(dict.fromkeys(one for turn in zip_longest(*found) for one in turn if one))

@@ -1,0 +1,163 @@
+"""Above the conversation: which cell answers, what it was measured to be, what to do with all of it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from rag_assay.orchestration.web.chat.answer_html import label
+from rag_assay.orchestration.web.chat.catalogue import Choice
+from rag_assay.orchestration.web.chat.export import json_of, markdown_of
+from rag_assay.orchestration.web.chat.location import go
+from rag_assay.orchestration.web.chat.page_session import ChatPageSession, notify
+from rag_assay.orchestration.web.chat.translations import Words
+from rag_assay.warehouse.conversations import Conversation
+
+_LONGEST_TITLE = 200
+
+
+def show_head(session: ChatPageSession) -> None:
+    """Show the head of the page."""
+    with st.container(key="head", horizontal=True, vertical_alignment="center", gap="small"):
+        choice, words = session.choice, session.words
+        if choice is None:
+            st.html(f'<p class="as-note">{words("opening")}</p>', width="stretch")
+        else:
+            with st.popover(label(choice.short, 80), icon=":material/tune:", key="cells"):
+                _choose(session, choice)
+            st.html(f'<p class="as-measured">{_measured(choice, words)}</p>', width="stretch")
+        if session.conversation is not None:
+            with st.popover(
+                "", icon=":material/more_horiz:", type="tertiary", help=words("menu"), key="menu"
+            ):
+                _menu(session)
+
+
+def _measured(choice: Choice, words: Words) -> str:
+    mean = None if choice.mean is None else f"{choice.mean:.3f}"
+    if mean is None:
+        return words("unmeasured", metric=choice.metric)
+    name = "measured" if choice.rank is not None else "measured_unranked"
+    return words(name, metric=choice.metric, mean=mean, rank=choice.rank, n=choice.of)
+
+
+def _choose(session: ChatPageSession, choice: Choice) -> None:
+    """Let a person choose the cell, and one beside it."""
+    words, catalogue = session.words, session.catalogue
+    if catalogue is None:
+        return
+    keys = [one.key for one in catalogue.choices]
+
+    def name(key: str) -> str:
+        one = catalogue.of(key)
+        mark = f" ({words('recommended')})" if key == keys[0] else ""
+        return f"{one.short}{mark} – {_measured(one, words)}" if one else key
+
+    st.selectbox(
+        words("cell"),
+        keys,
+        keys.index(choice.key),
+        format_func=name,
+        help=words("cell_help"),
+        key="chosen_cell",
+        on_change=lambda: go(cell=st.session_state["chosen_cell"]),
+    )
+    others = [key for key in keys if key != choice.key]
+    if others:
+        st.toggle(
+            words("compare"),
+            session.rival is not None,
+            key="compares",
+            help=words("compare_help"),
+            on_change=lambda: go(against=others[0] if st.session_state["compares"] else None),
+        )
+    if session.rival is not None:
+        st.selectbox(
+            words("other_cell"),
+            others,
+            others.index(session.rival.key),
+            format_func=name,
+            key="chosen_rival",
+            on_change=lambda: go(against=st.session_state["chosen_rival"]),
+        )
+    report = session.room.home.report(session.study)
+    if report.is_file():
+        st.download_button(
+            words("report"),
+            report.read_bytes,
+            f"{session.study}.html",
+            "text/html",
+            help=words("report_help"),
+            icon=":material/leaderboard:",
+            on_click="ignore",
+        )
+
+
+# Of one conversation ----------------------------------------------------------------------------------------
+
+
+def _menu(session: ChatPageSession) -> None:
+    words, found = session.words, session.conversation
+    if found is None:
+        return
+    with st.form("rename", border=False):
+        st.text_input(
+            words("rename"), found.title[:_LONGEST_TITLE], key="typed_title", max_chars=_LONGEST_TITLE
+        )
+        st.form_submit_button(words("save"), on_click=_rename, args=(session,))
+    _exports(session, found)
+    st.button(
+        words("delete"),
+        key="delete",
+        icon=":material/delete:",
+        width="stretch",
+        on_click=lambda: st.session_state.update(asks_delete=True),
+    )
+
+
+def _exports(session: ChatPageSession, found: Conversation) -> None:
+    words = session.words
+    files = {
+        "export_markdown": (lambda: markdown_of(found, words).encode(), "md", "text/markdown"),
+        "export_json": (lambda: json_of(found).encode(), "json", "application/json"),
+    }
+    for name, (write, ending, kind) in files.items():
+        st.download_button(
+            words(name),
+            write,
+            f"{session.study}-{found.conversation_id}.{ending}",
+            kind,
+            key=name,
+            icon=":material/download:",
+            on_click="ignore",
+            width="stretch",
+        )
+
+
+def _rename(session: ChatPageSession) -> None:
+    found = session.conversation
+    if found is not None:
+        title = " ".join(str(st.session_state["typed_title"]).split())[:_LONGEST_TITLE]
+        session.did(lambda: session.room.desk().rename(session.study, found.conversation_id, title))
+
+
+def ask_whether_to_delete(session: ChatPageSession) -> None:
+    """Ask once, where a person wants to delete the conversation."""
+    words = session.words
+    if not st.session_state.pop("asks_delete", False) or session.conversation is None:
+        return
+
+    @st.dialog(words("delete"))
+    def sure() -> None:
+        st.write(words("delete_sure"))
+        if st.button(words("delete_yes"), type="primary", key="delete_sure"):
+            _delete(session)
+            st.rerun()
+
+    sure()
+
+
+def _delete(session: ChatPageSession) -> None:
+    conversation = session.place.conversation or ""
+    if session.did(lambda: session.room.desk().delete(session.study, conversation)):
+        go(c=None)
+        notify(session.words("deleted"), "success")

@@ -1,0 +1,126 @@
+"""What one run of the page knows: the room that all share, the place in it, and what is said there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from secrets import token_urlsafe
+from typing import Literal
+
+import streamlit as st
+
+from rag_assay.evals.chat.question_requests import LONGEST, QuestionRequest, check_question
+from rag_assay.orchestration.web.chat.catalogue import Catalogue, Choice
+from rag_assay.orchestration.web.chat.listing import Listing
+from rag_assay.orchestration.web.chat.location import ChatLocation, go
+from rag_assay.orchestration.web.chat.state import ChatState, UnderWay
+from rag_assay.orchestration.web.chat.translations import Words
+from rag_assay.warehouse.conversation_records import Begun, Turn
+from rag_assay.warehouse.conversations import Conversation
+from rag_assay.warehouse.errors import AssayError
+
+NOTICE = "notice"
+Thumbs = Literal[-1, 0, 1]
+Preferred = Literal["a", "b", "tie"]
+
+
+@dataclass(frozen=True)
+class ChatPageSession:
+    """One run of the page.
+
+    study: its name
+    first: key of the cell that the command named; None: the recommended one
+    conversation: as its file has it; None: none is chosen, or it is not there
+    catalogue: None: it is being read
+    """
+
+    room: ChatState
+    listing: Listing
+    study: str
+    first: str | None
+    place: ChatLocation
+    words: Words
+    conversation: Conversation | None
+    catalogue: Catalogue | None
+
+    @property
+    def under_way(self) -> list[UnderWay]:
+        """The questions of the conversation that are being answered here, or could not be asked."""
+        return self.room.under_way(self.place.conversation) if self.place.conversation else []
+
+    @property
+    def choice(self) -> Choice | None:
+        """The cell that answers; None: it is not known yet."""
+        return self.chosen(self.catalogue)[0] if self.catalogue else None
+
+    @property
+    def rival(self) -> Choice | None:
+        """The cell beside it; None: one answers alone."""
+        found = self.chosen(self.catalogue) if self.catalogue else []
+        return found[1] if len(found) > 1 else None
+
+    def chosen(self, catalogue: Catalogue) -> list[Choice]:
+        """Return the cell that answers, and the one beside it where there is one."""
+        found = (catalogue.of(one) for one in (self.place.cell, self.first))
+        own = next((one for one in found if one is not None), catalogue.choices[0])
+        rival = catalogue.of(self.place.rival)
+        return [own] if rival in {None, own} else [own, *([rival] if rival else [])]
+
+    def ask(
+        self, question: str, cells: Sequence[str] | None = None, without: frozenset[str] = frozenset()
+    ) -> None:
+        """Put a question; what stands in its way is said on the page.
+
+        cells: None: those that are chosen
+        """
+        if len(question) > LONGEST:
+            notify(self.words("too_long", n=f"{len(question):,}", most=f"{LONGEST:,}"))
+            return
+        try:
+            asking = check_question(QuestionRequest(question, without=without))
+            conversation = self.place.conversation if self.conversation else None
+            if conversation is None:  # its desk may not be there yet
+                begun = Begun(record_id=token_urlsafe(12), person=self.place.person)
+                conversation = self.room.chats.begin(self.study, begun)
+            wanted = self._wanted if cells is None else lambda _catalogue: cells
+            self.room.ask(self.study, conversation, wanted, asking)
+        except (AssayError, OSError) as error:
+            notify(self.words("not_done", why=error))
+        else:
+            go(c=conversation)
+
+    def _wanted(self, catalogue: Catalogue) -> list[str]:
+        return [one.key for one in self.chosen(catalogue)]
+
+    def opine(self, turn: Turn, thumbs: Thumbs, comment: str) -> bool:
+        """Keep what a person thinks of an answer; return whether that was done."""
+        conversation = self.place.conversation or ""
+        return self.did(
+            lambda: self.room.desk().feedback(self.study, conversation, turn.record_id, thumbs, comment)
+        )
+
+    def vote(self, number: int, preferred: Preferred, cell: str) -> None:
+        """Keep which of two answers is better.
+
+        cell: one that answered, by which the study's own questions are known again
+        """
+        conversation = self.place.conversation or ""
+        if self.catalogue is not None:
+            study, talk = self.catalogue.study, self.room.talk(cell)
+            self.did(
+                lambda: self.room.desk().vote(study, conversation, number, preferred, talk.result().knows)
+            )
+
+    def did(self, what: Callable[[], object]) -> bool:
+        """Do something; return whether it could be done, and say on the page why not."""
+        try:
+            what()
+        except (AssayError, OSError, ValueError) as error:
+            notify(self.words("not_done", why=error))
+            return False
+        return True
+
+
+def notify(sentence: str, kind: Literal["warning", "success"] = "warning") -> None:
+    """Say something on the page, at its next run."""
+    st.session_state[NOTICE] = (kind, sentence)

@@ -1,0 +1,89 @@
+"""The left side: a person's conversations, who they are, the language."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from rag_assay.orchestration.web.chat.answer_html import label
+from rag_assay.orchestration.web.chat.location import go, person_of
+from rag_assay.orchestration.web.chat.page_session import ChatPageSession, notify
+from rag_assay.orchestration.web.languages import LANGUAGES, PARAMETER, language_here
+
+_SHOWN = 30  # conversations, until more are wanted
+_MORE = "shown_conversations"
+
+
+def show_sidebar(session: ChatPageSession) -> None:
+    """Show the list of conversations and the settings."""
+    words = session.words
+    with st.sidebar:
+        st.html(f'<h1 class="as-name">{label(session.study)}</h1>')
+        st.button(
+            words("new"), key="new", icon=":material/add:", width="stretch", on_click=go, kwargs={"c": None}
+        )
+        _list(session)
+        with st.container(key="settings"):
+            _settings(session)
+
+
+def _list(session: ChatPageSession) -> None:
+    words, here = session.words, session.place.conversation
+    every = session.listing.of(session.place.person)
+    # What could not be asked has left one without a question.
+    entries = [one for one in every if one.title or one.conversation == here]
+    shown = st.session_state.setdefault(_MORE, _SHOWN)
+    st.html(f'<h2 class="as-kicker">{words("conversations")}</h2>')
+    if not entries:
+        st.html(f'<p class="as-note">{words("no_conversations")}</p>')
+    with st.container(key="conversations", gap=None):
+        for entry in entries[:shown]:
+            is_here = entry.conversation == here
+            asked = next((one.question for one in session.under_way), "") if is_here else ""
+            st.button(
+                label(entry.title or asked, 80) or words("untitled"),
+                key=f"to-{entry.conversation}",
+                type="secondary" if is_here else "tertiary",
+                width="stretch",
+                on_click=go,
+                kwargs={"c": entry.conversation},
+            )
+    if len(entries) > shown:
+        more = words("more_conversations", n=len(entries) - shown)
+        st.button(more, key="more", type="tertiary", on_click=_show_more)
+
+
+def _show_more() -> None:
+    st.session_state[_MORE] += _SHOWN
+
+
+def _settings(session: ChatPageSession) -> None:
+    words = session.words
+    st.text_input(
+        words("person"),
+        session.place.person,
+        key="typed_person",
+        help=words("person_help"),
+        on_change=_take_person,
+        args=(session,),
+    )
+    st.segmented_control(
+        words("language"),
+        list(LANGUAGES),
+        default=language_here(),
+        format_func=lambda one: LANGUAGES[one],
+        key="typed_language",
+        on_change=_take_language,
+    )
+
+
+def _take_person(session: ChatPageSession) -> None:
+    typed = st.session_state["typed_person"]
+    name = person_of(typed)
+    if typed.strip() and not name:
+        notify(session.words("person_bad", why=typed[:80]))
+        return
+    go(person=name, c=None)
+
+
+def _take_language() -> None:
+    go(**{PARAMETER: st.session_state["typed_language"]})

@@ -1,0 +1,190 @@
+"""Starts the process that serves a page, waits until it can be opened, and ends it."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag_assay.orchestration.loopback import is_loopback
+from rag_assay.orchestration.web.look import theme_options
+from rag_assay.warehouse.errors import AssayError, InputError
+
+FIRST_PORT, TRIED = 8501, 100
+_ENTRIES = Path(__file__).with_name("entry")
+_PATIENCE = 60.0  # seconds until a server that does not answer is given up
+_GRACE = 3.5  # seconds to end in, fewer than this process has after a signal
+_LOOK = 0.2  # seconds between two looks at the process
+
+QUIET: Mapping[str, object] = {
+    "browser.gatherUsageStats": False,
+    "client.disableDataExport": True,  # files are ours, in which no text is a formula
+    "client.showErrorDetails": "none",
+    "client.showErrorLinks": False,
+    "client.toolbarMode": "minimal",
+    "client.showSidebarNavigation": False,
+    "global.developmentMode": False,
+    "logger.hideWelcomeMessage": True,
+    "logger.level": "error",
+    "runner.magicEnabled": False,
+    "runner.postScriptGC": False,
+    "server.enableAgentApi": False,
+    "server.enableCORS": True,
+    "server.enableStaticServing": False,
+    "server.enableXsrfProtection": True,
+    "server.fileWatcherType": "none",
+    "server.headless": True,
+    "server.maxUploadSize": 1,
+    "server.runOnSave": False,
+    "server.showEmailPrompt": False,
+    "ui.hideTopBar": True,
+}
+"""Nothing is counted, watched, opened or shown that is not ours; no garbage is collected after each event."""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A page and where it is served.
+
+    entry: name of its script in `entry/`
+    arguments: of the script
+    host, port: that it listens on
+    environment: what its process has beside ours
+    """
+
+    entry: str
+    arguments: tuple[str, ...]
+    host: str
+    port: int
+    environment: Mapping[str, str]
+
+    @property
+    def url(self) -> str:
+        """Where a browser on this machine finds it."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 -- it is compared
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
+
+    @property
+    def options(self) -> dict[str, object]:
+        """Streamlit's options, which go before all that its own files say."""
+        where: dict[str, object] = {"server.address": self.host, "server.port": self.port}
+        if is_loopback(self.host):  # or else a page of the internet could have its own name lead here
+            where["server.allowedHosts"] = ["127.0.0.1", "localhost", "[::1]", "::1", self.host]
+        return {**QUIET, **theme_options(), **where}
+
+    @property
+    def command(self) -> list[str]:
+        """The process."""
+        script = _ENTRIES / f"{self.entry}.py"
+        options = json.dumps(self.options)
+        return [
+            sys.executable,
+            "-m",
+            "rag_assay.orchestration.web.server",
+            str(script),
+            options,
+            *self.arguments,
+        ]
+
+
+class Server:
+    """A page's process."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        # Its standard input is held by us alone: it ends when we do, however that comes about.
+        self._process = subprocess.Popen(
+            site.command,
+            stdin=subprocess.PIPE,
+            stdout=sys.stderr.fileno(),
+            env={**os.environ, **site.environment},
+            start_new_session=True,
+        )
+
+    @property
+    def process_id(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    def wait_until_ready(self) -> None:
+        """Wait until the page can be opened.
+
+        Raises:
+            AssayError: the process has ended, or does not answer.
+        """
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            if (code := self._process.poll()) is not None:
+                raise AssayError(
+                    f"the page's server has ended with exit code {code}; what it said stands above"
+                )
+            with suppress(OSError), urllib.request.urlopen(f"{self.site.url}_stcore/health", timeout=1):  # noqa: S310 -- our own
+                return
+            time.sleep(0.05)
+        raise AssayError(f"the page's server does not answer at {self.site.url}")
+
+    def wait(self) -> None:
+        """Wait until it ends.
+
+        Raises:
+            AssayError: it has ended by itself.
+        """
+        while (code := self._process.poll()) is None:
+            time.sleep(_LOOK)  # and not in the system: a signal that another thread gets would not end that
+        raise AssayError(
+            f"the page's server has ended with exit code {code}; start it again, nothing is lost"
+        )
+
+    def end(self) -> None:
+        """End the process, by closing its standard input."""
+        if self._process.stdin:
+            self._process.stdin.close()
+        try:
+            self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@contextmanager
+def serve_script(site: Site) -> Iterator[Server]:
+    """Start a page's process, and end it."""
+    server = Server(site)
+    try:
+        yield server
+    finally:
+        server.end()
+
+
+def free_port(host: str, wanted: int | None) -> int:
+    """Return the wanted port, or else the first free one from 8501 on.
+
+    Raises:
+        InputError: the port is taken, or nothing can listen on the host.
+    """
+    reason = ""
+    for port in [wanted] if wanted else range(FIRST_PORT, FIRST_PORT + TRIED):
+        try:
+            family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+            with socket.socket(family, socket.SOCK_STREAM) as tried:
+                tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                tried.bind((host, port))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            if error.errno != errno.EADDRINUSE:
+                raise InputError(
+                    f"nothing can listen on {host} ({reason}); choose another with --host"
+                ) from error
+        else:
+            return port
+    which = f"port {wanted}" if wanted else f"a port from {FIRST_PORT} on"
+    raise InputError(f"{which} of {host} cannot be used ({reason}); choose another with --port")

@@ -1,0 +1,1 @@
+"""Measures which chunking, embedding, retriever and model answers best on your own documents."""

@@ -1,0 +1,46 @@
+"""Writes files atomically: a temporary one beside the place, flushed, that takes it at once."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+TEMPORARY = ".*.tmp"  # what `temporary_beside` names its files
+ABANDONED = 24 * 3600.0  # seconds after which a file that was being written is one of a killed process
+
+
+@contextmanager
+def temporary_beside(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path``; what is there when the block ends is removed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside ``path`` that takes its place when the block ends well.
+
+    The bytes are flushed to disk before the rename, so that after a kill or a power cut ``path`` holds
+    either the old or the new content, never a part of it.
+    """
+    with temporary_beside(path) as temporary:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        temporary.replace(path)
+
+
+def sweep(folder: Path, pattern: str = ".*.tmp") -> None:
+    """Remove what processes that were killed while they wrote have left in a folder that many write to."""
+    for path in folder.glob(pattern):
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > ABANDONED:
+                path.unlink()

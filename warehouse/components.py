@@ -1,0 +1,186 @@
+"""Parts that a study names by their kind: their base class, and the fields that hold them.
+
+A study writes a part as `{kind: {its parameters}}`; in memory it is an instance of the kind's class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Annotated, Any, ClassVar, Union
+
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    GetCoreSchemaHandler,
+    SerializationInfo,
+    Tag,
+    TypeAdapter,
+    create_model,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.recipe import Recipe, error_at
+from rag_assay.warehouse.registry import BrokenComponentError, Registry
+
+
+class Component(Recipe):
+    """A part of a study that is chosen by its kind; its fields are its parameters.
+
+    kind: the name that study files use
+    package: the other package that it is of, with its version; None: it is our own
+    """
+
+    kind: ClassVar[str]
+    package: ClassVar[str | None] = None
+
+    def all_versions(self) -> list[str]:
+        """Return the versions of its code, and the package that it is of where it is not our own."""
+        return [*self.versions(), *([self.package] if self.package else [])]
+
+    def identity(self) -> str:
+        """Digest of the kind, its parameters (defaults written out) and the versions of its code."""
+        return digest([self.kind, self.meaning(), self.all_versions()])
+
+
+class OneOf:
+    """Marks a field that holds a part of one of some registries: `Annotated[Retriever, OneOf(RETRIEVERS)]`.
+
+    To mypy, the value is what the annotation says. To pydantic, it is a union whose discriminator is the one
+    key of `{kind: {its parameters}}`; an instance passes as it is, and is written back as such a mapping. The
+    registries may be filled after the field's class was made: the union is built at its first use, and what
+    another package adds joins it when it is first named.
+    """
+
+    def __init__(
+        self,
+        *registries: Registry[Any],
+        shorthand: Callable[[object], object] | None = None,
+        beside: tuple[str, ...] = (),
+    ) -> None:
+        """Of two kinds with one name, that of the later registry counts.
+
+        shorthand: writes out other ways to write a part, such as a list; returns all else as it is
+        beside: keys that a study writes beside the kind, which are fields of what holds the part
+        """
+        self._registries = registries
+        self._shorthand = shorthand
+        self.beside = beside
+        self._foreign: dict[str, type[Component]] = {}
+
+    @property
+    def sorts(self) -> list[str]:
+        """What the field may hold, as in `retriever`."""
+        return [registry.sort for registry in self._registries]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the kinds that the field may hold."""
+        return list(dict.fromkeys(name for registry in self._registries for name in registry))
+
+    def kind(self, name: str) -> type[Component] | None:
+        """Return the kind of that name; None where there is none that can be used."""
+        try:
+            return self._find(name)
+        except BrokenComponentError:
+            return None
+
+    def read(self, value: object) -> Any:
+        """Return the part that a study wrote.
+
+        Raises:
+            ValidationError: every mistake, with its place.
+            ValueError: it names no kind, or several.
+        """
+        if isinstance(value, tuple(registry.base for registry in self._registries)):
+            return value
+        written = self._shorthand(value) if self._shorthand else value
+        kinds = self._named(written)
+        named = [name for name in kinds if isinstance(written, dict) and written[name] is not None]
+        if not isinstance(written, dict) or len(named) != 1 or len(kinds) != len(written):
+            raise self._refusal(written, kinds)
+        return self._union.validate_python({named[0]: written[named[0]]})
+
+    def _named(self, written: object) -> dict[str, type[Component]]:
+        """Return the kinds that a mapping names; those of other packages join the union."""
+        kinds = {}
+        for name in written if isinstance(written, dict) else ():
+            try:
+                kind = self._find(name)
+            except BrokenComponentError as error:
+                raise error_at((name,), str(error)) from error
+            if kind is not None:
+                kinds[name] = kind
+                if kind.package is not None and name not in self._foreign:
+                    self._foreign[name] = kind
+                    self.__dict__.pop("_union", None)
+        return kinds
+
+    def _find(self, name: str) -> type[Component] | None:
+        built_in = [registry for registry in self._registries if name in registry.built_in]
+        for registry in reversed(built_in or self._registries):
+            if name in registry:
+                return registry[name]
+        return None
+
+    @cached_property
+    def _union(self) -> TypeAdapter[Any]:
+        built_in = {name: kind for one in self._registries for name in one.built_in if (kind := one[name])}
+        choices: list[Any] = [
+            Annotated[kind, BeforeValidator(partial(_parameters, name)), Tag(name)]
+            for name, kind in {**built_in, **self._foreign}.items()
+        ]
+        if len(choices) == 1:  # a union needs another one, here of no name
+            choices.append(Annotated[None, Tag("")])
+        union: Any = Annotated[Union[tuple(choices)], Discriminator(_kind_of)]  # noqa: UP007
+        return TypeAdapter(union)
+
+    def _refusal(self, written: object, kinds: dict[str, type[Component]]) -> ValueError:
+        """Return what is wrong with a value that does not name one kind; raises where its parts are wrong."""
+        fields: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
+        create_model("Kinds", __config__=ConfigDict(extra="forbid"), **fields).model_validate(written)
+        return ValueError(f"give exactly one of {', '.join(self.names)}")
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Let pydantic read a field by `read`, and write it as `{kind: {its parameters}}`."""
+        return core_schema.no_info_plain_validator_function(
+            self.read,
+            serialization=core_schema.plain_serializer_function_ser_schema(_nested, info_arg=True),
+        )
+
+
+def one_of(annotation: Any) -> OneOf | None:
+    """Return the mark of a field's type that holds a part; None where it holds something else."""
+    marks = getattr(annotation, "__metadata__", ())
+    return next((mark for mark in marks if isinstance(mark, OneOf)), None)
+
+
+def as_written(part: Component, *, exclude_none: bool = False) -> dict[str, dict[str, Any]]:
+    """Return a part as a study would write it, in types of JSON: `{kind: {its parameters}}`.
+
+    exclude_none: leave out the parameters that are None
+    """
+    return {part.kind: part.model_dump(mode="json", exclude_none=exclude_none)}
+
+
+def _nested(part: Component, info: SerializationInfo) -> dict[str, dict[str, Any]]:
+    return {
+        part.kind: part.model_dump(
+            mode=info.mode,
+            context=info.context,
+            by_alias=info.by_alias,
+            exclude_unset=info.exclude_unset,
+            exclude_defaults=info.exclude_defaults,
+            exclude_none=info.exclude_none,
+        )
+    }
+
+
+def _kind_of(written: dict[str, object]) -> str:
+    return next(iter(written))
+
+
+def _parameters(name: str, written: dict[str, object]) -> object:
+    return written[name]

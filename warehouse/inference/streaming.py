@@ -1,0 +1,259 @@
+"""Drafts: the text of an answer as far as it has come, for whoever listens while the model writes it.
+
+A draft is no answer. What is answered, measured and kept is the reply of the call, the same as without a
+listener; a draft is what a page shows until it is there.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import monotonic
+from typing import Generic, TypeVar
+
+from rag_assay.warehouse.cancellation import LOOK, CancelledError, cancel_scope, is_cancelled, stop_sign
+from rag_assay.warehouse.encodable import encodable
+
+EVERY = 0.05  # seconds between two drafts: nobody reads faster
+LONGEST = 200_000  # characters of a draft; what comes after them is in the answer alone
+
+Result = TypeVar("Result")
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PartialAnswer:
+    """The text of an answer as far as it has come.
+
+    model: who writes it
+    number: counts beginnings, from 1: a further attempt, and a further model, begin the text anew
+    text: all of it since that beginning, not the last piece alone; empty where it has just begun
+    """
+
+    model: str
+    number: int
+    text: str
+
+
+class Listener:
+    """Whoever listens to the drafts of one answer."""
+
+    def __init__(self, hear: Callable[[PartialAnswer], None]) -> None:
+        self._hear = hear
+        self._is_gone = False
+        self._begun = 0
+        self._lock = threading.Lock()
+
+    def begin(self) -> int:
+        """Return the number of a further beginning."""
+        with self._lock:
+            self._begun += 1
+            return self._begun
+
+    def tell(self, draft: PartialAnswer) -> None:
+        """Give a draft to the listener; one that fails is given no more, and the answer comes nonetheless."""
+        if self._is_gone:
+            return
+        try:
+            self._hear(draft)
+        except Exception:
+            self._is_gone = True
+            log.exception("what listens to drafts has failed, and is given no more of them")
+
+
+class _OfThread(threading.local):
+    listener: Listener | None = None
+
+
+_of_thread = _OfThread()
+
+
+@contextmanager
+def on_token(hear: Callable[[PartialAnswer], None]) -> Iterator[None]:
+    """Let ``hear`` be called with drafts of the answer that the calling thread asks for in the block.
+
+    It is called in the thread that waits for the model: once when the model is asked, then at most twenty
+    times a second, and with the whole text in the end. What comes from the cache is one draft. A slow
+    listener misses drafts, never the last one, and does not slow the model down.
+
+    Only calls whose text is the answer's are drafted, not those that check, rewrite or judge. A refusal, a
+    failure and what becomes of markers are known by the answer alone: show that in place of the draft as soon
+    as it is there.
+    """
+    with draft_listener(Listener(hear)):
+        yield
+
+
+def listener() -> Listener | None:
+    """Return who listens to the answer of the calling thread, for threads that work for it."""
+    return _of_thread.listener
+
+
+@contextmanager
+def draft_listener(other: Listener | None) -> Iterator[None]:
+    """Let the calling thread's answer be heard by the listener of another thread."""
+    before = _of_thread.listener
+    _of_thread.listener = other
+    try:
+        yield
+    finally:
+        _of_thread.listener = before
+
+
+class Drafting:
+    """The draft of one call, which each of its attempts begins anew.
+
+    partial: what the last attempt that brought any text has brought: of a call that fails, all that there is
+    ends_by: by `monotonic`: when the request is ended though its server keeps it open; None: it is under way
+    """
+
+    def __init__(self, heard_by: Listener, model: str) -> None:
+        self.partial = ""
+        self.ends_by: float | None = None
+        self._listener = heard_by
+        self._model = model
+        self._number = 0
+        self._parts: list[str] = []
+        self._length = 0
+        self._is_told = True
+        self._lock = threading.Lock()
+        self.news = threading.Event()
+        self._hang_up: Callable[[], None] = lambda: None
+        self._is_given_up = False
+
+    def begin(self) -> None:
+        """Begin anew, and say so."""
+        with self._lock:
+            self._parts, self._length, self._is_told = [], 0, True
+            self._hang_up = lambda: None
+        self.ends_by = None
+        self._number = self._listener.begin()
+        self._listener.tell(PartialAnswer(self._model, self._number, ""))
+
+    def is_sent(self, hang_up: Callable[[], None]) -> None:
+        """Note what ends the request that is being sent; it is ended at once where nobody wants it."""
+        with self._lock:
+            self._hang_up = hang_up
+            is_given_up = self._is_given_up
+        if is_given_up:
+            hang_up()
+
+    def end(self, *, unwanted: bool = False) -> None:
+        """End the request under way."""
+        with self._lock:
+            self._is_given_up = unwanted
+            hang_up = self._hang_up
+        hang_up()
+
+    def add(self, text: str) -> None:
+        """Add what has come; called by the thread that reads."""
+        if not text or self._length >= LONGEST:
+            return
+        with self._lock:
+            self._parts.append(text[: LONGEST - self._length])
+            self._length += len(text)
+            self._is_told = False
+        self.news.set()
+
+    def tell(self) -> None:
+        """Tell the text of now, if there is more of it than was told."""
+        with self._lock:
+            if self._is_told:
+                return
+            self._is_told = True
+            self._parts = ["".join(self._parts)]
+            text = self._parts[0]
+        self.partial = join_surrogates(text)
+        self._listener.tell(PartialAnswer(self._model, self._number, display_text(text)))
+
+    def settle(self, text: str) -> None:
+        """Tell the text of the reply, unless it was told; nothing where the call gave none."""
+        with self._lock:
+            is_told = self._is_told and display_text("".join(self._parts)) == text
+            self._is_told = True
+        if text and not is_told:
+            self._number = self._number or self._listener.begin()
+            self._listener.tell(PartialAnswer(self._model, self._number, text[:LONGEST]))
+
+
+def draft_of(model: str) -> Drafting | None:
+    """Return the draft of a call that the calling thread makes; None: nobody listens."""
+    heard_by = listener()
+    return None if heard_by is None else Drafting(heard_by, model)
+
+
+def join_surrogates(text: str) -> str:
+    r"""Return a text whose characters beyond U+FFFF came in two halves, as JSON may write them, as one.
+
+    >>> join_surrogates("a\ud83d" + "\ude00b") == "a\U0001f600b"
+    True
+    """
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def display_text(text: str) -> str:
+    r"""Return a draft's text as a reply has it: without white space around it, and without half a character.
+
+    >>> display_text(" He said \ud83d")
+    'He said'
+    """
+    whole = text[:-1] if text and "\ud800" <= text[-1] <= "\udbff" else text
+    return encodable(join_surrogates(whole)).strip()
+
+
+def heard(read: Callable[[], Result], drafting: Drafting) -> Result:
+    """Return what ``read`` returns; tell its draft meanwhile.
+
+    It reads in a thread of its own, so that neither a slow listener nor silence keeps anybody waiting.
+
+    read: sends a request, and adds to the draft what comes
+
+    Raises:
+        UnwantedError: nobody wants the answer any more; its request was ended.
+        Exception: what ``read`` raised.
+    """
+    drafting.begin()
+    reading = _Reading(read, drafting)
+    reading.start()
+    while not reading.ended.is_set():
+        if drafting.news.wait(LOOK):
+            drafting.news.clear()
+            drafting.tell()
+            reading.ended.wait(EVERY)
+        if is_cancelled():
+            drafting.end(unwanted=True)
+            raise CancelledError
+        if drafting.ends_by is not None and monotonic() > drafting.ends_by:
+            drafting.end()
+    drafting.tell()
+    return reading.result()
+
+
+class _Reading(threading.Thread, Generic[Result]):
+    """Reads one response."""
+
+    def __init__(self, read: Callable[[], Result], drafting: Drafting) -> None:
+        super().__init__(name="draft", daemon=True)
+        self.ended = threading.Event()
+        self._read = read
+        self._drafting = drafting
+        self._is_unwanted = stop_sign()  # as the work of the thread that asks is
+        self._results: list[Result] = []
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        with cancel_scope(self._is_unwanted):
+            try:
+                self._results = [self._read()]
+            except BaseException as error:  # raised again in the thread that asks
+                self._error = error
+        self.ended.set()
+        self._drafting.news.set()
+
+    def result(self) -> Result:
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
