@@ -18,7 +18,7 @@ export ASSAY_HOME ?= $(CURDIR)/var
 test: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock sbom demo test drill cluster lint format dev report bench-grid bench-idle bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
+.PHONY: help setup lock sbom demo test drill cluster lint format dev report bench-grid bench-idle bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-serving bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -121,6 +121,9 @@ bench-gateway: $(READY) ## measure what the gateway adds to a model's own time, 
 
 bench-chat: $(READY) ## measure 20 conversations at once with a scripted model: our own overhead, none mixed up, none lost (SECONDS=120)
 	@$(BIN)/python -m benchmarks.chat $(if $(SECONDS),--seconds $(SECONDS))
+
+bench-serving: $(READY) ## measure assay serve: 32 clients for a minute, then 2,000 half-sent requests; latency, errors, /health (SECONDS=60)
+	@$(BIN)/python -m benchmarks.serving $(if $(SECONDS),--seconds $(SECONDS))
 
 bench-answers: $(READY) ## measure extractive answers to 1,000 questions over given rankings (DATA=folder with xquad)
 	@$(BIN)/python -m benchmarks.answers $(DATA)

@@ -206,16 +206,26 @@ class ChatService:
         return close_open_questions(self.chats, study, conversation)
 
     def feedback(
-        self, study: str, conversation: str, turn: str, thumbs: Literal[-1, 0, 1], comment: str = ""
+        self,
+        study: str,
+        conversation: str,
+        turn: str,
+        thumbs: Literal[-1, 0, 1] | None = None,
+        comment: str | None = None,
     ) -> None:
         """Keep what a person thinks of an answer; it takes the place of what was said of it before.
+
+        thumbs, comment: None: as it was said before
 
         Raises:
             GoneError: the conversation is not there (any more), or has no such answer.
         """
-        if turn not in {one.record_id for one in self._there(study, conversation).turns}:
+        there = self._there(study, conversation)
+        if turn not in {one.record_id for one in there.turns}:
             raise ConversationNotFoundError("this answer is not there any more")
-        text = encodable(comment).strip()[:LONGEST_COMMENT]
+        said = there.feedback.get(turn, AnswerFeedback(record_id="none", turn=turn, thumbs=0))
+        text = said.comment if comment is None else encodable(comment).strip()[:LONGEST_COMMENT]
+        thumbs = said.thumbs if thumbs is None else thumbs
         self._keep(
             study,
             conversation,

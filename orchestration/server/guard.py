@@ -7,7 +7,6 @@ it were ours: so on loopback the `Host` must be one of loopback, and an `Origin`
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import time
 from collections.abc import Callable
@@ -16,9 +15,10 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from rag_assay.orchestration.authentication import SecretVerifier, TooManyAttemptsError
 from rag_assay.orchestration.loopback import is_loopback, is_same_origin
 from rag_assay.orchestration.server import connections
-from rag_assay.orchestration.server.failures import RequestError
+from rag_assay.orchestration.server.failures import RequestError, too_many
 
 Log = Callable[[str], None]
 OPEN = {"/health"}
@@ -48,6 +48,11 @@ class Guard:
         self._app = app
         self._rules = rules
         self._log = log
+        self._token = (
+            SecretVerifier(rules.token, "token", server="this server", log=log, with_each_request=True)
+            if rules.token is not None
+            else None
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with its error."""
@@ -84,8 +89,9 @@ class Guard:
         }
         refuse_strangers(headers, self._rules, scope["scheme"])
         is_preflight = scope["method"] == "OPTIONS" and headers.get("origin") in self._rules.origins
-        if scope["path"] not in OPEN and not is_preflight:
-            refuse_without_token(headers, self._rules.token)
+        if self._token is not None and scope["path"] not in OPEN and not is_preflight:
+            client = scope.get("client")
+            refuse_without_token(headers, self._token, client[0] if client else None)
         return await _bounded(headers, receive, self._rules.body)
 
 
@@ -109,24 +115,25 @@ def refuse_strangers(headers: dict[str, str], rules: AccessRules, scheme: str = 
             raise RequestError(403, "scripts of other web pages may not ask this server", code="wrong_origin")
 
 
-def refuse_without_token(headers: dict[str, str], token: str | None) -> None:
-    """Refuse a request without the token, which is compared in constant time.
+def refuse_without_token(headers: dict[str, str], token: SecretVerifier, address: str | None) -> None:
+    """Refuse a request without the token. One that gives none is no attempt.
 
     Raises:
-        RequestError: it has none, or another one.
+        RequestError: it has none, or another one, or too many wrong ones were given.
     """
-    if token is None:
-        return
     kind, _, given = headers.get("authorization", "").partition(" ")
-    if kind.lower() != "bearer" or not hmac.compare_digest(
-        given.strip().encode("utf-8", "replace"), token.encode("utf-8", "replace")
-    ):
-        raise RequestError(
-            401,
-            "the token is missing or wrong; send `Authorization: Bearer …`",
-            kind="authentication_error",
-            code="invalid_api_key",
-        )
+    given = given.strip()
+    try:
+        if kind.lower() == "bearer" and given and token.is_right(given, address):
+            return
+    except TooManyAttemptsError as error:
+        raise too_many(str(error), error.seconds) from None
+    raise RequestError(
+        401,
+        "the token is missing or wrong; send `Authorization: Bearer …`",
+        kind="authentication_error",
+        code="invalid_api_key",
+    )
 
 
 async def _bounded(headers: dict[str, str], receive: Receive, most: int) -> Receive:
@@ -169,6 +176,8 @@ async def _answer(error: RequestError, send: Send) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
     if error.status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
+    if error.retry_after:
+        headers.append((b"retry-after", str(error.retry_after).encode()))
     if error.status in {408, 413}:  # the rest of the body is not read
         headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": error.status, "headers": headers})

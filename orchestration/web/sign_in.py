@@ -11,8 +11,9 @@ from pathlib import Path
 
 import streamlit as st
 
+from rag_assay.orchestration.authentication import TooManyAttemptsError
 from rag_assay.orchestration.settings import Settings
-from rag_assay.orchestration.web.access import PasswordGate, TooManyAttemptsError
+from rag_assay.orchestration.web.access import PasswordGate
 from rag_assay.orchestration.web.languages import Language
 
 _IN, _TICKET, _WRONG, _KEEPER = "is_in", "ticket", "wrong_password", "keeper"

@@ -133,6 +133,10 @@ def site_of(study: Path, home: Home, cell: str = "") -> Site:
     )
 
 
+ANSWERED = """n => document.querySelectorAll(".as-facts").length >= n && !document.querySelector(".as-busy")
+  && document.querySelector("[data-testid=stApp]").dataset.testScriptState === 'notRunning'"""
+
+
 @dataclass
 class ChatTab:
     """The page in a browser, as a person uses it."""
@@ -174,11 +178,7 @@ class ChatTab:
         return self.wait()
 
     def wait(self) -> ChatTab:
-        """Wait until one more answer is there than at the last time."""
+        """Wait until one more answer is there than at the last time, and the page is drawn."""
         self.answers += 1
-        self.page.wait_for_function(
-            "n => document.querySelectorAll('.as-facts').length >= n && !document.querySelector('.as-busy')",
-            arg=self.answers,
-            timeout=4 * LONGEST,
-        )
+        self.page.wait_for_function(ANSWERED, arg=self.answers, timeout=4 * LONGEST)
         return self

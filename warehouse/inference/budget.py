@@ -5,8 +5,14 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import NamedTuple
+
+from rag_assay.warehouse.cancellation import LOOK, CancelledError, is_cancelled
+from rag_assay.warehouse.fair_slots import FairSlots
+
+STALLED = 600.0  # seconds without the end of a call under way, after which those that wait for it give up
 
 
 class Caps(NamedTuple):
@@ -90,6 +96,9 @@ class Budget:
     once a cap is reached. So a cap in dollars or tokens is passed by one call, as it is where calls are made
     one by one, or by what calls cost beyond the dearest; a cap in calls is never passed.
 
+    Calls are let through in the order in which they asked. One that waits for the first call of its model
+    holds up those of that model alone.
+
     caps: a number is US dollars; None: no cap
     within: a further budget that the same calls are paid from
 
@@ -104,7 +113,10 @@ class Budget:
         self.spent = NOTHING
         self._dearest: dict[str, Amount] = {}
         self._under_way: Counter[str] = Counter()
+        self._of_model: dict[str, FairSlots] = {}
+        self._of_all = FairSlots()
         self._changed = threading.Condition()
+        self._changed_at = monotonic()
 
     @property
     def spent_usd(self) -> float:
@@ -115,17 +127,38 @@ class Budget:
         """Wait for room for a call of a model; return False when a cap is reached.
 
         Whoever was let through calls `close`, whatever became of the call.
+
+        Raises:
+            UnwantedError: nobody wants the call any more.
+            TimeoutError: no call under way has ended for `STALLED` seconds.
         """
+        since = monotonic()
         with self._changed:
-            while not self._has_room(model):
+            of_model = self._of_model.setdefault(model, FairSlots())
+        with of_model.slot():
+            self._wait(lambda: not self._is_first_under_way(model), since)
+            with self._of_all.slot(), self._changed:
+                self._wait(lambda: self._has_room(model), since)
                 if self._is_spent():
                     return False
-                self._changed.wait()
-            self._under_way[model] += 1
-        if self.within is None or self.within.open(model):
-            return True
-        self._book(model, NOTHING, answered=False)
-        return False
+                self._under_way[model] += 1
+        is_open = False
+        try:
+            is_open = self.within is None or self.within.open(model)
+        finally:
+            if not is_open:
+                self._book(model, NOTHING, answered=False)
+        return is_open
+
+    def _wait(self, is_ready: Callable[[], bool], since: float) -> None:
+        """Wait until a call may go on, or a cap is reached."""
+        with self._changed:
+            while not (self._is_spent() or is_ready()):
+                if is_cancelled():
+                    raise CancelledError
+                if monotonic() - max(since, self._changed_at) >= STALLED:
+                    raise TimeoutError(f"The calls that hold the budget have not ended for {STALLED:g} s.")
+                self._changed.wait(LOOK)
 
     def close(self, model: str, usd: float | None, tokens: int | None = None, *, answered: bool) -> None:
         """Book what a call cost.
@@ -143,6 +176,7 @@ class Budget:
             self.spent = self.spent.plus(cost)
             if answered:
                 self._dearest[model] = self._dearest.get(model, NOTHING).largest(cost)
+            self._changed_at = monotonic()
             self._changed.notify_all()
 
     @property
@@ -156,19 +190,18 @@ class Budget:
     def _is_spent(self) -> bool:
         return self.caps.reached(self.spent) != Caps()
 
+    def _is_first_under_way(self, model: str) -> bool:
+        """Whether a call is under way that will show what those of its model cost."""
+        has_cost = self.caps.usd is not None or self.caps.tokens is not None
+        return has_cost and model not in self._dearest and self._under_way[model] > 0
+
     def _has_room(self, model: str) -> bool:
-        if self._is_spent():
-            return False
         under_way = self._under_way.total()
         if not under_way:
             return True
         if self.caps.calls is not None and self.spent.calls + under_way >= self.caps.calls:
             return False
-        if self.caps.usd is None and self.caps.tokens is None:
-            return True
-        if model not in self._dearest:
-            return not self._under_way[model]
-        after = self.spent.plus(self._dearest[model])
+        after = self.spent.plus(self._dearest.get(model, NOTHING))
         for name, count in self._under_way.items():
             after = after.plus(self._dearest.get(name, NOTHING), count)
         return _within(after.usd, self.caps.usd) and _within(after.tokens, self.caps.tokens)

@@ -37,6 +37,7 @@ from rag_assay.warehouse.schemas import Status
 Matrix = npt.NDArray[np.float32]
 PACE = Pace()
 
+_STOPPED = "not asked: the run was stopped"
 _TOO_LONG = re.compile(r"maximum (?:context|input) length|context_length_exceeded", re.IGNORECASE)
 
 
@@ -107,8 +108,13 @@ class EmbeddingApi:
 
     def _paid(self, texts: list[str]) -> Any:
         """Send a request if the budget has room for it, and book what it cost."""
-        if not self._budget.open(self.model):
-            raise EmbeddingError(Status.OVER_BUDGET, self._budget.refusal)
+        try:
+            if not self._budget.open(self.model):
+                raise EmbeddingError(Status.OVER_BUDGET, self._budget.refusal)
+        except TimeoutError as error:
+            raise EmbeddingError(Status.TIMEOUT, f"not asked: {error}") from None
+        except CancelledError as error:
+            raise EmbeddingError(Status.NOT_RUN, _STOPPED) from error
         response = None
         try:
             response = self._ask(texts)
@@ -151,7 +157,7 @@ class EmbeddingApi:
         except LeftAloneError as error:
             raise EmbeddingError(Status.RATE_LIMITED, f"not asked: {error}") from error
         except CancelledError as error:
-            raise EmbeddingError(Status.NOT_RUN, "not asked: the run was stopped") from error
+            raise EmbeddingError(Status.NOT_RUN, _STOPPED) from error
         if ended.error is not None:
             reason = call_failures.obstacle(ended.error, self.model, self.base, answered=False)
             status = _status(ended.error)

@@ -303,8 +303,11 @@ class Gateway:
             if obstacle:
                 reason = f"not asked, for another call has failed: {obstacle}"
                 return failure(call, call_id, Status.NOT_RUN, reason)
-            if not self._budget.open(call.model):
-                return failure(call, call_id, Status.OVER_BUDGET, self._budget.refusal)
+            try:
+                if not self._budget.open(call.model):
+                    return failure(call, call_id, Status.OVER_BUDGET, self._budget.refusal)
+            except TimeoutError as error:
+                return failure(call, call_id, Status.TIMEOUT, f"not asked: {error}")
             reply = None
             try:
                 reply, response = self._ask(call, call_id, terms)

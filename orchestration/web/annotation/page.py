@@ -11,8 +11,9 @@ import streamlit as st
 import rag_assay.evals.study.registry  # noqa: F401 -- the rubrics that a queue may name
 from rag_assay.evals.human.queue import Queue
 from rag_assay.evals.human.queue_files import read_queue
+from rag_assay.orchestration.authentication import TooManyAttemptsError
 from rag_assay.orchestration.settings import Settings
-from rag_assay.orchestration.web.access import PasswordGate, TooManyAttemptsError
+from rag_assay.orchestration.web.access import PasswordGate
 from rag_assay.orchestration.web.annotation.annotation_session import AnnotationSession, Event
 from rag_assay.orchestration.web.annotation.names import known_names, name_or_none
 from rag_assay.orchestration.web.annotation.view import View, desk_view, gate_view, name_view, trouble_view

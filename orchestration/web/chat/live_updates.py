@@ -24,7 +24,6 @@ class ConversationWatcher:
 
     def __init__(self, session: ChatPageSession) -> None:
         self._session = session
-        self._drawn = _state(session)
         self._drafts: list[_Draft] = []
         for one in session.under_way:
             if not one.is_over:
@@ -37,7 +36,7 @@ class ConversationWatcher:
         session = self._session
         if self._drafts or session.catalogue is None:
             pulse = st.empty()
-            while _state(session) == self._drawn:
+            while not session.is_outdated:
                 for draft in self._drafts:
                     draft.show()
                 pulse.html("<span></span>")  # where this run ends, if somebody has pressed something
@@ -46,18 +45,10 @@ class ConversationWatcher:
 
         @st.fragment(run_every=SELDOM)
         def look() -> None:
-            if _state(session) != self._drawn:
+            if session.is_outdated:
                 st.rerun()
 
         look()
-
-
-def _state(session: ChatPageSession) -> tuple[object, ...]:
-    """Return what the page shows: when it is another, the page is."""
-    under_way = [(one.question, one.is_over, one.error) for one in session.under_way]
-    conversation = session.place.conversation
-    stamp = session.room.chats.stamp(session.study, conversation) if conversation else None
-    return session.room.catalogue().done(), under_way, stamp
 
 
 class _Draft:

@@ -105,6 +105,7 @@ def _listing() -> Listing:
 
 def _session(words: Words) -> ChatPageSession:
     room, place, said = _room(), place_here(), _arguments()
+    state = room.state(said.study, place.conversation)
     conversation = None
     if place.conversation:
         try:
@@ -115,7 +116,7 @@ def _session(words: Words) -> ChatPageSession:
     is_read = catalogue.done() and catalogue.exception() is None
     found = catalogue.result() if is_read else None
     cell = None if said.model else said.cell  # with a model that is the first one that is offered
-    return ChatPageSession(room, _listing(), said.study, cell, place, words, conversation, found)
+    return ChatPageSession(room, _listing(), said.study, cell, place, words, conversation, found, state)
 
 
 def _notice() -> None:

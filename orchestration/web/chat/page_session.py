@@ -32,6 +32,7 @@ class ChatPageSession:
     first: key of the cell that the command named; None: the recommended one
     conversation: as its file has it; None: none is chosen, or it is not there
     catalogue: None: it is being read
+    state: of the room before conversation and catalogue were read: what comes later makes the page outdated
     """
 
     room: ChatState
@@ -42,6 +43,12 @@ class ChatPageSession:
     words: Words
     conversation: Conversation | None
     catalogue: Catalogue | None
+    state: tuple[object, ...]
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether the page is another one by now."""
+        return self.room.state(self.study, self.place.conversation) != self.state
 
     @property
     def under_way(self) -> list[UnderWay]:
@@ -92,8 +99,11 @@ class ChatPageSession:
     def _wanted(self, catalogue: Catalogue) -> list[str]:
         return [one.key for one in self.chosen(catalogue)]
 
-    def opine(self, turn: Turn, thumbs: Thumbs, comment: str) -> bool:
-        """Keep what a person thinks of an answer; return whether that was done."""
+    def opine(self, turn: Turn, thumbs: Thumbs | None = None, comment: str | None = None) -> bool:
+        """Keep what a person thinks of an answer; return whether that was done.
+
+        thumbs, comment: None: as it was
+        """
         conversation = self.place.conversation or ""
         return self.did(
             lambda: self.room.desk().feedback(self.study, conversation, turn.record_id, thumbs, comment)

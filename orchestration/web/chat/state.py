@@ -164,6 +164,13 @@ class ChatState:
         with self._lock:
             return list(self._under_way.get(conversation, ()))
 
+    def state(self, study: str, conversation: str | None) -> tuple[object, ...]:
+        """Return what a page of a conversation shows: when it is another, the page is."""
+        under_way = self.under_way(conversation) if conversation else []
+        asked = [(one.question, one.is_over, one.error) for one in under_way]
+        stamp = self.chats.stamp(study, conversation) if conversation else None
+        return self.catalogue().done(), asked, stamp
+
     def read(self, study: str, conversation: str) -> Conversation | None:
         """Return a conversation; questions whose process has ended have turns that say so."""
         there = self.chats.read(study, conversation)

@@ -21,7 +21,7 @@ from rag_assay.orchestration.web.chat.facts import (
 from rag_assay.orchestration.web.chat.page_session import ChatPageSession, Thumbs, notify
 from rag_assay.orchestration.web.chat.sources import anchor_of, sources_html
 from rag_assay.orchestration.web.chat.translations import Words
-from rag_assay.warehouse.conversation_records import AnswerFeedback, StoredInterpretation, Turn
+from rag_assay.warehouse.conversation_records import StoredInterpretation, Turn
 from rag_assay.warehouse.status import Status
 
 _COMMENT = 10_000  # characters
@@ -159,7 +159,8 @@ def _facts(session: ChatPageSession, turn: Turn) -> None:
 
 
 def _opinion(session: ChatPageSession, turn: Turn) -> None:
-    words, kept = session.words, _kept(session, turn)
+    words = session.words
+    kept = session.conversation.feedback.get(turn.record_id) if session.conversation else None
     thumbs = {1: 1, -1: 0}.get(kept.thumbs) if kept else None
     with st.container(
         horizontal=True, gap="small", vertical_alignment="center", key=f"opinion-{turn.record_id}"
@@ -176,19 +177,12 @@ def _opinion(session: ChatPageSession, turn: Turn) -> None:
         st.html(f'<blockquote class="as-comment" dir="auto">{text_html(kept.comment)}</blockquote>')
 
 
-def _kept(session: ChatPageSession, turn: Turn) -> AnswerFeedback | None:
-    return session.conversation.feedback.get(turn.record_id) if session.conversation else None
-
-
 def _take_thumbs(session: ChatPageSession, turn: Turn, key: str) -> None:
-    kept = _kept(session, turn)
-    thumbs: Thumbs = {1: UP, 0: DOWN}.get(st.session_state[key], NEITHER)
-    session.opine(turn, thumbs, kept.comment if kept else "")
+    session.opine(turn, thumbs={1: UP, 0: DOWN}.get(st.session_state[key], NEITHER))
 
 
 def _take_comment(session: ChatPageSession, turn: Turn, key: str) -> None:
-    kept, text = _kept(session, turn), str(st.session_state[key])
-    if session.opine(turn, kept.thumbs if kept else NEITHER, text):
+    if session.opine(turn, comment=str(st.session_state[key])):
         notify(session.words("comment_kept"), "success")
 
 

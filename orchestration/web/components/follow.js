@@ -1,6 +1,9 @@
 // Keeps in sight what is new: the end of a conversation that is opened, and a question that was just put.
 // A link to a passage scrolls to it, once the browser has opened what it stands in.
+// A press or a turn of the wheel ends that: a click is lost when the page scrolls away under it.
 const seen = new WeakMap();
+const TAKEN = ["pointerdown", "wheel"];
+let timer;
 
 function main() {
   return document.querySelector('[data-testid="stMain"]');
@@ -9,7 +12,11 @@ function main() {
 function toTheEnd(tries = 3) {
   const place = main();
   place?.scrollTo({ top: place.scrollHeight });
-  if (tries) setTimeout(() => toTheEnd(tries - 1), 150);
+  if (tries) timer = setTimeout(() => toTheEnd(tries - 1), 150);
+}
+
+function stay() {
+  clearTimeout(timer);
 }
 
 function onClick(event) {
@@ -25,5 +32,9 @@ export default function ({ data }) {
   seen.set(document, data.serial);
   if (data.serial && before !== data.serial) toTheEnd();
   document.addEventListener("click", onClick);
-  return () => document.removeEventListener("click", onClick);
+  for (const one of TAKEN) document.addEventListener(one, stay, { capture: true, passive: true });
+  return () => {
+    document.removeEventListener("click", onClick);
+    for (const one of TAKEN) document.removeEventListener(one, stay, { capture: true });
+  };
 }

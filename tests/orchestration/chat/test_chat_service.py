@@ -259,6 +259,26 @@ def test_an_answer_that_is_stopped_or_breaks_off_keeps_what_had_come(
     assert turn_of(desk, talk, name, "Which boat has a horn?").status is Status.OK
 
 
+def test_a_thumb_and_a_comment_keep_each_other(
+    shipped: Shipped, work: BuildContext, desk: ChatService
+) -> None:
+    talk = opened(shipped, work, "chain", "extractive")
+    name = begun(talk)
+    turn = turn_of(desk, talk, name, "When does the boat 1 leave its pier?").record_id
+    for thumbs, comment, expected in (
+        (-1, None, (-1, "")),
+        (None, " late ", (-1, "late")),
+        (1, None, (1, "late")),
+        (None, "", (1, "")),
+        (0, None, (0, "")),
+    ):
+        desk.feedback(talk.study, name, turn, thumbs, comment)
+        found = desk.conversation(talk.study, name)
+        assert found is not None
+        said = found.feedback[turn]
+        assert (said.thumbs, said.comment) == expected
+
+
 def test_a_deleted_conversation_stays_deleted(
     shipped: Shipped, work: BuildContext, desk: ChatService
 ) -> None:

@@ -19,6 +19,7 @@ from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.export.expected_results import ExpectedResult, answer_record
 from rag_assay.evals.export.writer import ExportOptions, export
 from rag_assay.evals.study.cells import Cell
+from rag_assay.orchestration.authentication import FREE
 from rag_assay.orchestration.server import app as app_module
 from rag_assay.orchestration.server.guard import AccessRules
 from rag_assay.orchestration.server.parity_check import check
@@ -287,11 +288,40 @@ def test_who_may_ask(shipped: Shipped, serve: Serve) -> None:
     closed = serve(cell, token="word")  # noqa: S106
     assert closed.client.get("/health").status_code == 200, "who watches a server has no token"
     for path in ("/v1/models", "/mcp", "/retrieve", "/nowhere"):
-        for given in (b"", b"Bearer", b"Bearer other", "Bearer wörd".encode(), b"Basic word"):
+        for given in (b"", b"Bearer", b"Basic word"):
             answered = closed.client.get(path, headers=[(b"Authorization", given)])
             assert failed(answered) == (401, None, "invalid_api_key")
+    for given in (b"Bearer other", "Bearer wörd".encode()):
+        assert failed(closed.client.get("/mcp", headers=[(b"Authorization", given)]))[0] == 401
     assert [one.id for one in closed.openai().models.list()] == [cell.key]
     assert not [line for line in closed.log if "word" in line]
+
+
+def test_guessed_tokens_are_refused_for_a_while_and_logged(shipped: Shipped, serve: Serve) -> None:
+    server = serve(shipped.cell("hybrid", "gated"), token="word")  # noqa: S106
+
+    def asked(token: str, client: httpx.Client = server.client) -> httpx.Response:
+        return client.get("/v1/models", headers={"Authorization": f"Bearer {token}"})
+
+    with ThreadPoolExecutor(8) as pool:
+        refused = list(pool.map(lambda n: asked(f"guess {n}"), range(40)))
+    assert [one.status_code for one in refused].count(401) == FREE
+    late = [one for one in refused if one.status_code != 401]
+    assert {failed(one) for one in late} == {(429, None, "rate_limit_exceeded")}
+    assert {one.headers["Retry-After"] for one in late} == {"1"}
+    assert asked("word").status_code == 429, "the right one is not told from others meanwhile"
+    assert server.client.get("/health").status_code == 200
+    assert server.client.get("/v1/models").status_code == 401, "no token is no guess"
+    lines = [line for line in server.log if line.startswith("wrong token for this server from 127.0.0.1")]
+    assert len(lines) == FREE
+    assert "locked for 1 s" in lines[-1]
+    assert "guess" not in "".join(server.log)
+    other = httpx.HTTPTransport(local_address="127.0.0.2")
+    with httpx.Client(base_url=server.url, transport=other, timeout=60, trust_env=False) as client:
+        assert asked("word", client).status_code == 200
+        statuses = [asked("guess", client).status_code for _ in range(FREE + 1)]
+        assert statuses == [401] * FREE + [429]
+        assert asked("word", client).status_code == 200, "clients who have the token are not locked out"
 
 
 def test_what_is_too_much(shipped: Shipped, serve: Serve) -> None:

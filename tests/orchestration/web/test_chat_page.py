@@ -119,14 +119,22 @@ def test_five_turns_in_german_with_sources_feedback_and_a_reload(chat: Chatted, 
     at.page.get_by_role("button", name="Speichern").last.click()
     at.page.locator(".as-comment").wait_for()
     kept = "SELECT turn_id, thumbs, comment FROM chat_feedback"
-    last = turns[-1].record_id
-    assert wait_until(lambda: chat.selected(kept) == [(last, -1, "Knapp <b>daneben</b>")], 60)
+    wanted = (turns[-1].record_id, -1, "Knapp <b>daneben</b>")
+    assert wait_until(lambda: wanted in chat.selected(kept), 60)
 
     where = at.page.url
     at.page.reload()
     at.page.locator(".as-facts").nth(4).wait_for()
     assert at.page.url == where
     assert at.page.locator(".as-asked").all_inner_texts() == list(FIVE)
+
+
+def test_the_page_does_not_scroll_away_under_a_press(chat: Chatted, at: ChatTab) -> None:
+    at.open(chat.url(lang="de", cell=EXTRACTIVE)).ask(FIVE[3]).ask(FIVE[4])
+    at.put(FIVE[0]).page.locator(".as-asked").nth(2).wait_for()  # the page scrolls to it for a while
+    assert at.page.evaluate(PRESSED) == 0
+    at.wait()
+    assert at.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == 0
 
 
 def test_a_chip_is_taken_away_and_the_question_asked_without(chat: Chatted, at: ChatTab) -> None:
@@ -358,3 +366,10 @@ def test_a_server_that_is_killed_and_started_again_has_lost_nothing_and_may_ask_
 
 WIDER = """() => [document.documentElement, document.querySelector("[data-testid=stMain]")].map(
   (one) => one.scrollWidth - one.clientWidth)"""
+PRESSED = """async () => {
+  const main = document.querySelector("[data-testid=stMain]");
+  main.scrollTop = 0;
+  main.querySelector("summary").dispatchEvent(new PointerEvent("pointerdown", { bubbles: true }));
+  await new Promise((resolve) => setTimeout(resolve, 600));
+  return main.scrollTop;
+}"""

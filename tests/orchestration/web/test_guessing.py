@@ -7,16 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rag_assay.orchestration.web.access import (
+from rag_assay.orchestration.authentication import (
     FORGOTTEN,
     FREE,
     FREE_IN_ALL,
     LOGGED,
     LONGEST,
     LONGEST_IN_ALL,
-    PasswordGate,
+    SecretVerifier,
     TooManyAttemptsError,
 )
+from rag_assay.orchestration.web.access import PasswordGate
 
 PASSWORD = "right"  # noqa: S105 -- of these tests alone
 
@@ -118,3 +119,48 @@ def test_failures_are_logged_without_the_password_and_not_endlessly(
     assert f"{40 - LOGGED} not logged" in last
     assert "hunter2" not in caplog.text
     assert not any("\n" in one for one in caplog.messages)
+
+
+class ClockedToken:
+    """A token that clients send with each request, and its clock."""
+
+    def __init__(self) -> None:
+        self.now, self.log = 0.0, list[str]()
+        self.verifier = SecretVerifier(
+            PASSWORD,
+            "token",
+            server="this server",
+            log=self.log.append,
+            with_each_request=True,
+            clock=lambda: self.now,
+        )
+
+    def status(self, given: str = PASSWORD, address: str = "192.0.2.1") -> int:
+        try:
+            return 200 if self.verifier.is_right(given, address) else 401
+        except TooManyAttemptsError:
+            return 429
+
+
+def test_an_address_that_has_the_token_is_answered_though_others_guess_from_there() -> None:
+    clocked = ClockedToken()
+    assert clocked.status() == 200
+    assert [clocked.status("wrong") for _ in range(FREE + 2)] == [401] * FREE + [429] * 2
+    assert [clocked.status(), clocked.status("wrong")] == [200, 429], "the right token clears no count"
+    clocked.now += FORGOTTEN
+    for _ in range(14):  # guessed on and on
+        clocked.now += LONGEST
+        assert clocked.status("wrong") in {401, 429}
+    assert clocked.status() == 429, "it has not had the token for an hour"
+    clocked.now += LONGEST
+    assert clocked.status() == 200
+
+
+def test_a_lock_of_all_addresses_is_none_for_those_that_have_the_token() -> None:
+    clocked = ClockedToken()
+    assert clocked.status(address="203.0.113.1") == 200
+    guesses = [clocked.status("wrong", f"198.51.100.{n}") for n in range(FREE_IN_ALL + 1)]
+    assert guesses == [401] * FREE_IN_ALL + [429]
+    assert clocked.status(address="203.0.113.2") == 429
+    assert clocked.status(address="203.0.113.1") == 200
+    assert len(clocked.log) == LOGGED

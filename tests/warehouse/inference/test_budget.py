@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 
 import pytest
 
+from rag_assay.warehouse.cancellation import CancelledError, cancel_scope
+from rag_assay.warehouse.inference import budget as module
 from rag_assay.warehouse.inference.budget import Amount, Budget, Budgets, Caps
+from tests.fakes.processes import wait_until
 
 
 def paid(budget: Budget, model: str, usd: float | None) -> bool:
@@ -178,3 +182,98 @@ def test_an_outer_cap_in_calls_counts_what_its_parts_made() -> None:
     assert [paid_in(one, 0.1, 5) for one in (part, other, part, other, part)] == [True] * 3 + [False] * 2
     assert (whole.spent.calls, part.spent.calls, other.spent.calls) == (3, 2, 1)
     assert part.refusal == "The budget of 3 calls is spent."
+
+
+class Callers:
+    """Threads that ask a budget for a call one after another, so that their order is known."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+        self.let_through: list[str] = []
+        self.refused: list[str] = []
+        self.threads: list[threading.Thread] = []
+
+    def ask(self, name: str, model: str = "m", is_cancelled: Callable[[], bool] = lambda: False) -> None:
+        def work() -> None:
+            with cancel_scope(is_cancelled):
+                try:
+                    is_open = self.budget.open(model)
+                    (self.let_through if is_open else self.refused).append(name)
+                except (CancelledError, TimeoutError) as error:
+                    self.refused.append(f"{name}: {type(error).__name__}")
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(0.1)  # it waits by now
+        self.threads.append(thread)
+
+    def join(self) -> None:
+        for thread in self.threads:
+            thread.join(60)
+        assert not any(thread.is_alive() for thread in self.threads)
+
+
+MODELS = ("m", "n", "o")
+
+
+def one_at_a_time(caps: Caps) -> Callers:
+    """Callers of a budget that has room for one call at a time, and a call of "m" under way."""
+    budget = Budget(caps)
+    for model in MODELS:
+        assert budget.open(model)
+        budget.close(model, 0.5, 500, answered=True)
+    assert budget.open("m")
+    return Callers(budget)
+
+
+@pytest.mark.parametrize("caps", [Caps(usd=2.0), Caps(tokens=2_000)])
+def test_calls_are_let_through_in_the_order_in_which_they_asked(caps: Caps) -> None:
+    callers = one_at_a_time(caps)
+    models = [MODELS[number % 3] for number in range(12)]
+    for number, model in enumerate(models):
+        callers.ask(str(number), model)
+    for number, model in enumerate(["m", *models][:12]):
+        assert len(callers.let_through) == number
+        callers.budget.close(model, 0.0, 0, answered=False)
+        assert wait_until(lambda number=number: len(callers.let_through) > number, 60)
+    callers.join()
+    assert callers.let_through == [str(number) for number in range(12)]
+
+
+def test_the_first_call_of_a_model_holds_up_no_other_model() -> None:
+    budget = Budget(1.0)
+    assert budget.open("slow")
+    callers = Callers(budget)
+    callers.ask("second", "slow")
+    callers.ask("other", "m")
+    assert callers.let_through == ["other"]
+    budget.close("slow", 0.1, answered=True)
+    callers.join()
+    assert callers.let_through == ["other", "second"]
+
+
+def test_cancelled_calls_leave_the_queue_and_take_no_room() -> None:
+    callers, gone = one_at_a_time(Caps(usd=2.0)), threading.Event()
+    callers.ask("first", is_cancelled=gone.is_set)
+    callers.ask("second", is_cancelled=gone.is_set)
+    callers.ask("third")
+    gone.set()
+    assert wait_until(lambda: len(callers.refused) == 2, 60)
+    assert sorted(callers.refused) == ["first: UnwantedError", "second: UnwantedError"]
+    callers.budget.close("m", 0.0, answered=True)
+    callers.join()
+    assert callers.let_through == ["third"]
+
+
+def test_nobody_waits_for_calls_that_do_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STALLED", 0.5)
+    whole = Budget(1.0)
+    part = Budget(5.0, within=whole)
+    assert whole.open("m")  # and never closed
+    callers = Callers(part)
+    for number in range(3):
+        callers.ask(str(number))
+    callers.join()
+    assert sorted(callers.refused) == [f"{number}: TimeoutError" for number in range(3)]
+    whole.close("m", 0.1, answered=True)
+    assert part.open("m"), "who gave up is not counted as under way"

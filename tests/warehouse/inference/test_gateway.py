@@ -15,10 +15,13 @@ from urllib.parse import quote
 import pytest
 
 from rag_assay.warehouse.call_cache import CallCache
+from rag_assay.warehouse.cancellation import cancel_scope
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference import attempts
+from rag_assay.warehouse.inference import budget as budgets
 from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.call_tags import Purpose
+from rag_assay.warehouse.inference.embedding_api import EmbeddingApi, EmbeddingError
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.inference.replies import Reply
@@ -388,6 +391,25 @@ def test_the_budget_holds_for_many_threads(tmp_path: Path, server: FakeOpenAI) -
     assert len(server.requests) == 2
     assert gateway.spent_usd == pytest.approx(0.3)
     assert Counter(reply.status for reply in replies) == {Status.OK: 2, Status.OVER_BUDGET: 30}
+
+
+@pytest.mark.parametrize(("is_cancelled", "status"), [(True, Status.NOT_RUN), (False, Status.TIMEOUT)])
+def test_who_waits_for_the_budget_does_not_wait_for_ever(
+    tmp_path: Path, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch, is_cancelled: bool, status: Status
+) -> None:
+    monkeypatch.setattr(budgets, "STALLED", 60.0 if is_cancelled else 0.5)
+    held, gone = Budget(0.3), threading.Event()
+    assert held.open("openai/gpt-4o-mini")  # a call that does not end
+    if is_cancelled:
+        threading.Timer(0.5, gone.set).start()
+    with cancel_scope(gone.is_set):
+        reply = ask(Gateway(Home(tmp_path), budget=held), server, "openai/gpt-4o-mini")
+        vectors = EmbeddingApi("openai/gpt-4o-mini", base=server.api_base)
+        vectors._budget = held
+        with pytest.raises(EmbeddingError) as caught:
+            vectors.embed(["text"])
+    assert (reply.status, caught.value.status) == (status, status)
+    assert server.requests == []
 
 
 def test_what_many_threads_ask_at_once_is_paid_once(gateway: Gateway, server: FakeOpenAI) -> None:

@@ -1,0 +1,72 @@
+"""A page of the chat that was drawn while something changed is drawn again."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rag_assay.evals.chat.question_requests import QuestionRequest, record_question
+from rag_assay.orchestration.web.chat import page
+from rag_assay.orchestration.web.chat.location import ChatLocation
+from rag_assay.orchestration.web.chat.state import ChatState, UnderWay
+from rag_assay.orchestration.web.chat.translations import words_of
+from rag_assay.warehouse.conversation_records import Begun, Turn
+from rag_assay.warehouse.conversations import Conversation
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.status import Status
+
+
+class Answered:
+    """What the desk gives back for a question."""
+
+    is_over = False
+
+
+class AnsweringRoom(ChatState):
+    """A room in which an answer arrives just after a page has read its conversation."""
+
+    answers: tuple[Answered, Turn] | None = None
+
+    def read(self, study: str, conversation: str) -> Conversation | None:
+        found = super().read(study, conversation)
+        if self.answers is not None:
+            (waiting, turn), self.answers = self.answers, None
+            self.chats.append(study, conversation, [turn])
+            waiting.is_over = True
+        return found
+
+
+@pytest.fixture
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AnsweringRoom:
+    room = AnsweringRoom("town", Home(tmp_path), None)
+    catalogue: Future[Any] = Future()
+    catalogue.set_result(None)
+    monkeypatch.setattr(room, "catalogue", lambda: catalogue)
+    monkeypatch.setattr(page, "_room", lambda: room)
+    monkeypatch.setattr(page, "_arguments", lambda: page._Arguments("town", "town", None, 1.0, None))
+    return room
+
+
+def test_an_answer_that_arrives_while_the_page_is_drawn_makes_it_outdated(
+    room: AnsweringRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = room.chats.begin("town", Begun(record_id="begun"))
+    monkeypatch.setattr(page, "place_here", lambda: ChatLocation(name, "", None, None))
+    line = record_question(room.chats, "town", name, QuestionRequest("Who?"))
+    waiting = Answered()
+    monkeypatch.setattr(room, "under_way", lambda _name: [UnderWay("Who?", waiting=waiting)])
+    drawn = page._session(words_of("en"))
+    assert not drawn.is_outdated, "the question is being answered"
+    turn = Turn(record_id=line.turn, number=1, cell="c", question="Who?", status=Status.OK, answer="Ada.")
+    room.answers = waiting, turn
+    drawn = page._session(words_of("en"))
+    assert drawn.conversation is not None
+    assert drawn.conversation.turns == ()
+    assert drawn.is_outdated
+    drawn = page._session(words_of("en"))
+    assert drawn.conversation is not None
+    assert len(drawn.conversation.turns) == 1
+    assert not drawn.is_outdated
