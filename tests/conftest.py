@@ -13,7 +13,7 @@ from absl import logging as absl_logging
 from hypothesis import HealthCheck, settings
 
 from rag_assay.orchestration.event_log import read_migrations_once
-from rag_assay.warehouse.inference import models
+from rag_assay.warehouse.inference import egress, models
 from rag_assay.warehouse.paths import Home
 from tests.fakes.shipped import Shipped, shipped_study
 
@@ -47,6 +47,12 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 20)  # as commands of ours have it
     gc.freeze()  # else each full collection goes through the modules and tests that stay to the end
     read_migrations_once()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no test be held to the servers of what another one has opened."""
+    monkeypatch.setattr(egress, "opened", None)
 
 
 @pytest.fixture(scope="session")

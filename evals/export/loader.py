@@ -15,17 +15,10 @@ from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.export.checksums import verify_checksums
 from rag_assay.evals.export.expected_results import ExpectedResult, read_expected
 from rag_assay.evals.export.layout import HEADINGS, INDEX
-from rag_assay.evals.export.recipe import (
-    ExportedRecipe,
-    asking_of,
-    called_models,
-    read_recipe,
-    read_written,
-)
+from rag_assay.evals.export.recipe import ExportedRecipe, asking_of, read_recipe, read_written
 from rag_assay.evals.export.revisions import differences, other_libraries, read_revisions
 from rag_assay.evals.export.weights import (
     bring_models,
-    is_of_this_machine,
     located,
     refuse_credentials,
     used_models,
@@ -35,9 +28,10 @@ from rag_assay.evals.pipeline.pipeline import Pipeline, make_ready, pipeline_of
 from rag_assay.evals.pipeline.retrieval import open_tuned_retrieval
 from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.study.servers import asked_models, foreign_addresses, open_servers
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference.budget import Caps
-from rag_assay.warehouse.inference.egress import origin
+from rag_assay.warehouse.inference.egress import allow, is_of_this_machine, origin
 from rag_assay.warehouse.inference.local_llm import free_cores
 from rag_assay.warehouse.inference.model_servers import UnknownServerError, destination
 from rag_assay.warehouse.parquet import read_parquet
@@ -90,6 +84,8 @@ def read_export(
             "or serve it all the same with --anyway",
         )
     expected = tuple(read_expected(folder))
+    allow(map(origin, trusted))
+    open_servers(recipe)
     return OpenedExport(folder, digest, recipe, expected, tuple(differing), tuple(other_libraries(known)))
 
 
@@ -103,7 +99,7 @@ def _refuse_strangers(recipe: ExportedRecipe, folder: Path, trusted: Collection[
     except ValueError as error:
         raise InputError(f"--trust: {error}") from None
     found: dict[str, None] = {}
-    for model, address in called_models(recipe):
+    for model, address in asked_models(recipe):
         try:
             origins = destination(model, address).origins
         except UnknownServerError as error:
@@ -113,6 +109,14 @@ def _refuse_strangers(recipe: ExportedRecipe, folder: Path, trusted: Collection[
             found[
                 f"{folder}: would send questions, passages and the key of its provider to {address}; "
                 f"--trust {address} allows that"
+            ] = None
+    for one in foreign_addresses(recipe):
+        if one.origin is None:
+            found[f"{folder}: {one.kind} ({one.package}) names a server by what is no address"] = None
+        elif one.origin not in known and not is_of_this_machine(one.origin):
+            found[
+                f"{folder}: a parameter of {one.kind} ({one.package}) names {one.origin}, where it may send "
+                f"questions and passages; --trust {one.origin} allows that"
             ] = None
     if found:
         raise InputError(*found)

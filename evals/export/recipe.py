@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from rag_assay.assets.embedding.component_embedders import AnyEmbedder
-from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.recipes.build_half import Name
 from rag_assay.evals.generation.contract import AnyGenerator
 from rag_assay.evals.pipeline.cell_parts import CellParts
@@ -22,8 +20,6 @@ from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import read_bounded
 from rag_assay.warehouse.inference.budget import Caps
-from rag_assay.warehouse.inference.chat_model import CallOptions
-from rag_assay.warehouse.inference.model_servers import LOCAL
 from rag_assay.warehouse.recipe import Strict
 from rag_assay.warehouse.validation_errors import in_words, lines_of
 from rag_assay.warehouse.yaml_positions import escape_text, load
@@ -161,27 +157,6 @@ def _escaped(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_escaped(one) for one in value]
     return escape_text(value) if isinstance(value, str) else value
-
-
-def called_models(part: object) -> Iterator[tuple[str, str | None]]:
-    """Yield each model of a recipe that a server answers for, and its server's address where that is named.
-
-    Those to fall back on, of query transforms and of embedders are among them.
-    """
-    if isinstance(part, CallOptions) and isinstance(model := getattr(part, "model", None), str):
-        if not model.startswith(LOCAL):
-            yield model, part.api_base
-    elif isinstance(part, EmbedderRecipe) and part.api is not None:
-        yield part.model, part.api.base
-    if isinstance(part, BaseModel):
-        for name in type(part).model_fields:
-            yield from called_models(getattr(part, name))
-    elif isinstance(part, Mapping):
-        for one in part.values():
-            yield from called_models(one)
-    elif isinstance(part, list | tuple):
-        for one in part:
-            yield from called_models(one)
 
 
 def asking_of(written: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -10,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
-
-import httpx
 
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
@@ -21,6 +18,7 @@ from rag_assay.warehouse.paths import Home
 
 MODELS, PROMPTS = "models", "prompts"
 _HELD = re.compile(rf"(?:{MODELS}|{PROMPTS})/[^/\\]+")
+_SIGNED_IN = re.compile(r"\w+://[^\s/]*@")
 _SAFE = {".json", ".txt", ".safetensors", ".model"}  # what loads a model and is no program and no pickle
 Kind = Literal["registry", "hub", "folder", "server"]
 Written = dict[str, Any]
@@ -194,21 +192,11 @@ def bring_models(used: list[Used], folder: Path, home: Home) -> None:
 
 
 def servers(written: Written) -> list[str]:
-    """Return the addresses of model servers that a recipe names, each once."""
-    return list(dict.fromkeys(value for key, value, _ in _texts(written) if key in {"api_base", "base"}))
-
-
-def is_of_this_machine(address: str) -> bool:
-    """Return whether an address leads to this machine alone.
-
-    >>> is_of_this_machine("http://127.0.0.1:8000/v1"), is_of_this_machine("https://api.example/v1")
-    (True, False)
-    """
-    host = httpx.URL(address).host
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+    """Return the addresses of model servers that a recipe names, and all with credentials, each once."""
+    found = (
+        value for key, value, _ in _texts(written) if key in {"api_base", "base"} or _SIGNED_IN.match(value)
+    )
+    return list(dict.fromkeys(found))
 
 
 def _inside(value: str, room: str, folder: Path) -> Path:

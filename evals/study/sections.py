@@ -14,13 +14,10 @@ from rag_assay.evals.judging.cards.label_scale import LabelFile
 from rag_assay.evals.question_sets.readers import SUFFIXES, Evidence, Form, suffix_of
 from rag_assay.warehouse.cron import check_cron
 from rag_assay.warehouse.inference.budget import Caps
-from rag_assay.warehouse.inference.redaction import know_secret
+from rag_assay.warehouse.inference.redaction import know_url
 from rag_assay.warehouse.recipe import Strict
 
 MOST_MUTATED = 1_000  # answers that a judge is tried with
-
-
-TOKEN = 16  # least characters of a part of a webhook's path that is taken for a secret
 
 
 class BeirQuestions(Strict):
@@ -196,9 +193,8 @@ class Alerts(Strict):
     @field_validator("webhook")
     @classmethod
     def _is_a_secret(cls, webhook: SecretStr | None) -> SecretStr | None:
-        url = webhook.get_secret_value() if webhook else ""
-        for secret in (url, *(part for part in url.split("?")[0].split("/")[3:] if len(part) >= TOKEN)):
-            know_secret(secret)
+        if webhook:
+            know_url(webhook.get_secret_value(), is_webhook=True)
         return webhook
 
 

@@ -23,6 +23,7 @@ from rag_assay.evals.study.imported_study import (
 )
 from rag_assay.evals.study.named_cells import unfit_cells
 from rag_assay.evals.study.prompt_files import prompt_mistakes, with_absolute_prompts
+from rag_assay.evals.study.servers import open_servers
 from rag_assay.evals.study.set_names import set_name
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_names import BUNDLED, known_names, study_files, study_folder
@@ -83,6 +84,7 @@ def read_study(path: Path, *, sources_gone: bool = False, text: str | None = Non
         findings += [found for found in told if kind is Study or found.place[:1] not in OF_SHEETS]
     if findings or in_prompts or study is None:
         raise InputError(*lines_of(marked, map(_without_secrets, findings)), *in_prompts)
+    open_servers(study)
     return study
 
 

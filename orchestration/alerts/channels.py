@@ -109,6 +109,13 @@ class Webhook:
         import httpx
 
         from rag_assay.warehouse.inference.call_failures import retry_after
+        from rag_assay.warehouse.inference.egress import (
+            Destination,
+            NotAllowedError,
+            guard_client,
+            only_to,
+            origin,
+        )
         from rag_assay.warehouse.inference.http_limits import limit
 
         stamp = str(int(time.time()))
@@ -117,10 +124,13 @@ class Webhook:
             mark = hmac.new(self.secret.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
             headers |= {"X-Assay-Timestamp": stamp, "X-Assay-Signature": f"sha256={mark}"}
         try:
-            with limit(httpx.Client(timeout=TIMEOUT)) as client:
+            destination = Destination(frozenset({origin(self.url)}))
+            with only_to(destination), guard_client(limit(httpx.Client(timeout=TIMEOUT))) as client:
                 reply = client.post(self.url, content=body, headers=headers)
-        except httpx.InvalidURL:
+        except (httpx.InvalidURL, ValueError):
             return "has a URL that cannot be used", None
+        except NotAllowedError:
+            return "leads to another server", None
         except httpx.HTTPError as error:  # its text may name the URL
             return f"did not answer ({type(error).__name__})", 0.0
         if reply.is_success:

@@ -118,6 +118,7 @@ def _chat(study: Study, flags: dict[str, Any], at_once: int | None) -> ChatModel
     """Return the model that the command names, or the study's, with what the command says of it."""
     from pydantic import ValidationError
 
+    from rag_assay.evals.study.servers import open_servers
     from rag_assay.warehouse.inference.chat_model import ChatModel
     from rag_assay.warehouse.inference.model_servers import unreachable
     from rag_assay.warehouse.validation_errors import in_words
@@ -141,6 +142,7 @@ def _chat(study: Study, flags: dict[str, Any], at_once: int | None) -> ChatModel
     reason = unreachable(chat.model, chat.api_base)
     if reason:
         raise InputError(reason)
+    open_servers(chat)
     return chat
 
 

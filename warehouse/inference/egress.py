@@ -1,8 +1,11 @@
 """Where HTTP requests to model servers may go, and the gate in the HTTP clients that holds them to it.
 
-A gate stands in every client that sends prompts, those of LiteLLM too: a request goes to an origin that its
-call allows, or is not sent. So does each redirect. What a provider's client makes of a model's name, or a
-server of its answer, cannot send a passage elsewhere.
+A study or an export that is opened names servers (`allow`). From then on, no call of this process goes to
+others, but to those of this machine.
+
+A gate stands in every client that sends prompts or alerts, those of LiteLLM too: a request goes to an origin
+that its call allows, or is not sent. So does each redirect. What a provider's client makes of a model's name,
+or a server of its answer, cannot send a passage elsewhere.
 
 Secrets of an address (user, password, query) are split off where it is read. They are held here alone, and
 are added to a request as it leaves.
@@ -10,9 +13,10 @@ are added to a request as it leaves.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,7 +26,7 @@ from urllib.parse import unquote
 import httpx
 from pydantic import SecretStr
 
-from rag_assay.warehouse.inference.redaction import know_secret
+from rag_assay.warehouse.inference.redaction import keep_secrets_out_of_logs, know_url
 
 _PORTS = {"http": 80, "https": 443}
 _ODD = re.compile(r"[\s\\\x00-\x1f\x7f]")
@@ -61,8 +65,39 @@ class Destination:
         return not self.origins.isdisjoint({_origin(url), *plain})
 
 
+opened: set[str] | None = None
+"""Servers that what was opened in this process names: origins, or LiteLLM's names of providers; None: nothing
+was opened, and each call goes where it says."""
+
 _carried: dict[str, Carried] = {}
 _allowed: ContextVar[Destination | None] = ContextVar("allowed", default=None)
+
+
+def allow(servers: Iterable[str]) -> None:
+    """Let calls go to these servers, too; from the first time on, to no others but those of this machine.
+
+    servers: origins, or LiteLLM's names of providers
+    """
+    global opened  # noqa: PLW0603 -- a process has one list, whichever thread asks
+    opened = {*(opened or ()), *servers}
+
+
+def is_allowed(server: str) -> bool:
+    """Return whether calls may go to a server: an origin, or a provider by its name."""
+    return opened is None or server in opened or ("://" in server and is_of_this_machine(server))
+
+
+def is_of_this_machine(address: str) -> bool:
+    """Return whether an address leads to this machine alone.
+
+    >>> is_of_this_machine("http://127.0.0.1:8000/v1"), is_of_this_machine("https://api.example/v1")
+    (True, False)
+    """
+    host = httpx.URL(address).host
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def origin(address: str) -> str:
@@ -93,10 +128,7 @@ def public(address: str) -> str:
         else None,
         tuple((name, SecretStr(value)) for name, value in url.params.multi_items()),
     )
-    for secret in (url.username, url.password, *(value.get_secret_value() for _, value in found.query)):
-        know_secret(secret)
-    if found.authorization:
-        know_secret(found.authorization.get_secret_value().partition(" ")[2])
+    know_url(address)
     _carried[plain.rstrip("/")] = found
     return plain
 
@@ -129,7 +161,8 @@ def only_to(destination: Destination) -> Iterator[None]:
 
 
 def guard_client(client: httpx.Client) -> httpx.Client:
-    """Put the gate into a client, and return it."""
+    """Put the gate into a client, and return it; from now on, what is logged of requests holds no secret."""
+    keep_secrets_out_of_logs()
     hooks = client.event_hooks
     if _admit not in hooks["request"]:
         client.event_hooks = {**hooks, "request": [_admit, *hooks["request"]]}

@@ -22,8 +22,8 @@ from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.egress import only_to
 from rag_assay.warehouse.inference.model_servers import (
     UnknownServerError,
-    destination,
     litellm,
+    permitted,
     placeholder_key,
     server_of,
     without_none,
@@ -143,7 +143,7 @@ class EmbeddingApi:
             arguments["allowed_openai_params"] = ["dimensions"]
         letters = sum(len(text) for text in texts)
         try:
-            with only_to(destination(self.model, self.base)):
+            with only_to(permitted(self.model, self.base)):
                 ended = send_with_retries(
                     lambda: module.embedding(**arguments),
                     throttle_of(self.base or self.model.partition("/")[0]),

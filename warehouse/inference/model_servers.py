@@ -10,7 +10,14 @@ from io import StringIO
 from typing import Any
 
 from rag_assay.warehouse.errors import AssayError
-from rag_assay.warehouse.inference.egress import Destination, guard_litellm, origin, public, request_context
+from rag_assay.warehouse.inference.egress import (
+    Destination,
+    guard_litellm,
+    is_allowed,
+    origin,
+    public,
+    request_context,
+)
 from rag_assay.warehouse.inference.redaction import without_key
 
 LOCAL = "local/"  # models of the registry, served in this process
@@ -124,6 +131,36 @@ def destination(model: str, api_base: str | None) -> Destination:
             "a server that speaks OpenAI's protocol is asked as `openai/NAME`"
         )
     return Destination(frozenset(map(origin, addresses)))
+
+
+def server_name(model: str, api_base: str | None) -> str:
+    """Return the server of a model as `egress.allow` takes it: the origin of its address, or its provider.
+
+    >>> server_name("openai/x", "https://h.example/v1"), server_name("mistral/x", None)
+    ('https://h.example:443', 'mistral')
+
+    Raises:
+        ValueError: its address is none.
+    """
+    provider = model.partition("/")[0]
+    base = server_of(model, api_base) or server_of(f"{_SAME.get(provider, provider)}/", None)
+    return origin(base) if base else provider
+
+
+def permitted(model: str, api_base: str | None) -> Destination:
+    """Return where the requests of a model go, which what was opened names.
+
+    Raises:
+        UnknownServerError: that cannot be known, or was not named.
+    """
+    found = destination(model, api_base)
+    server = server_name(model, api_base)
+    if not is_allowed(server):
+        raise UnknownServerError(
+            f"not sent: {server} is not among the servers that the study or export names; "
+            "a component of another package has to take its server's address as a parameter"
+        )
+    return found
 
 
 def _provider_of(model: str) -> str:

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
+import traceback
 from base64 import b64encode
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
 
 from rag_assay.warehouse.encodable import encodable
 
 LONGEST = 400  # characters of a reason
 SHORTEST = 6  # characters of a secret; a shorter one stands in too many words
+TOKEN = 8  # least characters of a secret of the environment, and of a part of a webhook's path
+PASSPHRASE = 16  # least characters of words alone that stand in no text by chance
 
 _known: dict[str, None] = {}  # secrets from elsewhere than the environment, in their order
+
+_LOGGERS = frozenset({"assay", "httpcore", "httpx", "LiteLLM", "openai", "urllib3"})
 
 _KEY_SHAPES = re.compile(
     r"""\b(?:sk|pk|gsk|hf|xai|AIza)[-_]?[\w*-]{12,}      # the usual shapes of keys, also masked ones
@@ -32,7 +38,13 @@ _IN_URLS = re.compile(  # its repeats are bounded, for a text may be anything
       | (?P<before>://[^\s?\#'"]{0,500}/)(?=\w*[A-Z])(?=\w*[a-z])(?=\w*\d)\w{24,}(?![\w.-])""",
     re.VERBOSE | re.ASCII,
 )
-_SECRET_NAME = re.compile(r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?)(?:_?\d+)?$", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|(?:^|_)(?:PASS|PAT))(?:_?\d+)?$",
+    re.IGNORECASE,
+)
+_SECRET_PARAMETER = re.compile(r"key|token|secret|passw|pwd|auth|credential|sig|code", re.IGNORECASE)
+_RANDOM = re.compile(r"(?=\w*\d)(?=\w*[A-Za-z])\w{12,}", re.ASCII)
+_WORDS = re.compile(r"[\W\d_]+|[^\W\d_]+(?:[-_ ./][^\W\d_]+)*")
 
 
 def without_key(text: str) -> str:
@@ -56,19 +68,20 @@ def _starred(match: re.Match[str]) -> str:
 def one_line(text: str) -> str:
     """Return ``text`` in one line of at most 400 characters that can be stored, and without any secret.
 
-    A secret is the value of an environment variable whose name says so, in any of its usual encodings, and
-    whatever has the shape of a key. Of a traceback, which some libraries put into their messages, only what
-    was raised at its end is kept.
+    A secret is the value of an environment variable whose name says so, what is secret in a URL of the
+    environment, and what `know_secret` was told, each in its usual encodings, and whatever has the shape of a
+    key. Of a traceback, which some libraries put into their messages, only what was raised at its end stays.
 
     >>> one_line('no answer Traceback (most recent call last):\\n  File "/x.py", line 1\\nValueError: bad')
     'no answer ValueError: bad'
     """
-    text = _without_traceback(text)
-    for forms in _secrets().values():
-        for form in forms:
-            text = text.replace(form, "***")
-    plain = " ".join(without_key(encodable(text)).split())
+    plain = " ".join(without_known(encodable(_without_traceback(text))).split())
     return plain if len(plain) <= LONGEST else plain[: LONGEST - 1] + "…"
+
+
+def without_known(text: str) -> str:
+    """Return ``text`` with stars for every known secret, and for whatever has the shape of a key."""
+    return without_key(_starred_in(text, _all_forms()))
 
 
 def know_secret(value: str | None) -> None:
@@ -77,9 +90,67 @@ def know_secret(value: str | None) -> None:
         _known[value] = None
 
 
+def know_url(url: str, *, is_webhook: bool = False) -> None:
+    """Let what is secret in a URL be found in texts."""
+    for secret in _secrets_of_url(url, is_webhook=is_webhook):
+        know_secret(secret)
+
+
+@lru_cache(512)
+def _secrets_of_url(url: str, *, is_webhook: bool) -> tuple[str, ...]:
+    """Return what is secret in a URL: user, password, both as HTTP sends them, and values of its query.
+
+    Of a query those are the values whose names say so, or that look random. Of a webhook, they are also the
+    URL as a whole and all parts of its path that are not words.
+    """
+    try:
+        parts = urlsplit(url)
+        user, password = parts.username, parts.password
+        query = [one.partition("=")[::2] for one in parts.query.split("&")]
+    except ValueError:
+        return ()
+    raw = [one for one in (user, password) if one]
+    found = [*raw, *map(unquote, raw)]
+    if raw:
+        found.append(b64encode(f"{unquote(user or '')}:{unquote(password or '')}".encode()).decode())
+    hidden = [value for name, value in query if _SECRET_PARAMETER.search(name) or _RANDOM.search(value)]
+    found += [*hidden, *map(unquote_plus, hidden)]
+    if is_webhook:
+        steps = [one for one in parts.path.split("/") if len(one) >= TOKEN and not _WORDS.fullmatch(one)]
+        found += [url, *steps, *map(unquote, steps)]
+    return tuple(found)
+
+
 def without_secrets(value: Any) -> Any:
-    """Return JSON from outside with stars for every secret in its texts and names, nested ones too."""
-    return _starred_in(value, [form for forms in _secrets().values() for form in forms])
+    """Return JSON from outside with stars for every secret in its texts and names, nested ones too.
+
+    A secret that is an ordinary word, a number or a date (a placeholder such as `lm-studio`, the user of an
+    address) is left: it may well stand in an answer, which is measured as it came.
+    """
+    return _starred_in(value, _all_forms(in_answers=True))
+
+
+@cache
+def keep_secrets_out_of_logs() -> None:
+    """Let what HTTP clients log of requests and replies, at any level, be without secrets in this process."""
+    make = logging.getLogRecordFactory()
+
+    def record_of(*arguments: Any, **more: Any) -> logging.LogRecord:
+        record = make(*arguments, **more)
+        if str(record.name).partition(".")[0] in _LOGGERS:
+            record.msg, record.args = without_known(record.getMessage()), ()
+            if record.exc_info:
+                record.exc_text = without_known("".join(traceback.format_exception(*record.exc_info)))
+        return record
+
+    logging.setLogRecordFactory(record_of)
+
+
+def _all_forms(*, in_answers: bool = False) -> list[str]:
+    """Return the known secrets in all encodings, the longest first: one may be a part of another."""
+    secrets = {one for some in _secrets().values() for one in some}
+    forms = {form for one in secrets if not in_answers or not is_ordinary(one) for form in _forms(one)}
+    return sorted(forms, key=len, reverse=True)
 
 
 def _starred_in(value: Any, forms: list[str]) -> Any:
@@ -90,6 +161,18 @@ def _starred_in(value: Any, forms: list[str]) -> Any:
     if isinstance(value, dict):
         return {_starred_in(name, forms): _starred_in(one, forms) for name, one in value.items()}
     return [_starred_in(one, forms) for one in value] if isinstance(value, list) else value
+
+
+@lru_cache(512)
+def is_ordinary(secret: str) -> bool:
+    """Return whether a secret is so short and plain that texts may hold it by chance.
+
+    >>> [is_ordinary(one) for one in ("lm-studio", "Library", "2024-10-21", "Harbour-2024!", "hQzWmXcVbN")]
+    [True, True, True, False, False]
+    """
+    words = re.findall(r"[^\W\d_]+", secret)
+    is_cased = all(one.islower() or one.isupper() or one.istitle() for one in words)
+    return len(secret) < PASSPHRASE and is_cased and _WORDS.fullmatch(secret) is not None
 
 
 def is_secret_name(name: str) -> bool:
@@ -103,22 +186,33 @@ def is_secret_name(name: str) -> bool:
 
 def secrets_in(text: str) -> list[str]:
     """Return the names of the environment's secrets whose values stand in a text, sorted."""
-    return sorted(name for name, forms in _secrets().items() if any(form in text for form in forms))
+    return sorted(
+        name
+        for name, secrets in _secrets().items()
+        if any(form in text for one in secrets if not is_ordinary(one) for form in _forms(one))
+    )
 
 
 def _secrets() -> dict[str, tuple[str, ...]]:
-    """Return the known secrets: name of the variable (or "a configured secret") -> usual encodings."""
-    found = {name: value for name, value in os.environ.items() if is_secret_name(name) and len(value) >= 8}
-    found |= {f"a configured secret ({number})": value for number, value in enumerate(_known, 1)}
-    return {name: _forms(value) for name, value in found.items()}
+    """Return the known secrets: name of the variable (or "a configured secret") -> secrets in its value."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, value in os.environ.items():
+        if is_secret_name(name):
+            found[name] = (value,)
+        elif "://" in value:
+            found[name] = _secrets_of_url(value, is_webhook="HOOK" in name.upper())
+    kept = {name: tuple(one for one in some if len(one) >= TOKEN) for name, some in found.items()}
+    return kept | {f"a configured secret ({number})": (one,) for number, one in enumerate(_known, 1)}
 
 
 @lru_cache(512)
 def _forms(value: str) -> tuple[str, ...]:
-    """Return a secret in its usual encodings, the longest first."""
+    """Return a secret in its usual encodings."""
     in_json = json.dumps(value)[1:-1]
-    encoded = {value, quote(value, safe=""), b64encode(os.fsencode(value)).decode(), in_json}
-    return tuple(sorted(encoded, key=len, reverse=True))
+    quoted = {quote(value, safe=""), quote(value), quote_plus(value)}
+    in_base64 = b64encode(os.fsencode(value)).decode()
+    encoded = {value, in_json, *quoted, in_base64, in_base64.rstrip("=")}  # its end may be quoted
+    return tuple(encoded)
 
 
 _TRACEBACK = "Traceback (most recent call last)"

@@ -8,7 +8,7 @@ from rag_assay.warehouse.inference import chat_completions, chat_streams, litell
 from rag_assay.warehouse.inference.attempts import Attempted, send_with_retries
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.inference.egress import only_to
-from rag_assay.warehouse.inference.model_servers import destination, litellm, placeholder_key, without_none
+from rag_assay.warehouse.inference.model_servers import litellm, permitted, placeholder_key, without_none
 from rag_assay.warehouse.inference.prices import Price
 from rag_assay.warehouse.inference.replies import Call, Completion, read_json, read_litellm
 from rag_assay.warehouse.inference.streaming import Drafting, heard
@@ -74,7 +74,7 @@ def _completion(
 
     drafting: told what comes, as it comes
     """
-    with only_to(destination(place.model, place.api_base)):
+    with only_to(permitted(place.model, place.api_base)):
         return _sent(call, place, timeout, drafting)
 
 

@@ -7,8 +7,10 @@ import hmac
 import shutil
 import ssl
 import subprocess
+from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 
 from rag_assay.orchestration.alerts.channels import DeliveryError, Mail, Webhook
@@ -84,6 +86,16 @@ def test_what_is_no_server_is_said_without_the_url(url: str) -> None:
     with pytest.raises(DeliveryError) as caught:
         Webhook(url, wait=lambda _seconds: None).send(EVENT)
     assert "s3cret" not in str(caught.value)
+
+
+def test_an_alert_goes_to_its_own_server_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gate of the HTTP clients holds it there, whatever its client would follow."""
+    monkeypatch.setattr(httpx, "Client", partial(httpx.Client, follow_redirects=True))
+    with hook() as thief, hook() as found:
+        found.replies = [(307, {"Location": thief.url})]
+        with pytest.raises(DeliveryError, match="leads to another server"):
+            Webhook(found.url, wait=lambda _seconds: None).send(EVENT)
+    assert (len(found.posted), thief.posted) == (1, [])
 
 
 def settings(port: int, **others: str) -> MailSettings:

@@ -1,0 +1,111 @@
+"""The servers that a study or a cell names: what may be asked once it is opened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from pydantic import BaseModel, SecretStr
+
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.warehouse.inference.chat_model import CallOptions
+from rag_assay.warehouse.inference.egress import allow, origin
+from rag_assay.warehouse.inference.model_servers import LOCAL, server_name
+
+_URL = re.compile(r"(?:\b[a-z][a-z0-9+.-]*:|^\s*)//[^\s\"'<>`|(){}]+", re.IGNORECASE)
+_HOST = re.compile(
+    r"(?<![\w.-])(?:localhost|\[[0-9a-f:.]+\]|[\w-]+(?:\.[\w-]+)+):\d{1,5}(?![\w.])", re.IGNORECASE
+)
+_NAMES_SERVER = re.compile(r"(?:^|_)(?:base|host|server|ur[il]|endpoint|address)s?(?:$|_)", re.IGNORECASE)
+
+
+class ForeignAddress(NamedTuple):
+    """An address in a parameter of a component of another package.
+
+    kind, package: of the component
+    origin: of the address; None: it names a server by a text that is no address
+    """
+
+    kind: str
+    package: str
+    origin: str | None
+
+
+def open_servers(part: object) -> None:
+    """Let the servers that a study or a cell names be asked in this process, and no others."""
+    found = [one.origin for one in foreign_addresses(part) if one.origin]
+    for model, address in asked_models(part):
+        with suppress(ValueError):  # no address, which no call gets past
+            found.append(server_name(model, address))
+    allow(found)
+
+
+def asked_models(part: object) -> Iterator[tuple[str, str | None]]:
+    """Yield each model of a recipe that a server answers for, and its server's address where that is named.
+
+    Those to fall back on, of query transforms and of embedders are among them.
+    """
+    if isinstance(part, CallOptions) and isinstance(model := getattr(part, "model", None), str):
+        if not model.startswith(LOCAL):
+            yield model, part.api_base
+    elif isinstance(part, EmbedderRecipe) and part.api is not None:
+        yield part.model, part.api.base
+    if isinstance(part, BaseModel):
+        for name in type(part).model_fields:
+            yield from asked_models(getattr(part, name))
+    elif isinstance(part, Mapping):
+        for one in part.values():
+            yield from asked_models(one)
+    elif isinstance(part, list | tuple):
+        for one in part:
+            yield from asked_models(one)
+
+
+def foreign_addresses(part: object) -> Iterator[ForeignAddress]:
+    """Yield each address in the parameters of components of other packages, whatever those are called."""
+    package = getattr(type(part), "package", None)
+    if isinstance(part, BaseModel) and package is not None:
+        for name, text in _texts(part):
+            for address in _addresses(name, text):
+                yield ForeignAddress(getattr(type(part), "kind", ""), package, address)
+    elif isinstance(part, BaseModel):
+        for name in type(part).model_fields:
+            yield from foreign_addresses(getattr(part, name))
+    elif isinstance(part, Mapping):
+        for one in part.values():
+            yield from foreign_addresses(one)
+    elif isinstance(part, list | tuple):
+        for one in part:
+            yield from foreign_addresses(one)
+
+
+def _addresses(name: str, text: str) -> Iterator[str | None]:
+    """Yield the origins of the addresses in a parameter; None for one that cannot be read."""
+    found = [*_URL.findall(text), *_HOST.findall(_URL.sub(" ", text))]
+    if not found and text.strip() and _NAMES_SERVER.search(name):
+        found = [text.strip()]
+    for one in found:
+        scheme, _, rest = one.rpartition("//")
+        try:
+            yield origin(one if scheme.lower() in {"http:", "https:"} else f"http://{rest}")
+        except ValueError:
+            yield None
+
+
+def _texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:
+    """Yield each text of a parameter with its name, whether or not its component would write it."""
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
+    if isinstance(value, BaseModel):
+        value = {one: getattr(value, one) for one in type(value).model_fields}
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            yield name, str(key)
+            yield from _texts(one, str(key))
+    elif isinstance(value, list | tuple | set | frozenset):
+        for one in value:
+            yield from _texts(one, name)
+    elif value is not None and not isinstance(value, int | float):
+        yield name, str(value)
