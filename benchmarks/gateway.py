@@ -40,6 +40,7 @@ from rag_assay.evals.pipeline.pipeline import open_pipeline
 from rag_assay.evals.pipeline.stage_inputs import read_questions
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study_file import find_study
+from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Gateway
@@ -283,7 +284,7 @@ def kill_midway(server: str, scratch: Path, names: list[str]) -> None:
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
     first = len(requests(server, "killed"))
-    kept = len(list((scratch / "cache" / "calls").glob("??/*.json")))
+    kept = len(list(CallCache(Home(scratch)).rows()))
     *_, right = ask_all(scratch, chat_of(server, "killed"), names)
     second = requests(server, "killed")[first:]
     print(

@@ -65,7 +65,12 @@ class FairSlots:
         Raises:
             UnwantedError: the calling thread's work was cancelled while it waited.
         """
-        ticket = _Ticket(stop_sign() if cancellable else lambda: False)
+        is_cancelled = stop_sign() if cancellable else lambda: False
+        with self._lock:
+            if self._free and not self._waiting and not is_cancelled():
+                self._free -= 1
+                return True
+        ticket = _Ticket(is_cancelled)
         deadline = None if timeout is None else monotonic() + timeout
         with self._lock:
             self._waiting.append(ticket)

@@ -108,6 +108,17 @@ def append(
         return len(new)
 
 
+def append_lines(path: Path, data: bytes) -> None:
+    """Add whole lines by one write; they are on disk when it returns, or none of them is there.
+
+    Raises:
+        LockedError: another process held the file for a minute.
+        AssayError: the file cannot be written: rights, a full disk.
+    """
+    with _opened(path) as (handle, locked):
+        _write(path, handle, data, locked=locked)
+
+
 def _stamp(handle: int) -> tuple[int, ...]:
     at = os.fstat(handle)
     return at.st_dev, at.st_ino, at.st_size, at.st_mtime_ns, at.st_ctime_ns

@@ -59,7 +59,7 @@ FILES = {
     "report rows": "reports/*.json",
     "leaderboard": "leaderboard/*/*/leaderboard.parquet",
     "vectors": "cache/vectors/*/*.vectors",
-    "model call": "cache/calls/*/*.json",
+    "model call": "cache/calls/*.jsonl",
     "duplicates": "cache/duplicates/*",
     "crawl record": "crawls/*/*.json",
     "database": "assay.duckdb",

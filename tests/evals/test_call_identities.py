@@ -18,6 +18,7 @@ import pytest
 from rag_assay.assets.documents import Documents
 from rag_assay.assets.engine.builder import build_keys
 from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.inference import chat_completions
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.source import Source
@@ -106,8 +107,7 @@ def identities(folder: Path) -> dict[str, Any]:
     outcomes = list(build_keys(answers, keys, work))
     work.close()
     assert all(one.ok for one in outcomes), outcomes
-    for file in sorted((folder / "home" / "cache" / "calls").glob("??/*.json")):
-        record = json.loads(file.read_text())
+    for record in CallCache(Home(folder / "home")).rows():
         request = json.loads(record["request"])
         schema = request["response_format"]
         name = schema["json_schema"]["name"] if schema else "text"

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -16,7 +15,6 @@ import duckdb
 import polars as pl
 import pytest
 
-from rag_assay.warehouse import call_cache
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.connection import DamagedDatabaseError, connect
@@ -202,26 +200,26 @@ def test_a_rebuilt_database_holds_the_same_rows(store: ArtifactStore) -> None:
 def test_only_the_calls_that_the_database_lacks_are_read(
     store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cache, files_read = CallCache(store.home), list[str]()
-    read = call_cache._read
-    monkeypatch.setattr(call_cache, "_read", lambda path: [files_read.append(path.stem), read(path)][1])
+    cache, read = CallCache(store.home), list[str]()
+    record = CallCache._record
+    monkeypatch.setattr(
+        CallCache, "_record", lambda self, call_id: [read.append(call_id), record(self, call_id)][1]
+    )
     for name in ("aa1", "aa2", "bb1"):
         cache.put(name, {"model": "m", "status": "ok"})
 
     def brought() -> tuple[int, list[str]]:
-        files_read.clear()
+        read.clear()
         with connect(store.home.database) as connection:
-            return write_llm_calls(connection, store.home), sorted(files_read)
+            return write_llm_calls(connection, store.home), sorted(read)
 
     assert brought() == (3, ["aa1", "aa2", "bb1"])
     assert brought() == (0, [])
-    for number, name in enumerate(
-        ("aa0", "cc1")
-    ):  # in a folder that was read, and a new one; by a slow clock
+    for name in ("aa0", "cc1"):
         cache.put(name, {"model": "m", "status": "ok"})
-        os.utime(cache.folder / name[:2] / f"{name}.json", (number, number))
-        os.utime(cache.folder / name[:2], (number, number))
-    (cache.folder / "aa" / "aa9.json").write_text('{"torn')
+    old = cache.folder / "aa" / "aa9.json"  # of an earlier version
+    old.parent.mkdir()
+    old.write_text('{"torn')
     assert brought() == (2, ["aa0", "aa9", "cc1"])
     cache.put("aa9", {"model": "m", "status": "ok"})  # was torn, and is whole now
     assert brought() == (1, ["aa9"])

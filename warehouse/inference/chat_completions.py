@@ -15,12 +15,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from http.client import responses
+from time import monotonic
 from typing import Any
 
 import httpx
 
+from rag_assay.warehouse.inference import http_limits, http_posts
 from rag_assay.warehouse.inference.egress import guard_client
-from rag_assay.warehouse.inference.http_limits import limit
 
 OPENAI = "https://api.openai.com/v1"
 
@@ -82,15 +83,20 @@ def complete(
         NoCompletionError: it answered with something else.
         httpx.HTTPError: it did not answer, or the connection broke.
     """
-    headers = headers_for(api_key)
-    with _client() as client:
-        response = client.post(url_of(api_base), json=request, headers=headers, timeout=timeout)
+    url, headers = url_of(api_base), headers_for(api_key)
+    body = json.dumps(request, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    response: httpx.Response | http_posts.Response | None
+    response = http_posts.post(url, body, headers, timeout, monotonic() + timeout * http_limits.TOTAL)
+    if response is None:
+        with _client() as client:
+            headers |= {"Content-Type": "application/json"}
+            response = client.post(url, content=body, headers=headers, timeout=timeout)
     if not response.is_success:
         raise error_of(response)
     return completion_in(response.content, response)
 
 
-def completion_in(body: bytes, response: httpx.Response) -> dict[str, Any]:
+def completion_in(body: bytes, response: httpx.Response | http_posts.Response) -> dict[str, Any]:
     """Return the completion that the body of a response is.
 
     Raises:
@@ -154,7 +160,7 @@ def client_with(encodings: str, connections: int | None = None) -> httpx.Client:
     encodings: in which servers may compress
     connections: that it has at most; None: any number
     """
-    return limit(
+    return http_limits.limit(
         httpx.Client(
             verify=_tls(),
             follow_redirects=True,
@@ -169,7 +175,7 @@ def _tls() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-def error_of(response: httpx.Response) -> ServerError:
+def error_of(response: httpx.Response | http_posts.Response) -> ServerError:
     """Return what a response that was read whole says of its error."""
     try:
         body = json.loads(response.content)

@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
@@ -180,23 +181,34 @@ def guard_litellm(litellm: Any) -> None:
 
 
 def _admit(request: httpx.Request) -> None:
-    """Let a request pass, or raise NotAllowedError; called for each redirect, too."""
+    """Let a request of HTTPX pass as `admit` does; called for each redirect, too."""
+    request.url, more = admit(request.url)
+    request.headers.update(more)
+
+
+def admit(url: httpx.URL) -> tuple[httpx.URL, dict[str, str]]:
+    """Return the address that a request goes to, and the headers that it carries, with the secrets of both.
+
+    Raises:
+        NotAllowedError: the calling thread's call allows no request to that server.
+    """
     allowed = _allowed.get()
-    if allowed is None or not allowed.admits(request.url):
+    if allowed is None or not allowed.admits(url):
         known = " and ".join(sorted(allowed.origins)) if allowed else "no server"
         raise NotAllowedError(
-            f"not sent to {_origin(request.url)}: the model's requests go to {known}; "
+            f"not sent to {_origin(url)}: the model's requests go to {known}; "
             "name another server as `api_base`"
         )
-    if allowed.carried is None:
-        return
-    if allowed.carried.authorization:
-        request.headers["Authorization"] = allowed.carried.authorization.get_secret_value()
-    if allowed.carried.query:
-        query = {name: value.get_secret_value() for name, value in allowed.carried.query}
-        request.url = request.url.copy_merge_params(query)
+    carried = allowed.carried
+    if carried is None:
+        return url, {}
+    headers = {"Authorization": carried.authorization.get_secret_value()} if carried.authorization else {}
+    if carried.query:
+        url = url.copy_merge_params({name: value.get_secret_value() for name, value in carried.query})
+    return url, headers
 
 
+@lru_cache(256)
 def _url(address: str) -> httpx.URL:
     try:
         url = httpx.URL(address)

@@ -38,7 +38,6 @@ from rag_assay.warehouse.inference.replies import (
     reply_of,
 )
 from rag_assay.warehouse.inference.single_call import CallPolicy, CallTarget, send_call
-from rag_assay.warehouse.inference.single_flight import SameCalls
 from rag_assay.warehouse.inference.streaming import draft_of
 from rag_assay.warehouse.inference.structured import (
     Bounds,
@@ -56,6 +55,7 @@ Messages = list[dict[str, str]]
 """A chat as servers take it: `[{"role": "system", "content": …}, {"role": "user", "content": …}]`."""
 
 PACE = Pace()
+SPARE = 32  # threads of a map beside those whose calls are in flight
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -100,7 +100,6 @@ class Gateway:
         self.local_context = local_context
         self.cache = CallCache(home)
         self._budget = budget or Budget(None)
-        self._same_calls = SameCalls()
         self._obstacles = Obstacles(obstacles_last)
         self._local = LocalServers(lambda name: models.fetch(name, home), local_threads, local_context)
 
@@ -177,7 +176,7 @@ class Gateway:
         if found:
             return found
         try:
-            with release_turn(lambda: 1), self._same_calls.turn(call_id), self.cache.turn(call_id):
+            with release_turn(lambda: 1), self.cache.turn(call_id):
                 return from_record(self.cache.get(call_id)) or self._pay(call, call_id, terms)
         except CancelledError:
             reply = failure(call, call_id, Status.NOT_RUN, "not asked: the run was stopped")
@@ -288,9 +287,9 @@ class Gateway:
         ask: calls `ask` or `structured` of this gateway for its item
         """
         asked = ModelEndpoint(chat.model, server_of(chat.model, chat.api_base))
-        # Twice as many threads as calls in flight, which the throttle counts: while some keep what came, or
-        # make ready what is next, the others' calls are in flight.
-        threads = 1 if chat.at_once == 1 else 2 * chat.at_once
+        # More threads than calls in flight, which the throttle counts: while some keep what came, or make
+        # ready what is next, the others' calls are in flight.
+        threads = 1 if chat.at_once == 1 else chat.at_once + min(chat.at_once, SPARE)
         return side_by_side(ask, items, threads, first_alone=not self._obstacles.has_answered(asked))
 
     def _pay(self, call: Call, call_id: str, terms: CallPolicy) -> Reply:

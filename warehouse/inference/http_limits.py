@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from ssl import SSLContext
 from time import monotonic
 from typing import Any
@@ -25,6 +25,9 @@ ENCODINGS = {"Accept-Encoding": "gzip, deflate"}  # which are decompressed here
 
 class ReplyTooLargeError(httpx.TransportError):
     """A server sent more bytes than any reply needs."""
+
+    def __init__(self) -> None:
+        super().__init__(f"the reply has more than {MOST_BYTES / 2**20:.0f} MB and was cut off")
 
 
 class _Deadline(threading.local):
@@ -103,48 +106,63 @@ class _Backend(httpcore.NetworkBackend):
 
 
 class _LimitedStream(httpx.SyncByteStream):
-    """The body of a response, cut off by an error where it passes a limit.
+    """The body of a response, decompressed, and cut off by an error where it passes a limit.
 
-    most_bytes: after decompression
     deadline: by `monotonic`
     """
 
-    def __init__(
-        self, stream: httpx.SyncByteStream, encoding: str, most_bytes: int, deadline: float | None
-    ) -> None:
+    def __init__(self, stream: httpx.SyncByteStream, encoding: str, deadline: float | None) -> None:
         self._stream = stream
         self._encoding = encoding
-        self._most_bytes = most_bytes
         self._deadline = deadline
 
     def __iter__(self) -> Iterator[bytes]:
         _deadline.at = self._deadline  # in whichever thread the body is read
-        n_bytes = 0
-        for part in self._decoded():
-            n_bytes += len(part)
-            if n_bytes > self._most_bytes:
-                message = f"the reply has more than {self._most_bytes / 2**20:.0f} MB and was cut off"
-                raise ReplyTooLargeError(message)
-            yield part
-
-    def _decoded(self) -> Iterator[bytes]:
-        """Decompress step by step, so that a few bytes cannot become many before they are counted."""
-        if not self._encoding:
-            yield from self._stream
-            return
-        inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, by the header
-        for raw in self._stream:
-            data = raw
-            while data:
-                try:
-                    yield inflate.decompress(data, 1 << 20)
-                except zlib.error as error:
-                    raise httpx.DecodingError(f"the reply is no {self._encoding}: {error}") from error
-                data = inflate.unconsumed_tail
-        yield inflate.flush()
+        return limited(self._stream, self._encoding)
 
     def close(self) -> None:
         self._stream.close()
+
+
+def limited(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """Yield the parts of a body, decompressed.
+
+    Raises:
+        ReplyTooLargeError: they have more than MOST_BYTES.
+        httpx.DecodingError: they are not compressed so.
+    """
+    n_bytes = 0
+    for part in _decompressed(parts, encoding) if encoding else parts:
+        n_bytes += len(part)
+        if n_bytes > MOST_BYTES:
+            raise ReplyTooLargeError
+        yield part
+
+
+def _decompressed(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """Decompress step by step, so that a few bytes cannot become many before they are counted."""
+    inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, by the header
+    for raw in parts:
+        data = raw
+        while data:
+            try:
+                yield inflate.decompress(data, 1 << 20)
+            except zlib.error as error:
+                raise httpx.DecodingError(f"the reply is no {encoding}: {error}") from error
+            data = inflate.unconsumed_tail
+    yield inflate.flush()
+
+
+def encoding_of(headers: Mapping[str, str]) -> str:
+    """Return how a body is compressed; empty: it is not.
+
+    Raises:
+        httpx.DecodingError: in a way that was not asked for.
+    """
+    encoding = headers.get("content-encoding", "").strip().lower()
+    if encoding not in {"", "identity", "gzip", "deflate"}:
+        raise httpx.DecodingError(f"the server compressed its reply as nobody had asked for: {encoding}")
+    return "" if encoding == "identity" else encoding
 
 
 def limit(client: httpx.Client) -> httpx.Client:
@@ -175,16 +193,12 @@ def _limit_body(response: httpx.Response) -> None:
     Raises:
         httpx.DecodingError: it is compressed in a way that was not asked for.
     """
-    encoding = response.headers.get("content-encoding", "").strip().lower()
-    if encoding == "identity":
-        encoding = ""
-    if encoding not in {"", "gzip", "deflate"}:
-        raise httpx.DecodingError(f"the server compressed its reply as nobody had asked for: {encoding}")
+    encoding = encoding_of(response.headers)
     if encoding:
         del response.headers["content-encoding"]  # decompressed here
     assert isinstance(response.stream, httpx.SyncByteStream)  # noqa: S101 -- these clients are synchronous
     deadline = response.request.extensions.get("deadline")
-    response.stream = _LimitedStream(response.stream, encoding, MOST_BYTES, deadline)
+    response.stream = _LimitedStream(response.stream, encoding, deadline)
 
 
 def limit_litellm(litellm: Any) -> None:

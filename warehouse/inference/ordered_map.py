@@ -68,6 +68,7 @@ class _Lanes(Generic[Item, Result]):
         self._is_unwanted = stop_sign()  # as the work of the thread that wants the results is
         self._listener = listener()
         self._ended: dict[int, _Ended[Result]] = {}
+        self._wanted = 0  # the task whose result is waited for
         self._changed = threading.Condition()
         self._threads: list[threading.Thread] = []
 
@@ -83,6 +84,7 @@ class _Lanes(Generic[Item, Result]):
         Raises:
             UnwantedError: nobody wants it any more.
         """
+        self._wanted = place
         if place not in self._ended:
             with release_turn(lambda: len(self._tasks) - self._n_ended), self._changed:
                 while place not in self._ended:
@@ -116,7 +118,8 @@ class _Lanes(Generic[Item, Result]):
                 with self._changed:
                     self._ended[place] = ended
                     self._n_ended += 1
-                    self._changed.notify_all()
+                    if place == self._wanted:
+                        self._changed.notify_all()
 
     def _take(self) -> int | None:
         with self._changed:

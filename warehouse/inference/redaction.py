@@ -175,6 +175,7 @@ def is_ordinary(secret: str) -> bool:
     return len(secret) < PASSPHRASE and is_cased and _WORDS.fullmatch(secret) is not None
 
 
+@lru_cache(4096)
 def is_secret_name(name: str) -> bool:
     """Return whether the value of an environment variable or setting of that name is a secret.
 

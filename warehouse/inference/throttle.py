@@ -175,6 +175,7 @@ class Throttle:
         self._allowed = inf  # in flight, as the server's answers have it
         self._n_answered = self._n_refused = 0  # in this window
         self._held_until = self._closed_until = -inf
+        self._next_at = inf  # when waiting calls may go on, if only time is in the way
         self._limited: tuple[float, float] | None = None  # first and last refusal since it last answered
 
     @property
@@ -192,10 +193,13 @@ class Throttle:
         """
         delay = self.enter(ticket)
         try:
-            while not ticket.go.wait(min(delay, LOOK)):
+            while not ticket.go.is_set() and not ticket.go.wait(min(delay, LOOK)):
                 with self._lock:
-                    delay = self._dispatch()
-                    closed = self._closed_until - monotonic()
+                    now = monotonic()
+                    if self._next_at <= now:
+                        self._dispatch()
+                    delay = self._next_at - now
+                    closed = self._closed_until - now
                 if ticket.go.is_set():
                     break
                 if closed > 0:
@@ -244,8 +248,11 @@ class Throttle:
     def _dispatch(self) -> float:
         """Let go whoever may; return the seconds after which the next may, if only time is in the way."""
         now = monotonic()
-        if self._held_until > now:
-            return self._held_until - now
+        delay = self._held_until - now if self._held_until > now else self._let_go(now)
+        self._next_at = now + delay
+        return delay
+
+    def _let_go(self, now: float) -> float:
         soonest = inf
         # The longest waiting first, whichever model it asks for.
         for line in sorted((line for line in self._waiting.values() if line), key=lambda one: one[0].number):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.inference.first_token import LONGEST_TOKEN, MOST_KEPT, first_tokens
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.paths import Home
@@ -45,8 +46,7 @@ def test_first_tokens_come_over_http_and_from_the_cache(
     assert [body.get("logprobs") for body in bodies(server)] == [True, None]
     assert [body.get("top_logprobs") for body in bodies(server)] == [3, None]
     assert first.call_id != without.call_id
-    records = [json.loads(path.read_text()) for path in (tmp_path / "cache" / "calls").glob("??/*.json")]
-    requests = {one["call_id"]: json.loads(one["request"]) for one in records}
+    requests = {one["call_id"]: json.loads(one["request"]) for one in CallCache(Home(tmp_path)).rows()}
     assert requests[first.call_id]["top_logprobs"] == 3
     assert "top_logprobs" not in requests[without.call_id]
 

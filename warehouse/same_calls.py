@@ -19,7 +19,7 @@ class _Turn:
 
 
 class SameCalls:
-    """Turns of the threads of this process; the cache's turn is for other processes."""
+    """Turns of the threads of this process."""
 
     def __init__(self) -> None:
         self._turns: dict[str, _Turn] = {}
