@@ -47,8 +47,9 @@ demo: $(READY) ## crawl the sample sites, run a real grid on them, show its lead
 test: $(READY) ## run all tests, side by side (JOBS=1: one after another)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --maxprocesses 4 --durations 10
 
-drill: $(READY) ## kill, damage and starve runs in every known way; each must end with the rows of an undisturbed one
+drill: $(READY) ## kill, damage and starve runs in every known way, then by random steps (SEED=7); each must end with the rows of an undisturbed one
 	@$(BIN)/python -m tests.drill
+	@$(BIN)/python -m tests.drill.machine --seed $(or $(SEED),7)
 
 cluster: $(READY) ## run studies on two workers with Redis, PostgreSQL and an S3 server; the demo, and every known fault (WHAT="demo faults")
 	@$(BIN)/python -m tests.cluster $(WHAT)

@@ -1,20 +1,26 @@
-"""The cache of language-model calls: a record each, found by the digest of model and request."""
+"""The cache of language-model calls: a record each, found by the digest of model and request.
+
+What each call cost is kept apart, in files that only grow (`<home>/paid/<month>.jsonl`): an answer that is
+lost is asked for again, and what was paid for it stays known.
+"""
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.call_journal import CallJournal
 from rag_assay.warehouse.cancellation import cancellable_sleep
+from rag_assay.warehouse.journal import read_lines
 from rag_assay.warehouse.locks import try_lock_byte, unlock_byte
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote import mirror_of
@@ -22,6 +28,8 @@ from rag_assay.warehouse.same_calls import SameCalls
 from rag_assay.warehouse.schemas import CALLS
 
 LOCK, JOURNAL = "turns.lock", "calls.jsonl"
+TEXTS = frozenset({"request", "response"})  # columns of `schemas.CALLS` that the ledger has not
+SUM = b', "sha256": "'  # before the digest of all that stands before it, at the end of a record
 GLANCE = 0.05  # seconds after which it is looked whether another process has made a call
 
 
@@ -75,19 +83,20 @@ class CallCache:
     """Calls by their id, in `<home>/cache/calls/calls.jsonl`.
 
     A record holds the columns of `schemas.CALLS`, with `created_at` in ISO 8601, and may hold more. In a home
-    at a URL each record is a file, `<first two digits>/<call_id>.json`, as in homes of earlier versions: the
+    at a URL each record is a file, `<first two digits>/<call_id>.json`: the
     records of all machines are found, and machines take turns at a call as processes do.
     """
 
     def __init__(self, home: Home) -> None:
         self.folder = home.cache("calls")
+        self.ledger = home.paid
         self._mirror = mirror_of(home)
         self._journal = CallJournal(self.folder / JOURNAL)
         self._turns: _Turns | None = None
         self._has_files = self._mirror is not None or any(self.folder.glob("??"))
 
     def get(self, call_id: str) -> dict[str, Any] | None:
-        """Return the record of a call, or None when there is none; a torn one counts as none."""
+        """Return the record of a call, or None when there is none; a damaged one counts as none."""
         self._journal.refresh()
         record = self._record(call_id)
         if record is None and self._mirror:
@@ -98,18 +107,12 @@ class CallCache:
     def _record(self, call_id: str) -> dict[str, Any] | None:
         line = self._journal.line(call_id)
         if line is None and self._has_files:
-            with suppress(FileNotFoundError):
-                line = self._path(call_id).read_bytes()
-        if line is None:
-            return None
-        with suppress(ValueError):
-            record = json.loads(line)
-            if isinstance(record, dict) and record.get("call_id") == call_id:
-                return record
-        return None
+            line = _content(self._path(call_id))
+        record = None if line is None else _parsed(line)
+        return record if record and record.get("call_id") == call_id else None
 
     def put(self, call_id: str, record: Mapping[str, Any]) -> None:
-        """Store the record of a call at once: another reader sees all of it or nothing.
+        """Store the record of a call at once: another reader sees all of it or nothing. Note what it cost.
 
         It is on disk when this returns.
 
@@ -118,13 +121,17 @@ class CallCache:
             AssayError: it cannot be written: rights, a full disk.
         """
         # The id first, where the journal looks for it; by json's C code, for there is no indent.
-        text = json.dumps({"call_id": call_id, **record, **{"call_id": call_id}}, allow_nan=False)
+        whole = {"call_id": call_id, **record, **{"call_id": call_id}}
+        data = json.dumps(whole, allow_nan=False).encode("ascii")
+        data = data[:-1] + SUM + hashlib.sha256(data).hexdigest().encode() + b'"}'
         if self._mirror is None:
-            self._journal.add(text.encode("ascii") + b"\n")
-            return
-        with atomic_write(self._path(call_id)) as temporary:
-            temporary.write_text(text, encoding="ascii")
-        self._mirror.keep(self._path(call_id))
+            self._journal.add(data + b"\n")
+        else:
+            with atomic_write(self._path(call_id)) as temporary:
+                temporary.write_bytes(data)
+        self._note({name: whole.get(name) for name in CALLS if name not in TEXTS})
+        if self._mirror:
+            self._mirror.keep(self._path(call_id))
 
     @contextmanager
     def turn(self, call_id: str) -> Iterator[None]:
@@ -143,6 +150,30 @@ class CallCache:
                 with self._mirror.turns.turn(f"calls/{call_id}", lambda: self.get(call_id) is not None):
                     yield
 
+    def _note(self, cost: Mapping[str, Any]) -> None:
+        """Add a line to the ledger by one write: what a killed writer has torn ends before it."""
+        self.ledger.mkdir(exist_ok=True)
+        line = b"\n" + json.dumps(cost).encode("ascii")
+        handle = os.open(
+            self.ledger / f"{datetime.now(UTC):%Y-%m}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
+        )
+        try:
+            os.write(handle, line)
+        finally:
+            os.close(handle)
+
+    def paid(self, known: Collection[str] = frozenset()) -> Iterator[dict[str, Any]]:
+        """Yield what calls cost, the oldest first, by the columns of `schemas.CALLS` without their texts.
+
+        known: ids that are passed over
+        """
+        for path in sorted(self.ledger.glob("*.jsonl")):
+            for line in path.read_bytes().splitlines():
+                call_id = line.removeprefix(b'{"call_id": "').partition(b'"')[0]  # read no line in vain
+                if call_id.decode("ascii", "replace") not in known:
+                    found = (one.record for one in read_lines(line))
+                    yield from (_row(one) for one in found if one and isinstance(one.get("call_id"), str))
+
     def rows(self, known: Collection[str] = frozenset()) -> Iterator[dict[str, Any]]:
         """Yield every whole record with exactly the columns of `schemas.CALLS`, in the order of their ids.
 
@@ -159,11 +190,38 @@ class CallCache:
                 there.update(name.removesuffix(".json") for name in names if name.endswith(".json"))
         for call_id in sorted(there.difference(known)):
             if record := self._record(call_id):
-                row = {column: record.get(column) for column in CALLS}
-                yield {**row, "created_at": _time(row["created_at"])}
+                yield _row(record)
 
     def _path(self, call_id: str) -> Path:
         return self.folder / call_id[:2] / f"{call_id}.json"
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        if error.errno == errno.EIO:  # a bad sector
+            return None
+        raise
+
+
+def _parsed(data: bytes) -> dict[str, Any] | None:
+    try:
+        record = json.loads(data)
+    except ValueError:
+        return None
+    if not isinstance(record, dict):
+        return None
+    checksum = record.pop("sha256", None)
+    before = data.rpartition(SUM)[0] + b"}"
+    return record if checksum == hashlib.sha256(before).hexdigest() else None
+
+
+def _row(record: Mapping[str, Any]) -> dict[str, Any]:
+    row = {column: record.get(column) for column in CALLS}
+    return {**row, "created_at": _time(row["created_at"])}
 
 
 def _time(value: object) -> datetime | None:

@@ -7,6 +7,7 @@ lines with one id, the later one counts. A line that a killed process has torn c
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import threading
@@ -17,6 +18,7 @@ from typing import NamedTuple
 from rag_assay.warehouse.journal import append_lines
 
 AT_ONCE = 1 << 20  # bytes that are read at once
+SECTOR = 512
 _ID = re.compile(rb'\{"call_id": "([^"\\]+)"')
 
 
@@ -62,7 +64,7 @@ class CallJournal:
             place = self._places.get(call_id)
             if place is None or self._handle is None:
                 return None
-            return os.pread(self._handle, place.length, place.begin)
+            return _read_at(self._handle, place.length, place.begin)
 
     def refresh(self) -> None:
         """Read what this and other processes have added."""
@@ -93,7 +95,7 @@ class CallJournal:
         """Note where the lines of the first ``size`` bytes are; a line without an end is left."""
         n_bytes = AT_ONCE
         while self._handle is not None and self._end < size:
-            data = os.pread(self._handle, min(n_bytes, size - self._end), self._end)
+            data = _read_at(self._handle, min(n_bytes, size - self._end), self._end)
             begin = 0
             while (end := data.find(b"\n", begin)) >= 0:
                 if found := _ID.match(data, begin):
@@ -125,3 +127,16 @@ class CallJournal:
                     batch.error = error
         if batch.error is not None:
             raise batch.error
+
+
+def _read_at(handle: int, length: int, begin: int) -> bytes:
+    """Read a part of a file; line ends stand for the sectors that cannot be read."""
+    try:
+        return os.pread(handle, length, begin)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+    if length <= SECTOR:
+        return b"\n" * length
+    half = length // 2
+    return _read_at(handle, half, begin) + _read_at(handle, length - half, begin + half)

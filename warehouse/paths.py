@@ -83,6 +83,11 @@ class Home:
         """The lines that say which result a study had when (`warehouse.history`)."""
         return self.root / "history" / f"{study}.jsonl"
 
+    @property
+    def paid(self) -> Path:
+        """The lines that say what each call of a model cost (`warehouse.call_cache`), a file a month."""
+        return self.root / "paid"
+
     def stage(self, stage: str) -> Path:
         """The folder of a stage's artifacts."""
         return self.root / stage

@@ -154,10 +154,16 @@ def sync(
 
 
 def write_llm_calls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
-    """Add the LLM calls that the table lacks, from the cache of calls; return how many were added."""
+    """Add the LLM calls that the table lacks; return how many were added.
+
+    One whose record in the cache is lost or damaged has no texts, and what it cost.
+    """
     known = {call_id for (call_id,) in connection.execute("SELECT call_id FROM llm_calls").fetchall()}
-    rows = [row for row in CallCache(home).rows(known) if row["call_id"] not in known]
-    return _add(connection, "llm_calls", frame(rows, CALLS)) if rows else 0
+    cache = CallCache(home)
+    found = {row["call_id"]: row for row in cache.rows(known) if row["call_id"] not in known}
+    for row in cache.paid(known):
+        found.setdefault(row["call_id"], row)
+    return _add(connection, "llm_calls", frame(list(found.values()), CALLS)) if found else 0
 
 
 def write_human_scores(connection: duckdb.DuckDBPyConnection, home: Home) -> int:

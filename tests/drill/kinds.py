@@ -9,16 +9,27 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.drill.journals import begin_line
-from tests.drill.stages import killed, killed_within
-from tests.drill.town import reply
-from tests.drill.trial import Trial, forked, killed_at, limited, patient_models, rebuild, walk
+from tests.drill.stages import STAGES, before, killed, killed_within
+from tests.drill.town import Replies, reply
+from tests.drill.trial import (
+    Trial,
+    forked,
+    impatient_models,
+    key_of,
+    killed_at,
+    limited,
+    rebuild,
+    torn_at,
+    unreadable,
+    walk,
+)
 from tests.fakes.openai_server import (
-    FakeOpenAI,
     Received,
     Scripted,
     failure,
@@ -65,6 +76,23 @@ FILES = {
     "database": "assay.duckdb",
     "Dagster's log": "dagster/**/*.db",
 }
+UNREADABLE = (
+    *("page manifest", "record", "pointer", "documents", "chunks", "index facts", "index words", "questions"),
+    *("ranking", "answers", "scores", "leaderboard", "vectors", "model call", "report rows"),
+)
+"""Files in whose middle a read fails."""
+HALF = {
+    "chunks": "chunks",
+    "documents": "documents",
+    "cache/vectors": "embeddings",
+    "indexes": "indexes",
+    "cache/calls": "answers",
+    "rankings": "rankings",
+    "pointers": "scores",
+    "reports": "report",
+}
+"""Folder in which a file is torn as it is written -> the stage that writes it."""
+IMPATIENT = ("silence", "too many")  # what a run would wait for
 TORN = ("record", "pointer", "documents", "index rows", "ranking", "vectors", "model call", "database")
 
 
@@ -80,10 +108,35 @@ def kills(study: Path, number: int, seed: int, total: int) -> Iterator[Trial]:
         )
     for place in COMMITS:
         trap = killed_at(1, f"/{place}/")
-        yield Trial("kill", f"2. rename in {place}", "empty", killed(walk(study), trap), study)
+        begins = before(place) if place in STAGES else "empty"
+        yield Trial("kill", f"2. rename in {place}", begins, killed(walk(study), trap), study)
     yield Trial("kill", "the parent of a crawler alone", "empty", lambda home: orphan(home, study), study)
     rebuilding = killed(rebuild, killed_at(0, "/assay.duckdb"))
     yield Trial("kill", "a rebuild", "done", rebuilding, study)
+
+
+def torn_writes(study: Path) -> Iterator[Trial]:
+    """Kill a first run in the middle of writing a file, before it has its final name, and after."""
+    for place, stage in HALF.items():
+        for renamed in (False, True):
+            trap = torn_at(f"/{place}/", renamed=renamed)
+            name = f"half a file in {place}{', with its final name' if renamed else ''}"
+            yield Trial("torn write", name, before(stage), killed(walk(study), trap), study)
+
+
+def bad_sectors(study: Path) -> Iterator[Trial]:
+    """Let a read fail in the middle of a file of each kind."""
+    for kind in UNREADABLE:
+        yield Trial("bad sector", kind, "done", partial(_read_badly, study, FILES[kind]), study)
+
+
+def _read_badly(study: Path, pattern: str, home: Path) -> None:
+    files = sorted(path for path in home.glob(pattern) if path.stat().st_size)
+    assert files, f"no file is called {pattern}"
+    trap = unreadable(files[0])
+    for act in (walk(study), rebuild):
+        ended = forked(home, act, trap)()
+        assert "Traceback" not in ended.told, ended.told[-700:]
 
 
 def orphan(home: Path, study: Path) -> None:
@@ -166,7 +219,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 def disks(study: Path, scratch: Path) -> Iterator[Trial]:
     """Let files grow no further than some bytes, and fill a small disk where one may be mounted."""
-    for size in (0, 2_000, 20_000, 200_000):
+    for size in (0, 20_000, 200_000):
         yield Trial("disk", f"no file beyond {size} bytes", "empty", partial(_limited, study, size), study)
     for size in ("1m", "3m"):
         yield Trial("disk", f"full at {size}", "empty", partial(_full, study, size, scratch), study)
@@ -191,7 +244,7 @@ def _full(study: Path, size: str, scratch: Path, home: Path) -> None:
         subprocess.run(["umount", str(disk)], check=True)
 
 
-def servers(study: Path, server: FakeOpenAI) -> Iterator[Trial]:
+def servers(study: Path, replies: Replies) -> Iterator[Trial]:
     """Let the model's server be silent, refuse, or answer garbage during a first run."""
     bodies = {
         "garbage": Scripted(b"\x00\xff<html>" * 50),
@@ -202,14 +255,16 @@ def servers(study: Path, server: FakeOpenAI) -> Iterator[Trial]:
         "too many": rate_limited(0),
         "silence": hang(3.0),
     }
+    before = "chunks"  # the last stage that calls no model
     for name, body in bodies.items():
-        yield Trial("server", name, "empty", partial(_ill, study, server, body, ""), study)
-    for name in ("garbage", "an error", "silence"):
-        disturb = partial(_ill, study, server, bodies[name], "judge")
-        yield Trial("server", f"{name} of the judge alone", "empty", disturb, study)
+        disturb = partial(_ill, study, replies, body, "", 1.0 if name in IMPATIENT else 30.0)
+        yield Trial("server", name, before, disturb, study)
+    for name in ("garbage", "silence"):
+        disturb = partial(_ill, study, replies, bodies[name], "judge", 1.0 if name in IMPATIENT else 30.0)
+        yield Trial("server", f"{name} of the judge alone", "annotations", disturb, study)
     for model in ("scripted", "writer"):
-        disturb = partial(_ill, study, server, bodies["an error"], model)
-        yield Trial("server", f"an error of the model {model} alone", "empty", disturb, study)
+        disturb = partial(_ill, study, replies, bodies["an error"], model, 30.0)
+        yield Trial("server", f"an error of the model {model} alone", before, disturb, study)
 
     def now_and_then(home: Path) -> None:
         chance = random.Random(3)
@@ -217,23 +272,29 @@ def servers(study: Path, server: FakeOpenAI) -> Iterator[Trial]:
         def some(received: Received) -> Scripted:
             return failure(503, "busy") if chance.random() < 0.5 else reply(received)
 
-        server.respond = some
-        try:
+        with _answered(replies, home, some):
             forked(home, walk(study))()
-        finally:
-            server.respond = reply
 
-    yield Trial("server", "an error now and then", "empty", now_and_then, study)
+    yield Trial("server", "an error now and then", before, now_and_then, study)
 
 
-def _ill(study: Path, server: FakeOpenAI, body: Scripted, model: str, home: Path) -> None:
-    """Let a model (empty: all) be answered by ``body`` for a run."""
-    server.respond = lambda received: body if model in received.body["model"] else reply(received)
+@contextmanager
+def _answered(replies: Replies, home: Path, by: Callable[[Received], Scripted]) -> Iterator[None]:
+    """Let the calls of one home be answered otherwise."""
+    replies.other[key_of(home)] = by
     try:
-        ended = forked(home, walk(study))()
-        assert ended.code == 1, f"the failure was not told: {ended.told[-300:]}"
+        yield
     finally:
-        server.respond = reply
+        del replies.other[key_of(home)]
+
+
+def _ill(study: Path, replies: Replies, body: Scripted, model: str, silence: float, home: Path) -> None:
+    """Let a model (empty: all) be answered by ``body`` for a run."""
+    with _answered(
+        replies, home, lambda received: body if model in received.body["model"] else reply(received)
+    ):
+        ended = forked(home, walk(study, silence=silence))()
+    assert ended.code == 1, f"the failure was not told: {ended.told[-300:]}"
 
 
 def together(study: Path) -> Iterator[Trial]:
@@ -246,8 +307,7 @@ def together(study: Path) -> Iterator[Trial]:
         ended = [wait() for wait in waits]
         assert [one.code for one in ended] == [0, 0], "\n".join(one.told[-600:] for one in ended)
 
-    for n in range(2):
-        yield Trial("two at once", f"dagster beside assay {n + 1}", "empty", both, study)
+    yield Trial("two at once", "dagster beside assay", "empty", both, study)
 
 
 def _make_tables() -> int:
@@ -269,7 +329,7 @@ def by_dagster(study: Path) -> Callable[[], int]:
         from rag_assay.orchestration.definitions import definitions_of
         from rag_assay.orchestration.stages import stages_of
 
-        patient_models()
+        impatient_models()
         found = read_study(study)
         job = definitions_of([found]).resolve_implicit_global_asset_job_def()
         with dg.DagsterInstance.get() as instance:

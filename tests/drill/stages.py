@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -25,6 +26,12 @@ STAGES = (
 FAILING = ("chunks", "indexes", "rankings", "answers", "judgements", "scores")  # those of several keys
 
 
+def before(stage: str) -> str:
+    """Return what a trial of a stage begins with: a home as it was after the one before."""
+    number = STAGES.index(stage)
+    return STAGES[number - 1] if number else "empty"
+
+
 def die() -> None:
     """Kill this process as nothing can be prepared for."""
     os.kill(os.getpid(), signal.SIGKILL)
@@ -45,6 +52,24 @@ def killed_after(stage: str, number: int = 0) -> Step:
                 if seen == number:
                     die()
                 seen += 1
+
+        run.Walk._finish = finished  # type: ignore[method-assign]
+
+    return trap
+
+
+def copied_after(folder: Path) -> Step:
+    """Return what lets a process copy its home after each stage, into a folder of the stage's name."""
+
+    def trap() -> None:
+        from rag_assay.orchestration.runs import run
+        from rag_assay.warehouse.paths import home
+
+        finish = run.Walk._finish
+
+        def finished(self: Walk, stale: _Stale) -> None:
+            finish(self, stale)
+            shutil.copytree(home().root, folder / stale.report.stage, dirs_exist_ok=True)
 
         run.Walk._finish = finished  # type: ignore[method-assign]
 
@@ -102,7 +127,7 @@ def stage_kills(study: Path) -> Iterator[Trial]:
     """Kill a first run after each stage, and in each stage."""
     for stage in STAGES:
         for where, trap in (("after", killed_after(stage)), ("in", killed_within(stage))):
-            yield Trial("stage kill", f"{where} {stage}", "empty", killed(walk(study), trap), study)
+            yield Trial("stage kill", f"{where} {stage}", before(stage), killed(walk(study), trap), study)
 
 
 def job_kills(study: Path) -> Iterator[Trial]:
@@ -143,7 +168,7 @@ def failing_keys(study: Path) -> Iterator[Trial]:
             assert f"failed: {stage} of " in ended.told, ended.told[-300:]
             assert list(home.glob("pointers/leaderboard/*")), "the good ones were not compared"
 
-        yield Trial("failing key", f"one of {stage}", "empty", disturb, study)
+        yield Trial("failing key", f"one of {stage}", before(stage), disturb, study)
 
 
 def _fails(stage: str) -> Step:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -94,6 +95,20 @@ def write(folder: Path, server: str) -> Studies:
         )
     found.small.write_text(STUDY.format(name="town", server=server, chunking="", retrievers="", search=""))
     return found
+
+
+class Replies:
+    """What the scripted server answers: `reply`, and something else to those whom a trial has chosen.
+
+    other: key of a home's calls -> what answers them
+    """
+
+    def __init__(self) -> None:
+        self.other: dict[str, Callable[[Received], Scripted]] = {}
+
+    def __call__(self, received: Received) -> Scripted:
+        key = {name.lower(): value for name, value in received.headers.items()}.get("authorization", "")
+        return self.other.get(key.removeprefix("Bearer "), reply)(received)
 
 
 def reply(received: Received) -> Scripted:

@@ -6,10 +6,14 @@ moment, and may be killed.
 
 from __future__ import annotations
 
+import builtins
+import errno
+import io
 import json
 import math
 import os
 import resource
+import shutil
 import signal
 import sys
 import time
@@ -17,6 +21,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 CALLS = "calls of models"  # that were answered well; a judge is tried with other answers while a cell fails
 QUERIES = {
@@ -42,7 +47,7 @@ QUERIES = {
     "JOIN pointers p ON p.stage = 'questions' AND p.artifact_id = q.artifact_id",
     "ranked": "SELECT p.key, r.* EXCLUDE (artifact_id, seconds) FROM ranked r "
     "JOIN pointers p ON p.stage = 'rankings' AND p.artifact_id = r.artifact_id",
-    CALLS: "SELECT model, request FROM llm_calls WHERE status = 'ok'",
+    CALLS: "SELECT model, call_id, prompt_tokens, completion_tokens FROM llm_calls WHERE status = 'ok'",
     "newest result": "SELECT study, metric, leader, value, low, high, tied, cells, documents, questions "
     "FROM history QUALIFY row_number() OVER (PARTITION BY study ORDER BY number DESC) = 1",
 }
@@ -50,7 +55,7 @@ QUERIES = {
 TOLERANCE = (
     1e-5  # of numbers: a text that is embedded beside others after a kill has a vector that differs by 1e-7
 )
-PATIENCE = 180.0  # seconds that a run may take
+PATIENCE = 600.0  # seconds that a run may take, on a busy machine too
 
 Step = Callable[[], object]
 
@@ -69,7 +74,7 @@ class Trial:
     """What is done to a home.
 
     kind, name: for the table
-    begins: `empty`, or `done`: with all of the first study
+    begins: `empty`; `done`: with all of the first study; a stage's name: as its first run was after it
     disturb: does it; may run the study itself
     study: which is run afterwards
     questions: it is this slice of the study
@@ -118,6 +123,7 @@ def _child(home: Path, said: Path, act: Callable[[], int | None], prepare: Step)
         os.dup2(out, 2)
         os.environ["ASSAY_HOME"] = str(home)
         os.environ["ASSAY_LOCK_WAIT"] = "60"
+        os.environ["OPENAI_API_KEY"] = key_of(home)
         from rag_assay.orchestration.settings import prepare as prepare_home
 
         prepare_home()
@@ -131,12 +137,18 @@ def _child(home: Path, said: Path, act: Callable[[], int | None], prepare: Step)
         os._exit(code)
 
 
-def walk(study: Path, questions: str | None = None) -> Callable[[], int]:
+def key_of(home: Path) -> str:
+    """Return the key by which the scripted server tells the trials apart, which run at the same time."""
+    return home.parent.name
+
+
+def walk(study: Path, questions: str | None = None, *, silence: float = 30.0) -> Callable[[], int]:
     """Return what brings a study up to date as `assay run` does; its code is 0 when all is there.
 
     Then it has written the rows that must be equal beside the home.
 
     questions: makes it a slice, as `--questions` does
+    silence: seconds after which a silent server of a model is given up
     """
 
     def act() -> int:
@@ -148,7 +160,7 @@ def walk(study: Path, questions: str | None = None) -> Callable[[], int]:
         from rag_assay.warehouse.errors import AssayError
         from rag_assay.warehouse.paths import home
 
-        patient_models()
+        impatient_models(silence)
         try:
             found = slice_study(read_study(study), questions=questions)
             found = search_study(
@@ -178,7 +190,7 @@ def job(study: Path) -> Callable[[], int]:
         from rag_assay.evals.study.study_file import read_study
         from rag_assay.orchestration.definitions import definitions_of
 
-        patient_models()
+        impatient_models()
         found = read_study(study)
         launched = definitions_of([found]).resolve_job_def(f"study_{found.study}")
         with dg.DagsterInstance.get() as instance:
@@ -187,14 +199,16 @@ def job(study: Path) -> Callable[[], int]:
     return act
 
 
-def patient_models() -> None:
-    """Let the gateway give a silent server up after a second, where a person would wait for two minutes."""
+def impatient_models(silence: float = 30.0) -> None:
+    """Give up a server that is silent, or refuses all calls, after so many seconds; try nothing again."""
     from functools import partial
 
     from rag_assay.evals.pipeline import run_resources
+    from rag_assay.warehouse.inference import attempts, throttle
     from rag_assay.warehouse.inference.gateway import Gateway
 
-    run_resources.Gateway = partial(Gateway, timeout=1.0, retries=0)  # type: ignore[misc,assignment]
+    attempts.PATIENCE = throttle.PATIENCE = silence
+    run_resources.Gateway = partial(Gateway, timeout=silence, retries=0)  # type: ignore[misc,assignment]
 
 
 def _told(label: str, _done: int, of: int) -> None:
@@ -204,20 +218,31 @@ def _told(label: str, _done: int, of: int) -> None:
 
 def rebuild() -> int:
     """Make the database again, as `assay rebuild` does, and write its rows."""
+    from rag_assay.warehouse.errors import AssayError
     from rag_assay.warehouse.garbage_collection import marked
     from rag_assay.warehouse.paths import home
     from rag_assay.warehouse.tables import rebuild as make_again
 
-    with marked(home()):
-        make_again(home(), say=print)
+    try:
+        with marked(home()):
+            make_again(home(), say=print)
+    except (AssayError, OSError) as error:  # as the command says it, and ends with 1
+        print(f"error: {error}")
+        return 1
     write_rows(home().root)
     return 0
 
 
 def write_rows(home: Path) -> None:
-    """Write the rows that must be equal beside a home, by what they are."""
+    """Write the rows that must be equal beside a home."""
+    rows_file(home).write_text(json.dumps(read_rows(home)))
+
+
+def read_rows(home: Path) -> dict[str, list[str]]:
+    """Return the rows that must be equal, by what they are."""
     import dagster as dg
 
+    from rag_assay.orchestration.settings import instance_folder
     from rag_assay.warehouse.connection import connect
     from rag_assay.warehouse.history import history_rows
     from rag_assay.warehouse.paths import Home
@@ -235,10 +260,9 @@ def write_rows(home: Path) -> None:
             for row in json.loads(path.read_text())
             if "seconds" not in str(row.get("measure"))
         ]
-    with dg.DagsterInstance.get() as instance:
+    with dg.DagsterInstance.from_config(str(instance_folder(Home(home)))) as instance:
         found["runs without an end"] = [run.run_id for run in instance.get_runs() if not run.is_finished]
-    rows = {name: sorted(json.dumps(row, default=str) for row in rows) for name, rows in found.items()}
-    rows_file(home).write_text(json.dumps(rows))
+    return {name: sorted(json.dumps(row, default=str) for row in rows) for name, rows in found.items()}
 
 
 def rows_file(home: Path) -> Path:
@@ -314,6 +338,74 @@ def killed_at(number: int, where: str = "") -> Step:
             seen += 1
 
         sys.addaudithook(look)
+
+    return trap
+
+
+def torn_at(where: str, *, renamed: bool) -> Step:
+    """Return what lets a process kill itself as it names a file below a folder, which it had written half of.
+
+    renamed: the file has its final name then, as on a disk that keeps names before contents
+    """
+
+    def trap() -> None:
+        is_torn = False
+
+        def look(event: str, args: tuple[object, ...]) -> None:
+            nonlocal is_torn
+            if event not in {"os.rename", "os.link"} or where not in str(args[1]) or is_torn:
+                return
+            written, named = Path(str(args[0])), Path(str(args[1]))
+            if written.is_file():
+                is_torn = True
+                os.truncate(written, written.stat().st_size // 2)
+                if renamed:
+                    shutil.copy(written, named)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        sys.addaudithook(look)
+
+    return trap
+
+
+class _BadSector(io.FileIO):
+    """A file whose second half cannot be read."""
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        left = os.fstat(self.fileno()).st_size // 2 - self.tell()
+        if left <= 0:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), self.name)
+        return super().readinto(memoryview(buffer)[:left])
+
+    def readall(self) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO), self.name)
+
+
+def unreadable(path: Path) -> Step:
+    """Return what lets a process that reads a file meet an error of the disk in the middle (`EIO`)."""
+    bad = path.stat().st_ino
+
+    def trap() -> None:
+        real = io.open
+
+        def opened(file: Any, mode: str = "r", *more: Any, **named: Any) -> Any:
+            found = real(file, mode, *more, **named)
+            if mode not in {"r", "rb"} or os.fstat(found.fileno()).st_ino != bad:
+                return found
+            found.close()
+            raw = io.BufferedReader(_BadSector(file))
+            return raw if mode == "rb" else io.TextIOWrapper(raw, encoding="utf-8")
+
+        at = os.pread
+
+        def read_at(handle: int, length: int, begin: int) -> bytes:
+            found = os.fstat(handle)
+            if found.st_ino == bad and begin + length > found.st_size // 2:
+                raise OSError(errno.EIO, os.strerror(errno.EIO), path)
+            return at(handle, length, begin)
+
+        io.open = builtins.open = opened  # type: ignore[assignment]
+        os.pread = read_at
 
     return trap
 

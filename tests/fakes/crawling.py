@@ -27,8 +27,8 @@ SHARED = [
     "tldextract",
     "rag_assay.warehouse.source",
 ]
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(SHARED)
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(SHARED)
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def _forked(arguments: list[str], home: Path) -> tuple[int | None, str, str]:
     with TemporaryDirectory() as folder:
         printed = [str(Path(folder) / name) for name in ("out", "err")]
         environment = {**os.environ, "ASSAY_HOME": str(home)}
-        process = _FORKS.Process(target=_crawl, args=(arguments, environment, printed))
+        process = FORKS.Process(target=become, args=(arguments, environment, printed))
         process.start()
         process.join(120)
         if process.exitcode is None:
@@ -103,7 +103,7 @@ def _forked(arguments: list[str], home: Path) -> tuple[int | None, str, str]:
         return process.exitcode, out, err
 
 
-def _crawl(arguments: list[str], environment: dict[str, str], printed: list[str]) -> None:
+def become(arguments: list[str], environment: dict[str, str], printed: list[str]) -> None:
     """Become the command: its environment, its folder, its standard output and standard error."""
     for descriptor, path in enumerate(printed, start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), descriptor)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import subprocess
 import sys
 import time
@@ -137,6 +138,51 @@ def test_a_record_that_cannot_be_written_is_an_error_for_each_thread(
     assert [row["call_id"] for row in cache.rows()] == ["abcdee"]
     cache.put("abcdef", RECORD)
     assert [row["call_id"] for row in cache.rows()] == ["abcdee", "abcdef"]
+
+
+def test_a_bit_that_flips_anywhere_in_a_record_never_changes_what_is_got(cache: CallCache) -> None:
+    cache.put("abcdef", RECORD)
+    path = cache.folder / "calls.jsonl"
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        found = cache.get("abcdef")
+        assert found is None or {name: found.get(name) for name in RECORD} == RECORD, at
+    path.write_bytes(whole)
+    assert cache.get("abcdef") == {**RECORD, "call_id": "abcdef"}
+
+
+def test_records_on_a_bad_sector_count_as_absent(
+    cache: CallCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{number:x}" * 6 for number in range(12)]
+    for name in names:
+        cache.put(name, {**RECORD, "text": "x" * 400})
+    bad = (cache.folder / "calls.jsonl").stat().st_size // 2
+    real = os.pread
+
+    def pread(handle: int, length: int, begin: int) -> bytes:
+        if begin <= bad < begin + length:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(handle, length, begin)
+
+    monkeypatch.setattr("rag_assay.warehouse.call_journal.os.pread", pread)
+    for found in (cache, CallCache(Home(tmp_path))):
+        lost = [name for name in names if found.get(name) is None]
+        assert 1 <= len(lost) <= 2
+        assert {row["call_id"] for row in found.rows()} == {*names} - {*lost}
+
+
+def test_what_calls_cost_is_kept_beside_their_answers(cache: CallCache) -> None:
+    for name in ("abcdef", "abcdee", "abcded"):
+        cache.put(name, {**RECORD, "usd": 0.25})
+    (ledger,) = (cache.folder.parents[1] / "paid").iterdir()
+    ledger.write_bytes(ledger.read_bytes()[:-20])  # a killed writer has torn the last line
+    cache.put("abcdec", {**RECORD, "usd": 0.5})
+    paid = {row["call_id"]: row for row in cache.paid({"abcdee"})}
+    assert {name: row["usd"] for name, row in paid.items()} == {"abcdef": 0.25, "abcdec": 0.5}
+    assert paid["abcdef"]["request"] is None, "the texts are in the cache alone"
+    assert set(paid["abcdef"]) == set(CALLS)
 
 
 def test_the_rows_are_a_frame_of_the_schema(cache: CallCache) -> None:

@@ -262,6 +262,23 @@ def test_calls_say_what_they_were_paid_for_and_old_ones_nothing(store: ArtifactS
     assert query(store, f"SELECT {columns} FROM llm_calls ORDER BY 1") == wanted  # noqa: S608
 
 
+@pytest.mark.parametrize("spoil", [lambda path: path.write_bytes(b'{"torn'), lambda path: path.unlink()])
+def test_what_was_paid_survives_a_damaged_cache(
+    store: ArtifactStore, spoil: Callable[[Path], object]
+) -> None:
+    cache = CallCache(store.home)
+    paid = {"model": "openai/any", "status": "ok", "request": "{}", "usd": 0.5, "prompt_tokens": 11}
+    for name in ("aa1", "aa2"):
+        cache.put(name, {**paid, "created_at": "2026-01-01T00:00:00+00:00", "purpose": "answers"})
+    spoil(cache.folder / "aa" / "aa1.json")
+    columns = "call_id, status, usd, prompt_tokens, purpose, request"
+    wanted = [("aa1", "ok", 0.5, 11, "answers", None), ("aa2", "ok", 0.5, 11, "answers", "{}")]
+    for _ in range(2):  # the second time from the file alone that has lost it
+        assert rebuild(store.home)["llm_calls"] == 2
+        assert query(store, f"SELECT {columns} FROM llm_calls ORDER BY 1") == wanted  # noqa: S608
+        store.home.database.unlink()
+
+
 REBUILD_KILLED = """
 import os, signal, sys
 from pathlib import Path

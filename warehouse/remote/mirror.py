@@ -18,7 +18,7 @@ from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote.distributed_lock import Turns
 from rag_assay.warehouse.remote.store import ObjectInfo, RemoteStore, Version, at_once
 
-JOURNALS = ("people", "history", "chats", "alerts")
+JOURNALS = ("people", "history", "chats", "alerts", "paid")
 _HERE = frozenset({"lock", "journal.jsonl", "crawl.log"})  # of a crawl that is under way here
 _STATE = ".mirror"
 
@@ -112,7 +112,7 @@ class Mirror:
             self._write("journals", known)
 
     def bring_journals(self) -> None:
-        """Let the journals of people, chats, histories and alerts be what all machines have written."""
+        """Let the journals of `JOURNALS` be what all machines have written."""
         for folder in JOURNALS:
             there = {one.path: one.etag for one in self.store.list(folder)}
             here = {self._name(path): _stamp(path) for path in self._files(folder)}
