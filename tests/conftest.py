@@ -18,7 +18,28 @@ from rag_assay.warehouse.paths import Home
 from tests.fakes.shipped import Shipped, shipped_study
 
 REPOSITORY = Path(__file__).parents[1]
-LONGEST = ("tests/orchestration/", "tests/docs/", "tests/drill/")
+ORCHESTRATION = "tests/orchestration/"
+LONGEST = (
+    "tests/cluster/",
+    f"{ORCHESTRATION}test_interrupted_commands",
+    "tests/drill/",
+    f"{ORCHESTRATION}web/test_chat_page",
+    f"{ORCHESTRATION}test_current_views",
+    f"{ORCHESTRATION}test_driver",
+    f"{ORCHESTRATION}test_cli",
+    "tests/docs/test_tutorial",
+    f"{ORCHESTRATION}test_example_package",
+    f"{ORCHESTRATION}test_crawl_words",
+    f"{ORCHESTRATION}test_dagster_ui",
+    f"{ORCHESTRATION}corpora/",
+    f"{ORCHESTRATION}test_finished_results",
+    f"{ORCHESTRATION}web/",
+    ORCHESTRATION,
+    "tests/docs/",
+)
+"""What the names of files begin with, those first that take longest; all others come after them."""
+
+gc.disable()  # until all is collected: there is no garbage in modules and tests that stay to the end
 
 # A slow machine is no defect of what is tested.
 settings.register_profile("assay", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -30,12 +51,14 @@ absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that take longest: none of them is to be the last, with one process idle.
+    """Sort the files by their time, longest first, so that no process ends with a long one alone.
 
     What a browser does is tried twice: on a busy machine a click may come when nobody looks. The first
     failure is shown all the same.
     """
-    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+    items.sort(
+        key=lambda item: next((n for n, name in enumerate(LONGEST) if item.nodeid.startswith(name)), 99)
+    )
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.flaky(reruns=1))
@@ -46,6 +69,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.set_threshold(50_000, 20, 20)  # as commands of ours have it
     gc.freeze()  # else each full collection goes through the modules and tests that stay to the end
+    gc.enable()
     read_migrations_once()
 
 

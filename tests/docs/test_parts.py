@@ -34,10 +34,10 @@ def test_the_page_of_parts_is_as_printed() -> None:
     assert printed == markdown_of(OURS), "write docs/parts.md anew: `assay parts --format markdown`"
 
 
-@pytest.mark.parametrize("part", OURS, ids=lambda part: f"{part.group} {part.name}")
-def test_each_part_and_parameter_is_described(part: PartFacts) -> None:
-    assert part.about
-    assert [one.name for one in part.parameters if not one.about] == []
+def test_each_part_and_parameter_is_described() -> None:
+    assert [(part.group, part.name) for part in OURS if not part.about] == []
+    silent = [(part.name, one.name) for part in OURS for one in part.parameters if not one.about]
+    assert silent == []
 
 
 @pytest.mark.parametrize("group", REGISTRIES)

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import time
-from pathlib import Path
 
 import pytest
 
@@ -17,8 +13,6 @@ from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import BUNDLED, read_study
 from rag_assay.orchestration.driver import Driver
 from rag_assay.warehouse.paths import Home
-from tests.fakes.commands import assay
-from tests.fakes.processes import ROOT, assay_command
 
 pytestmark = pytest.mark.models
 
@@ -72,19 +66,3 @@ def test_every_question_set_has_its_mix() -> None:
         assert sum(not q["answerable"] for q in questions) >= 3
         assert sum(bool(q["time_from"] or q["time_to"]) for q in questions) >= 3
         assert all(q["ground_truth"] for q in questions)
-
-
-def test_interrupted_command_says_so_and_goes_on(assay_home: Home, study_path: Path) -> None:
-    process = subprocess.Popen(
-        assay_command("run", str(study_path)), cwd=ROOT, stderr=subprocess.PIPE, text=True
-    )
-    deadline = time.monotonic() + 60
-    while not list((assay_home.root / "chunks").glob("*/artifact.json")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
-    assert process.returncode == 130, stderr
-    assert "goes on from there" in stderr
-    assert "Traceback" not in stderr
-    done = assay("run", str(study_path))
-    assert done.returncode == 0, done.stderr

@@ -35,7 +35,7 @@ chunkings:
   t16: {tokens: {size: 16, overlap: 4}}
   whole: {acme_paragraphs: {}, tokenizer: all-MiniLM-L6-v2}
 embedders:
-  minilm: {model: all-MiniLM-L6-v2, overflow: truncate}
+  hashed: {hashing: {size: 64}}
   letters: {acme_letters: {letters: 20}}
 retrievers:
   bm25: {bm25: {k: 5}}
@@ -46,10 +46,10 @@ generators:
 questions: [{file: ferry.questions.yaml}]
 metrics: [ndcg@10, acme_found@5]
 restrict:
-  words: {retrievers: [longest], chunkings: [t16], embedders: [minilm]}
-  extractive: {embedders: [minilm]}
+  words: {retrievers: [longest], chunkings: [t16], embedders: [hashed]}
+  extractive: {embedders: [hashed]}
 """
-OURS = "t16.minilm.bm25"  # a cell with nothing of the package in it, but for the source
+OURS = "t16.hashed.bm25"  # a cell with nothing of the package in it, but for the source
 
 
 class Installed:
@@ -93,11 +93,11 @@ class Installed:
             "documents": ("notes", "posts"),
             "chunks": ("acme.t16", "acme.whole"),
             "rankings": tuple(
-                f"acme.{chunking}.minilm.{retriever}"
+                f"acme.{chunking}.hashed.{retriever}"
                 for chunking in ("t16", "whole")
                 for retriever in ("bm25", "longest")
             ),
-            "answers": (f"acme.{OURS}.extractive", "acme.t16.minilm.longest.words"),
+            "answers": (f"acme.{OURS}.extractive", "acme.t16.hashed.longest.words"),
         }
         found = {(stage, key): store.current(stage, key) for stage, own in keys.items() for key in own}
         assert None not in found.values()
@@ -206,8 +206,8 @@ def test_a_study_of_foreign_parts_runs_and_a_new_version_makes_anew_what_hung_on
         ("pages", "notes"),
         ("pages", "posts"),
         ("chunks", "acme.whole"),
-        ("rankings", "acme.whole.minilm.bm25"),
-        ("rankings", "acme.whole.minilm.longest"),
-        ("rankings", "acme.t16.minilm.longest"),
-        ("answers", "acme.t16.minilm.longest.words"),
+        ("rankings", "acme.whole.hashed.bm25"),
+        ("rankings", "acme.whole.hashed.longest"),
+        ("rankings", "acme.t16.hashed.longest"),
+        ("answers", "acme.t16.hashed.longest.words"),
     }

@@ -22,7 +22,6 @@ from tests.fakes.site import Reply, article, index, serving
 from tests.orchestration.conftest import TEXTS, Finished, replace_in
 
 pytestmark = pytest.mark.models
-SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 QUOTE = "  quote: {extractive: {passages: 2, max_tokens: 40}}\n"
 LOCAL = "  quote: {llm: {model: local/smollm2-135m-instruct, passages: 2, max_tokens: 3000}}\n"
 PAID = "  quote: {llm: {model: openai/scripted, passages: 2, price: {read: 1, written: 1}}}\n"
@@ -77,7 +76,7 @@ class Running:
         said = self.said.read_text()
         assert self.process.returncode == 130, said
         assert "Traceback" not in said
-        assert said.count("stopped. What was finished is stored") == 1
+        assert said.count("stopped. What was finished is stored; the same command goes on from there") == 1
         assert wait_until(lambda: not of_home(self.home.root)), of_home(self.home.root)
         with locked(self.home):
             pass
@@ -96,15 +95,12 @@ def locked(home: Home) -> Iterator[None]:
         yield
 
 
-@SIGNALS
-def test_while_a_local_model_writes(
-    finished: Finished, weights: Callable[[str], Path], number: signal.Signals
-) -> None:
+def test_while_a_local_model_writes(finished: Finished, weights: Callable[[str], Path]) -> None:
     weights("smollm2-135m-instruct")
     finished.edit(QUOTE, LOCAL)
     running = Running(finished.path, finished.home)
     running.until_computing_with(".gguf")
-    running.stop(number)
+    running.stop(signal.SIGTERM)  # each signal ends native code and each wait alike: test_shutdown.py
     finished.edit(LOCAL, QUOTE)
     running.run_again()
 
@@ -137,10 +133,7 @@ def test_while_a_site_does_not_answer(assay_home: Home, study_path: Path) -> Non
     assert len(read_manifest(assay_home, "texts")) == len(("/harbour.txt", "/ferry"))
 
 
-@SIGNALS
-def test_while_a_paid_server_is_waited_for(
-    finished: Finished, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
-) -> None:
+def test_while_a_paid_server_is_waited_for(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
     finished.edit(QUOTE, PAID)
     slow = True
     with FakeOpenAI(respond=lambda _got: hang(120) if slow else answer("Twelve pounds [1].")) as server:
@@ -148,7 +141,7 @@ def test_while_a_paid_server_is_waited_for(
         monkeypatch.setenv("OPENAI_BASE_URL", server.api_base)
         running = Running(finished.path, finished.home)
         running.until(lambda: server.requests)
-        running.stop(number)
+        running.stop(signal.SIGINT)
         slow = False
         running.run_again()
 

@@ -52,10 +52,10 @@ def test_a_cell_without_a_model_is_answered_by_a_local_one_without_a_key(
     heard: list[PartialAnswer] = []
     with open_talk(study, measured, work) as talk:
         quoted = turn_of(talk)
-    with (
-        open_talk(*cell_for_model(study, measured, "smollm2-135m-instruct"), work) as talk,
-        on_token(heard.append),
-    ):
+    widened, cell = cell_for_model(study, measured, "smollm2-135m-instruct")
+    brief = widened.generators[cell.generator].model_copy(update={"max_tokens": 16})
+    widened = widened.model_copy(update={"generators": {**widened.generators, cell.generator: brief}})
+    with open_talk(widened, cell, work) as talk, on_token(heard.append):
         turn = turn_of(talk)
     assert turn.status in {Status.OK, Status.REFUSED, Status.TRUNCATED}
     assert (turn.model, turn.usd) == (LOCAL, 0.0)

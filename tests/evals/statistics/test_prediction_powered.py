@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
-from ppi_py import ppi_mean_ci, ppi_mean_pointestimate
 from scipy.stats import norm
 
 from benchmarks.people import PEOPLE, coverage
@@ -13,6 +13,14 @@ from rag_assay.evals.statistics.prediction_powered import Items, difference, est
 
 FAR = (-1e6, 1e6)  # bounds that bind nothing
 JUDGEMENTS = Path(__file__).parents[2] / "golden" / "cosines.json"
+
+
+@pytest.fixture(scope="module")
+def ppi() -> ModuleType:
+    """ppi_py, which imports numba, scikit-learn and statsmodels: no process needs it to collect the tests."""
+    import ppi_py
+
+    return ppi_py
 
 
 def sample(
@@ -33,11 +41,11 @@ def split(scores: np.ndarray, judged: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0, None])
-def test_estimates_are_those_of_ppi_python(seed: int, weight: float | None) -> None:
+def test_estimates_are_those_of_ppi_python(ppi: ModuleType, seed: int, weight: float | None) -> None:
     """It takes the mean over unscored items alone, so that its weight is ours times their share."""
     scores, judged = sample(seed)
     y, of_scored, of_others = split(scores, judged)
-    expected = float(np.squeeze(ppi_mean_pointestimate(y, of_scored, of_others, lam=weight)))
+    expected = float(np.squeeze(ppi.ppi_mean_pointestimate(y, of_scored, of_others, lam=weight)))
     if weight is None:  # what it has tuned
         weight = (expected - y.mean()) / (of_others.mean() - of_scored.mean())
     found = estimate_mean(Items(scores, judged, FAR), power=weight * len(judged) / len(of_others))
@@ -46,25 +54,25 @@ def test_estimates_are_those_of_ppi_python(seed: int, weight: float | None) -> N
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
-def test_errors_are_those_of_ppi_python(seed: int, weight: float) -> None:
+def test_errors_are_those_of_ppi_python(ppi: ModuleType, seed: int, weight: float) -> None:
     """Where both samples have the same mean of judgements: it knows each about its own mean alone."""
     scores, judged = sample(seed)
     there = ~np.isnan(scores)
     judged = np.where(there, judged - judged[there].mean(), judged - judged[~there].mean())
     y, of_scored, of_others = split(scores, judged)
-    low, high = (float(np.squeeze(end)) for end in ppi_mean_ci(y, of_scored, of_others, 0.05, lam=weight))
+    low, high = (float(np.squeeze(end)) for end in ppi.ppi_mean_ci(y, of_scored, of_others, 0.05, lam=weight))
     found = estimate_mean(Items(scores, judged, FAR), power=weight * len(judged) / len(of_others)).combined
     assert found.error is not None
     lost = np.sqrt(60 / (60 - 2))  # degrees of freedom, for which it counts none
     assert found.error / lost == pytest.approx((high - low) / 2 / norm.ppf(0.975), abs=1e-9)
 
 
-def test_the_power_is_that_of_ppi_python_where_both_samples_are_alike() -> None:
+def test_the_power_is_that_of_ppi_python_where_both_samples_are_alike(ppi: ModuleType) -> None:
     scores, judged = sample(3, items=60, labels=60)
     judged = np.concatenate([judged, judged, judged + 1e-3])  # equal spread; another mean, to see the weight
     scores = np.concatenate([scores, np.full(120, np.nan)])
     y, of_scored, of_others = split(scores, judged)
-    tuned = float(np.squeeze(ppi_mean_pointestimate(y, of_scored, of_others)))
+    tuned = float(np.squeeze(ppi.ppi_mean_pointestimate(y, of_scored, of_others)))
     weight = (tuned - y.mean()) / (of_others.mean() - of_scored.mean())
     found = estimate_mean(Items(scores, judged, FAR)).combined.power
     assert found * 120 / 180 == pytest.approx(weight * 180 / 179, rel=1e-6)  # its variance is less one item

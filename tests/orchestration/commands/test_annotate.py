@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +16,8 @@ from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.paths import Home
 from tests.fakes.browser import chromium, tab
 from tests.fakes.commands import assay
-from tests.fakes.processes import ROOT, assay_command, in_terminal, of_home, wait_until
+from tests.fakes.processes import ROOT, assay_command, of_home, wait_until
+from tests.fakes.terminal import Terminal
 from tests.orchestration.conftest import Finished
 
 RUBRICS = "rubrics:\n  points: {points: {}}\n"
@@ -54,13 +54,12 @@ def test_what_cannot_be_served_is_refused_in_a_sentence(finished: Finished) -> N
 
 
 def test_ctrl_c_ends_the_page_and_its_server(scored: Finished) -> None:
-    shown = in_terminal(assay_command("annotate", str(scored.path), "--annotator", "Ada Ü"))
-    assert wait_until(lambda: len(of_home(scored.home.root)) == 2)
-    time.sleep(6)
-    shown.type("\x03")
-    code, said = shown.end()
-    assert code == 130
-    assert "Traceback" not in said
+    with Terminal(assay_command("annotate", str(scored.path), "--annotator", "Ada Ü"), {}) as shown:
+        shown.until("http://127.0.0.1:")  # it is said when the server answers
+        assert len(of_home(scored.home.root)) == 2
+        shown.type("\x03")
+        assert shown.ended() == 130
+    assert "Traceback" not in shown.written
     assert wait_until(lambda: not of_home(scored.home.root))
 
 
