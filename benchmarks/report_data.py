@@ -221,5 +221,5 @@ def _people(size: Size, cells: list[dict[str, Any]], draw: np.random.Generator) 
         pl.concat(scores),
         agreement,
         {},
-        "assay annotate",
+        "assay ratings annotate",
     )

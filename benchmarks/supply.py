@@ -20,6 +20,8 @@ from packaging.utils import canonicalize_name
 LOCK = Path(__file__).parents[1] / "requirements.lock"
 TORCH = LOCK.with_name("torch.lock")
 """The pin of torch, whose builds differ by machine: it is installed before the rest, without digests."""
+PRODUCT = ("app", "local", "formats")
+"""Extras that users of the product install; `scale` and `dev` are for clusters and for development."""
 _NO_LICENCE = {"", "unknown", "dual license", "other/proprietary license"}
 _FREE = re.compile(
     r"(?!.*(gpl|general public))(the )?(apache|mit|bsd|0bsd|[23]-clause bsd|isc|mpl|mozilla public|psf|zlib|"
@@ -35,14 +37,17 @@ _DIGEST = re.compile(r" +--hash=sha256:([0-9a-f]{64})(?: \\)?")
 def closure() -> dict[str, Distribution]:
     """Return what the project needs at run time: normalised name -> what is installed of it.
 
-    The project's own needs are those of pyproject.toml without its extras: the installed ones may be older.
+    The project's own needs are those of pyproject.toml, with the extras of its product: the installed ones
+    may be older.
 
     Raises:
         PackageNotFoundError: something that it needs is not installed.
     """
     found: dict[str, Distribution] = {}
     seen: set[tuple[str, str]] = set()
-    left = _named(map(Requirement, project()["dependencies"]))
+    own = project()
+    extras = (one for name in PRODUCT for one in own["optional-dependencies"][name])
+    left = _named(map(Requirement, [*own["dependencies"], *extras]))
     while left:
         name, extra = left.pop()
         if (name, extra) not in seen:

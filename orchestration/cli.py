@@ -8,57 +8,100 @@ from __future__ import annotations
 import io
 import os
 import sys
-from enum import StrEnum
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from typer.core import TyperGroup
 
 from rag_assay.orchestration.commands import (
     alerts,
-    annotate,
     ask,
     changes,
     chat,
     corpus,
     export,
-    import_scores,
+    init,
     leaderboard,
     models,
     parts,
     questions,
+    ratings,
     report,
     run,
     serve,
     show,
-    slice_options,
-    spreadsheets,
     try_command,
     usage,
+    workspace,
 )
-from rag_assay.orchestration.commands.run_stages import walk
-from rag_assay.orchestration.commands.slice_options import CellsOption, QuestionsOption, slice_of
-from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, study_as_written, study_of
-from rag_assay.orchestration.settings import Settings
-from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, StudyArgument, plainly, say
-from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.paths import Home
+from rag_assay.orchestration.terminal.cli_errors import DONE, example
 
-if TYPE_CHECKING:
-    from rag_assay.evals.study.study import Study
+COMMANDS: dict[str, dict[str, tuple[Callable[..., None] | typer.Typer, list[str]]]] = {
+    "Start": {
+        "try": (try_command.try_out, ["assay try docs/"]),
+        "init": (init.init, ["assay init docs/", "assay init https://example.org/ -o site.yaml"]),
+        "questions": (questions.app, ["assay questions make study.yaml --n 50"]),
+        "check": (show.check, ["assay check study.yaml"]),
+        "run": (
+            run.run,
+            [
+                "assay run demo",
+                "assay run study.yaml --dry-run",
+                "assay run demo --cells '*.hybrid.*' --questions 20",
+                "assay run demo --recrawl posts --only documents",
+                "assay run demo --fail-under ndcg@10=0.6 --junit results.xml",
+            ],
+        ),
+        "components": (parts.parts, ["assay components retrievers"]),
+    },
+    "Look": {
+        "list": (show.list_studies, ["assay list", "assay list demo --format html"]),
+        "report": (report.report, ["assay report demo --open", "assay report demo --format csv"]),
+        "verdict": (report.verdict, ["assay verdict demo"]),
+        "show": (show.show, ["assay show demo blog-01"]),
+        "diff": (changes.diff, ["assay diff demo@1 demo"]),
+        "leaderboard": (leaderboard.leaderboard, ["assay leaderboard --open"]),
+    },
+    "Ask and ship": {
+        "ask": (ask.ask, ["assay ask demo blog-01", 'assay ask demo "What does a berth cost?"']),
+        "chat": (chat.chat, ["assay chat demo --open"]),
+        "corpus": (corpus.app, ["assay corpus build docs/", 'assay corpus query "What does a berth cost?"']),
+        "export": (export.export, ["assay export demo best/"]),
+        "serve": (serve.serve, ["assay serve best/", "assay serve demo --port 8600"]),
+    },
+    "Ratings": {
+        "ratings": (
+            ratings.app,
+            ["assay ratings annotate demo --open", "assay ratings queue demo anna.xlsx --annotator Anna"],
+        ),
+    },
+    "Operate": {
+        "alerts": (alerts.alerts, ["assay alerts demo --test"]),
+        "usage": (usage.usage, ["assay usage demo --open", "assay usage --format json"]),
+        "models": (models.app, ["assay models list"]),
+        "workspace": (workspace.app, ["assay workspace rebuild"]),
+    },
+}
+"""Panel of the help -> command -> what runs it, and examples of it."""
+
+
+class _InOrder(TyperGroup):
+    """Lists the commands as `COMMANDS` does: Typer would list all groups last."""
+
+    def list_commands(self, ctx: object) -> list[str]:
+        """Return the names of the commands, panel by panel."""
+        return [name for panel in COMMANDS.values() for name in panel]
+
 
 app = typer.Typer(
+    cls=_InOrder,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=example("assay try docs/", "assay run demo", "assay report demo --open"),
 )
-
-
-class QuestionTemplate(StrEnum):
-    """What `assay init` puts into the question file."""
-
-    made = "made"
-    template = "template"
 
 
 def _version(wanted: bool) -> None:
@@ -72,151 +115,22 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def assay(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version and exit.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Measure which chunking, embedding, retriever and model answer best on your own documents.
+    """Find out which chunking, embedder, retriever and model answer best on your own documents.
 
+    Workspace: ASSAY_HOME; default: `var` in the nearest folder upwards with `study.yaml` or `.git`.
     Exit codes: 0 done, 1 some cells failed, 2 wrong input, 3 a gate failed, 130 stopped by Ctrl-C.
     """
 
 
-@app.command()
-@plainly
-def init(
-    target: Annotated[str, typer.Argument(help="A folder of documents, or the URL of a site's start page.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Where to write the study file.")] = Path(
-        "study.yaml"
-    ),
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
-    questions: Annotated[
-        QuestionTemplate, typer.Option(help="Made from the documents, or a template to fill in.")
-    ] = QuestionTemplate.made,
-) -> int:
-    """Write a commented study file for a folder or a site, and a question file that is made from it."""
-    from rag_assay.orchestration.commands.init import fill_in
-    from rag_assay.orchestration.templates.study_files import write_study
-
-    written = write_study(target, output, force=force)
-    for path in written:
-        print(path)
-    if len(written) == 1:
-        say(f"It has questions of its own; now: assay check {output}")
-        return DONE
-    if questions is QuestionTemplate.made and not fill_in(output, written[1]):
-        return FAILED
-    if questions is QuestionTemplate.template:
-        say(f"Now write questions into the question file, then: assay check {output}")
-    return DONE
-
-
-@app.command()
-@plainly
-def check(study: StudyArgument) -> None:
-    """Check a study file, its question files and paths: all errors at once, and nothing is run."""
-    from rag_assay.evals.study.known_studies import known_path
-    from rag_assay.evals.study.study_check import check_study
-
-    where = Home(Settings().place())
-    path = known_path(study, where)
-    found = check_study(path, where)
-    for warning in found.warnings:
-        say(f"warning: {warning}")
-    say(
-        f"{path}: good. {len(found.study.cells())} cells, {found.questions} questions, "
-        f"{len(found.study.measured)} metrics."
-    )
-
-
-@app.command()
-@plainly
-def plan(study: StudyArgument, cells: CellsOption = None, questions: QuestionsOption = None) -> None:
-    """Say what a run would do: cells, chunks to embed, calls, tokens and US dollars, what is done already."""
-    from rag_assay.evals.study.cost_estimate import estimates
-    from rag_assay.evals.study.grid import Grid
-    from rag_assay.evals.study.run_plan import plan as make_plan
-    from rag_assay.evals.successive_halving.records import narrow_study
-    from rag_assay.orchestration.stages import stages_of
-    from rag_assay.orchestration.terminal.plan_view import show_plan
-
-    where = prepare_home()
-    found = narrow_study(slice_of(study_as_written(study), cells, questions), where)
-    if found.search is not None and not found.is_narrowed and found.slice is None:
-        say("This is the plan of the whole grid: what its `search` leaves out is known when it has run.")
-    stages = stages_of(Grid([found]))
-    planned = make_plan(found, stages, where)
-    show_plan(planned, estimates(found, planned, stages, where), found.budget)
-
-
-@app.command()
-@plainly
-def crawl(
-    source: Annotated[str, typer.Argument(help="Name of a source of a study.")],
-    study: Annotated[
-        str | None,
-        typer.Option("--study", help="The study that defines it; else every known study is searched."),
-    ] = None,
-) -> int:
-    """Crawl one source again and clean what changed."""
-    found = study_of(study) if study else _study_with(source)
-    if source not in found.corpus.sources:
-        from rag_assay.warehouse.suggestions import unknown
-
-        raise InputError(unknown("source", source, found.corpus.sources, str(found.path)))
-    result = walk(found, home_of(found), only=("pages", "documents"), again=True, keys=(source,))
-    return DONE if result.ok else FAILED
-
-
-@app.command()
-@plainly
-def rebuild() -> None:
-    """Make the DuckDB file again from the Parquet files."""
-    from rag_assay.orchestration.runs.home_lock import alone
-    from rag_assay.warehouse.garbage_collection import marked
-    from rag_assay.warehouse.tables import rebuild as make_again
-
-    where = prepare_home()
-    with alone(where, lambda text, _done, _of: say(text)), marked(where):
-        counts = make_again(where, say=say)
-    for table, count in counts.items():
-        print(f"{table}: {count}")
-    print(where.database)
-
-
-def _study_with(source: str) -> Study:
-    from rag_assay.evals.study.run_studies import recorded_studies
-    from rag_assay.evals.study.study_file import read_book
-    from rag_assay.warehouse.suggestions import unknown
-
-    studies = list(read_book(also=recorded_studies(prepare_home())).studies.values())
-    for study in studies:
-        if source in study.corpus.sources:
-            return study
-    raise InputError(
-        unknown("source", source, {s for study in studies for s in study.corpus.sources}, "all studies")
-    )
-
-
-app.add_typer(alerts.app)
-app.add_typer(annotate.app)
-app.add_typer(chat.app)
-app.add_typer(ask.app)
-app.add_typer(export.app)
-app.add_typer(changes.app)
-app.add_typer(import_scores.app)
-app.add_typer(leaderboard.app)
-app.add_typer(show.app)
-app.add_typer(parts.app)
-app.add_typer(report.app)
-app.add_typer(run.app)
-app.add_typer(serve.app)
-app.add_typer(spreadsheets.app)
-app.add_typer(slice_options.app)
-app.add_typer(try_command.app)
-app.add_typer(usage.app)
-app.add_typer(corpus.app, name="corpus")
-app.add_typer(models.app, name="models")
-app.add_typer(questions.app, name="questions")
+for _panel, _commands in COMMANDS.items():
+    for _name, (_command, _examples) in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, rich_help_panel=_panel, epilog=example(*_examples))
+        else:
+            app.command(_name, rich_help_panel=_panel, epilog=example(*_examples))(_command)
 
 
 def main() -> None:

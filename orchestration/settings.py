@@ -7,18 +7,19 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.paths import Home, project_folder
 from rag_assay.warehouse.remote_urls import is_url, use_remote_home
 
 
 class Settings(BaseSettings):
     """What the environment says to the commands and to Dagster; an empty variable says nothing.
 
-    home: the one folder that everything is written to, or the URL of a home on object storage
+    home: the workspace, which everything is written to, or its URL on object storage;
+        default: `var` in the project folder
     annotate_password, chat_password, usage_password, leaderboard_password: what the page of that name asks
         for; unless set, it asks for nothing
     alerts_webhook, alerts_secret, alerts_email: who is told of all studies; the secret signs what is posted
@@ -27,7 +28,7 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="ASSAY_", env_ignore_empty=True, extra="ignore")
 
-    home: Path | str = Path("var")
+    home: Path | str = Field(default_factory=lambda: project_folder() / "var")
     annotate_password: SecretStr | None = None
     chat_password: SecretStr | None = None
     usage_password: SecretStr | None = None

@@ -82,9 +82,9 @@ def _turns_of(folder: Path) -> _Turns:
 class CallCache:
     """Calls by their id, in `<home>/cache/calls/calls.jsonl`.
 
-    A record holds the columns of `schemas.CALLS`, with `created_at` in ISO 8601, and may hold more. In a home
-    at a URL each record is a file, `<first two digits>/<call_id>.json`: the
-    records of all machines are found, and machines take turns at a call as processes do.
+    A record holds the columns of `schemas.CALLS`, with `created_at` in ISO 8601, and may hold more. In a
+    workspace at a URL each record is a file, `<first two digits>/<call_id>.json`, so that each machine finds
+    the records of all, and machines take turns at a call as processes do.
     """
 
     def __init__(self, home: Home) -> None:

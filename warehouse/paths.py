@@ -1,4 +1,7 @@
-"""Paths of everything that is stored, all below `ASSAY_HOME` (default `./var`)."""
+"""Paths of everything that is stored, all below the workspace.
+
+The workspace is `ASSAY_HOME`; default: `var` in the project folder.
+"""
 
 from __future__ import annotations
 
@@ -101,10 +104,20 @@ class Home:
         return self.root / "cache" / kind
 
 
+def project_folder() -> Path:
+    """Return the nearest folder from the working directory upwards that holds `study.yaml` or `.git`.
+
+    Where there is none, the working directory.
+    """
+    here = Path.cwd()
+    marks = ("study.yaml", ".git")
+    return next((one for one in (here, *here.parents) if any((one / mark).exists() for mark in marks)), here)
+
+
 def home() -> Home:
-    """Return the home folder that the environment names (`ASSAY_HOME`, default `./var`).
+    """Return the workspace: `ASSAY_HOME`, or `var` in the project folder.
 
     Of a home at a URL, this is the scratch folder in which its files are used.
     """
-    place = os.environ.get("ASSAY_HOME") or "var"
+    place = os.environ.get("ASSAY_HOME") or str(project_folder() / "var")
     return Home(use_remote_home(place) if is_url(place) else Path(place).expanduser().resolve())

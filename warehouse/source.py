@@ -75,7 +75,7 @@ class DateBy(ChatModel):
 class Source(Strict):
     """Pages of a site (a spider and its start URLs) or of files (a reader and its path).
 
-    options: parameters of a spider or reader that has some of its own (`assay parts` lists them)
+    options: parameters of a spider or reader that has some of its own (`assay components` lists them)
     start: URLs; for the spider `eurlex` CELEX numbers too, whose acts are asked for in `language` (English
         unless said) at EUR-Lex, or at the first of `domains`
     pdf: ask for the PDF of an act too, and not only where it has no HTML; for the spider `eurlex`

@@ -1,7 +1,7 @@
 """What the last run of each study had: `<home>/current/<study>.json`, a file a study or slice.
 
 keys: the study's keys of each stage whose rows are in DuckDB. The `current_*` views hold these and no others,
-also after `assay rebuild`.
+also after `assay workspace rebuild`.
 finished: the study file and the artifacts of the last run that reached its leaderboard. Its result can so be
 read after other studies, or an unfinished run, have moved the pointers of names that it uses.
 """

@@ -22,6 +22,7 @@ from rag_assay.assets.cleaning.plain import clean_beir, clean_text
 from rag_assay.assets.cleaning.rst import clean_rst
 from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
 from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.extras import MissingPackageError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.iso_dates import iso
 from rag_assay.warehouse.office_packages import KINDS
@@ -237,7 +238,7 @@ def _caught(kind: str, page: dict[str, Any], clean: Callable[[], DocumentDraft])
     """Clean a page; one that breaks its parser, however that ends, is a drop and not the end of the run."""
     try:
         return clean()
-    except UnusablePage:
+    except (UnusablePage, MissingPackageError):
         raise
     except Exception as error:
         if may_pass(error):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.extras import require
 from rag_assay.warehouse.files import read_bounded
 from rag_assay.warehouse.office_packages import KINDS, MAX_UNPACKED, why_not
 
@@ -26,6 +27,7 @@ def open_sheets(path: Path) -> list[tuple[str, Rows]]:
         raise ValueError(str(error)) from error
     if reason := why_not(body, KINDS[".xlsx"]):
         raise ValueError(reason)
+    require("openpyxl", "reading XLSX files")
     from openpyxl import load_workbook
 
     try:

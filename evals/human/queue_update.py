@@ -1,4 +1,4 @@
-"""Brings the queue of a study up to date: what `assay annotate` and exports begin with."""
+"""Brings the queue of a study up to date: what `assay ratings annotate` and exports begin with."""
 
 from __future__ import annotations
 

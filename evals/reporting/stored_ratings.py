@@ -35,7 +35,7 @@ def stored_people(study: Study, store: ArtifactStore) -> ScoresOfPeople | None:
         read(COUNTED, HUMAN_SCORES),
         read(AGREED, AGREEMENT),
         axis_words(study.folder) if isinstance(study, ImportedStudy) else {},
-        f"assay annotate {study.whole}",
+        f"assay ratings annotate {study.whole}",
     )
 
 

@@ -38,7 +38,7 @@ def write_mapping(found: Guess, file: Path) -> str:
 
 
 def _lines(found: Guess, file: Path) -> Iterator[str]:
-    yield f"# Guessed from {_comment(file.name)} by `assay import-scores --guess`; read it before you import."
+    yield f"# Guessed from {_comment(file.name)} by `assay ratings import --guess`; read it first."
     yield f"study: {found.study}  # a name of your choice; the same for all sheets of one study"
     yield f"sheet: {found.study}"
     if found.worksheet:

@@ -76,7 +76,7 @@ def sheet_cells(folder: Path) -> list[SheetCell]:
     """
     files = sheet_files(folder)
     if not files:
-        raise InputError(f"there is no sheet in {folder}; `assay import-scores` puts one there")
+        raise InputError(f"there is no sheet in {folder}; `assay ratings import` puts one there")
     names = pl.concat([_named(path) for path in files])
     for axis in AXES:
         _check_names(names, axis)

@@ -14,7 +14,7 @@ from rag_assay.evals.spreadsheet_import.mapping import ReadMapping
 from rag_assay.warehouse.components import as_written
 
 HEADING = """\
-Written by `assay import-scores`, once; change it as you like. Its cells are what the sheets beside it have
+Written by `assay ratings import`, once; change it as you like. Its cells are what the sheets beside it have
 rows of (sheets/). Add `judges:` to have the answers judged, too (docs/judging.md)."""
 
 

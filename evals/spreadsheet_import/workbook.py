@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from zipfile import ZipFile
 
 from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.extras import require
 from rag_assay.warehouse.files import read_bounded
 from rag_assay.warehouse.office_packages import KINDS, MAX_UNPACKED, why_not
 from rag_assay.warehouse.suggestions import did_you_mean
@@ -81,6 +82,7 @@ def _opened(path: Path) -> tuple[bytes, Any]:
     body = read_bounded(path, MAX_UNPACKED)
     if reason := _why_refused(body):
         raise InputError(f"{path}: {reason}")
+    require("openpyxl", "reading XLSX files")
     from openpyxl import load_workbook
 
     try:

@@ -189,9 +189,7 @@ def _dating(study: Study, found: RunPlan, cached: Cached) -> Iterator[CallEstima
         why = ""
         if most is None:
             most = source.limits.pages if source.spider else None
-            why = (
-                "" if most else f"its pages are counted by `assay crawl {plan.key.removeprefix('dates of ')}`"
-            )
+            why = "" if most else f"its pages are counted by `assay run {study.study} --only documents`"
         calls = CostRange(0, None if most is None else most * MOST_ASKED)
         row = of_chat(plan.key, source.date_by, calls, per_call, why)
         yield replace(row, limit_usd=source.date_by.budget_usd)
@@ -258,8 +256,9 @@ class _Corpus:
             return CostRange(counted, counted), ""
         size = self._characters()
         if size is None:
-            waiting = ", ".join(self._missing())
-            return CostRange(0, None), f"not known before its documents are there: `assay crawl {waiting}`"
+            missing = ", ".join(self._missing())
+            how = f"`assay run {self._study.study} --only documents`"
+            return CostRange(0, None), f"not known before the documents of {missing} are there: {how}"
         characters, n_documents = size
         parameters = chunker.model_dump()
         window = window_of(chunker)

@@ -16,7 +16,7 @@ from rag_assay.evals.study.slice_selection import (
     known_slices,
 )
 from rag_assay.evals.study.study import Study
-from rag_assay.evals.study.study_file import is_path, name_in, read_study, study_path
+from rag_assay.evals.study.study_file import is_path, name_in, named_parts, read_study, study_path
 from rag_assay.evals.study.study_names import study_files
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import InputError
@@ -79,6 +79,16 @@ def _run_at(name: str, store: ArtifactStore) -> datetime | None:
     """Return when the leaderboard of now was first pointed at: an idle run makes none."""
     at = store.pointed_at("leaderboard", name)
     return datetime.fromtimestamp(at, UTC) if at is not None else None
+
+
+def taken_names(home: Home, path: Path) -> set[str]:
+    """Return the names that studies other than that of a path have for themselves and what they share."""
+    others = [one for one in known_studies(home) if one.path is None or one.path != path.resolve()]
+    taken = {one.name for one in others}
+    for one in others:
+        if one.path is not None and one.cells is not None:
+            taken |= {name for _part, name, _recipe in named_parts(read_study(one.path))}
+    return taken
 
 
 def known_path(name: str, home: Home) -> Path:

@@ -73,7 +73,7 @@ class EnrichPlan:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """What `assay plan` shows.
+    """What `assay run --dry-run` shows.
 
     replicates: how often all cells together are asked
     texts_to_embed: distinct texts of an index (chunks, and what else its recipes embed) that are not in the

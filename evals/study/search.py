@@ -24,7 +24,7 @@ class SearchBudget(Strict):
 
     cells: how many cells
     evaluations: how many times a cell is asked a question
-    calls, tokens, usd: of the models that the study's budget pays for, by the most that `assay plan`
+    calls, tokens, usd: of the models that the study's budget pays for, by the most that `assay run --dry-run`
         estimates
     """
 

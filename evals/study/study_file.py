@@ -61,6 +61,12 @@ def read_study(path: Path, *, sources_gone: bool = False, text: str | None = Non
     marked = load(path, text)
     if not isinstance(marked.data, dict):
         raise InputError(Mistake("no_study", path, 1, "a study is a mapping that begins with `study: NAME`"))
+    if "question_set" in marked.data and "study" not in marked.data:
+        beside = path.with_name(path.name.replace(".questions", ""))
+        study_file = beside if beside != path and beside.is_file() else "STUDY"
+        raise InputError(
+            f"{path}: this is a question file; give the study that names it: `assay check {study_file}`"
+        )
     base = path.resolve().parent
     prompts, in_prompts = prompt_mistakes(marked.data, base)
     kind, data, of_sheets = _as_it_is(marked.data, base)

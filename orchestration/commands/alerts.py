@@ -10,18 +10,13 @@ from rag_assay.orchestration.commands.study_arguments import home_to_look_at, st
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, StudyArgument, plainly
 from rag_assay.warehouse.errors import InputError
 
-app = typer.Typer()
 
-
-@app.command()
 @plainly
 def alerts(
     study: StudyArgument,
-    test: Annotated[
-        bool, typer.Option("--test", help="Send a test message through each of them now.")
-    ] = False,
+    test: Annotated[bool, typer.Option("--test", help="Send a test alert through each channel.")] = False,
 ) -> int:
-    """Say who is told what happens to a study; with --test, try whether that arrives."""
+    """Show where a study's alerts go; --test sends a test alert."""
     from rag_assay.orchestration.alerts.delivery import channels_of, try_out
     from rag_assay.orchestration.alerts.journal import Journal
 
@@ -31,7 +26,7 @@ def alerts(
         how = (
             "give it `alerts: {email: [you@example.org]}`, or set ASSAY_ALERTS_EMAIL or ASSAY_ALERTS_WEBHOOK"
         )
-        raise InputError(f"{study} tells nobody: {how}")
+        raise InputError(f"{study} sends no alerts: {how}")
     if test:
         results = try_out(found, where)
         for name, reason in results:

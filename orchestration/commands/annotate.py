@@ -1,4 +1,4 @@
-"""`assay annotate`: a page on which people score the answers of a study."""
+"""`assay ratings annotate`: a page on which annotators rate the answers of a study."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ from rag_assay.orchestration.commands.page_options import (
 from rag_assay.orchestration.commands.study_arguments import home_of, whole_study_of
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
 
-app = typer.Typer()
 VARIABLE = variable_of("annotate")
 
 
-@app.command("annotate")
 @plainly
 def annotate(
     study: StudyArgument,
     annotator: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Who scores; unless said, the page asks.")
+        str | None, typer.Option(metavar="NAME", help="Name of the annotator; default: the page asks.")
     ] = None,
     port: PortOption = None,
     host: HostOption = "127.0.0.1",
     password: Annotated[
-        bool, typer.Option("--password", help=f"Be asked here for a password, unless {VARIABLE} has one.")
+        bool,
+        typer.Option(
+            "--password", help=f"Ask in this terminal for the page's password; {VARIABLE} sets it too."
+        ),
     ] = False,
     open_browser: OpenOption = False,
 ) -> None:
-    """Serve a page on which people score the answers of a study; Ctrl-C ends it."""
+    """Serve a page on which annotators rate the answers of a study, until Ctrl-C."""
     from rag_assay.warehouse.annotator_names import annotator_name
 
     name = annotator_name(annotator) if annotator is not None else None
@@ -48,5 +49,5 @@ def annotate(
         from rag_assay.evals.human.queue_update import prepare_queue
 
         queue = prepare_queue(found, where, say)
-        sentence = f"{len(queue.items):,} answers of {found.study} can be scored here"
+        sentence = f"{len(queue.items):,} answers of {found.study} can be rated here"
         run_page(page, server, sentence, f"?annotator={quote(name, safe='')}" if name else "")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from rag_assay.evals.study.cells import Cell
     from rag_assay.evals.study.study import Study
 
-app = typer.Typer()
-
 
 class AnswerFormat(StrEnum):
     """How an answer is written."""
@@ -32,38 +30,44 @@ class AnswerFormat(StrEnum):
     json = "json"
 
 
-@app.command("ask")
 @plainly
 def ask(  # noqa: PLR0913, PLR0917 - the options of a command
     study: StudyArgument,
-    question: Annotated[str, typer.Argument(help="A question in words, or the id of one of the study's.")],
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="A question in words, or the id of one of the study's.")
+    ],
     cell: Annotated[
         str | None,
-        typer.Option(help="chunking.embedder.retriever.generator; default: the recommended one."),
+        typer.Option(
+            metavar="CELL", help="chunking.embedder.retriever.generator; default: the recommended cell."
+        ),
     ] = None,
     all_retrievers: Annotated[
-        bool, typer.Option("--all-retrievers", help="Also show what the study's other retrievers find.")
+        bool, typer.Option("--all-retrievers", help="Show what the study's other retrievers find, too.")
     ] = False,
     asked_at: Annotated[
-        str | None, typer.Option(metavar="DATE", help="The day of asking, for words such as `yesterday`.")
+        str | None, typer.Option(metavar="DATE", help="Date of the question, for words such as `yesterday`.")
     ] = None,
     after: Annotated[
         list[str] | None,
-        typer.Option(metavar="TURN", help="What was said before: question and answer by turns, repeated."),
+        typer.Option(
+            metavar="TURN", help="A turn of the conversation before; repeatable: question, answer, question …"
+        ),
     ] = None,
     conversation: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The same as a YAML or JSON list of texts.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The conversation before, as a YAML or JSON list of texts."),
     ] = None,
     without: Annotated[
         list[str] | None,
         typer.Option(
             metavar="STEP[:KIND[:VALUE]]",
-            help="Ask without what was understood, as in follow_up, time_frame, entities:club; repeated.",
+            help="Ignore what was understood of the question, as in time_frame, entities:club; repeatable.",
         ),
     ] = None,
-    form: Annotated[AnswerFormat, typer.Option("--format", help="text or json.")] = AnswerFormat.text,
+    form: Annotated[AnswerFormat, typer.Option("--format", help="Output format.")] = AnswerFormat.text,
 ) -> None:
-    """Ask a question of a study that was run: what is found, where the evidence is, answer and sources."""
+    """Ask one question: show the passages found, the answer and its sources."""
     from rag_assay.assets.engine.stage import BuildContext
 
     turns = conversation_of(after or [], conversation)

@@ -1,4 +1,4 @@
-"""`assay history` and `assay diff`: what changed."""
+"""`assay diff`, and the results of one study for `assay list`: what changed."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_assay.orchestration.commands.study_arguments import home_to_look_at
-from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly
+from rag_assay.orchestration.terminal.cli_errors import plainly
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.paths import Home
 
 if TYPE_CHECKING:
     from rag_assay.evals.reporting.changes.pages import ChangePage
-
-app = typer.Typer()
 
 
 class DiffFormat(StrEnum):
@@ -41,55 +39,44 @@ class HistoryFormat(StrEnum):
 
 
 Output = Annotated[
-    Path | None, typer.Option("--output", "-o", help="File to write to, in place of printing.")
+    Path | None, typer.Option("--output", "-o", help="Write to this file instead of the terminal.")
 ]
 
 
-@app.command()
-@plainly
-def history(
-    study: StudyArgument,
-    format: Annotated[  # noqa: A002 -- the option's name
-        HistoryFormat, typer.Option("--format", help="html: a page with a chart, beside the report.")
-    ] = HistoryFormat.TABLE,
-    output: Output = None,
-) -> None:
-    """Show which result a study had when, and what had changed each time."""
+def show_history(study: str, form: HistoryFormat, output: Path | None) -> None:
+    """Show which results a study had, and what had changed each time."""
     from rag_assay.evals.reporting.changes.history import history_csv, history_json, steps
     from rag_assay.evals.reporting.changes.history_page import history_page
     from rag_assay.evals.reporting.changes.result_selection import history_of
 
     where = home_to_look_at()
     found = steps(history_of(study, where, _name_in(where)), ArtifactStore(where))
-    if format is HistoryFormat.JSON:
+    if form is HistoryFormat.JSON:
         _put(history_json(found) + "\n", output)
-    elif format is HistoryFormat.CSV:
+    elif form is HistoryFormat.CSV:
         _put(history_csv(found), output)
     else:
         name = found[-1].entry.study
         page = history_page(name, found)
-        _put_page(page, format.value, output, where.reports / f"{name}-history.html")
+        _put_page(page, form.value, output, where.reports / f"{name}-history.html")
 
 
-@app.command()
 @plainly
 def diff(
     before: Annotated[
         str,
         typer.Argument(
-            metavar="BEFORE", help="A study, or a result that it had: demo@1 (one back), demo@2026-11-01."
+            metavar="BEFORE", help="A study, or one of its results: demo@1 (one back), demo@2026-11-01."
         ),
     ],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="What it is compared with.")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="The result to compare it with.")],
     format: Annotated[  # noqa: A002 -- the option's name
-        DiffFormat, typer.Option("--format", help="html: a page, beside the reports.")
+        DiffFormat, typer.Option("--format", help="Output format; html writes a page beside the reports.")
     ] = DiffFormat.TABLE,
-    rows: Annotated[
-        int, typer.Option("--rows", min=1, help="So many rows of a table are shown on a terminal.")
-    ] = 20,
+    rows: Annotated[int, typer.Option("--rows", min=1, help="Rows of each table on the terminal.")] = 20,
     output: Output = None,
 ) -> None:
-    """Show what differs between two results: answers, the documents that caused it, cells, recipes."""
+    """Show what differs between two results: documents, answers, cells and recipes."""
     from rag_assay.evals.reporting.changes.diff import diff as compare
     from rag_assay.evals.reporting.changes.diff_page import diff_json, diff_page
     from rag_assay.evals.reporting.changes.pages import truncate_page

@@ -25,42 +25,43 @@ from rag_assay.warehouse.paths import Home
 if TYPE_CHECKING:
     from rag_assay.evals.study.study import Study
 
-app = typer.Typer()
 VARIABLE = variable_of("chat")
 DEMO = "demo"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")  # all else is a path
 
 
-@app.command("chat")
 @plainly
 def chat(  # noqa: PLR0913, PLR0917 - the options of a command
     study: Annotated[
         str | None,
         typer.Argument(
-            metavar="[STUDY]", help="A study that was run; demo unless said.", autocompletion=complete_study
+            metavar="STUDY", help="A study that was run; default: demo.", autocompletion=complete_study
         ),
     ] = None,
     cell: Annotated[
         str | None,
-        typer.Argument(metavar="[CELL]", help="Who answers at first; the recommended one unless said."),
+        typer.Argument(metavar="CELL", help="The cell that answers first; default: the recommended one."),
     ] = None,
     model: Annotated[
         str | None,
         typer.Option(
-            help="Who answers in place of the cell's own: local/NAME needs no key. It is not measured."
+            help="Model that answers instead of the cell's own, unmeasured; local/NAME needs no key."
         ),
     ] = None,
     budget_usd: Annotated[
-        float, typer.Option(min=0, help="What calls of paid models may cost until the page ends.")
+        float, typer.Option(min=0, help="US dollars that calls of paid models may cost.")
     ] = 1.0,
     port: PortOption = None,
     host: HostOption = "127.0.0.1",
     password: Annotated[
-        bool, typer.Option("--password", help=f"Be asked here for a password, unless {VARIABLE} has one.")
+        bool,
+        typer.Option(
+            "--password", help=f"Ask in this terminal for the page's password; {VARIABLE} sets it too."
+        ),
     ] = False,
     open_browser: OpenOption = False,
 ) -> None:
-    """Serve a page on which people talk to the documents of a study; Ctrl-C ends it."""
+    """Serve a chat page that answers from the documents of a study, until Ctrl-C."""
     name = study or _demo(home_to_look_at())
     known = None if _NAME.fullmatch(name) and not Path(name).is_file() else study_of(name)
     arguments = (known.study if known else name, name, cell or "", str(budget_usd), model or "")

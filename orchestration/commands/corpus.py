@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_assay.orchestration.commands.study_arguments import home_of, home_to_look_at, prepare_home
-from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, plainly, say
+from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, example, plainly, say
 from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,19 +16,25 @@ if TYPE_CHECKING:
     from rag_assay.orchestration.terminal.turn_view import By
     from rag_assay.warehouse.paths import Home
 
-app = typer.Typer(help="Corpora in the terminal: build one from a folder or site, pick one, ask it.")
+app = typer.Typer(help="Build corpora from folders or websites, and ask them in the terminal.")
 
 NameArgument = Annotated[
     str, typer.Argument(metavar="NAME", help="A corpus, as `assay corpus list` names it.")
 ]
 CellOption = Annotated[
-    str | None, typer.Option(help="chunking.embedder.retriever.generator; the recommended one unless said.")
+    str | None,
+    typer.Option(
+        metavar="CELL", help="chunking.embedder.retriever.generator; default: the recommended cell."
+    ),
 ]
 ByOption = Annotated[
-    str, typer.Option("--by", help="Passages by `document`, as they stand in it, or by `rank`.")
+    str,
+    typer.Option(
+        "--by", metavar="document|rank", help="Order of the passages: as in their documents, or by rank."
+    ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="A JSON object a question, for programs.")]
-ForgetOption = Annotated[bool, typer.Option("--forget", help="Keep no conversation and no line of it.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print a JSON object for each question.")]
+ForgetOption = Annotated[bool, typer.Option("--forget", help="Do not store the conversation.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -39,33 +45,36 @@ def corpus(context: typer.Context) -> None:
         _listed(as_json=False)
 
 
-@app.command()
+@app.command(
+    epilog=example("assay corpus build docs/", "assay corpus build https://example.org/ --name site")
+)
 @plainly
 def build(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="FOLDER|URL|BEIR", help="A folder, a site's start page, or a BEIR set by name."
+            metavar="FOLDER|URL|BEIR", help="A folder, a website's start page, or the name of a BEIR set."
         ),
     ],
     name: Annotated[
-        str | None, typer.Option("--name", help="What it is called; else as the folder is.")
+        str | None, typer.Option("--name", help="Name of the corpus; default: that of the folder.")
     ] = None,
     embedder: Annotated[
         str | None,
-        typer.Option(help="minilm, e5, mpnet, a folder, or owner/name@commit; by language unless said."),
+        typer.Option(help="minilm, e5, mpnet, a folder, or owner/name@commit; default: by language."),
     ] = None,
     words: Annotated[
-        bool, typer.Option("--words", help="Search by words alone: no model, built in seconds.")
+        bool, typer.Option("--words", help="Search by words only: no embedder, built in seconds.")
     ] = False,
     retriever: Annotated[
-        str | None, typer.Option(help="Which answers first: hybrid, bm25, dense, or any kind.")
+        str | None,
+        typer.Option(help="Default retriever of the corpus: hybrid, bm25, dense, or another kind."),
     ] = None,
     generator: Annotated[
-        str | None, typer.Option(help="extractive (no model), or a model that LiteLLM knows, or a local one.")
+        str | None, typer.Option(help="extractive (no model), a LiteLLM model name, or local/NAME.")
     ] = None,
 ) -> int:
-    """Build a corpus, or take in what has changed since; it is then the selected one."""
+    """Build or update a corpus, and select it."""
     from rag_assay.evals.study.run_studies import note
     from rag_assay.evals.study.study_file import read_study
     from rag_assay.orchestration.commands.corpus_building import build as build_corpus
@@ -100,22 +109,22 @@ def build(
     return DONE if built.report.ok else FAILED
 
 
-@app.command("list")
+@app.command("list", epilog=example("assay corpus list"))
 @plainly
-def list_corpora(as_json: Annotated[bool, typer.Option("--json", help="As a JSON list.")] = False) -> None:
-    """List the corpora: what is in them, when they were built, which is selected."""
+def list_corpora(as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list.")] = False) -> None:
+    """List the corpora with their contents; the selected one is marked."""
     _listed(as_json=as_json)
 
 
-@app.command()
+@app.command(epilog=example("assay corpus select docs"))
 @plainly
 def select(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="A name, or a number of the list; asked for unless said."),
+        typer.Argument(metavar="NAME", help="Name, or number in the list; default: ask."),
     ] = None,
 ) -> None:
-    """Choose the corpus that `query` asks."""
+    """Select the corpus that `query` asks."""
     from rag_assay.orchestration.commands.corpus_prompt import pick_corpus
     from rag_assay.orchestration.corpora.records import Corpora
 
@@ -132,20 +141,20 @@ def select(
     say(f"{found.name} is selected.")
 
 
-@app.command()
+@app.command(epilog=example("assay corpus load demo"))
 @plainly
 def load(
     what: Annotated[
         str,
         typer.Argument(
-            metavar="NAME|FOLDER|STUDY", help="A corpus, an `assay export`, or a study that was run."
+            metavar="NAME|FOLDER|STUDY", help="A corpus, a folder of `assay export`, or a study that was run."
         ),
     ],
     cell: CellOption = None,
     by: ByOption = "document",
     forget: ForgetOption = False,
 ) -> int:
-    """Select a corpus, an exported cell or a study that was run, and open it at a prompt."""
+    """Select a corpus, an exported cell or a study that was run, and open a prompt."""
     from rag_assay.orchestration.corpora.corpus_lookup import loaded
     from rag_assay.orchestration.corpora.records import Corpora
 
@@ -157,17 +166,22 @@ def load(
     return code
 
 
-@app.command()
+@app.command(epilog=example('assay corpus query "What does a berth cost?"', "assay corpus query"))
 @plainly
 def query(
-    question: Annotated[str | None, typer.Argument(help="In words; without one, there is a prompt.")] = None,
-    name: Annotated[str | None, typer.Option("--corpus", help="Another than the selected one.")] = None,
+    question: Annotated[
+        str | None, typer.Argument(metavar="QUESTION", help="Default: open a prompt.")
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--corpus", metavar="NAME", help="NamedCorpus to ask; default: the selected one."),
+    ] = None,
     cell: CellOption = None,
     by: ByOption = "document",
     as_json: JsonOption = False,
     forget: ForgetOption = False,
 ) -> int:
-    """Ask the selected corpus: one question, or at a prompt until Ctrl-D; of a pipe, a question a line."""
+    """Ask the selected corpus one question, or open a prompt; a pipe is read line by line."""
     from rag_assay.orchestration.corpora.records import Corpora
 
     where = prepare_home()
@@ -175,10 +189,12 @@ def query(
     return _prompt(found, where, cell, _order(by), as_json=as_json, keep=not forget, question=question)
 
 
-@app.command()
+@app.command(epilog=example("assay corpus rename docs handbook"))
 @plainly
-def rename(name: NameArgument, new: Annotated[str, typer.Argument(metavar="NEW")]) -> None:
-    """Give a corpus another name; nothing is built anew."""
+def rename(
+    name: NameArgument, new: Annotated[str, typer.Argument(metavar="NEW", help="Its new name.")]
+) -> None:
+    """Rename a corpus."""
     from rag_assay.orchestration.corpora.records import Corpora
 
     corpora = Corpora(home_to_look_at())
@@ -186,12 +202,13 @@ def rename(name: NameArgument, new: Annotated[str, typer.Argument(metavar="NEW")
     say(f"It is called {found.name} now.")
 
 
-@app.command()
+@app.command(epilog=example("assay corpus remove docs"))
 @plainly
 def remove(
-    name: NameArgument, yes: Annotated[bool, typer.Option("--yes", help="Without being asked.")] = False
+    name: NameArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> int:
-    """Remove a corpus and what only it uses: its index, chunks, pages and conversations."""
+    """Remove a corpus and what only it uses: index, chunks, pages, conversations."""
     from rag_assay.orchestration.corpora.facts import facts_of
     from rag_assay.orchestration.corpora.listing import sentence_of
     from rag_assay.orchestration.corpora.records import Corpora

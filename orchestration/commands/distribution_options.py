@@ -18,15 +18,14 @@ OnOption = Annotated[
     typer.Option(
         "--on",
         metavar="here|dagster",
-        help="Build in this process, or in runs that Dagster launches as DAGSTER_HOME says: other processes, "
-        "Celery, Kubernetes.",
+        help="Build in this process, or in Dagster runs (processes, Celery, Kubernetes).",
     ),
 ]
 PartitionsOption = Annotated[
-    int, typer.Option(min=1, metavar="N", help="On dagster: how many partitions a run builds at most.")
+    int, typer.Option(min=1, metavar="N", help="With --on dagster: partitions of a run, at most.")
 ]
 WorkersOption = Annotated[
-    int, typer.Option(min=1, metavar="N", help="On dagster: among how many runs at once a budget is shared.")
+    int, typer.Option(min=1, metavar="N", help="With --on dagster: concurrent runs that share a budget.")
 ]
 
 

@@ -12,10 +12,7 @@ from rag_assay.orchestration.commands.study_arguments import home_of, study_of
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
 from rag_assay.warehouse.errors import InputError
 
-app = typer.Typer()
 
-
-@app.command("export")
 @plainly
 def export(
     study: StudyArgument,
@@ -23,18 +20,19 @@ def export(
         list[str],
         typer.Argument(
             metavar="[CELL] FOLDER",
-            help="chunking.embedder.retriever.generator, else the recommended one; and where it is written.",
+            help="Cell (default: the recommended one), and the folder to write.",
         ),
     ],
     questions: Annotated[
-        int, typer.Option(min=0, help="How many questions are written with what was measured; 0: none.")
+        int,
+        typer.Option(min=0, help="Questions with measured answers to include, for `assay serve --check`."),
     ] = 50,
     with_models: Annotated[
-        bool, typer.Option("--with-models", help="Copy the weights of local models, too.")
+        bool, typer.Option("--with-models", help="Include the weights of local models.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an earlier export.")] = False,
 ) -> None:
-    """Write a cell of a study that was run as a folder: `assay serve FOLDER` answers from it, anywhere."""
+    """Write a cell as a folder that `assay serve FOLDER` answers from on any machine."""
     from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.export.writer import ExportOptions
     from rag_assay.evals.export.writer import export as write

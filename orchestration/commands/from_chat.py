@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rag_assay.orchestration.commands.study_arguments import home_of, whole_study_of
-from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
+from rag_assay.orchestration.terminal.cli_errors import StudyArgument, example, plainly, say
 from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,20 +30,20 @@ class Only(StrEnum):
     all = "all"
 
 
-@app.command("from-chat")
+@app.command("from-chat", epilog=example("assay questions from-chat demo --only down"))
 @plainly
 def from_chat(
     study: StudyArgument,
     only: Annotated[
-        Only, typer.Option(help="With a thumb down, with a thumb up, declined by every cell, or all.")
+        Only, typer.Option(help="Only questions with a thumb down, a thumb up, or that every cell declined.")
     ] = Only.all,
-    name: Annotated[str | None, typer.Option(help="Of the question set; STUDY-asked unless said.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the question set; default: STUDY-asked.")] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "--out", "-o", help="The review file.", dir_okay=False)
+        Path | None, typer.Option("--output", "--out", "-o", help="The review file to write.", dir_okay=False)
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Forget what was said in a file of them.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Drop the reviews of an existing file.")] = False,
 ) -> None:
-    """Write the questions that people asked in conversations as a review file; a person accepts them."""
+    """Write the questions that users asked in chats as a review file."""
     from rag_assay.evals.question_generation.from_conversations import HEADING, questions_in
     from rag_assay.evals.question_generation.review import study_of_review, with_earlier_reviews, write_review
     from rag_assay.orchestration.commands.question_generation import REVIEW, named_from

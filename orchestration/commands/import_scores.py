@@ -1,4 +1,4 @@
-"""`assay import-scores`: a sheet of answers that people have scored, anyone's."""
+"""`assay ratings import`: a spreadsheet of rated answers, from any tool."""
 
 from __future__ import annotations
 
@@ -21,38 +21,37 @@ if TYPE_CHECKING:
     from rag_assay.evals.study.study import Study
     from rag_assay.warehouse.paths import Home
 
-app = typer.Typer()
 SUFFIX = ".mapping.yaml"
 MOST_SHOWN = 20  # rejects and notes
 
 
-@app.command("import-scores")
 @plainly
 def import_scores(
     file: Annotated[
         Path,
         typer.Argument(
-            help="The sheet: XLSX, CSV, TSV or lines of JSON; or an exported queue that came back."
+            metavar="FILE",
+            help="A spreadsheet (XLSX, CSV, TSV, JSON lines), or an annotation queue that was filled in.",
         ),
     ],
     mapping: Annotated[
         Path | None,
-        typer.Option(help=f"What its columns mean; FILE{SUFFIX} unless said.", dir_okay=False),
+        typer.Option(metavar="FILE", help=f"Meaning of its columns; default: FILE{SUFFIX}.", dir_okay=False),
     ] = None,
     guess: Annotated[
         bool,
-        typer.Option("--guess", help="Write that mapping from what the sheet looks like; import nothing."),
+        typer.Option("--guess", help="Write a mapping to start from, and import nothing."),
     ] = False,
     partial: Annotated[
-        bool, typer.Option("--partial", help="Take the rows that can be taken, if some cannot.")
+        bool, typer.Option("--partial", help="Import the valid rows even if others are invalid.")
     ] = False,
     run: Annotated[
         bool,
-        typer.Option(help="Bring the study up to date, if no judge is asked for it; or import alone."),
+        typer.Option(help="Run the study afterwards, unless that calls a judge."),
     ] = True,
-    force: Annotated[bool, typer.Option("--force", help="Let a guess replace a mapping file.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing mapping file.")] = False,
 ) -> int:
-    """Import a sheet of answers and scores, with a mapping of its columns, as a study or into one."""
+    """Import ratings from a spreadsheet, as a new study or into one."""
     from rag_assay.evals.human.spreadsheets.upload import is_ours
 
     check_regular(file)
@@ -68,7 +67,7 @@ def import_scores(
     if not path.exists():
         raise InputError(
             f"{path}: there is no such mapping; say --mapping FILE, or have one written: "
-            f"assay import-scores --guess {file}"
+            f"assay ratings import --guess {file}"
         )
     return _import(file, path, partial=partial, run=run)
 
@@ -87,7 +86,7 @@ def _guess(file: Path, path: Path, *, force: bool) -> int:
     for sentence in reasons(found):
         say(sentence)
     named = "" if path.name == file.name + SUFFIX else f" --mapping {path}"
-    say(f"Read it, fill in what is missing, then: assay import-scores {file}{named}")
+    say(f"Read it, fill in what is missing, then: assay ratings import {file}{named}")
     return DONE
 
 

@@ -1,10 +1,55 @@
-"""What `assay init` does beyond writing the files: it reads the documents and makes questions from them."""
+"""`assay init`: a study file, and questions that are made from the documents."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
-from rag_assay.orchestration.terminal.cli_errors import say
+import typer
+
+from rag_assay.orchestration.commands.study_arguments import home_to_look_at, prepare_home
+from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, plainly, say
+
+
+class Questions(StrEnum):
+    """What `assay init` puts into the question file."""
+
+    made = "made"
+    template = "template"
+
+
+@plainly
+def init(
+    target: Annotated[
+        str, typer.Argument(metavar="FOLDER|URL", help="A folder of documents, or a website's start page.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The study file to write.")] = Path(
+        "study.yaml"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    questions: Annotated[
+        Questions, typer.Option(help="Make questions from the documents, or write a template to fill in.")
+    ] = Questions.made,
+) -> int:
+    """Write a study file for a folder or website, and questions made from its documents."""
+    from rag_assay.evals.study.known_studies import taken_names
+    from rag_assay.evals.study.run_studies import note
+    from rag_assay.evals.study.study_file import read_study
+    from rag_assay.orchestration.templates.study_files import write_study
+
+    written = write_study(target, output, lambda: taken_names(home_to_look_at(), output), force=force)
+    note(read_study(output), prepare_home())  # so that its names are taken
+    for path in written:
+        print(path)
+    if len(written) == 1:
+        say(f"It has questions of its own; now: assay check {output}")
+        return DONE
+    if questions is Questions.made and not fill_in(output, written[1]):
+        return FAILED
+    if questions is Questions.template:
+        say(f"Now write questions into the question file, then: assay check {output}")
+    return DONE
 
 
 def fill_in(study: Path, questions: Path) -> bool:
@@ -21,8 +66,8 @@ def fill_in(study: Path, questions: Path) -> bool:
     from rag_assay.warehouse.errors import InputError
 
     say(
-        "Reading the documents, to make questions from them. Where that is stopped, this goes on: "
-        f"assay questions make {study} -o {questions} --force"
+        "Reading the documents to make questions from them. If this is interrupted, continue with:\n"
+        f"  assay questions make {study} -o {questions} --force"
     )
     found = read_study(study)
     where = home_of(found)
@@ -34,5 +79,5 @@ def fill_in(study: Path, questions: Path) -> bool:
     except InputError as error:
         say(f"{error.findings[0]}. {questions} is a template to fill in; then: assay check {study}")
         return True
-    say(f"Read them, mend them, add your own; then: assay check {study}")
+    say(f"Read and edit them, add your own; then: assay check {study}")
     return True

@@ -18,27 +18,26 @@ from rag_assay.orchestration.commands.page_options import (
 from rag_assay.orchestration.commands.study_arguments import prepare_home, whole_study_of
 from rag_assay.orchestration.terminal.cli_errors import complete_study, plainly
 
-app = typer.Typer()
 VARIABLE = variable_of("leaderboard")
 
 
-@app.command("leaderboard")
 @plainly
 def leaderboard(
     studies: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[STUDY]...", help="All, unless some are said.", autocompletion=complete_study
-        ),
+        typer.Argument(metavar="STUDY", help="Default: all studies.", autocompletion=complete_study),
     ] = None,
     port: PortOption = None,
     host: HostOption = "127.0.0.1",
     password: Annotated[
-        bool, typer.Option("--password", help=f"Be asked here for a password, unless {VARIABLE} has one.")
+        bool,
+        typer.Option(
+            "--password", help=f"Ask in this terminal for the page's password; {VARIABLE} sets it too."
+        ),
     ] = False,
     open_browser: OpenOption = False,
 ) -> None:
-    """Serve a page of all studies' leaderboards as they are now; Ctrl-C ends it."""
+    """Serve a page of the current leaderboards of all studies, until Ctrl-C."""
     where = prepare_home()
     names = tuple(dict.fromkeys(whole_study_of(one).study for one in studies or ()))
     page = PageOptions("leaderboard", names, host, port, password, open_browser)

@@ -14,16 +14,17 @@ import typer
 from rag_assay.orchestration.settings import Settings
 from rag_assay.orchestration.terminal.cli_errors import say
 from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.extras import require
 from rag_assay.warehouse.paths import Home
 
 if TYPE_CHECKING:
     from rag_assay.orchestration.web.page_process import Server
 
 PortOption = Annotated[
-    int | None, typer.Option(min=1, max=65535, help="Unless said, the first free one from 8501 on.")
+    int | None, typer.Option(min=1, max=65535, help="Default: the first free port from 8501.")
 ]
 HostOption = Annotated[
-    str, typer.Option(help="What to listen on; another than this machine alone needs a password.")
+    str, typer.Option(help="Address to listen on; other than loopback, a password is needed.")
 ]
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
 
@@ -65,8 +66,10 @@ def serve_page(page: PageOptions, where: Home) -> Iterator[Server]:
     """Start a page's server, which loads while the block makes ready what the page shows.
 
     Raises:
-        InputError: others than this machine could open it without a password; the port is taken.
+        InputError: others than this machine could open it without a password; the port is taken;
+            Streamlit is not installed.
     """
+    require("streamlit", "this page")
     from rag_assay.orchestration.web.page_process import Site, free_port, serve_script
 
     secret = _password(page)
@@ -86,9 +89,17 @@ def run_page(page: PageOptions, server: Server, sentence: str, query: str = "") 
     say(f"{sentence}; Ctrl-C ends the page:")
     url = server.site.url + query
     print(url, flush=True)
-    if page.opens_browser and not webbrowser.open(url):
+    if page.opens_browser and not in_browser(url):
         say("no browser was found here; open that address with one of yours")
     server.wait()
+
+
+def in_browser(url: str) -> bool:
+    """Open an address in the browser; return whether there is one."""
+    try:
+        return webbrowser.open(url)
+    except (webbrowser.Error, OSError):
+        return False
 
 
 def _password(page: PageOptions) -> str | None:

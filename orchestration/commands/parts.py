@@ -1,4 +1,4 @@
-"""`assay parts`: every part that a study can name."""
+"""`assay components`: every component that a study can name."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import typer
 
 from rag_assay.orchestration.terminal.cli_errors import plainly
 
-app = typer.Typer()
-
 
 class ListFormat(StrEnum):
     """How the list is written."""
@@ -22,15 +20,15 @@ class ListFormat(StrEnum):
     markdown = "markdown"
 
 
-@app.command("parts")
 @plainly
 def parts(
     kind: Annotated[
-        str | None, typer.Argument(metavar="[KIND]", help="Only these, as in `retrievers` or `metrics`.")
+        str | None,
+        typer.Argument(metavar="KIND", help="Only components of this kind, such as retrievers or metrics."),
     ] = None,
-    form: Annotated[ListFormat, typer.Option("--format", help="text, json or markdown.")] = ListFormat.text,
+    form: Annotated[ListFormat, typer.Option("--format", help="Output format.")] = ListFormat.text,
 ) -> None:
-    """List every part that a study can name, with its parameters; those of other packages too."""
+    """List the components that a study can use, with their parameters."""
     from rag_assay.evals.study.component_list import part_list
     from rag_assay.orchestration.terminal.components_view import markdown_of, show_parts
 

@@ -10,7 +10,7 @@ import typer
 
 from rag_assay.orchestration.commands.generated_questions import make_without_model
 from rag_assay.orchestration.commands.study_arguments import home_of, whole_study_of
-from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, StudyArgument, plainly, say
+from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, StudyArgument, example, plainly, say
 from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,52 +25,61 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 REVIEW, QUESTIONS = ".review.yaml", ".questions.yaml"
-_TYPES = "normal,yes_no,hypothetical,complex,multi_hop,unanswerable,follow_up"
+_TYPES = "normal, yes_no, hypothetical, complex, multi_hop, unanswerable, follow_up"
 
 
-@app.command("make")
+@app.command(
+    "make",
+    epilog=example(
+        "assay questions make study.yaml --n 50",
+        "assay questions make study.yaml --model openai/gpt-4o-mini --budget-usd 1",
+    ),
+)
 @plainly
 def make(  # noqa: PLR0913, PLR0917 - the options of a command, all by name
     study: StudyArgument,
     model: Annotated[
         str | None,
-        typer.Option(help="A LiteLLM name or local/NAME; `questions_by` of the study unless said."),
+        typer.Option(help="A LiteLLM model name or local/NAME; default: `questions_by` of the study."),
     ] = None,
-    api_base: Annotated[str | None, typer.Option(help="Address of an OpenAI-compatible server.")] = None,
+    api_base: Annotated[str | None, typer.Option(help="URL of an OpenAI-compatible server.")] = None,
     n: Annotated[
         int | None,
         typer.Option(
             "--n",
             min=1,
             max=10_000,
-            help="Without a model: questions at most, 100. By a model: to be written, 50; some are dropped.",
+            help="Questions to make; default: 100 without a model, 50 with one.",
         ),
     ] = None,
     kinds: Annotated[
         str | None,
-        typer.Option(help="Without a model: made from what: titles, headings, definitions, dates, links."),
+        typer.Option(help="Without a model: make them from titles, headings, definitions, dates, links."),
     ] = None,
     types: Annotated[
-        str | None, typer.Option(help=f"By a model: their types, in turn, separated by commas: {_TYPES}.")
+        str | None, typer.Option(help=f"With a model: their types, separated by commas; default: {_TYPES}.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another one draws other passages.")] = 7,
-    temperature: Annotated[float | None, typer.Option(help="0 unless said.")] = None,
-    at_once: Annotated[int | None, typer.Option(help="Calls in flight at most.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 7,
+    temperature: Annotated[float | None, typer.Option(help="Default: 0.")] = None,
+    at_once: Annotated[int | None, typer.Option(help="Concurrent calls, at most.")] = None,
     budget_usd: Annotated[
-        float | None, typer.Option(min=0, help="No further call once that much was spent.")
+        float | None, typer.Option(min=0, help="Stop calling once this much was spent.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Of the question set; STUDY-made unless said.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the question set; default: STUDY-made.")] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", help="The question file, or by a model the review file.", dir_okay=False
+            "--output",
+            "-o",
+            help="The question file (with a model: the review file) to write.",
+            dir_okay=False,
         ),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace a question file, forget the reviews of a file of them.")
+        bool, typer.Option("--force", help="Replace existing files, with their reviews.")
     ] = False,
 ) -> int:
-    """Make questions about a study's documents, without a model or by one; a model's are to be reviewed."""
+    """Make questions about a study's documents, without a model or with one; review those of a model."""
     found = whole_study_of(study)
     if not found.corpus.sources:
         raise InputError(f"{found.path}: the study has no documents to make questions from")
@@ -173,7 +182,8 @@ def _bring_documents(study: Study, bars: Any) -> None:
     report = Driver(study, home_of(study), bars.tell, bars).run(("pages", "documents"))
     if not report.ok:
         raise AssayError(
-            "not all sources could be read, so no questions were made; `assay crawl` tries again"
+            "not all sources could be read, so no questions were made; "
+            f"`assay run {study.study} --recrawl SOURCE` tries again"
         )
 
 
@@ -198,22 +208,22 @@ def _sentences(made: GenerationSummary, order: Order, path: Path) -> Iterator[st
         yield f"Now read them and set each `review`; then: assay questions review {path}"
 
 
-@app.command("review")
+@app.command("review", epilog=example("assay questions review demo-made.review.yaml"))
 @plainly
 def review(
-    file: Annotated[Path, typer.Argument(help="A review file.", dir_okay=False)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A review file.", dir_okay=False)],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The question file.", dir_okay=False)
+        Path | None, typer.Option("--output", "-o", help="The question file to write.", dir_okay=False)
     ] = None,
     accept_open: Annotated[
-        bool, typer.Option("--accept-open", help="Take the questions too that nobody has looked at.")
+        bool, typer.Option("--accept-open", help="Accept questions that were not reviewed, too.")
     ] = False,
     study: Annotated[
-        str | None, typer.Option(help="The study whose documents they are about; the file names it.")
+        str | None, typer.Option(help="Study of the questions; default: the one that the file names.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
-    """Read a review file back; write the questions that were accepted or mended as a question file."""
+    """Write the accepted and edited questions of a review file as a question file."""
     from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.question_generation.review import read_review, study_of_review
     from rag_assay.evals.question_sets.question_writer import write_yaml

@@ -10,11 +10,11 @@ import typer
 
 from rag_assay.orchestration.commands import from_chat, question_generation
 from rag_assay.orchestration.commands.study_arguments import home_of, whole_study_of
-from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
+from rag_assay.orchestration.terminal.cli_errors import StudyArgument, example, plainly, say
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Question sets: made or asked in conversations, reviewed, exported to other tools.",
+    help="Make question sets from documents or chats; review and export them.",
 )
 app.add_typer(question_generation.app)
 app.add_typer(from_chat.app)
@@ -28,16 +28,16 @@ class QuestionFormat(StrEnum):
     SQUAD = "squad"
 
 
-@app.command("export")
+@app.command("export", epilog=example("assay questions export demo --format ragas"))
 @plainly
 def export(
     study: StudyArgument,
-    form: Annotated[QuestionFormat, typer.Option("--format", help="The tool that is to read it.")],
+    form: Annotated[QuestionFormat, typer.Option("--format", help="Format of the tool that reads them.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder to write to.", file_okay=False)
     ] = None,
 ) -> None:
-    """Write a study's questions, with the evidence that the last run found, in the form of another tool."""
+    """Export the questions of a study, with their evidence, for another tool."""
     from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.reporting.question_exports import export_questions
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rag_assay.orchestration.commands.page_options import in_browser
 from rag_assay.orchestration.commands.study_arguments import prepare_home, study_of
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
-from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.paths import Home
 
 if TYPE_CHECKING:
     from rag_assay.evals.reporting.stale_results import StoredResult
     from rag_assay.evals.study.study import Study
 
-app = typer.Typer()
 FEW = 10  # questions that are named
 
 
@@ -40,15 +40,14 @@ class VerdictFormat(StrEnum):
     JSON = "json"
 
 
-@app.command()
 @plainly
 def verdict(
     study: StudyArgument,
     format: Annotated[  # noqa: A002 -- the option's name
-        VerdictFormat, typer.Option("--format", help="Sentences, or one JSON object with all figures.")
+        VerdictFormat, typer.Option("--format", help="Output format; json has all figures.")
     ] = VerdictFormat.TEXT,
 ) -> None:
-    """Print which pipeline to use, how sure that is, and what the data cannot say."""
+    """Print which pipeline to use, how sure that is, and what the data cannot tell."""
     from rag_assay.evals.reporting.rows import stored_verdict
 
     found = study_of(study)
@@ -59,7 +58,6 @@ def verdict(
         print("\n".join(decided.sentences))
 
 
-@app.command()
 @plainly
 def report(
     study: StudyArgument,
@@ -67,8 +65,7 @@ def report(
         ReportFormat,
         typer.Option(
             "--format",
-            help="html: the report; markdown: its top for a code host; json, csv, parquet: leaderboard rows; "
-            "trec: a run file a ranking.",
+            help="markdown: the first section; json, csv, parquet: leaderboard rows; trec: run files.",
         ),
     ] = ReportFormat.HTML,
     output: Annotated[
@@ -76,11 +73,14 @@ def report(
         typer.Option(
             "--output",
             "-o",
-            help="File or folder (trec) to write to; json, markdown and csv: standard output unless said.",
+            help="File (trec: folder) to write to; default of json, markdown and csv: standard output.",
         ),
     ] = None,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
 ) -> None:
-    """Write the report of a study that was run, or print its leaderboard."""
+    """Write the report of a study that was run, or export its leaderboard."""
+    if open_browser and format is not ReportFormat.HTML:
+        raise InputError(f"--open is for the HTML report; leave --format {format.value} out")
     found = study_of(study)
     where = prepare_home()
     if format in {ReportFormat.JSON, ReportFormat.MARKDOWN, ReportFormat.CSV, ReportFormat.PARQUET}:
@@ -88,7 +88,10 @@ def report(
     elif format is ReportFormat.TREC:
         _write_runs(found, where, output or where.reports / f"{found.study}-trec", study)
     else:
-        print(_write_page(found, where, output))
+        path = _write_page(found, where, output)
+        print(path)
+        if open_browser and not in_browser(path.absolute().as_uri()):
+            say("no browser was found here; open that file with one of yours")
 
 
 def _write_rows(found: Study, where: Home, form: ReportFormat, output: Path | None) -> None:

@@ -22,7 +22,7 @@ from rag_assay.orchestration.commands.slice_options import (
     slice_of,
     stages_up_to,
 )
-from rag_assay.orchestration.commands.study_arguments import home_of, study_as_written
+from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, study_as_written
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, GATE_FAILED, StudyArgument, plainly, say
 from rag_assay.warehouse.errors import InputError
 
@@ -33,35 +33,39 @@ if TYPE_CHECKING:
     from rag_assay.orchestration.run_report import RunReport
     from rag_assay.warehouse.paths import Home
 
-app = typer.Typer()
 
-
-@app.command()
 @plainly
 def run(  # noqa: PLR0913, PLR0917 - the options of a command
     study: StudyArgument,
-    only: OnlyOption = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be built, called and paid; run nothing.")
+    ] = False,
     cells: CellsOption = None,
     questions: QuestionsOption = None,
+    only: OnlyOption = None,
+    recrawl: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SOURCE", help="Crawl this source again first; repeatable."),
+    ] = None,
     fail_under: Annotated[
         list[str] | None,
         typer.Option(
             metavar="GATE",
-            help="Exit code 3 unless METRIC=VALUE holds of the leader, METRIC@CELL=VALUE of a cell, "
-            "METRIC:low=VALUE at the lower end of the interval; may be repeated.",
+            help="Exit with code 3 unless the leader reaches METRIC=VALUE; METRIC@CELL=VALUE: of one cell, "
+            "METRIC:low=VALUE for the lower end of the interval; repeatable.",
         ),
     ] = None,
     junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write what was run as JUnit XML.")
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write the outcome as JUnit XML.")
     ] = None,
     github: Annotated[
-        bool, typer.Option("--github", help="Print annotations for GitHub Actions, and write its summary.")
+        bool, typer.Option("--github", help="Print annotations and write a summary for GitHub Actions.")
     ] = False,
     on: OnOption = "here",
     partitions_per_run: PartitionsOption = 5,
     workers: WorkersOption = 2,
 ) -> int:
-    """Bring a study, or a slice of it, up to date, write its report, show its leaderboard."""
+    """Run a study: build what is missing or outdated, write the report, show the result."""
     from rag_assay.evals.reporting.thresholds import read_gates
     from rag_assay.evals.study.run_studies import note
     from rag_assay.evals.study.slice_selection import note_slice
@@ -70,6 +74,12 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
 
     whole = study_as_written(study)
     found = slice_of(whole, cells, questions)
+    if dry_run:
+        if only or recrawl:
+            raise InputError("--dry-run shows the plan of a whole run: leave --only and --recrawl out")
+        _show_plan(found)
+        return DONE
+    _refuse_unknown(found, recrawl or [])
     stages = stages_up_to(found, only)
     gates = read_gates(fail_under or (), found)
     if junit and not junit.absolute().parent.is_dir():
@@ -78,6 +88,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     _look_ahead(found)
     note(found, where)
     note_slice(found, where)
+    if recrawl and not walk(found, where, only=("pages", "documents"), again=True, keys=tuple(recrawl)).ok:
+        return FAILED
     budgets = Budgets()
     spread = spread_of(on, partitions_per_run, workers)
     found = search_of(found, where, budgets, spread) if stages is None else narrow_study(found, where)
@@ -91,9 +103,35 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     if not all(result.passed for result in results):
         return GATE_FAILED
     if stages is not None and "leaderboard" not in stages:
-        say(f"Walked as far as {only}; what follows was left as it is.")
+        say(f"Built as far as {only}; later stages were left as they are.")
         return DONE if report.ok else FAILED
     return DONE if report.ok and data is not None else FAILED
+
+
+def _show_plan(study: Study) -> None:
+    """Print the cells, chunks to embed, calls and US dollars of a run, and what is done already."""
+    from rag_assay.evals.study.cost_estimate import estimates
+    from rag_assay.evals.study.grid import Grid
+    from rag_assay.evals.study.run_plan import plan
+    from rag_assay.evals.successive_halving.records import narrow_study
+    from rag_assay.orchestration.stages import stages_of
+    from rag_assay.orchestration.terminal.plan_view import show_plan
+
+    where = prepare_home()
+    found = narrow_study(study, where)
+    if found.search is not None and not found.is_narrowed and found.slice is None:
+        say("This is the plan of the whole grid: what its `search` leaves out is known after a run.")
+    stages = stages_of(Grid([found]))
+    planned = plan(found, stages, where)
+    show_plan(planned, estimates(found, planned, stages, where), found.budget)
+
+
+def _refuse_unknown(study: Study, sources: Sequence[str]) -> None:
+    from rag_assay.warehouse.suggestions import unknown
+
+    known = study.corpus.sources
+    if findings := [unknown("source", one, known, str(study.path)) for one in sources if one not in known]:
+        raise InputError(*findings)
 
 
 def _held(gates: Sequence[MetricGate], data: ReportData | None) -> list[GateResult]:

@@ -19,52 +19,54 @@ if TYPE_CHECKING:
     from rag_assay.orchestration.server.server_process import ListenAddress
     from rag_assay.orchestration.server.worker_pool import ServerLimits
 
-app = typer.Typer()
 TOKEN = "ASSAY_SERVE_TOKEN"  # noqa: S105 -- the name of the variable
 
 
-@app.command("serve")
 @plainly
 def serve(  # noqa: PLR0913, PLR0917 - the options of a command
     what: Annotated[
         str,
-        typer.Argument(metavar="FOLDER|STUDY", help="What `assay export` wrote, or a study that was run."),
+        typer.Argument(metavar="FOLDER|STUDY", help="A folder of `assay export`, or a study that was run."),
     ],
     cell: Annotated[
-        str | None, typer.Argument(metavar="[CELL]", help="Of a study; the recommended one unless said.")
+        str | None, typer.Argument(metavar="CELL", help="Cell of a study; default: the recommended one.")
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Where it listens; other than loopback needs a token.")
+        str, typer.Option(help=f"Address to listen on; other than loopback, {TOKEN} is needed.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: one that is free.")] = 8600,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: any free one.")] = 8600,
     check: Annotated[
         int | None,
         typer.Option(
-            min=1, metavar="N", help="Ask N questions of the study, compare with what was measured, end."
+            min=1,
+            metavar="N",
+            help="Ask N questions of the study, compare the answers with the measured ones, and stop.",
         ),
     ] = None,
     budget_usd: Annotated[
-        float, typer.Option(min=0, help="What calls of paid models may cost until the server ends.")
+        float, typer.Option(min=0, help="US dollars that calls of paid models may cost.")
     ] = 1.0,
-    max_concurrent: Annotated[int, typer.Option(min=1, max=256, help="Requests at a time.")] = 16,
+    max_concurrent: Annotated[int, typer.Option(min=1, max=256, help="Requests answered at a time.")] = 16,
     max_queued: Annotated[
-        int, typer.Option(min=0, help="Requests that wait, first come, first served; further ones get 429.")
+        int, typer.Option(min=0, help="Requests that may wait; further ones get status 429.")
     ] = 64,
-    per_minute: Annotated[int | None, typer.Option(min=1, help="Requests in any minute.")] = None,
+    per_minute: Annotated[
+        int | None, typer.Option(min=1, help="Requests per minute; default: no limit.")
+    ] = None,
     timeout: Annotated[float, typer.Option(min=1, max=3600, help="Seconds that an answer may take.")] = 120.0,
-    max_body: Annotated[int, typer.Option(min=1000, help="Bytes of a request.")] = 1_000_000,
-    max_question: Annotated[int, typer.Option(min=10, help="Characters of a question.")] = 8_000,
+    max_body: Annotated[int, typer.Option(min=1000, help="Bytes of a request, at most.")] = 1_000_000,
+    max_question: Annotated[int, typer.Option(min=10, help="Characters of a question, at most.")] = 8_000,
     origin: Annotated[
-        list[str] | None, typer.Option(help="A web page whose scripts may ask, as in https://x.example.")
+        list[str] | None, typer.Option(help="Web origin whose scripts may call the server; repeatable.")
     ] = None,
     trust: Annotated[
-        list[str] | None, typer.Option(help="A model server that an export names and may ask.")
+        list[str] | None, typer.Option(help="Model server that an export may call; repeatable.")
     ] = None,
     anyway: Annotated[
-        bool, typer.Option("--anyway", help="Serve an export whose code or weights are others here.")
+        bool, typer.Option("--anyway", help="Serve an export although code or weights differ here.")
     ] = False,
 ) -> int:
-    """Answer questions over HTTP: OpenAI's chat completions, passages, an MCP server; until Ctrl-C."""
+    """Serve a cell over HTTP until Ctrl-C: OpenAI-compatible chat, retrieval, MCP."""
     from rag_assay.orchestration.server.guard import AccessRules
     from rag_assay.orchestration.server.worker_pool import ServerLimits
 

@@ -1,63 +1,72 @@
-"""Commands that look at what is there: the studies, a report, one question."""
+"""Commands that look at what is there: a study file, the studies, one question."""
 
 from __future__ import annotations
 
-import webbrowser
 from typing import Annotated
 
 import typer
 
+from rag_assay.orchestration.commands.changes import HistoryFormat, Output, show_history
 from rag_assay.orchestration.commands.study_arguments import home_to_look_at
-from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
+from rag_assay.orchestration.terminal.cli_errors import StudyArgument, complete_study, plainly, say
 from rag_assay.warehouse.errors import InputError
 
-app = typer.Typer()
 
-
-@app.command("list")
 @plainly
-def list_studies() -> None:
-    """List the studies that are known, run or not: their cells, and when they were run."""
+def check(study: StudyArgument) -> None:
+    """Report all mistakes of a study file and the files it names; run nothing."""
+    from rag_assay.evals.study.known_studies import known_path
+    from rag_assay.evals.study.study_check import check_study
+
+    where = home_to_look_at()
+    path = known_path(study, where)
+    found = check_study(path, where)
+    for warning in found.warnings:
+        say(f"warning: {warning}")
+    say(
+        f"{path}: good. {len(found.study.cells())} cells, {found.questions} questions, "
+        f"{len(found.study.measured)} metrics."
+    )
+
+
+@plainly
+def list_studies(
+    study: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STUDY",
+            help="List the results that this study had; default: list all studies.",
+            autocompletion=complete_study,
+        ),
+    ] = None,
+    format: Annotated[  # noqa: A002 -- the option's name
+        HistoryFormat,
+        typer.Option("--format", help="Of a study's results; html writes a page with a chart."),
+    ] = HistoryFormat.TABLE,
+    output: Output = None,
+) -> None:
+    """List the studies, or all results of one study and what changed between them."""
     from rag_assay.evals.study.known_studies import known_studies
     from rag_assay.orchestration.terminal.tables import show_studies
 
+    if study is not None:
+        show_history(study, format, output)
+        return
+    if output or format is not HistoryFormat.TABLE:
+        raise InputError("--format and --output are for the results of one study: `assay list STUDY`")
     found = known_studies(home_to_look_at())
     show_studies(found)
     slices = [part.name for one in found for part in one.slices]
     if slices:
-        say(f"A slice that is needed no longer: assay forget {slices[0]}")
+        say(f"To remove a slice: assay workspace forget {slices[0]}")
 
 
-@app.command("open")
-@plainly
-def open_report(study: StudyArgument) -> None:
-    """Open the report of a study in the browser; where there is none, its path is all that is printed."""
-    from rag_assay.evals.study.known_studies import find_known
-
-    where = home_to_look_at()
-    found = find_known(study, where)
-    path = where.report(found.study)
-    if not path.is_file():
-        raise InputError(f"the study {found.study} has no report yet: `assay run {study}` writes {path}")
-    print(path)
-    if not _in_browser(path.as_uri()):
-        say("no browser was found here; open that file with one of yours")
-
-
-def _in_browser(uri: str) -> bool:
-    try:
-        return webbrowser.open(uri)
-    except (webbrowser.Error, OSError):
-        return False
-
-
-@app.command("show")
 @plainly
 def show(
     study: StudyArgument,
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="A question's id.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="The id of a question.")],
 ) -> None:
-    """Show one question: its gold, what every retriever found and lost, the answers and their scores."""
+    """Show one question: its evidence, the passages found, the answers and scores."""
     from rag_assay.evals.reporting.question_rows import question_rows
     from rag_assay.evals.study.known_studies import find_known
     from rag_assay.orchestration.terminal.question_view import show_question

@@ -1,4 +1,4 @@
-"""`assay export-queue` and `export-scores`; and a queue that came back, for `assay import-scores`."""
+"""`assay ratings queue` and `export`; and a queue that came back, for `assay ratings import`."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from rag_assay.warehouse.errors import InputError
 if TYPE_CHECKING:
     from rag_assay.evals.human.spreadsheets.score_updates import Returned
 
-app = typer.Typer()
 MOST_SHOWN = 20  # rejects and notes
 
 
-@app.command("export-queue")
 @plainly
 def export_queue(
     study: StudyArgument,
     file: Annotated[
         Path,
         typer.Argument(
-            help="What is written: a sheet (.xlsx, .csv), or tasks for Label Studio (.json).", dir_okay=False
+            metavar="FILE",
+            help="File to write: a spreadsheet (.xlsx, .csv), or tasks for Label Studio (.json).",
+            dir_okay=False,
         ),
     ],
     annotator: Annotated[
         str | None,
-        typer.Option(help="Whose sheet it is; tasks can do without, for people who work on them together."),
+        typer.Option(metavar="NAME", help="Who fills it in; optional for Label Studio."),
     ] = None,
     among: Annotated[
         list[str] | None,
-        typer.Option(help="Name of one who shares the work, the annotator too; once for each of them."),
+        typer.Option(metavar="NAME", help="Share the items among these annotators; repeatable."),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option(help="Where to write the labeling configuration for Label Studio.", dir_okay=False),
+        typer.Option(
+            metavar="FILE", help="Write Label Studio's labeling configuration here.", dir_okay=False
+        ),
     ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace files that are there, filled in or not.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> int:
-    """Write what people are to score as a sheet, or as tasks for Label Studio; `import-scores` reads it."""
+    """Export the annotation queue as a spreadsheet, or as tasks for Label Studio."""
     import rag_assay.evals.human.spreadsheets.export as sheets
     from rag_assay.evals.human.queue_update import prepare_queue
     from rag_assay.warehouse.annotator_names import annotator_name
@@ -66,22 +66,21 @@ def export_queue(
     repeats = f", {written.repeats:,} of them shown again" if written.repeats else ""
     scored = f"; {written.scored:,} rows are scored already" if written.scored else ""
     say(f"{written.items:,} items of the study {found.study}{repeats}{scored}.")
-    say(f"Once it is filled in: assay import-scores {file}")
+    say(f"Once it is filled in: assay ratings import {file}")
     for path in (file, config):
         if path:
             print(path)
     return DONE
 
 
-@app.command("export-scores")
 @plainly
 def export_scores(
     study: StudyArgument,
     file: Annotated[
-        Path, typer.Argument(help="What is written: .xlsx, .csv or .json; it is replaced.", dir_okay=False)
+        Path, typer.Argument(metavar="FILE", help="File to write (.xlsx, .csv, .json).", dir_okay=False)
     ],
 ) -> int:
-    """Write the scores of people that stand: who gave which value to what, and when."""
+    """Export the human ratings of a study: who gave which value to which answer, and when."""
     import rag_assay.evals.human.spreadsheets.score_tables as tables
     from rag_assay.evals.human.queue_files import read_queue
     from rag_assay.warehouse.human_scores import HumanScores

@@ -15,30 +15,32 @@ if TYPE_CHECKING:
     from rag_assay.orchestration.templates.trials import TrialFiles
     from rag_assay.warehouse.paths import Home
 
-app = typer.Typer()
 
 AGREEMENT = "docs/questions.md"
+PROSE = 100  # columns, also of a wider terminal
 TELLS = (
-    "What this can tell, and what not. The {n} questions were made from the documents' own words. They show "
-    "which chunk size keeps an answer together, and which retriever finds again what the documents name in "
-    "their own words. They do not show how it does with people's words, with answers that are spread over "
-    "documents, or with questions that nothing answers; and between search by words and search by meaning "
-    "they are the least certain ({agreement} has the measured agreement with questions that people wrote). "
-    "Read them, mend or replace them:"
+    "What this can tell, and what not. The {n} questions were made from the documents' own words. They "
+    "show which chunk size keeps an answer together, and which retriever finds what the documents say in "
+    "their own words. They do not show how it does with users' words, with answers that are spread over "
+    "several documents, or with questions that no document answers. They are least certain between "
+    "lexical and dense retrieval ({agreement} has the measured agreement with human-written questions). "
+    "Read, edit or replace them:"
 )
 
 
-@app.command("try")
 @plainly
 def try_out(
-    target: Annotated[str, typer.Argument(help="A folder of documents, or the URL of a site's start page.")],
-    n: Annotated[int, typer.Option("--n", min=1, max=5000, help="How many questions at most.")] = 100,
-    seed: Annotated[int, typer.Option(help="Of the questions; another one draws others.")] = 7,
-    again: Annotated[
-        bool, typer.Option("--again", help="Crawl again, and make the questions again.")
-    ] = False,
+    target: Annotated[
+        str, typer.Argument(metavar="FOLDER|URL", help="A folder of documents, or a website's start page.")
+    ],
+    n: Annotated[int, typer.Option("--n", min=1, max=5000, help="Questions to make, at most.")] = 100,
+    seed: Annotated[int, typer.Option(help="Random seed of the questions.")] = 7,
+    again: Annotated[bool, typer.Option("--again", help="Crawl again and make new questions.")] = False,
 ) -> int:
-    """Rank a small grid on a folder or site, on questions made from it: no file, no key, no model to ask."""
+    """Compare a small grid of pipelines on a folder or website, without an API key.
+
+    The questions are made from the documents; the study is stored in the workspace.
+    """
     from rag_assay.evals.study.run_studies import note
     from rag_assay.evals.study.study_file import read_study
     from rag_assay.orchestration.commands.run_stages import show, walk
@@ -60,7 +62,7 @@ def try_out(
         from rag_assay.evals.question_sets.question_files import read_yaml
 
         count = len(read_yaml(trial.questions))
-        say(fill(TELLS.format(n=count, agreement=AGREEMENT), width()))
+        say(fill(TELLS.format(n=count, agreement=AGREEMENT), min(width(), PROSE)))
         say(f"  {trial.questions}\nand run again:  assay run {study.study}\n")
     show(study, where, report)  # last, for the result is what stays on the screen
     return DONE if report.ok else FAILED

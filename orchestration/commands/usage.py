@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rag_assay.warehouse.usage import Usage, UsageChoices, UsageFilter
 
 Found = TypeVar("Found")
-app = typer.Typer()
 VARIABLE = variable_of("usage")
 _MANY = 2_000  # conversations that may take a while to be read for the first time
 
@@ -44,41 +43,41 @@ class UsageFormat(StrEnum):
     CSV = "csv"
 
 
-@app.command("usage")
 @plainly
 def usage(  # noqa: PLR0913, PLR0917 - the options of a command
     study: Annotated[
         str | None,
-        typer.Argument(metavar="[STUDY]", help="All, unless one is said.", autocompletion=complete_study),
+        typer.Argument(metavar="STUDY", help="Default: all studies.", autocompletion=complete_study),
     ] = None,
     format: Annotated[  # noqa: A002 -- the option's name
-        UsageFormat, typer.Option("--format", help="json, csv: printed, without a browser.")
+        UsageFormat, typer.Option("--format", help="json and csv are printed.")
     ] = UsageFormat.PAGE,
-    panel: Annotated[
-        str | None, typer.Option(metavar="NAME", help="One of its tables; csv needs one.")
+    panel: Annotated[str | None, typer.Option(metavar="NAME", help="Only this table; csv needs one.")] = None,
+    cell: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Only this cell; json and csv only.")
     ] = None,
-    cell: Annotated[str | None, typer.Option(metavar="KEY", help="Of one cell alone; printed only.")] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="DAY", help="First day, as in 2026-03-01; printed only.")
+        str | None, typer.Option(metavar="DAY", help="First day, as in 2026-03-01; json and csv only.")
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="DAY", help="The last day; printed only.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="DAY", help="Last day; json and csv only.")] = None,
     time_zone: Annotated[
-        str, typer.Option(metavar="NAME", help="By which a day begins, as in Europe/Berlin.")
+        str, typer.Option(metavar="NAME", help="Time zone of the days, as in Europe/Berlin.")
     ] = "UTC",
-    demo: Annotated[
-        bool, typer.Option("--demo", help="Write demo conversations of the study's questions, and show them.")
-    ] = False,
+    demo: Annotated[bool, typer.Option("--demo", help="Write demo conversations first.")] = False,
     forget_demo: Annotated[
-        bool, typer.Option("--forget-demo", help="Remove demo conversations, and end.")
+        bool, typer.Option("--forget-demo", help="Remove demo conversations, and stop.")
     ] = False,
     port: PortOption = None,
     host: HostOption = "127.0.0.1",
     password: Annotated[
-        bool, typer.Option("--password", help=f"Be asked here for a password, unless {VARIABLE} has one.")
+        bool,
+        typer.Option(
+            "--password", help=f"Ask in this terminal for the page's password; {VARIABLE} sets it too."
+        ),
     ] = False,
     open_browser: OpenOption = False,
 ) -> None:
-    """Show what is asked, how it is answered and what it costs: a page, until Ctrl-C, or printed."""
+    """Show what users ask, how it is answered and what it costs."""
     from rag_assay.warehouse.usage import FIRST, LAST, UsageFilter
 
     where = prepare_home()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable, Collection
 from ipaddress import ip_address
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -15,8 +17,8 @@ from rag_assay.orchestration.templates.sources import beir_splits, sources_in
 from rag_assay.warehouse.errors import InputError
 
 STUDY = """\
-# A study for rag-assay. Check it with `assay check {file}`, see what it would do with `assay plan {file}`,
-# run it with `assay run {file}`.
+# A study for rag-assay. Check it with `assay check {file}`, run it with `assay run {file}`;
+# `--dry-run` shows what that would do.
 study: {name}
 description: {description}
 seed: 7
@@ -89,8 +91,16 @@ questions:
 """
 
 
-def write_study(target: str, output: Path, *, force: bool = False) -> list[Path]:
+def write_study(
+    target: str, output: Path, taken: Callable[[], Collection[str]] = tuple, *, force: bool = False
+) -> list[Path]:
     """Write a study file for a folder or URL, and a question file beside it; return both paths.
+
+    Args:
+        target: the folder or URL.
+        output: the study file; paths in it are relative to its folder.
+        taken: names of other studies, called once the folder of the file is a project folder.
+        force: replace files.
 
     Raises:
         InputError: the target is neither, or a file is there already.
@@ -103,8 +113,11 @@ def write_study(target: str, output: Path, *, force: bool = False) -> list[Path]
             raise InputError(
                 f"{path} is there already; say --force to replace it, or choose another with --output"
             )
-    name, what, sources, url = describe_source(target)
+    called, what, sources, url = describe_source(target, base=output.absolute().parent)
     output.parent.mkdir(parents=True, exist_ok=True)
+    output.touch()
+    name = free_name(called, taken())
+    sources = {key.replace(called, name, 1): source for key, source in sources.items()}
     output.write_text(
         STUDY.format(
             name=name,
@@ -112,7 +125,7 @@ def write_study(target: str, output: Path, *, force: bool = False) -> list[Path]
             sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
             source_names=", ".join(sources),
             file=output,
-            questions_part=_graded(target, splits)
+            questions_part=_graded(_path(Path(target), output.absolute().parent), splits)
             if splits
             else QUESTIONS_PART.format(questions=questions.name),
             **lines_for(language_of_target(target)),
@@ -128,9 +141,24 @@ def questions_beside(study: Path) -> Path:
     return study.with_name(study.name.removesuffix(".yaml") + ".questions.yaml")
 
 
-def _graded(target: str, splits: list[str]) -> str:
+def free_name(name: str, taken: Collection[str]) -> str:
+    """Return a name that no other study has for itself, its corpus or its sources.
+
+    >>> free_name("docs", {"docs", "docs-2-pages"})
+    'docs-3'
+    """
+    others = (f"{name}-{number}" for number in count(2))
+    return next(one for one in chain([name], others) if not {one, f"{one}-pages"} & set(taken))
+
+
+def _path(path: Path, base: Path | None) -> str:
+    """Return a path as a study file in the folder `base` writes it; None: absolute."""
+    there = path.expanduser().resolve()
+    return quote_yaml(Path(os.path.relpath(there, base.resolve())).as_posix() if base else str(there))
+
+
+def _graded(path: str, splits: list[str]) -> str:
     """Return the questions of a BEIR folder: the split that is tested on, and the one to tune on."""
-    path = quote_yaml(str(Path(target).expanduser().resolve()))
     split = next((name for name in ("test", "dev") if name in splits), splits[0])
     train = f"  # - {{beir: {{path: {path}, split: train, name: train}}, use: train}} # to choose weights\n"
     return GRADED.format(
@@ -159,13 +187,16 @@ class Described(NamedTuple):
     url: str
 
 
-def describe_source(target: str, *, name: str | None = None, pages: int = 500) -> Described:
+def describe_source(
+    target: str, *, name: str | None = None, pages: int = 500, base: Path | None = None
+) -> Described:
     """Return what a study says of a folder or URL.
 
     Args:
         target: the folder or URL.
         name: what its sources are called after; by default the folder or the host.
         pages: of a site, at most.
+        base: the folder that paths are relative to; default: they are absolute.
 
     Raises:
         InputError: it is neither, or nothing in it can be read.
@@ -188,7 +219,7 @@ def describe_source(target: str, *, name: str | None = None, pages: int = 500) -
     if not folder.is_dir():
         raise InputError(f"{target!r} is neither a folder nor a URL that begins with http:// or https://")
     name = name or _slug(folder.resolve().name)
-    sources, url = _sources(folder.resolve(), name)
+    sources, url = _sources(folder.resolve(), name, base)
     return Described(name, " ".join(str(folder).split()), sources, url)
 
 
@@ -202,10 +233,10 @@ def short_name(target: str) -> str:
     return _slug(host or Path(target).expanduser().resolve().name)
 
 
-def _sources(folder: Path, name: str) -> tuple[dict[str, str], str]:
+def _sources(folder: Path, name: str, base: Path | None) -> tuple[dict[str, str], str]:
     """Return the sources that read a folder, as a study file writes them, and a URL in one of them."""
     if beir_splits(folder) is not None:
-        return {f"{name}-pages": f"{{reader: beir, path: {quote_yaml(str(folder))}}}"}, "beir:1"
+        return {f"{name}-pages": f"{{reader: beir, path: {_path(folder, base)}}}"}, "beir:1"
     found = sources_in(folder)
     if not found.sources:
         why = f" ({'; '.join(found.left_out[:5])})" if found.left_out else ""
@@ -215,7 +246,7 @@ def _sources(folder: Path, name: str) -> tuple[dict[str, str], str]:
         key = f"{name}-pages" if len(found.sources) == 1 else _free(f"{name}-{reader}", sources)
         named = ", ".join(f"{column}: {quote_yaml(called)}" for column, called in columns.items())
         columns_field = f", columns: {{{named}}}" if named else ""
-        sources[key] = f"{{reader: {reader}, path: {quote_yaml(str(path))}{columns_field}}}"
+        sources[key] = f"{{reader: {reader}, path: {_path(path, base)}{columns_field}}}"
     last = next(reversed(sources))
     sources[last] += "".join(f"\n  # left out: {' '.join(reason.split())}" for reason in found.left_out[:10])
     if len(found.left_out) > 10:

@@ -217,7 +217,7 @@ def _told(label: str, _done: int, of: int) -> None:
 
 
 def rebuild() -> int:
-    """Make the database again, as `assay rebuild` does, and write its rows."""
+    """Make the database again, as `assay workspace rebuild` does, and write its rows."""
     from rag_assay.warehouse.errors import AssayError
     from rag_assay.warehouse.garbage_collection import marked
     from rag_assay.warehouse.paths import home

@@ -1,4 +1,4 @@
-"""Imported studies as `assay import-scores` leaves them, of rows that a test gives."""
+"""Imported studies as `assay ratings import` leaves them, of rows that a test gives."""
 
 from __future__ import annotations
 

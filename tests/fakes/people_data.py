@@ -117,7 +117,7 @@ def data_of(
         held,
         frame(agreement_rows(held, rubrics, questions, 7), AGREEMENT),
         called or {},
-        "assay annotate s",
+        "assay ratings annotate s",
     )
     return replace(
         board_data([]),

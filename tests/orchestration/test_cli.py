@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.runs.home_lock import alone
 from rag_assay.orchestration.settings import Settings
 from rag_assay.warehouse.connection import connect
-from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.paths import Home, home
 from tests.fakes.commands import assay, assay_process
 from tests.fakes.processes import ROOT, assay_command
 from tests.orchestration.conftest import Finished
@@ -22,7 +23,7 @@ pytestmark = pytest.mark.models
 
 
 def test_run_reports_and_exports(assay_home: Home, study_path: Path) -> None:
-    before = assay("plan", str(study_path))
+    before = assay("run", str(study_path), "--dry-run")
     assert before.returncode == 0
     assert "2 cells" in before.stdout
     assert not assay_home.database.exists(), "a plan changes nothing"
@@ -79,7 +80,7 @@ def test_run_reports_and_exports(assay_home: Home, study_path: Path) -> None:
     assert line[1] == "Q0"
     assert line[3] == "1"
 
-    after = assay("plan", str(study_path))
+    after = assay("run", str(study_path), "--dry-run")
     assert "to embed" not in after.stdout
     assert "no model is to be asked: nothing is to be paid" in after.stdout
 
@@ -88,7 +89,7 @@ def test_run_reports_and_exports(assay_home: Home, study_path: Path) -> None:
     assert "it is set aside as assay.duckdb.damaged-" in torn.stderr
     assert (torn.returncode, json.loads(torn.stdout)) == (0, printed)
     assay_home.database.unlink()
-    assert assay("rebuild").returncode == 0
+    assert assay("workspace", "rebuild").returncode == 0
     again = json.loads(assay("report", str(study_path), "--format", "json").stdout)
     assert again == printed
 
@@ -96,8 +97,9 @@ def test_run_reports_and_exports(assay_home: Home, study_path: Path) -> None:
 def test_wrong_study_is_answered_whole_and_nothing_runs(assay_home: Home, study_path: Path) -> None:
     text = study_path.read_text().replace("overlap: 4", "overlap: 40").replace("dense:", "dens:")
     study_path.write_text(text)
-    for command, called in (("check", assay_process), ("run", assay), ("plan", assay)):
-        done = called(command, str(study_path))
+    commands = (("check",), assay_process), (("run",), assay), (("run", "--dry-run"), assay)
+    for (command, *options), called in commands:
+        done = called(command, str(study_path), *options)
         assert done.returncode == 2, command
         assert "town.yaml:6" in done.stderr
         assert "overlap (40) must be smaller than size (16)" in done.stderr
@@ -180,6 +182,45 @@ def test_init_writes_a_study_that_checks(assay_home: Home, tmp_path: Path, study
     assert "neither a folder nor a URL" in nothing.stderr
 
 
+def test_init_writes_relative_paths_and_names_that_are_free(assay_home: Home, tmp_path: Path) -> None:
+    names = []
+    for project in ("one", "two", "three"):
+        docs = tmp_path / project / "docs"
+        docs.mkdir(parents=True)
+        (docs / "harbour.txt").write_text(f"The harbour of {project} opens at seven.")
+        study = docs.parent / "study.yaml"
+        done = assay("init", "docs", *TEMPLATE, folder=docs.parent)
+        assert done.returncode == 0, done.stderr
+        write_questions(study)
+        assert 'path: "docs"' in study.read_text()
+        assert str(tmp_path) not in study.read_text()
+        assert assay("run", str(study), "--only", "documents").returncode == 0
+        names.append(read_study(study).study)
+    assert names == ["docs", "docs-2", "docs-3"]
+    forced = assay("init", "docs", "--force", *TEMPLATE, folder=tmp_path / "one")
+    assert forced.returncode == 0
+    assert read_study(tmp_path / "one" / "study.yaml").study == "docs", "its own name is free"
+    moved = tmp_path / "moved"
+    (tmp_path / "two").rename(moved)
+    assert assay("check", "study.yaml", folder=moved).returncode == 0
+    (moved / "demo").mkdir()
+    (moved / "demo" / "a.txt").write_text("Words.")
+    assert assay("init", "demo", "-o", "sub/demo.yaml", *TEMPLATE, folder=moved).returncode == 0
+    study = read_study(moved / "sub" / "demo.yaml")
+    assert study.study == "demo-2", "the bundled one is known by that name"
+    assert study.sources["demo-2-pages"].path == "../demo"
+
+
+def test_a_run_outside_the_checkout_names_a_command_that_works_there(finished: Finished) -> None:
+    done = assay("run", str(finished.path), folder=finished.path.parent)
+    assert done.returncode == 0, done.stderr
+    assert "make dev" not in done.stderr
+    assert (
+        f"DAGSTER_HOME={finished.home.dagster} dagster dev -m rag_assay.orchestration.definitions"
+        in done.stderr
+    )
+
+
 def test_a_limit_that_cuts_files_off_is_told_by_check_run_and_report(
     assay_home: Home, study_path: Path
 ) -> None:
@@ -197,13 +238,13 @@ def test_a_limit_that_cuts_files_off_is_told_by_check_run_and_report(
 
 
 def test_crawl_again(assay_home: Home, study_path: Path) -> None:
-    assert assay("crawl", "texts", "--study", str(study_path)).returncode == 0
+    assert assay("run", str(study_path), "--recrawl", "texts", "--only", "documents").returncode == 0
     (study_path.parent / "texts" / "new.txt").write_text("The bakery sells rolls from six in the morning.")
-    assert assay("crawl", "texts", "--study", str(study_path)).returncode == 0
+    assert assay("run", str(study_path), "--recrawl", "texts", "--only", "documents").returncode == 0
     with connect(assay_home.database) as connection:
         crawls = connection.execute("SELECT new, unchanged FROM crawls ORDER BY started_at").fetchall()
     assert crawls == [(3, 0), (1, 3)]
-    unknown = assay("crawl", "textts", "--study", str(study_path))
+    unknown = assay("run", str(study_path), "--recrawl", "textts", "--only", "documents")
     assert unknown.returncode == 2
     assert "did you mean `texts`?" in unknown.stderr
 
@@ -230,7 +271,7 @@ def test_home_that_cannot_be_used_is_a_sentence(
 ) -> None:
     (tmp_path / "a-file").write_text("")
     given = home if home.startswith("~") else str(tmp_path / home)
-    done = assay("plan", str(study_path), ASSAY_HOME=given)
+    done = assay("run", str(study_path), "--dry-run", ASSAY_HOME=given)
     assert done.returncode == 2
     assert told in done.stderr
     assert "Traceback" not in done.stderr
@@ -243,9 +284,31 @@ def test_output_that_cannot_be_written_is_a_sentence(tmp_path: Path, study_path:
     assert "Traceback" not in done.stderr
 
 
-def test_empty_variable_is_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("mark", ["study.yaml", ".git", None])
+def test_default_workspace_is_in_the_project_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mark: str | None
+) -> None:
     monkeypatch.setenv("ASSAY_HOME", "")
-    assert Settings().home == Path("var"), "not the folder that the command is typed in"
+    project = tmp_path / "project"
+    below = project / "notes" / "2026"
+    below.mkdir(parents=True)
+    (tmp_path / "study.yaml").touch()  # of a project that this one lies in
+    if mark:
+        (project / mark).touch()
+    for folder in (project, below):
+        monkeypatch.chdir(folder)
+        expected = (project if mark else tmp_path) / "var"
+        assert Settings().place() == home().root == expected
+    monkeypatch.setenv("ASSAY_HOME", "elsewhere")
+    assert Settings().place() == home().root == below / "elsewhere"
+
+
+def test_default_workspace_without_a_project_is_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ASSAY_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert Settings().place() == home().root == tmp_path / "var"
 
 
 def test_terminal_without_utf_8_and_without_stderr(finished: Finished) -> None:
@@ -279,7 +342,11 @@ def test_rebuild_waits_for_a_run_and_keeps_every_row(finished: Finished) -> None
     database.unlink()
     with alone(finished.home, lambda *_: None):
         waiting = subprocess.Popen(
-            assay_command("rebuild"), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            assay_command("workspace", "rebuild"),
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert waiting.stderr is not None
         assert f"process {os.getpid()}" in waiting.stderr.readline()

@@ -49,14 +49,14 @@ def test_the_command_says_what_came_of_a_crawl(assay_home: Home, site: Site, stu
     study_of(site, study_path)
     site["/b"] = Reply(article("B", text="Two words."))
 
-    first = assay("crawl", "texts", "--study", str(study_path))
+    first = assay("run", str(study_path), "--recrawl", "texts", "--only", "documents")
     said = " ".join(first.stderr.split())
     assert first.returncode == 0, first.stderr
     assert "crawl of texts: finished; 2 new, 2 read but not stored, 1 failed (1 status 404)" in said
     assert "documents of texts: 1; 1 pages gave none (1 " in said
     assert f"dropped {site.url('/b')}: " in said
     site["/robots.txt"] = Reply("busy", status=503)
-    second = assay("crawl", "texts", "--study", str(study_path))
+    second = assay("run", str(study_path), "--recrawl", "texts", "--only", "documents")
     assert second.returncode == 1
     assert "nothing could be fetched (no start page: robots.txt: status 503)" in " ".join(
         second.stderr.split()

@@ -39,7 +39,7 @@ def news(site: Site, study_path: Path) -> Path:
 
 
 def crawl(study: Path) -> list[str]:
-    return assay_command("crawl", "texts", "--study", str(study))
+    return assay_command("run", str(study), "--recrawl", "texts", "--only", "documents")
 
 
 def stored(home: Home) -> int:
@@ -65,7 +65,7 @@ def test_nothing_of_ours_outlives_a_killed_command(
     assert "Traceback" not in said
     site.allow(None)
     site.forget()
-    done = assay("crawl", "texts", "--study", str(news))
+    done = assay("run", str(news), "--recrawl", "texts", "--only", "documents")
     assert done.returncode == 0, done.stderr
     assert len(read_manifest(assay_home, "texts")) == NUMBER
     assert len(site.paths()) < 1 + NUMBER, "what was stored is not asked for again"

@@ -249,7 +249,7 @@ def renamed_study(one: Workspace) -> None:
 
 def deleted_study(one: Workspace) -> None:
     one.other.unlink()
-    assert assay("forget", "other").returncode == 0
+    assert assay("workspace", "forget", "other").returncode == 0
 
 
 STEPS = (

@@ -117,7 +117,7 @@ def installed(tmp_path: Path) -> Installed:
 
 
 def test_parts_are_named_with_their_package_and_what_is_broken_with_its_reason(installed: Installed) -> None:
-    listed = installed.assay("parts", "--format", "json")
+    listed = installed.assay("components", "--format", "json")
     assert listed.returncode == 0, listed.stderr
     found: list[dict[str, Any]] = [one for one in json.loads(listed.stdout) if one["package"]]
     assert {one["package"] for one in found} == {"acme-parts 1.0"}
@@ -149,7 +149,7 @@ def test_parts_are_named_with_their_package_and_what_is_broken_with_its_reason(i
     assert "ModuleNotFoundError" in broken["acme_absent"]
     assert "no class derived from rag_assay.evals.metrics.contract.Metric" in broken["acme_function"]
     assert "`folder` is a reader of rag-assay itself" in broken["folder"]
-    shown = installed.assay("parts", "retrievers").stdout
+    shown = installed.assay("components", "retrievers").stdout
     assert "acme_longest (acme-parts 1.0): The longest chunks, whatever is asked." in shown
 
 

@@ -29,7 +29,7 @@ def test_every_command_knows_it_by_its_name(home: Home, tmp_path: Path) -> None:
     assert (checked.returncode, "good. 4 cells, 3 questions, 5 metrics." in checked.stderr) == (0, True), (
         checked
     )
-    planned = assay("plan", "ferry")
+    planned = assay("run", "ferry", "--dry-run")
     assert planned.returncode == 0, planned
     assert "4 cells" in planned.stdout
     assert "no model is to be asked: nothing is to be paid" in planned.stdout
@@ -42,7 +42,7 @@ def test_every_command_knows_it_by_its_name(home: Home, tmp_path: Path) -> None:
     for words in ("c128 · - · dense", "context 1", "The passage about noon.", "llama answers: At noon."):
         assert words in shown.stdout, shown.stdout
     assert "did not say its seconds" in " ".join(shown.stdout.split())
-    opened = assay("open", "ferry")
+    opened = assay("report", "ferry", "--open")
     assert opened.stdout.strip() == str(home.report("ferry"))
     page = home.report("ferry").read_text()
     assert "The passage about noon." in page
@@ -64,7 +64,7 @@ def test_what_it_cannot_do_is_said_plainly(home: Home) -> None:
     assert (trec.returncode, "has no rankings: its answers come from sheets" in trec.stderr) == (2, True), (
         trec
     )
-    crawled = assay("crawl", "docs", "--study", "ferry")
+    crawled = assay("run", "ferry", "--recrawl", "docs", "--only", "documents")
     assert crawled.returncode == 2
     assert "unknown source 'docs'" in crawled.stderr
     made = assay("questions", "make", "ferry")

@@ -128,7 +128,7 @@ def test_while_a_site_does_not_answer(assay_home: Home, study_path: Path) -> Non
         assert len(of_home(assay_home.root)) >= 2, "the command and its crawler"
         running.stop(signal.SIGINT)
         site.allow(None)
-        done = assay("crawl", "texts", "--study", str(study_path))
+        done = assay("run", str(study_path), "--recrawl", "texts", "--only", "documents")
     assert done.returncode == 0, done.stderr
     assert len(read_manifest(assay_home, "texts")) == len(("/harbour.txt", "/ferry"))
 

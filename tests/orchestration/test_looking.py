@@ -1,4 +1,4 @@
-"""`list`, `open`, `show`: what is there is shown, and nothing is changed."""
+"""`list`, `report --open`, `show`: what is there is shown, and nothing is changed."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def test_before_a_run(
         "run",
     ]
     assert "not valid YAML" in " ".join(listed.split())
-    opened = assay("open", "town")
+    opened = assay("report", "town", "--open")
     assert opened.exit_code == 2
-    assert "has no report yet: `assay run town`" in opened.stderr
+    assert f"assay run {study_path}" in opened.stderr
     shown = assay("show", "town", "q1")
     assert shown.exit_code == 2
     assert "no results yet" in shown.stderr
@@ -90,13 +90,11 @@ def test_after_a_run(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> Non
 
     opened: list[str] = []
     report = home.report("town")
-    report.parent.mkdir(exist_ok=True)
-    report.write_text("<html>")
     monkeypatch.setattr(webbrowser, "open", lambda uri: opened.append(uri) or True)
-    found = assay("open", "town")
+    found = assay("report", "town", "--open")
     assert (found.exit_code, found.stdout, opened) == (0, f"{report}\n", [report.as_uri()])
     monkeypatch.setattr(webbrowser, "open", lambda _uri: False)
-    without = assay("open", str(study_path))
+    without = assay("report", str(study_path), "--open")
     assert (without.exit_code, without.stdout) == (0, f"{report}\n")
     assert "no browser" in without.stderr
 

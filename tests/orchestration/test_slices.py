@@ -56,7 +56,7 @@ def test_a_slice_beside_its_study(finished: Finished) -> None:
 
     small = assay("run", path, "--cells", "*.words.*", "--questions", "q1", "--only", "rankings")
     assert small.returncode == 0
-    assert "Walked as far as rankings" in small.stderr
+    assert "Built as far as rankings" in small.stderr
     assert "answers " not in small.stderr
     assert of_whole(home) == before
     assert Driver(read_study(finished.path), home).run().unchanged
@@ -66,18 +66,20 @@ def test_a_slice_beside_its_study(finished: Finished) -> None:
     listed = assay("list", ASSAY_STUDIES=str(finished.path.parent)).stdout
     assert f"{part.study}" in listed
     assert "1 of 2" in listed
-    assert assay("open", part.study, BROWSER="true").stdout.strip() == str(home.report(part.study))
+    assert assay("report", part.study, "--open", BROWSER="true").stdout.strip() == str(
+        home.report(part.study)
+    )
     assert assay("report", part.study, "--format", "json").returncode == 0
-    assert "belongs to the whole: give town" in assay("annotate", part.study).stderr
+    assert "belongs to the whole: give town" in assay("ratings", "annotate", part.study).stderr
     rebuild(home)
     with connect(home.database) as connection:
         cells = connection.execute("SELECT DISTINCT cell FROM current_scores ORDER BY 1").fetchall()
     assert [name for (name,) in cells] == sorted(
         [*(f"town.t16.minilm.{name}.quote" for name in ("meaning", "words")), part.cells()[0].key]
     )
-    assert assay("forget", part.study).returncode == 0
+    assert assay("workspace", "forget", part.study).returncode == 0
     assert part.study not in assay("list", ASSAY_STUDIES=str(finished.path.parent)).stdout
-    assert assay("open", part.study).returncode == 2
+    assert assay("report", part.study, "--open").returncode == 2
     with connect(home.database) as connection:
         left = connection.execute("SELECT count(*) FROM pointers WHERE starts_with(key, ?)", [part.study])
         assert left.fetchone() == (0,)

@@ -41,11 +41,12 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_folder_gives_a_ranked_grid_and_says_what_it_can_tell(assay_home: Home, folder: Path) -> None:
-    done = assay("try", str(folder))
+    done = assay("try", str(folder), COLUMNS="160")
     assert done.returncode == 0, done.stderr
     assert "tokens-256" in done.stdout
     assert "hybrid" in done.stdout
-    assert "What this can tell, and what not" in done.stderr
+    told = done.stderr[done.stderr.index("What this can tell, and what not") :].split("\n  /")[0]
+    assert max(map(len, told.splitlines())) <= 100
     study = read_study(assay_home.root / "tries" / "my-notes-2" / "study.yaml")
     assert len(study.cells()) == 6
     questions = study.path.with_name(MADE)

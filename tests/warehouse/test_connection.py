@@ -76,7 +76,7 @@ def test_a_file_that_is_no_database_says_how_it_is_made_again(tmp_path: Path, na
     path = tmp_path / name
     path.write_bytes(b"this was a spreadsheet\n" * 1000)
     with (
-        pytest.raises(CorruptFileError, match=rf"{name}: DuckDB cannot read it .*`assay rebuild`"),
+        pytest.raises(CorruptFileError, match=rf"{name}: DuckDB cannot read it .*`assay workspace rebuild`"),
         connect(path),
     ):
         pass

@@ -262,15 +262,19 @@ def test_calls_say_what_they_were_paid_for_and_old_ones_nothing(store: ArtifactS
     assert query(store, f"SELECT {columns} FROM llm_calls ORDER BY 1") == wanted  # noqa: S608
 
 
-@pytest.mark.parametrize("spoil", [lambda path: path.write_bytes(b'{"torn'), lambda path: path.unlink()])
+@pytest.mark.parametrize(
+    "spoil", [lambda line: b'{"torn\n', lambda line: line.replace(b"openai", b"upenai"), lambda line: b""]
+)
 def test_what_was_paid_survives_a_damaged_cache(
-    store: ArtifactStore, spoil: Callable[[Path], object]
+    store: ArtifactStore, spoil: Callable[[bytes], bytes]
 ) -> None:
     cache = CallCache(store.home)
     paid = {"model": "openai/any", "status": "ok", "request": "{}", "usd": 0.5, "prompt_tokens": 11}
     for name in ("aa1", "aa2"):
         cache.put(name, {**paid, "created_at": "2026-01-01T00:00:00+00:00", "purpose": "answers"})
-    spoil(cache.folder / "aa" / "aa1.json")
+    path = cache.folder / "calls.jsonl"
+    first, second = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(spoil(first) + second)
     columns = "call_id, status, usd, prompt_tokens, purpose, request"
     wanted = [("aa1", "ok", 0.5, 11, "answers", None), ("aa2", "ok", 0.5, 11, "answers", "{}")]
     for _ in range(2):  # the second time from the file alone that has lost it

@@ -15,12 +15,15 @@ import httpx
 
 from rag_assay.warehouse.cancellation import LOOK
 from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.extras import require
 
+_PURPOSE = "a model that runs here (`local/NAME`)"
 CONTEXT = 4096  # tokens: prompt and answer together
 
 
 def engine() -> str:
     """Return the name and version of what computes the answers; another version may compute other ones."""
+    require("xllamacpp", _PURPOSE)
     return f"xllamacpp {metadata.version('xllamacpp')}"
 
 
@@ -99,6 +102,7 @@ def _weights(folder: Path) -> Path:
 
 
 def _start(server: LocalServer, weights: Path) -> Any:
+    require("xllamacpp", _PURPOSE)
     import xllamacpp
 
     params = xllamacpp.CommonParams()

@@ -12,6 +12,7 @@ from rag_assay.assets.cleaning.office.office_facts import check_package, with_fa
 from rag_assay.assets.cleaning.office.word_xml import Block, W, blocks_of
 from rag_assay.assets.cleaning.outline import OutlineBuilder
 from rag_assay.assets.cleaning.unicode import tidy
+from rag_assay.warehouse.extras import require
 
 _HEADING = re.compile(r"heading (\d)", re.I)
 _NOTES = {"/footnotes": "footnote", "/endnotes": "endnote"}
@@ -27,6 +28,7 @@ def clean_docx(body: bytes) -> DocumentDraft:
         Unusable: encrypted, damaged, a bomb, or without text.
     """
     check_package(body, ".docx")
+    require("docx", "reading DOCX files")
     import docx
 
     document = docx.Document(BytesIO(body))

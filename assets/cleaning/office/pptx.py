@@ -10,6 +10,7 @@ from rag_assay.assets.cleaning.draft import DocumentDraft
 from rag_assay.assets.cleaning.office.office_facts import check_package, with_facts
 from rag_assay.assets.cleaning.outline import OutlineBuilder
 from rag_assay.assets.cleaning.unicode import tidy
+from rag_assay.warehouse.extras import require
 
 _DEEPEST = 50  # groups within groups
 
@@ -24,6 +25,7 @@ def clean_pptx(body: bytes) -> DocumentDraft:
         Unusable: encrypted, damaged, a bomb, or without text.
     """
     check_package(body, ".pptx")
+    require("pptx", "reading PPTX files")
     import pptx
 
     presentation = pptx.Presentation(BytesIO(body))

@@ -12,6 +12,7 @@ from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.office.office_facts import check_package, with_facts
 from rag_assay.assets.cleaning.outline import OutlineBuilder
 from rag_assay.assets.cleaning.unicode import tidy
+from rag_assay.warehouse.extras import require
 
 MAX_CELLS = (
     20_000_000  # those between the first and the last of a row included, which take no place in a file
@@ -28,6 +29,7 @@ def clean_xlsx(body: bytes) -> DocumentDraft:
         Unusable: encrypted, damaged, a bomb, or without text.
     """
     check_package(body, ".xlsx")
+    require("openpyxl", "reading XLSX files")
     from openpyxl import load_workbook
 
     values, formulas = (

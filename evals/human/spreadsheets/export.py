@@ -15,9 +15,9 @@ from rag_assay.evals.human.spreadsheets.item_showings import showings_of
 from rag_assay.evals.human.spreadsheets.label_studio import config_xml, tasks_json
 from rag_assay.evals.human.spreadsheets.rating_base import Past, Row
 from rag_assay.evals.human.spreadsheets.table import table_of
-from rag_assay.evals.human.spreadsheets.workbooks import workbook_bytes
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.extras import require
 
 SUFFIXES = (".xlsx", ".csv", ".json")
 MOST_ROWS = 1_000_000  # a worksheet of Excel has 1,048,576
@@ -79,6 +79,9 @@ def export_queue(
     elif suffix == ".csv":
         body = csv_text(table_of(queue, shown, heading, past, CSV.written)).encode("utf-8-sig")
     else:
+        require("openpyxl", "an XLSX file")
+        from rag_assay.evals.human.spreadsheets.workbooks import workbook_bytes
+
         body = workbook_bytes(table_of(queue, shown, heading, past, BOOK.written))
     with atomic_write(path) as new:
         new.write_bytes(body)

@@ -14,8 +14,7 @@ from rag_assay.evals.human.spreadsheets.filled_rows import Filled, FilledRow
 from rag_assay.evals.human.spreadsheets.formula_escaping import BOOK, CSV, CellEncoding
 from rag_assay.evals.human.spreadsheets.heading import SheetHeading, is_heading, read_heading
 from rag_assay.evals.human.spreadsheets.rating_base import Asked
-from rag_assay.evals.human.spreadsheets.table import COMMENT, ITEM, SCORE, part_name
-from rag_assay.evals.human.spreadsheets.workbooks import SCORES
+from rag_assay.evals.human.spreadsheets.table import COMMENT, ITEM, SCORE, SCORES, part_name
 from rag_assay.evals.question_sets.readers.table import rows_of_text
 from rag_assay.evals.spreadsheet_import.workbook import UnusableCell, open_worksheet
 from rag_assay.warehouse.errors import InputError

@@ -9,15 +9,12 @@ from collections.abc import Iterable
 from datetime import UTC
 from pathlib import Path
 
-from openpyxl import Workbook
-from openpyxl.styles import Alignment, Font
-from openpyxl.utils import get_column_letter
-
 from rag_assay.evals.human.queue import Queue
 from rag_assay.evals.human.spreadsheets.formula_escaping import BOOK, CSV, CellEncoding, pieces
 from rag_assay.evals.human.spreadsheets.table import number
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.extras import require
 from rag_assay.warehouse.human_score_rows import Row
 from rag_assay.warehouse.human_scores import current_scores
 from rag_assay.warehouse.identity import Json
@@ -85,6 +82,11 @@ def _csv(rows: list[dict[str, Json]]) -> bytes:
 
 
 def _book(rows: list[dict[str, Json]]) -> bytes:
+    require("openpyxl", "an XLSX file")
+    from openpyxl import Workbook
+    from openpyxl.styles import Alignment, Font
+    from openpyxl.utils import get_column_letter
+
     book = Workbook()
     sheet = book.active
     sheet.title = "scores"

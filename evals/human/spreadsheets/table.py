@@ -13,6 +13,7 @@ from rag_assay.evals.human.spreadsheets.rating_base import Asked, Past, RatingEn
 from rag_assay.evals.human.spreadsheets.texts import ANSWER, PASSAGE, QUESTION, SECOND, TRUTH, texts_of
 from rag_assay.evals.rubrics.rubric import Criterion
 
+SCORES = "scores"  # the worksheet that is filled in
 ITEM, COMMENT, SCORE, SKIP = "item", "comment", "score: ", "skip"
 Kind = Literal["item", "text", "score", "comment"]
 Cell = str | float | None

@@ -14,9 +14,9 @@ from openpyxl.worksheet.datavalidation import DataValidation
 from openpyxl.worksheet.worksheet import Worksheet
 
 from rag_assay.evals.human.spreadsheets.formula_escaping import BOOK, escape_xml
-from rag_assay.evals.human.spreadsheets.table import SKIP, Cell, QueueTable, SpreadsheetColumn
+from rag_assay.evals.human.spreadsheets.table import SCORES, SKIP, Cell, QueueTable, SpreadsheetColumn
 
-SCORES, ANCHORS = "scores", "how to score"
+ANCHORS = "how to score"
 FIRST = 3  # the row of the first item: below the heading, which is hidden, and the names of the columns
 _WIDTHS = {"item": 9, "score": 13, "comment": 34}
 _TEXT_WIDTHS = {"question": 36, "answer": 62, "second answer": 62, "ground truth": 36}

@@ -37,6 +37,9 @@ def diff_page(found: Diff) -> ChangePage:
         if before.study == after.study
         else f"{before.study} and {after.study}"
     )
+    if before.leaderboard == after.leaderboard:
+        same = "No differences: both are the same result."
+        return ChangePage(title, f"{before.name} → {after.name}", (same,), ())
     sections = (
         _documents(found),
         _cells(found),
@@ -53,9 +56,6 @@ def _lead(found: Diff) -> Iterator[str]:
         f"{n_answers} of {several(found.compared, 'answer')} {'is' if n_answers == 1 else 'are'} another"
     )
     moved = several(n_moved, "cell") if n_moved else "no cell"
-    if found.before.leaderboard == found.after.leaderboard:
-        yield "Both are one result: nothing differs."
-        return
     yield f"{documents[:1].upper()}{documents[1:]}, {answers}, {moved} moved by more than chance."
     old, new = found.before.leader, found.after.leader
     if old and new and old.partition(".")[2] != new.partition(".")[2]:

@@ -1,4 +1,4 @@
-"""The page of `assay annotate`. Streamlit runs it again for each event; a tab of a browser has a session."""
+"""The page of `assay ratings annotate`. Streamlit runs it for each event; a browser tab has a session."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _queue(session: AnnotationTab) -> Queue:
     study = sys.argv[1]
     session.queue = session.queue or read_queue(_home(), study)
     if session.queue is None:
-        raise AssayError(f"The study {study} has no queue. Start `assay annotate {study}` again.")
+        raise AssayError(f"The study {study} has no queue. Start `assay ratings annotate {study}` again.")
     return session.queue
 
 

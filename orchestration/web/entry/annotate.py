@@ -1,4 +1,4 @@
-"""The page of `assay annotate`: Streamlit runs this file."""
+"""The page of `assay ratings annotate`: Streamlit runs this file."""
 
 from rag_assay.orchestration.web.annotation.page import page
 

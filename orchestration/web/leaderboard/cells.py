@@ -146,7 +146,7 @@ def _report(one: StudyNow) -> None:
     if path is None:
         st.caption("The study has no report file: a run writes it.")
         return
-    st.caption("The report, as the last run wrote it; `assay open` opens it in the browser.")
+    st.caption("The report, as the last run wrote it; `assay report STUDY --open` opens it in the browser.")
     with st.container(key="report", horizontal=True, vertical_alignment="center"):
         st.code(str(path), language=None, width="content")
         st.download_button(

@@ -175,7 +175,7 @@ def test_without_rubrics_there_is_nothing_and_without_scores_a_sentence() -> Non
     scored = [Scored(Cell("s", "c", "e", "r", "g"), "q1", "Why?", "So.", "i1")]
     open_study = data_of(scored, [])
     html = render_html(open_study)
-    wanted = "Nobody has scored by points yet: `assay annotate s` shows people the answers to score."
+    wanted = "Nobody has scored by points yet: `assay ratings annotate s` shows people the answers to score."
     assert text_of(html) == f"What people said {wanted}"
     assert people_sentences(open_study) == [wanted]
     assert not [one for one in other_rows(open_study) if one["metric"].startswith("said:")]

@@ -292,3 +292,15 @@ def test_labels_that_may_be_good_or_bad_are_told_once_with_line_and_advice(
     assert "scale: [0, 1]" in found
     edit(path, ("labels: labels.csv", "labels: {file: labels.csv, scale: [0, 1]}"))
     assert check_study(path, Home(tmp_path / "home")).questions == 1
+
+
+def test_a_question_file_is_no_study(tmp_path: Path) -> None:
+    questions = tmp_path / "town.questions.yaml"
+    questions.write_text(QUESTIONS)
+    for study, named in (("other.yaml", "STUDY"), ("town.yaml", str(tmp_path / "town.yaml"))):
+        (tmp_path / study).write_text(STUDY)
+        with pytest.raises(InputError) as raised:
+            check_study(questions, Home(tmp_path / "var"))
+        (finding,) = raised.value.findings
+        assert "this is a question file" in finding
+        assert f"`assay check {named}`" in finding

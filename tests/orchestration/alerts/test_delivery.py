@@ -73,7 +73,8 @@ def test_a_run_is_told_of_once_until_it_has_ended_well(finished: Finished, told:
     tried = assay("alerts", str(finished.path), "--test")
     assert tried.stdout.endswith(": sent\n")
     assert told.events[-1]["kind"] == "test"
-    others = [assay(name, str(finished.path)) for name in ("plan", "report", "history")]
+    study = str(finished.path)
+    others = [assay("run", study, "--dry-run"), assay("report", study), assay("list", study)]
     said += "".join(one.stderr + one.stdout for one in (done, tried, *others))
     kept = [path.read_bytes() for path in finished.home.root.rglob("*") if path.is_file()]
     assert len(kept) > 20

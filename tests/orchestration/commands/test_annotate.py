@@ -1,4 +1,4 @@
-"""`assay annotate` as a command: what it refuses, how it ends, and two people beside a run."""
+"""`assay ratings annotate` as a command: what it refuses, how it ends, and two people beside a run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def scored(finished: Finished) -> Finished:
 @contextmanager
 def annotating(study: Path, *options: str) -> Iterator[str]:
     """Serve the page of a study by a process of its own; give its address."""
-    command = assay_command("annotate", str(study), *options)
+    command = assay_command("ratings", "annotate", str(study), *options)
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield (process.stdout.readline() if process.stdout else "").strip()
@@ -43,18 +43,20 @@ def annotating(study: Path, *options: str) -> Iterator[str]:
 
 def test_what_cannot_be_served_is_refused_in_a_sentence(finished: Finished) -> None:
     study = str(finished.path)
-    without = assay("annotate", study)
+    without = assay("ratings", "annotate", study)
     assert (without.returncode, "rubrics: {points" in without.stderr) == (2, True)
-    open_to_all = assay("annotate", study, "--host", "0.0.0.0")  # noqa: S104 -- it is refused
+    open_to_all = assay("ratings", "annotate", study, "--host", "0.0.0.0")  # noqa: S104 -- it is refused
     assert open_to_all.returncode == 2
     assert "ASSAY_ANNOTATE_PASSWORD" in open_to_all.stderr
     for name in (" ", "x" * 81, "a\u202eb"):
-        assert assay("annotate", study, "--annotator", name).returncode == 2
+        assert assay("ratings", "annotate", study, "--annotator", name).returncode == 2
     assert of_home(finished.home.root) == {}
 
 
 def test_ctrl_c_ends_the_page_and_its_server(scored: Finished) -> None:
-    with Terminal(assay_command("annotate", str(scored.path), "--annotator", "Ada Ü"), {}) as shown:
+    with Terminal(
+        assay_command("ratings", "annotate", str(scored.path), "--annotator", "Ada Ü"), {}
+    ) as shown:
         shown.until("http://127.0.0.1:")  # it is said when the server answers
         assert len(of_home(scored.home.root)) == 2
         shown.type("\x03")

@@ -54,20 +54,24 @@ def test_a_line_a_change_and_none_for_an_unchanged_run(finished: Finished) -> No
     stored = rows(home)
     assert stored == [("town", n, board) for n, board in enumerate(boards, 1)]
     home.database.unlink()
-    assert assay("rebuild").returncode == 0
+    assert assay("workspace", "rebuild").returncode == 0
     assert rows(home) == stored
 
-    found = json.loads(assay("history", path, "--format", "json").stdout)
+    found = json.loads(assay("list", path, "--format", "json").stdout)
     assert [one["back"] for one in found] == [2, 1, 0]
     assert [one["recipes_changed"] for one in found] == [{}, *[{"changed": ["retriever words"]}] * 2]
     assert all(one["documents_changed"] == one["code_changed"] == {} for one in found)
-    table = list(csv.DictReader(io.StringIO(assay("history", "town", "--format", "csv").stdout)))
+    table = list(csv.DictReader(io.StringIO(assay("list", "town", "--format", "csv").stdout)))
     assert [one["leaderboard"] for one in table] == boards
     assert json.loads(table[1]["recipes_changed"]) == {"changed": ["retriever words"]}
-    shown = assay("history", "town")
+    assert (
+        assay("diff", "town", "town").stdout.splitlines()[-1] == "No differences: both are the same result."
+    )
+    assert "| 0 |" not in assay("diff", "town", "town", "--format", "markdown").stdout
+    shown = assay("list", "town")
     assert "town has had 3 results" in shown.stdout
-    assert "words | bm25.k: 1 → 5 |" in assay("history", "town", "--format", "markdown").stdout
-    page = assay("history", "town", "--format", "html").stdout.strip()
+    assert "words | bm25.k: 1 → 5 |" in assay("list", "town", "--format", "markdown").stdout
+    page = assay("list", "town", "--format", "html").stdout.strip()
     assert page == str(home.reports / "town-history.html")
     assert '<line class="mark"' in (home.reports / "town-history.html").read_text()
 
@@ -130,7 +134,7 @@ def test_whatever_run_wrote_the_report_wrote_the_line_once(finished: Finished) -
 
 def test_a_study_without_a_history_is_told_so(finished: Finished) -> None:
     finished.home.history("town").unlink()
-    done = assay("history", str(finished.path))
+    done = assay("list", str(finished.path))
     assert done.returncode == 2
     assert "town has no history yet; `assay run" in done.stderr
-    assert "did you mean" in assay("history", "demmo").stderr
+    assert "did you mean" in assay("list", "demmo").stderr

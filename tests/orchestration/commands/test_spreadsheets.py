@@ -1,4 +1,4 @@
-"""`assay export-queue`, `import-scores` of what came back, and `export-scores`, as a person runs them."""
+"""`assay ratings queue`, `import` of what came back, and `export`, as a person runs them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def desk(tmp_path: Path) -> Desk:
 
 
 def brought(desk: Desk, path: Path, *options: str) -> Done:
-    return assay("import-scores", str(path), *options, ASSAY_HOME=str(desk.home.root))
+    return assay("ratings", "import", str(path), *options, ASSAY_HOME=str(desk.home.root))
 
 
 def test_a_queue_that_came_back_needs_no_mapping(desk: Desk) -> None:
@@ -67,7 +67,7 @@ def test_many_rejects_are_counted(desk: Desk) -> None:
     assert done.stderr.count("`4` is no value") == min(rows, 20)
     path = Desk(desk.folder / "more", queue_of(40)).export("bo.csv", "bo")
     fill(path, score_all(4))
-    done = assay("import-scores", str(path), ASSAY_HOME=str(desk.folder / "more" / "home"))
+    done = assay("ratings", "import", str(path), ASSAY_HOME=str(desk.folder / "more" / "home"))
     assert done.stderr.count("`4` is no value") == 20
     assert "more like these" in done.stderr
 
@@ -81,28 +81,28 @@ def test_from_a_run_to_a_sheet_and_back(
     town.run({**PLAIN, **RUBRICS}, "home")
     study, home = str(tmp_path / "tiny.yaml"), town.bench.home
     sheet = tmp_path / "anna.xlsx"
-    done = assay("export-queue", study, str(sheet), "--annotator", " Anna ")
+    done = assay("ratings", "queue", study, str(sheet), "--annotator", " Anna ")
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == str(sheet)
     queue = read_queue(home, "tiny")
     assert queue is not None
     assert f"{len(queue.items)} items of the study tiny" in done.stderr
-    again = "export-queue", study, str(sheet), "--annotator", "Anna"
+    again = "ratings", "queue", study, str(sheet), "--annotator", "Anna"
     assert "it is there, and may be filled in" in assay(*again).stderr
 
     fill(sheet, score_all(5, comment="=1+1"))
-    assert assay("import-scores", str(sheet)).returncode == 0
+    assert assay("ratings", "import", str(sheet)).returncode == 0
     store = HumanScores(home)
     assert {row["annotator"] for row in store.rows("tiny")} == {"Anna"}
     assert next_showing(queue, "Anna", store.scores("tiny")) is None, "the page has nothing left for Anna"
 
     tasks, config = tmp_path / "tasks.json", tmp_path / "config.xml"
-    assert assay("export-queue", study, str(tasks), "--config", str(config)).returncode == 0
+    assert assay("ratings", "queue", study, str(tasks), "--config", str(config)).returncode == 0
     assert len(json.loads(tasks.read_text("utf-8"))) == len(queue.items)
     assert config.read_text("utf-8").startswith("<View>")
 
     table = tmp_path / "scores.csv"
-    assert assay("export-scores", study, str(table)).returncode == 0
+    assert assay("ratings", "export", study, str(table)).returncode == 0
     rows = list(csv.DictReader(io.StringIO(table.read_text("utf-8-sig"), newline="")))
     assert len(rows) == len(list(store.rows("tiny")))
     assert rows[0]["comment"] == "'=1+1"
@@ -120,7 +120,7 @@ def test_from_a_run_to_a_sheet_and_back(
     ],
 )
 def test_what_cannot_be_exported_is_told_before_anything_is_read(options: list[str], said: str) -> None:
-    done = assay("export-queue", "no-such-study", *options)
+    done = assay("ratings", "queue", "no-such-study", *options)
     assert done.returncode == 2
     assert said in done.stderr
 
@@ -139,7 +139,7 @@ def test_scores_that_stand_become_a_table(
     (showing, *_) = (next_showing(desk.queue, "bo", []),)
     assert showing is not None
     desk.scores.append(scores_of(desk.queue, "bo", showing, cell="tiny.a.b.c.d", question_id="q1"))
-    done = assay("export-scores", str(tmp_path / "tiny.yaml"), str(tmp_path / name))
+    done = assay("ratings", "export", str(tmp_path / "tiny.yaml"), str(tmp_path / name))
     assert done.returncode == 0, done.stderr
     assert "2 scores of the study tiny" in done.stderr
     written = tmp_path / name

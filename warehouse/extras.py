@@ -1,0 +1,37 @@
+"""Optional packages, which the extras of the distribution install."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from rag_assay.warehouse.errors import InputError
+
+OPTIONAL = {
+    "streamlit": ("streamlit", "app"),
+    "xllamacpp": ("xllamacpp", "local"),
+    "docx": ("python-docx", "formats"),
+    "openpyxl": ("openpyxl", "formats"),
+    "pptx": ("python-pptx", "formats"),
+}
+"""Module -> the package that holds it, and the extra that installs it."""
+
+
+class MissingPackageError(InputError):
+    """An optional package is not installed; the message names it and its extra."""
+
+
+def require(module: str, purpose: str) -> None:
+    """Check that an optional package is installed, without importing it.
+
+    Args:
+        module: one of `OPTIONAL`.
+        purpose: what needs it, as the subject of a sentence.
+
+    Raises:
+        MissingPackageError: it is not.
+    """
+    if find_spec(module) is None:
+        package, extra = OPTIONAL[module]
+        raise MissingPackageError(
+            f"{purpose} needs {package}: install the extra `{extra}` of rag-assay, or `pip install {package}`"
+        )
