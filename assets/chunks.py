@@ -19,9 +19,8 @@ from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.engine.row_checks import at_most
 from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import StageTable, distribution
-from rag_assay.assets.recipes.build_half import Chunking
-from rag_assay.assets.recipes.merge import Build
-from rag_assay.assets.tokenization.tokenizer_names import tokenizer_of
+from rag_assay.assets.recipes.build_half import Build, Chunking
+from rag_assay.assets.tokenization.tokenizer import tokenizer_of
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.errors import AssayError, CorruptFileError
 from rag_assay.warehouse.identity import digest, digest_strings
@@ -67,12 +66,10 @@ class Chunks(Stage):
         return sorted(self.build_plan.chunk_sets)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return the documents of every source of the corpus."""
         corpus, _ = self.build_plan.chunk_sets[key]
         return [PartitionRef("documents", source) for source in self.build_plan.corpora[corpus].sources]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of the chunking, and of what the corpus leaves out."""
         corpus, chunking = self.build_plan.chunk_sets[key]
         return {
             f"chunking.{chunking}": self.build_plan.chunkings[chunking].identity(),
@@ -85,7 +82,6 @@ class Chunks(Stage):
         return LOCAL_MODEL if any(one.embedding_model for one in chunkers) else None
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Cut all documents of the corpus."""
         corpus, chunking = self.build_plan.chunk_sets[key]
         recipe = self.build_plan.chunkings[chunking]
         threshold = self.build_plan.corpora[corpus].near_duplicates
@@ -134,7 +130,6 @@ class Chunks(Stage):
 
 
 def _earlier(before: Artifact | None, cut_by: str, work: BuildContext) -> Earlier | None:
-    """Return the chunks of the run before, where the same chunking cut them and they can be read."""
     if before is None or before.meta.get("cut_by") != cut_by:
         return None
     try:
@@ -145,10 +140,7 @@ def _earlier(before: Artifact | None, cut_by: str, work: BuildContext) -> Earlie
 
 @dataclass
 class _Tally:
-    """What is kept of each batch of chunks once it is written.
-
-    versions: what the chunks are, and what is embedded and delivered of them, to be digested
-    """
+    """What is kept of each batch of chunks once it is written; ``versions`` are digested."""
 
     documents: pl.DataFrame
     versions: list[pl.Series] = field(default_factory=list)
@@ -160,7 +152,6 @@ class _Tally:
     def counted(
         self, batches: Iterable[pl.DataFrame], progress: Callable[[int, int], None]
     ) -> Iterator[pl.DataFrame]:
-        """Pass batches on, and count them; ``progress`` hears (documents, of)."""
         columns = ["chunk_id", "doc_version", "prefix", "context_start", "context_end"]
         done = 0
         for batch in batches:
@@ -175,7 +166,6 @@ class _Tally:
             yield batch
 
     def checks(self) -> tuple[Check, ...]:
-        """Return the checks of the chunks themselves, once all were counted."""
         rows = self.documents.select("doc_id", "url").iter_rows()
         without = [str(url) for doc_id, url in rows if doc_id not in self.with_chunks]
         bad = self.bad_offsets
@@ -186,7 +176,6 @@ class _Tally:
 
 
 def _tools(recipe: Chunking, work: BuildContext) -> Tools:
-    """Return what the chunker of a chunking may use."""
     tokenizer = tokenizer_of(recipe.tokenizer, work.home, lambda text: work.progress(text, 0, 0))
     model = recipe.chunker.embedding_model
     if model is None:

@@ -17,12 +17,10 @@ from rag_assay.assets.cleaning.date_inference import Dating, identity_of
 from rag_assay.assets.cleaning.language import detector
 from rag_assay.assets.cleaning.page_cleaner import CODE_VERSION, DAMAGED
 from rag_assay.assets.cleaning.versions import changes, update_versions
-from rag_assay.assets.engine.plots import histogram
 from rag_assay.assets.engine.row_checks import at_most
 from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, PartitionRef, Stage
-from rag_assay.assets.engine.table import Plot, StageTable
-from rag_assay.assets.recipes.merge import Build
-from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.assets.engine.table import Plot, StageTable, histogram
+from rag_assay.assets.recipes.build_half import Build, may_cost
 from rag_assay.warehouse.artifact_records import file_damage
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.errors import CorruptFileError
@@ -76,28 +74,26 @@ class Documents(Stage):
         self.sources = build.sources
 
     def keys(self) -> list[str]:
-        """Return the names of the sources."""
         return sorted(self.sources)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return the source's pages."""
         return [PartitionRef("pages", key)]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of what cleaning takes from outside the pages: the source's name and language.
+        """Return the digest of what cleaning takes from outside the pages.
 
-        The name is part of the ids of its documents; where no language is given, the detector finds it. The
-        model that is asked for missing dates counts too, where there is one.
+        That is the source's name, part of document ids, its language or the detector, and the model for
+        missing dates.
         """
         source = self.sources[key]
         date_models = [identity_of(source.date_by)] if source.date_by else []
         return {f"cleaning.{key}": digest([key, source.language, detector(), *date_models])}
 
     def identity(self, key: str, store: ArtifactStore) -> str:
-        """Return the digest of what goes into the documents, and of the build whose versions it carries on.
+        """Return the digest of the inputs, and of the previous build whose versions it carries on.
 
-        A page that changes back is a version of its own, with its own time: the same pages after others are
-        not what they were the first time. As long as nothing changes, the build of now keeps its identity.
+        A page that changes back is a version of its own, with its own time. While nothing changes, the
+        current build keeps its identity.
         """
         inputs = super().identity(key, store)
         current = store.current(self.name, key)
@@ -108,11 +104,9 @@ class Documents(Stage):
         )
 
     def spends(self, key: str) -> bool:
-        """Return whether a model is asked for missing dates that may cost money."""
         return may_cost(self.sources[key].date_by)
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Clean the pages that the last build does not know, and carry the versions on."""
         before = self._before(key, folder, work)
         parts = folder / "parts"
         known = Known.in_folders(parts, *([before] if before else self._incomplete(key, folder, work)))
@@ -127,8 +121,7 @@ class Documents(Stage):
         manifest = read_manifest(work.home, key, gone=True)
         write_parquet(dropped, folder / "dropped.parquet")
         seen = pl.DataFrame(tally.seen, schema=_SEEN, orient="row")
-        history = _history(self.name, key, folder, work)
-        versions = update_versions(history, seen, manifest)
+        versions = update_versions(_history(self.name, key, folder, work), seen, manifest)
         write_parquet(versions, folder / "versions.parquet")
         shutil.rmtree(parts, ignore_errors=True)
         reasons = dict(Counter(dropped["reason"].to_list()).most_common(20))
@@ -151,7 +144,6 @@ class Documents(Stage):
         return BuildResult(_data_version(seen, dropped), meta, checks, complete="incomplete" not in meta)
 
     def _before(self, key: str, folder: Path, work: BuildContext) -> Path | None:
-        """Return the folder of the last build, unless that is the one which is built now."""
         artifact = work.store.current(self.name, key)
         if artifact is None or artifact.identity == folder.parent.name:
             return None
@@ -164,9 +156,9 @@ class Documents(Stage):
 
 
 def _gaps(dropped: pl.DataFrame, manifest: pl.DataFrame, dating_metadata: dict[str, Any]) -> dict[str, Any]:
-    """Add to the metadata of dating the drops that another build may mend: the documents are incomplete.
+    """Add to the metadata of dating the drops that the next build may fix: then the documents are incomplete.
 
-    damaged: the SHA-256 of stored pages that are to be fetched again
+    damaged: SHA-256 of stored pages that are to be fetched again
     """
     passing = dropped.filter(pl.col("page_key").is_null())
     if not len(passing):
@@ -200,7 +192,6 @@ class _Tally:
     reused: int = 0
 
     def documents_of(self, batches: Iterator[Batch]) -> Iterator[pl.DataFrame]:
-        """Pass the documents of batches on, and count them."""
         for batch in batches:
             rows = batch.documents.select("doc_id", "version", "url", "title", "text").iter_rows()
             self.seen += [(*facts, sha256_text(text)) for *facts, text in rows]
@@ -216,7 +207,6 @@ class _Tally:
             yield batch.documents
 
     def scans(self) -> Check:
-        """Return the check of PDFs some of whose pages are images."""
         first = f": {'; '.join(self.scanned[:FIRST])}" if self.scanned else ""
         message = f"{len(self.scanned)} PDFs have pages that are images, whose words are missing{first}"
         return Check("no_scans", not self.scanned, message, {"first": self.scanned[:50]}, severe=False)
@@ -224,7 +214,6 @@ class _Tally:
 
 @contextmanager
 def _dating(source: str, date_by: DateBy | None, work: BuildContext) -> Iterator[Dating | None]:
-    """Yield what asks a model for missing dates, with its gateway open; None where the source names none."""
     if date_by is None:
         yield None
         return
@@ -263,7 +252,6 @@ def _checks(seen: pl.DataFrame, dropped: pl.DataFrame, reasons: dict[str, int]) 
 
 
 def _history(stage: str, key: str, folder: Path, work: BuildContext) -> pl.DataFrame:
-    """Return the versions that the newest build of the key knew, whose file can be read."""
     store = work.store
     built = [artifact for artifact in store.all(stage) if artifact.key == key]
     damaged = [a for a in store.damaged(stage) if a.key == key and _is_good(a, "versions.parquet", store)]
@@ -276,13 +264,11 @@ def _history(stage: str, key: str, folder: Path, work: BuildContext) -> pl.DataF
 
 
 def _is_good(artifact: Artifact, name: str, store: ArtifactStore) -> bool:
-    """Return whether one file of a damaged artifact is as it was written."""
     folder = store.files_of(artifact)
     return name in artifact.files and file_damage(folder, artifact, name) is None
 
 
 def _changes(before: Path | None, folder: Path) -> dict[str, Any] | None:
-    """Return what differs from the last build's documents; None where there are none to compare with."""
     if before is None or not (before / "documents.parquet").exists():
         return None
     try:

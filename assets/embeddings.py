@@ -20,8 +20,7 @@ from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult
 from rag_assay.assets.engine.table import StageTable
 from rag_assay.assets.enrichment.similarity import similarities, tags_text
 from rag_assay.assets.indexing.index_rows import QUESTIONS
-from rag_assay.assets.recipes.merge import Build
-from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.assets.recipes.build_half import Build, may_cost
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import digest, sha256_text
@@ -63,7 +62,6 @@ class Embeddings(Stage):
         return sorted(self.build_plan.indexes)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return the chunks and, where a model's questions are indexed too, those."""
         chunks = key.rpartition(".")[0]
         return [
             PartitionRef("chunks", chunks),
@@ -71,23 +69,19 @@ class Embeddings(Stage):
         ]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of the embedder, and of how it embeds questions where some are indexed."""
         name = self.build_plan.indexes[key][2]
         recipe = self.build_plan.embedders[name]
         asking = {f"embedder.{name}.questions": recipe.query_revision()} if self._asks(key) else {}
         return {f"embedder.{name}": recipe.passage_revision(), **asking}
 
     def _asks(self, key: str) -> bool:
-        """Return whether the questions that a model wrote for chunks are indexed too."""
         recipe = self.build_plan.chunkings.get(self.build_plan.indexes[key][1])
         return recipe is not None and recipe.enrich is not None and recipe.enrich.index
 
     def pool(self) -> str:
-        """Return the pool of local models."""
         return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
-        """Return whether a server embeds."""
         return may_cost(self.build_plan.embedders[self.build_plan.indexes[key][2]])
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
@@ -137,7 +131,6 @@ class Embeddings(Stage):
         )
 
     def _fit(self, key: str, recipe: EmbedderRecipe, found: Survey) -> Check:
-        """Check that every chunk fits; name the chunking, its chunker and the model where one does not."""
         _, chunking, name = self.build_plan.indexes[key]
         known = self.build_plan.chunkings.get(chunking)
         cutter = f"the chunking `{chunking}`" + (f" (chunker `{known.chunker.kind}`)" if known else "")
@@ -161,10 +154,9 @@ class Embeddings(Stage):
 
 @dataclass
 class _Writing:
-    """Blocks of chunks on their way to blocks of vectors.
+    """Turns blocks of chunks into blocks of vectors.
 
-    new: texts that will have to be computed, as far as is known before
-    computed, dimensions, content: known when the last frame is taken
+    new: texts to compute, as far as known before; computed, dimensions, content: known after the last frame
     """
 
     embedder: CachedEmbedder
@@ -176,7 +168,6 @@ class _Writing:
     content: Any = field(default_factory=hashlib.sha256)
 
     def frames(self, path: Path) -> Iterator[pl.DataFrame]:
-        """Yield the rows of `embeddings.parquet`, one block at a time."""
         for chunks in blocks(path):
             texts = texts_of(chunks, self.embedder)
             embedded = self.embedder.embed(texts, self._tell)
@@ -202,7 +193,6 @@ class _Writing:
         self.work.progress(f"embedding {self.key}", self.computed + done, of)
 
     def _others(self, chunks: pl.DataFrame) -> tuple[list[str | None], list[str | None]]:
-        """Return the title and the tags of each chunk's document; nothing unless the recipe asks for them."""
         if not self.embedder.recipe.similarities:
             return [None] * len(chunks), [None] * len(chunks)
         return chunks["title"].to_list(), [tags_text(tags) for tags in chunks["keywords"].to_list()]
@@ -211,7 +201,6 @@ class _Writing:
         return similarities(vectors, others, self._embed)
 
     def _embed(self, texts: list[str]) -> Matrix:
-        """Embed titles or tags as passages, cut at what the model reads."""
         tokenizer, recipe = self.embedder.tokenizer, self.embedder.recipe
         whole = [self.embedder.passage_prefix + text for text in texts]
         if tokenizer is not None and recipe.overflow == "fail":
@@ -221,10 +210,6 @@ class _Writing:
 
 
 def _write_questions(enriched: Artifact, embedder: CachedEmbedder, folder: Path, work: BuildContext) -> int:
-    """Embed the questions that a model wrote for chunks, as questions are; return how many there are.
-
-    `questions.parquet`: chunk_id and vector, one row a question.
-    """
     path = work.store.folder(enriched.stage, enriched.identity) / "enrichments.parquet"
     is_question = pl.col("kind") == "question"
     rows = read_parquet(path, ["chunk_id", "kind", "text"]).filter(is_question & pl.col("text").is_not_null())
@@ -243,7 +228,6 @@ def _write_questions(enriched: Artifact, embedder: CachedEmbedder, folder: Path,
 
 
 def _closeness(embedder: CachedEmbedder, found: Survey) -> tuple[dict[str, Any], Check]:
-    """Compare a fast backend with fp32 on a sample of the texts, embedded through the cache."""
     texts = list(found.sample.values())
     plain = CachedEmbedder(embedder.recipe.model_copy(update={"dtype": "fp32"}), embedder.home)
     one, other = embedder.embed(texts).vectors, plain.embed(texts).vectors

@@ -13,8 +13,7 @@ from rag_assay.assets.engine.row_checks import WITHIN_BUDGET, within_budget
 from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import StageTable
 from rag_assay.assets.enrichment.llm_enrichment import Enrichment, EnrichmentTask, enrich
-from rag_assay.assets.recipes.merge import Build
-from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.assets.recipes.build_half import Build, may_cost
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.call_tags import Purpose
@@ -44,26 +43,21 @@ class Enrichments(Stage):
         self.build_plan = build
 
     def keys(self) -> list[str]:
-        """Return the `corpus.chunking` keys whose chunking asks for enrichment."""
         return sorted(key for key in self.build_plan.chunk_sets if self._recipe(key) is not None)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return the chunks, and the documents that summaries are made of."""
         corpus, _ = self.build_plan.chunk_sets[key]
         sources = self.build_plan.corpora[corpus].sources
         return [PartitionRef("chunks", key), *(PartitionRef("documents", source) for source in sources)]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of what is asked."""
         recipe = self._recipe(key)
         return {f"enrich.{key}": recipe.identity()} if recipe else {}
 
     def spends(self, key: str) -> bool:
-        """Return whether the model that is asked may cost money."""
         return may_cost(self._recipe(key))
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Ask for all that is missing; what was answered before comes from the cache of calls."""
         recipe = self._recipe(key)
         if recipe is None:
             raise ValueError(f"{key} asks for no enrichment")
@@ -88,7 +82,6 @@ class Enrichments(Stage):
 def _summaries(
     recipe: Enrichment, chunks: Artifact, documents: list[Artifact], work: BuildContext
 ) -> Iterator[EnrichmentTask]:
-    """Yield a task for each document that has chunks (copies that the corpus leaves out have none)."""
     if not recipe.summary:
         return
     known = set(_chunks(chunks, work, ["doc_id"])["doc_id"])

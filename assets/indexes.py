@@ -9,13 +9,12 @@ from typing import Any, ClassVar
 
 from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.indexing.approximate import RECALL
-from rag_assay.assets.indexing.index_facts import IndexFacts
-from rag_assay.assets.indexing.index_recipe import IndexRecipe
+from rag_assay.assets.indexing.index_recipe import IndexFacts, IndexRecipe
 from rag_assay.assets.indexing.index_rows import QUESTIONS, StoredRows
 from rag_assay.assets.indexing.index_table import build as build_table
 from rag_assay.assets.indexing.index_table import open_table
 from rag_assay.assets.indexing.upsert import link_or_copy
-from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.build_half import Build
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import digest
 
@@ -52,15 +51,12 @@ class Indexes(Stage):
         return sorted(self.build_plan.indexes)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return the chunks and their embeddings."""
         return [PartitionRef("chunks", key.rpartition(".")[0]), PartitionRef("embeddings", key)]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digest of how the corpus' indexes are searched."""
         return {f"index.{self.build_plan.indexes[key][0]}": self._recipe(key).identity()}
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Write the index."""
         chunk_artifact, embedding_artifact = self.inputs(key, work.store)
         if not embedding_artifact.complete:
             reason = embedding_artifact.meta.get("incomplete", "some chunks have no vector")

@@ -11,7 +11,7 @@ from rag_assay.assets.engine.crawl_process import run_crawler
 from rag_assay.assets.engine.row_checks import FIRST
 from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import StageTable, distribution
-from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.build_half import Build
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.errors import AssayError, CorruptFileError
 from rag_assay.warehouse.files import fingerprint
@@ -61,11 +61,9 @@ class Pages(Stage):
         self.sources = build.sources
 
     def keys(self) -> list[str]:
-        """Return the names of the sources."""
         return sorted(self.sources)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return nothing: here the data come in."""
         return []
 
     def recipes(self, key: str) -> dict[str, str]:
@@ -79,10 +77,10 @@ class Pages(Stage):
         }
 
     def is_of_now(self, key: str, artifact: Artifact) -> bool:
-        """Return whether a study means by a source what was crawled, whatever became of its files since then.
+        """Return whether a study's source is the one that was crawled, whatever became of its files since
+        then.
 
-        True also where an earlier version has crawled it, which kept nothing of that. Where the folder is
-        gone that was read, its study may have been moved with it, and another path means the same.
+        If the folder is gone, its study may have been moved with it: then another path means the same.
         """
         path, before = self.sources[key].path, artifact.meta.get("path")
         moved = path is None or before is None or path == before or not Path(before).exists()
@@ -94,9 +92,9 @@ class Pages(Stage):
         return digest([spec, *source.versions()] if source.versions() else spec)
 
     def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
-        """Return the artifact of a key, unless its pages are not (or not whole) what they were then.
+        """Return the artifact of a key, unless its pages changed or are damaged.
 
-        They lie in one place, which a crawl changes that fails or is killed afterwards.
+        They lie in one place, which a later crawl changes even if it fails.
         """
         artifact = super().fresh(key, store)
         if artifact is None or not _holds(artifact, store.home) or _damaged_bodies(key, store):
@@ -108,7 +106,6 @@ class Pages(Stage):
         return manifest_file(store.home, artifact.key)
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Crawl the source, and look at what there is now."""
         if damaged := _damaged_bodies(key, work.store):
             work.progress(f"{key}: {len(damaged)} stored pages are damaged, and are fetched again", 0, 0)
         bring_pages(work.home, key)
@@ -167,7 +164,6 @@ class Pages(Stage):
 
 
 def _holds(artifact: Artifact, home: Home) -> bool:
-    """Return whether the manifest holds the stored pages that it held when the artifact was made."""
     path = manifest_file(home, artifact.key)
     if not path.exists() or sha256_file(path) != artifact.meta.get("manifest_sha256"):
         bring_pages(home, artifact.key)
@@ -183,14 +179,12 @@ def _holds(artifact: Artifact, home: Home) -> bool:
 
 
 def _damaged_bodies(key: str, store: ArtifactStore) -> list[str]:
-    """Return which bodies of a source's pages cleaning found damaged, and are so still."""
     documents = store.current("documents", key)
     found = documents.meta.get("damaged", ()) if documents else ()
     return [sha256 for sha256 in found if not is_whole(store.home, sha256)]
 
 
 def _passing(reasons: Mapping[str, int]) -> dict[str, str]:
-    """Return why the pages are not complete: files that may be readable the next time."""
     passing = {reason: number for reason, number in reasons.items() if reason.startswith(PASSING)}
     if not passing:
         return {}

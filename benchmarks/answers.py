@@ -17,7 +17,7 @@ from rank_bm25 import BM25Okapi
 
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
-from rag_assay.assets.tokenization.tokenizer_names import tokenizer_of
+from rag_assay.assets.tokenization.tokenizer import tokenizer_of
 from rag_assay.evals.generation.contract import GenerationContext, Passage, Request
 from rag_assay.evals.generation.extractive import Extractive
 from rag_assay.warehouse.inference.gateway import Gateway

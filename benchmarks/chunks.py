@@ -30,8 +30,7 @@ from rag_assay.assets.chunking.document_chunks import chunk_documents, material_
 from rag_assay.assets.chunking.tokens import TokenWindows
 from rag_assay.assets.cleaning.eurlex.cleaner import clean_eurlex
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.assets.tokenization.tokenizer import Tokenizer, load_tokenizer, read_tokenizer
-from rag_assay.assets.tokenization.tokenizer_names import tokenizer_of
+from rag_assay.assets.tokenization.tokenizer import Tokenizer, load_tokenizer, read_tokenizer, tokenizer_of
 from rag_assay.warehouse.inference import models
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.paths import Home

@@ -16,10 +16,10 @@ from rag_assay.assets.chunking.contract import Tools
 from rag_assay.assets.chunking.document_chunks import chunk_documents
 from rag_assay.assets.cleaning.article import clean_article
 from rag_assay.assets.cleaning.draft import UnusablePage
-from rag_assay.assets.cleaning.plain import clean_beir
+from rag_assay.assets.cleaning.text_files import clean_beir
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.indexing import index_table
-from rag_assay.assets.indexing.index_facts import read_facts
+from rag_assay.assets.indexing.index_recipe import read_facts
 from rag_assay.assets.indexing.index_rows import HeldRows
 from rag_assay.assets.recipes.build_half import Chunking
 from rag_assay.assets.tokenization.tokenizer import load_tokenizer

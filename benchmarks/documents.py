@@ -27,7 +27,7 @@ from rag_assay.assets.cleaning.batches import Cleaning, Known
 from rag_assay.assets.documents import Documents
 from rag_assay.assets.engine.builder import build_key
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.build_half import Build
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.pages import manifest_digest, read_manifest, write_body, write_manifest
 from rag_assay.warehouse.parquet import frame

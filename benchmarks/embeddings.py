@@ -32,7 +32,7 @@ from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.embeddings import Embeddings
 from rag_assay.assets.engine.builder import build_key
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.build_half import Build
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.identity import digest, digest_strings
 from rag_assay.warehouse.parquet import frame, write_parquet

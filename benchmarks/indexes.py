@@ -28,13 +28,11 @@ from rag_assay.assets.engine.builder import build_key
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.assets.indexes import Indexes
 from rag_assay.assets.indexing.approximate import nearest
-from rag_assay.assets.indexing.index_facts import read_facts
+from rag_assay.assets.indexing.index_recipe import read_facts
 from rag_assay.assets.indexing.index_table import open_table
-from rag_assay.assets.indexing.inverted_index import invert
-from rag_assay.assets.indexing.lexical import open_lexical
+from rag_assay.assets.indexing.lexical import invert, open_lexical
 from rag_assay.assets.indexing.row_files import ROWS, read_texts
-from rag_assay.assets.recipes.build_half import Corpus
-from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.build_half import Build, Corpus
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.parquet import frame, write_batches
 from rag_assay.warehouse.paths import Home

@@ -16,7 +16,7 @@ from typing import Any
 
 from rag_assay.assets.cleaning.article import clean_article
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
-from rag_assay.assets.cleaning.markdown import clean_markdown
+from rag_assay.assets.cleaning.text_files import clean_markdown
 from rag_assay.assets.cleaning.tree import Element, parse_page
 
 Block = tuple[str, str]  # its kind and its text

@@ -62,7 +62,7 @@ WORDS = ("cells", "protein", "patients", "cancer", "mice", "gene", "risk", "huma
 
 def documents_of(folder: Path, most: int | None) -> pl.DataFrame:
     """Read the corpus as documents (schemas.DOCUMENTS), with dates and keywords by their number."""
-    from rag_assay.assets.cleaning.plain import clean_beir
+    from rag_assay.assets.cleaning.text_files import clean_beir
     from rag_assay.crawlers.readers.beir import Beir
     from rag_assay.warehouse.parquet import frame
     from rag_assay.warehouse.schemas import DOCUMENTS

@@ -28,8 +28,7 @@ from benchmarks.scale_data import KEY, ask, questions, store
 from rag_assay.assets.engine.builder import build_key
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.assets.indexes import Indexes
-from rag_assay.assets.recipes.build_half import Corpus
-from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.build_half import Build, Corpus
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from rag_assay.assets.cleaning.plain import clean_beir
+from rag_assay.assets.cleaning.text_files import clean_beir
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.indexing import index_table
-from rag_assay.assets.indexing.index_facts import read_facts
+from rag_assay.assets.indexing.index_recipe import read_facts
 from rag_assay.assets.indexing.index_rows import HeldRows
 from rag_assay.crawlers.readers.beir import Beir
 from rag_assay.evals.metrics.contract import Gold

@@ -26,7 +26,6 @@ DONE, FAILED, WRONG_INPUT = 0, 1, 2
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one crawl and return the exit code."""
     options = _options(arguments)
     end_with_parent()
     if DAGSTER_PIPES_CONTEXT_ENV_VAR in os.environ:
@@ -36,7 +35,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _ended(work: Callable[[], None], tell: Callable[[str], None]) -> int:
-    """Do a crawl, tell what kept it from its end, and return the exit code."""
     try:
         work()
     except InputError as error:
@@ -53,7 +51,6 @@ def _ended(work: Callable[[], None], tell: Callable[[str], None]) -> int:
 
 
 def _report(context: PipesContext, why: str) -> None:
-    """Let Dagster say what went wrong in the crawler's own words."""
     context.report_custom_message({"error": why})
 
 
@@ -70,7 +67,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 
 
 def _in_pipes(context: PipesContext, options: argparse.Namespace) -> None:
-    """Take the source from Dagster, and report the crawl's row as a custom message."""
     name = context.extras.get("name") or options.name
     if not name or "source" not in context.extras:
         raise InputError("The extras of the Pipes session need `name` and `source`.")

@@ -26,7 +26,6 @@ class WholeBodiesMiddleware(HttpCompressionMiddleware):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware of a crawl."""
         middleware = super().from_crawler(crawler)
         middleware.crawler = crawler
         return middleware
@@ -34,11 +33,7 @@ class WholeBodiesMiddleware(HttpCompressionMiddleware):
     def process_response(
         self, request: Request, response: Response, spider: Any = None
     ) -> Request | Response:
-        """Return the response unpacked, or the request that is to be sent again.
-
-        Raises:
-            IgnoreRequest: its body ended early once too often, or is too large.
-        """
+        """Return the response unpacked, or a retry; `IgnoreRequest` after too many."""
         try:
             return super().process_response(request, response)
         except TruncatedError as error:
@@ -61,36 +56,31 @@ class WholeBodiesMiddleware(HttpCompressionMiddleware):
 
 
 def ends_early(body: bytes, encoding: str) -> bool:
-    """Return whether a body stops before its packing ends.
+    """Return whether a body stops before its compression ends. ``encoding``: gzip, x-gzip, deflate, br or
+    zstd.
 
-    A sum at its end that is wrong is not minded, nor is what follows the end: servers get these wrong.
-
-    encoding: of HTTP: gzip, x-gzip, deflate, br or zstd
+    A wrong checksum, or anything after the end, is tolerated: servers get these wrong.
 
     >>> import gzip
     >>> ends_early(gzip.compress(b"whole"), "gzip"), ends_early(gzip.compress(b"whole")[:-9], "gzip")
     (False, True)
     """
     if encoding in {"gzip", "x-gzip"}:
-        return _gzip_ends_early(body)
+        while body.startswith(b"\x1f\x8b"):  # there may be several members
+            unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            try:
+                _drain(unpacker, body)
+            except zlib.error as error:
+                return "incorrect" not in str(error)
+            if not unpacker.eof:
+                return True
+            body = unpacker.unused_data
+        return False
     if encoding == "deflate":
         return not any(_is_whole(body, bits) for bits in (zlib.MAX_WBITS, -zlib.MAX_WBITS))
     if encoding == "br":
         return _brotli_ends_early(body)
     return encoding == "zstd" and _zstd_ends_early(body)
-
-
-def _gzip_ends_early(body: bytes) -> bool:
-    while body.startswith(b"\x1f\x8b"):  # there may be several members
-        unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        try:
-            _drain(unpacker, body)
-        except zlib.error as error:
-            return "incorrect" not in str(error)
-        if not unpacker.eof:
-            return True
-        body = unpacker.unused_data
-    return False
 
 
 def _is_whole(body: bytes, bits: int) -> bool:

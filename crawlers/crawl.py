@@ -10,8 +10,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
-from rag_assay.crawlers.journal import Row
-from rag_assay.crawlers.store import FINISHED, STOPPED, PageStore
+from rag_assay.crawlers.store import FINISHED, STOPPED, PageStore, Row
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.pages import NOT_BEGUN
 from rag_assay.warehouse.paths import Home
@@ -27,20 +26,13 @@ Progress = Callable[[str], None]
 
 
 def crawl(home: Home, name: str, source: Source, progress: Progress, timeout: float = 30) -> Row:
-    """Fetch or read all pages of a source into ``home`` and return the crawl's row (`schemas.CRAWLS`).
+    """Fetch or read all pages of a source into the workspace and return the crawl's row (`schemas.CRAWLS`).
 
-    Failed pages are data: they are stored with their reasons, and the crawl goes on. A process can do this
-    once with a spider, as Scrapy's reactor does not start twice.
-
-    Args:
-        home: where bodies, manifest and records go.
-        name: of the source.
-        source: what to fetch.
-        progress: is told of the crawl now and then.
-        timeout: seconds to wait for one answer.
+    Failed pages are data: they are stored with their reasons. A process can do this once with a spider, as
+    Scrapy's reactor does not start twice. ``progress`` is called from time to time; ``timeout``: seconds to
+    wait for a response.
 
     Raises:
-        InputError: the path or a start URL cannot be used.
         LockedError: another process crawls this source.
     """
     if source.reader:
@@ -55,14 +47,13 @@ def _read(home: Home, name: str, source: Source) -> Row:
     with PageStore(home, name, source.origin, from_files=True) as store:
         for page in reading.pages():
             store.add(page)
-        outcome = reading.limit or FINISHED
-        return store.finish(outcome, reading.number, reading.size)
+        return store.finish(reading.limit or FINISHED, reading.number, reading.size)
 
 
 def _scrape(home: Home, name: str, source: Source, progress: Progress, timeout: float) -> Row:
     from scrapy.crawler import AsyncCrawlerProcess
 
-    from rag_assay.crawlers.mirror import check_mirrored, settings_of
+    from rag_assay.crawlers.download_handlers import check_mirrored, settings_of
     from rag_assay.crawlers.settings import settings_for
 
     if source.mirror:
@@ -110,17 +101,14 @@ def _mirror(source: Source) -> Any:
 
 
 def _ending(reason: str, source: Source, too_deep: int) -> str:
-    """Say in the words of a study file what ended a crawl."""
     if reason == "finished" and too_deep:
         return f"limit: depth {source.limits.depth}"
-    return {
-        "closespider_timeout": f"limit: {source.limits.seconds} seconds",
-        "shutdown": STOPPED,
-    }.get(reason, reason)
+    return {"closespider_timeout": f"limit: {source.limits.seconds} seconds", "shutdown": STOPPED}.get(
+        reason, reason
+    )
 
 
 def summary(row: dict[str, Any]) -> str:
-    """Return a crawl's row as one line for people."""
     failed: dict[str, int] = json.loads(row["failed"])
     reasons = ", ".join(f"{count} {reason}" for reason, count in failed.items())
     gone = f"{row['gone']} gone, " if row["gone"] else ""
@@ -138,12 +126,10 @@ class _OneLine(logging.Formatter):
     """What happened, in a line; the traceback is in the log file."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return level and message."""
         return f"{record.levelname}: {record.getMessage()}"
 
 
 def _warnings_to_stderr() -> None:
-    """Show warnings on stderr too; Scrapy logs to the file alone."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
     handler.setFormatter(_OneLine())

@@ -7,21 +7,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
 @dataclass(frozen=True, slots=True)
 class Page:
     """One page as fetched.
 
-    url: after redirects, without fragment; the canonical one where the page names one on its own host
-    requested_url: where the crawl first asked
-    status: HTTP status; None when there was no answer, or the page is a file
+    url: after redirects, without fragment; the canonical one if the page names one on its own host
+    requested_url: the crawl's first request
+    status: HTTP status; None without a response, and for files
     body: the bytes as served, undecoded; None exactly when the page failed
-    fields: what spider or reader know of it, JSON values only (title, celex, id, encoding …)
+    fields: facts from spider or reader, JSON values only (title, celex, id, encoding …)
     reason: why there is no body; None exactly when there is one
-    alias: the page was served under another URL than `url`; a page served under it takes precedence
+    alias: served under another URL than `url`; a page served under `url` takes precedence
     """
 
     url: str
@@ -34,7 +30,7 @@ class Page:
     fields: dict[str, Any] = field(default_factory=dict)
     reason: str | None = None
     alias: bool = False
-    fetched_at: datetime = field(default_factory=_now)
+    fetched_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def __post_init__(self) -> None:
         if (self.body is None) == (self.reason is None):

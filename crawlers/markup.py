@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 from parsel import Selector, SelectorList
+from scrapy.http import HtmlResponse
 
 from rag_assay.warehouse.json_ld import nodes_in, strings
 
@@ -22,7 +24,6 @@ ARTICLE_TYPES = frozenset(
 
 
 def json_ld(page: Selector) -> list[Node]:
-    """Return the nodes of all JSON-LD blocks, lists and `@graph` unfolded; a broken block is left out."""
     texts = page.xpath("//script[@type='application/ld+json']/text()").getall()
     return [node for text in texts for node in nodes_in(text, "@graph")]
 
@@ -85,7 +86,6 @@ def collapse_whitespace(text: str | None) -> str:
 
 
 def text_of(found: Selector | SelectorList[Selector]) -> str:
-    """Return the text of the (first) element, white space squeezed."""
     node = found[:1] if isinstance(found, SelectorList) else found
     return collapse_whitespace(" ".join(node.xpath(".//text()").getall()))
 
@@ -93,3 +93,49 @@ def text_of(found: Selector | SelectorList[Selector]) -> str:
 def present(**fields: Any) -> dict[str, Any]:
     """Return the fields that say something: no None, no empty string or list."""
     return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
+
+
+LEAST_WORDS = 25  # outside links: a page of fewer is a menu, a form or a notice
+_BESIDE = (
+    "ancestor::nav or ancestor::header or ancestor::footer or ancestor::aside or ancestor::form"
+    " or ancestor::script or ancestor::style or ancestor::noscript or ancestor::template or ancestor::button"
+)
+_EDGE = 40  # words at either end of a page's text, where a post has its date
+_IN_ADDRESS = re.compile(r"(?<!\d)(?:19|20)\d\d[/_-](?:0?[1-9]|1[0-2])(?!\d)")
+_DATE = re.compile(
+    r"\b(?:19|20)\d\d-\d\d-\d\d\b|\b\d{1,2}[./]\s?\d{1,2}[./]\s?(?:19|20)\d\d\b"
+    r"|\b\d{1,2}(?:st|nd|rd|th|\.)? [^\W\d_]{3,9}\.?,? (?:19|20)\d\d\b"
+    r"|\b[^\W\d_]{3,9}\.? \d{1,2}(?:st|nd|rd|th)?,? (?:19|20)\d\d\b"
+)
+_TEXT = f"//body//text()[not(ancestor::a) and not({_BESIDE})]"
+_LINKS = f"//body//a//text()[not({_BESIDE})]"
+_HEADINGS = f"//body//*[self::h1 or self::h2 or self::h3 or self::h4][not({_BESIDE})]"
+_LINKED = f"{_HEADINGS}[.//a[@href] or ancestor::a[@href]]"
+
+
+def reads_as_text(page: Selector) -> bool:
+    """Return whether an unmarked page reads as a text of its own: a post, an article, a manual's page.
+
+    It has enough words outside links and menus, twice as many as within links, and is no list of teasers (two
+    headings or more, most of them links).
+    """
+    words, linked = (_count(page.xpath(path).getall()) for path in (_TEXT, _LINKS))
+    headings, leading = len(page.xpath(_HEADINGS)), len(page.xpath(_LINKED))
+    is_list = leading >= 2 and 2 * leading >= headings
+    return words >= LEAST_WORDS and words >= 2 * linked and not is_list
+
+
+def is_dated(response: HtmlResponse) -> bool:
+    page = response.selector
+    words = " ".join(page.xpath(_TEXT).getall()).split()
+    edges = f"{' '.join(words[:_EDGE])} … {' '.join(words[-_EDGE:])}"
+    return bool(
+        _IN_ADDRESS.search(urlsplit(response.url).path)
+        or meta(page, "date", "article:published_time", "datePublished", "dcterms.date", "DC.date")
+        or page.xpath("//body//time")
+        or _DATE.search(edges)
+    )
+
+
+def _count(texts: list[str]) -> int:
+    return sum(len(text.split()) for text in texts)

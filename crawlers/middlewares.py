@@ -4,22 +4,137 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Self
-from urllib.parse import urljoin
+from typing import Any, NamedTuple, Self
+from urllib.parse import urljoin, urlsplit
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.dupefilters import RFPDupeFilter
-from scrapy.exceptions import IgnoreRequest
+from scrapy.exceptions import IgnoreRequest, StopDownload
+from scrapy.extensions.throttle import AutoThrottle
 from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
+from scrapy.robotstxt import RobotParser
 
-from rag_assay.crawlers.extensions import slow_down
-from rag_assay.crawlers.followed_pages import Followed
-from rag_assay.crawlers.robots import MOST_BYTES, is_robots
-from rag_assay.crawlers.spiders.base import SiteSpider, spider_of
+from rag_assay.crawlers.spiders.base import SiteSpider, is_unreachable, reason_of, sitemaps_in, spider_of
+from rag_assay.crawlers.store import Followed
 from rag_assay.warehouse.errors import CorruptFileError
-from rag_assay.warehouse.pages import read_body
+from rag_assay.warehouse.pages import media_type, read_body
+
+READ_BYTES = 512 * 1024  # RFC 9309, 2.5: a crawler reads 500 KiB at least
+MOST_BYTES = 5_000_000
+
+
+class Unread(NamedTuple):
+    """Stands for the rules of a host whose robots.txt could not be read."""
+
+    reason: str
+
+
+def is_robots(request: Request) -> bool:
+    """Return whether a request is one for robots.txt that this middleware makes."""
+    return bool(request.meta.get("dont_obey_robotstxt"))
+
+
+class RobotsMiddleware(RobotsTxtMiddleware):
+    """Obeys robots.txt.
+
+    Without one (status 4xx), all is allowed. If it answers 429 or 5xx, too late, too much or from another
+    host, nothing is, and the pages fail with that reason. Requests to an unreachable host fail by themselves.
+    """
+
+    def process_request_2(self, rp: RobotParser | Unread | None, request: Request) -> None:
+        if isinstance(rp, Unread):
+            raise IgnoreRequest(rp.reason)
+        super().process_request_2(rp, request)
+
+    async def _parse_robots(self, response: Response, netloc: str, request: Request) -> None:
+        if response.status == 429 or response.status >= 500:
+            self._leave(netloc, Unread(f"robots.txt: status {response.status}"))
+            return
+        body = response.body if response.status == 200 else b""
+        if len(body) > READ_BYTES:
+            body = body[:READ_BYTES].rpartition(b"\n")[0]
+        if spider := spider_of(self.crawler):
+            spider.sitemaps[netloc] = sitemaps_in(body, response.url)
+        await super()._parse_robots(response.replace(body=body), netloc, request)
+
+    def _robots_error(self, exc: Exception, netloc: str) -> None:
+        if is_unreachable(exc):
+            super()._robots_error(exc, netloc)
+        else:
+            self._leave(netloc, Unread(f"robots.txt: {reason_of(exc, MOST_BYTES)}"))
+
+    def _leave(self, netloc: str, unread: Unread) -> None:
+        waiting: Any = self._parsers[netloc]
+        self._parsers[netloc] = unread
+        waiting.callback(unread)
+
+
+class _OfCrawler:
+    def __init__(self, crawler: Crawler) -> None:
+        self.crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler)
+
+
+class HeadersExtension(_OfCrawler):
+    """Stops a download at its headers where the body could not be used, so that no image is downloaded."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        crawler.signals.connect(self.headers_received, signals.headers_received)
+
+    def headers_received(self, headers: Headers, request: Request) -> None:
+        spider = spider_of(self.crawler)
+        if spider is None or is_robots(request):
+            return
+        kind = media_type((headers.get("Content-Type") or b"").decode("latin-1"))
+        if kind and not spider.is_readable(kind, request.url):
+            raise StopDownload(fail=False)
+
+
+class BytesExtension(_OfCrawler):
+    """Counts the bytes of all bodies as they come in, those of refused pages too."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        crawler.signals.connect(self.bytes_received, signals.bytes_received)
+
+    def bytes_received(self, data: bytes) -> None:
+        if spider := spider_of(self.crawler):
+            spider.received_bytes += len(data)
+
+
+class CrawlDelayExtension(_OfCrawler):
+    """Keeps to the Crawl-delay of a robots.txt where it is longer than the source's own delay."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._agent = crawler.settings["ROBOTSTXT_USER_AGENT"]
+        crawler.signals.connect(self.robots_parsed, signals.robots_parsed)
+
+    def robots_parsed(self, robotparser: RobotParser, request: Request) -> None:
+        wanted = robotparser.crawl_delay(self._agent)
+        if not wanted or self.crawler.settings["MIRROR"]:
+            return
+        delay = slow_down(self.crawler, request, float(wanted))
+        throttle = self.crawler.get_extension(AutoThrottle)
+        if throttle is not None:
+            throttle.mindelay = max(throttle.mindelay, delay)
+
+
+def slow_down(crawler: Crawler, request: Request, seconds: float) -> float:
+    """Ask the host of ``request`` one thing at a time, at least so many seconds apart; return how many."""
+    delay = min(seconds, crawler.settings.getfloat("AUTOTHROTTLE_MAX_DELAY"))
+    slot = crawler.engine.downloader.slots.get(urlsplit(request.url).hostname)
+    if slot is not None and slot.delay < delay:
+        slot.delay, slot.concurrency = delay, 1
+    return delay
+
 
 _VALIDATORS = (("If-None-Match", "etag"), ("If-Modified-Since", "last_modified"))
 _REDIRECTS = {301, 302, 303, 307, 308}
@@ -27,38 +142,29 @@ _FOR_GOOD = {301, 308}
 
 
 class SeenInThisCrawl(RFPDupeFilter):
-    """Drops what this crawl has asked for already, and keeps nothing of it for the next one.
+    """Drops repeated requests of this crawl, and keeps nothing for the next one.
 
-    Scrapy's own filter keeps it in the job folder (JOBDIR), which a killed crawl leaves without the requests
-    that were waiting: nobody would ever ask for them again.
+    Scrapy's own filter keeps them in the job folder (JOBDIR), which a killed crawl leaves without its pending
+    requests.
     """
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the filter of a crawl."""
         return cls(
             None, crawler.settings.getbool("DUPEFILTER_DEBUG"), fingerprinter=crawler.request_fingerprinter
         )
 
 
-class RevalidateMiddleware:
-    """Asks for stored pages only if they changed, and answers 304 from the store.
+class RevalidateMiddleware(_OfCrawler):
+    """Requests stored pages conditionally, and answers 304 from the store.
 
-    Spiders see a full response either way, so that the links of an unchanged page are followed too.
+    Spiders see a full response either way, so the links of unchanged pages are followed too.
     """
-
-    def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware of a crawl."""
-        return cls(crawler)
 
     def process_request(self, request: Request) -> Response | None:
         """Add the validators of the page known under exactly this URL; a redirect brings none along.
 
-        A page that a killed crawl fetched, and this one carries on, is answered from the store.
+        A page that a killed crawl fetched, and this one resumes, is answered from the store.
         """
         for header, _ in _VALIDATORS:
             request.headers.pop(header, None)
@@ -81,7 +187,7 @@ class RevalidateMiddleware:
         """Turn 304 into the known page; where its file is damaged, ask again without a condition."""
         is_conditional = any(header in request.headers for header, _ in _VALIDATORS)
         if response.status != 304 or not is_conditional:
-            return response  # a 304 that nobody asked for is a failed page
+            return response  # a 304 without a conditional request is a failed page
         known = self._known(request, Headers(response.headers), response.url)
         return known or request.replace(meta={**request.meta, "unconditional": True}, dont_filter=True)
 
@@ -96,7 +202,6 @@ class RevalidateMiddleware:
         return [(header, stored[name]) for header, name in _VALIDATORS if stored.get(name)]
 
     def _known(self, request: Request, headers: Headers, url: str) -> Response | None:
-        """Return the page as it was last answered; None where its file is damaged."""
         page = self._page(request.url)
         if page is None:
             return None
@@ -122,17 +227,12 @@ class RevalidateMiddleware:
         return Followed(url, row["content_type"], row["etag"], row["last_modified"], body)
 
 
-class RedirectBoundsMiddleware:
+class RedirectBoundsMiddleware(_OfCrawler):
     """Turns a redirect to where the source does not lead, or in a circle, into a failure with that reason."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
+        super().__init__(crawler)
         self._led: dict[str, str] = {}  # each redirect of this crawl
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware of a crawl."""
-        return cls(crawler)
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Let all pass but a redirect that leaves the source's hosts, or what it allows of them."""
@@ -157,10 +257,6 @@ class RedirectBoundsMiddleware:
         return spider.bounds.why_not(target, start=start)
 
     def _leads_back(self, url: str, target: str) -> bool:
-        """Return whether the redirects of this crawl lead from ``target`` to ``url``, which leads to it.
-
-        The filter of doubles would drop such a page without a word.
-        """
         self._led[url] = target
         passed = set()
         while target in self._led and target not in passed:
@@ -170,26 +266,17 @@ class RedirectBoundsMiddleware:
 
 
 def _target(request: Request, location: bytes) -> str:
-    """Return the URL that a redirect leads to, as it would be asked for; an empty string where it is none."""
     try:
         return Request(urljoin(request.url, location.decode("latin-1"))).url.partition("#")[0]
     except ValueError:
         return ""
 
 
-class BackOffMiddleware:
-    """Slows down for a host that asks for it by 429 or 503 with Retry-After; AutoThrottle speeds up again."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self.crawler = crawler
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware of a crawl."""
-        return cls(crawler)
+class BackOffMiddleware(_OfCrawler):
+    """Slows down for a host that answers 429 or 503 with Retry-After; AutoThrottle speeds up again."""
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Lengthen the delay of the host to what it asks for, one minute at most."""
+        """Raise the delay of the host to its Retry-After, one minute at most."""
         wanted = (response.headers.get("Retry-After") or b"").decode("latin-1").strip()
         if response.status in {429, 503} and (seconds := seconds_until(wanted)):
             slow_down(self.crawler, request, seconds)

@@ -27,19 +27,16 @@ class StorePipeline:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the pipeline of a crawl."""
         pipeline = cls(crawler)
         crawler.signals.connect(pipeline.spider_closed, signals.spider_closed)
         return pipeline
 
     def open_spider(self) -> None:
-        """Open a store where the spider has none."""
         spider = spider_of(self.crawler)
         if spider is not None and spider.store is None:
             spider.store = spider.store_to_close = PageStore(home(), spider.name, spider.source.origin)
 
     def process_item(self, item: Any) -> Any:
-        """Store a page; return it without its body, as `scrapy crawl -O FILE` may write it."""
         if isinstance(item, Page):
             spider = self.crawler.spider
             try:
@@ -56,8 +53,6 @@ class StorePipeline:
         return item
 
     def spider_closed(self, reason: str) -> None:
-        """Close the store that was opened here, with the record of its crawl."""
         spider = spider_of(self.crawler)
         if spider is not None and spider.store_to_close is not None:
-            row = close(spider.store_to_close, self.crawler, reason)
-            spider.progress(summary(row))
+            spider.progress(summary(close(spider.store_to_close, self.crawler, reason)))

@@ -14,8 +14,8 @@ SPIDER_MODULES = ["rag_assay.crawlers.spiders"]
 NEWSPIDER_MODULE = "rag_assay.crawlers.spiders"
 MIRROR = ""  # base URL of the loopback server that answers for the sample hosts
 ALLOW_PRIVATE = False  # connect to addresses that are not public
-TWISTED_DNS_RESOLVER = "rag_assay.crawlers.addresses.GuardedResolver"
-_HTTP = "rag_assay.crawlers.addresses.GuardedHandler"
+TWISTED_DNS_RESOLVER = "rag_assay.crawlers.download_handlers.GuardedResolver"
+_HTTP = "rag_assay.crawlers.download_handlers.GuardedHandler"
 DOWNLOAD_HANDLERS = {"http": _HTTP, "https": _HTTP, "file": None, "ftp": None, "s3": None, "data": None}
 HTTPPROXY_ENABLED = False  # a proxy would connect where the resolver cannot look
 
@@ -57,7 +57,7 @@ DUPEFILTER_CLASS = "rag_assay.crawlers.middlewares.SeenInThisCrawl"
 
 DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
-    "rag_assay.crawlers.robots.RobotsMiddleware": 100,
+    "rag_assay.crawlers.middlewares.RobotsMiddleware": 100,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "rag_assay.crawlers.compressed_bodies.WholeBodiesMiddleware": 590,
     "rag_assay.crawlers.middlewares.RevalidateMiddleware": 620,
@@ -66,9 +66,9 @@ DOWNLOADER_MIDDLEWARES = {
 }
 EXTENSIONS = {
     "scrapy.extensions.spiderstate.SpiderState": None,
-    "rag_assay.crawlers.extensions.HeadersExtension": 100,
-    "rag_assay.crawlers.extensions.CrawlDelayExtension": 110,
-    "rag_assay.crawlers.extensions.BytesExtension": 120,
+    "rag_assay.crawlers.middlewares.HeadersExtension": 100,
+    "rag_assay.crawlers.middlewares.CrawlDelayExtension": 110,
+    "rag_assay.crawlers.middlewares.BytesExtension": 120,
 }
 ITEM_PIPELINES = {"rag_assay.crawlers.pipelines.StorePipeline": 100}
 LOG_LEVEL = "INFO"
@@ -77,10 +77,10 @@ STATS_DUMP = True
 
 
 def source_settings(source: Source) -> dict[str, Any]:
-    """Return the Scrapy settings that a source asks for: its pace, limits, contact.
+    """Return the Scrapy settings of a source: pace, limits, contact.
 
-    As many requests are taken up at a time as the source has hosts: one that waits for its turn could neither
-    be overtaken by a newer page nor be dropped when a limit ends the crawl.
+    As many requests run at once as the source has hosts: a waiting one could be neither overtaken nor
+    dropped.
     """
     polite = source.delay > 0
     return {
@@ -96,13 +96,8 @@ def source_settings(source: Source) -> dict[str, Any]:
 
 
 def settings_for(source: Source, name: str, home: Home, timeout: float = DOWNLOAD_TIMEOUT) -> dict[str, Any]:
-    """Return the Scrapy settings of one crawl.
-
-    Args:
-        source: its delay (seconds), limits and contact are kept to.
-        name: of the source; names the log file's folder.
-        home: where the log goes: `crawls/<name>/crawl.log`.
-        timeout: seconds to wait for one answer.
+    """Return the Scrapy settings of one crawl; it logs to `crawls/<name>/crawl.log`. ``timeout`` is in
+    seconds.
     """
     defaults = {key: value for key, value in globals().items() if key.isupper() and not key.startswith("_")}
     return {

@@ -11,10 +11,8 @@ import httpx
 from protego import Protego
 from scrapy.http import HtmlResponse
 
-from rag_assay.crawlers.feeds import listed_in, looks_listed
-from rag_assay.crawlers.links import base_of, clean_url
-from rag_assay.crawlers.markup import article_of, json_ld, meta
-from rag_assay.crawlers.plain_pages import is_dated, reads_as_text
+from rag_assay.crawlers.links import base_of, clean_url, listed_in, looks_listed
+from rag_assay.crawlers.markup import article_of, is_dated, json_ld, meta, reads_as_text
 from rag_assay.crawlers.settings import AGENT, ROBOTSTXT_USER_AGENT
 from rag_assay.warehouse.inference.http_limits import ENCODINGS, limit
 from rag_assay.warehouse.json_ld import strings
@@ -38,11 +36,9 @@ class _UnseenError(Exception):
 
 
 def spider_for(url: str, delay: float = 1.0) -> SpiderChoice:
-    """Look at a site, as robots.txt allows, and say which spider stores its pages.
+    """Look at a site, as robots.txt allows, and choose the spider for it.
 
-    Args:
-        url: a page of it, a feed or a sitemap.
-        delay: seconds between two requests.
+    url: a page of it, a feed or a sitemap; delay: seconds between two requests
     """
     headers = {"User-Agent": AGENT, **ENCODINGS}
     with limit(httpx.Client(headers=headers, timeout=SECONDS, trust_env=False)) as client:
@@ -63,14 +59,12 @@ def spider_for(url: str, delay: float = 1.0) -> SpiderChoice:
     return min(looks, key=lambda look: order.index(look.spider), default=SpiderChoice("site", _NO_MARKS))
 
 
-_NO_MARKS = "none of the pages looked at calls itself an article or reads as a dated post"
+_NO_MARKS = "no page looked at calls itself an article or reads as a dated post"
 
 
 def _look(page: HtmlResponse) -> SpiderChoice | None:
-    """Return what a page tells of its site; None where it is no article."""
     selector = page.selector
-    article = article_of(json_ld(selector))
-    kinds = strings((article or {}).get("@type"))
+    kinds = strings((article_of(json_ld(selector)) or {}).get("@type"))
     if any("News" in kind for kind in kinds) or meta(selector, "news_keywords"):
         return SpiderChoice("news", f"{page.url} calls itself a news article")
     if kinds or "article" in meta(selector, "og:type"):
@@ -81,7 +75,6 @@ def _look(page: HtmlResponse) -> SpiderChoice | None:
 
 
 def _links(page: HtmlResponse) -> list[str]:
-    """Return a few pages that a page or list leads to: dated or long names first."""
     listed = listed_in(page.text) if looks_listed(page.body) else None
     if listed:
         return [one.url for one in listed if _is_same(one.url, page.url)][:PAGES]
@@ -118,7 +111,6 @@ def _page(client: httpx.Client, url: str, robots: Protego) -> HtmlResponse:
 
 
 def _got(client: httpx.Client, url: str) -> tuple[int, bytes, str, str]:
-    """Return status, body (its beginning), content type and address of an answer on the same host."""
     where = url
     for _ in range(MOST_REDIRECTS):
         try:

@@ -2,40 +2,226 @@
 
 from __future__ import annotations
 
+import fcntl
+import gzip
 import json
 import logging
 import os
 import re
 import uuid
+import zlib
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from io import TextIOWrapper
+from pathlib import Path
 from types import TracebackType
-from typing import Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import polars as pl
 
-from rag_assay.crawlers.bodies import Bodies
-from rag_assay.crawlers.followed_pages import FollowedPages
 from rag_assay.crawlers.items import Page
-from rag_assay.crawlers.journal import KILLED, Row, killed, read_journal
-from rag_assay.crawlers.lock import locked
 from rag_assay.warehouse.atomic_write import atomic_write, sweep
-from rag_assay.warehouse.errors import CorruptFileError
-from rag_assay.warehouse.identity import canonical
+from rag_assay.warehouse.errors import CorruptFileError, LockedError
+from rag_assay.warehouse.identity import canonical, sha256_bytes
+from rag_assay.warehouse.packs import SMALL, SUFFIX, Packs, PackWriter
 from rag_assay.warehouse.pages import (
     NOT_BEGUN,
+    is_whole,
     keep_manifest,
     kept_manifest,
     manifest_file,
     origin_of,
     read_crawls,
     read_manifest,
+    write_body,
     write_manifest,
 )
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import CRAWLS, PAGES
+
+logger = logging.getLogger(__name__)
+
+Row = dict[str, Any]
+
+KILLED = "killed"
+
+
+def read_journal(path: Path) -> tuple[Row | None, list[Row]]:
+    """Return the journal's header and entries; a line that was torn by the end of its process is left out."""
+    header: Row | None = None
+    entries = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        try:
+            entry = json.loads(line)
+            _check(entry)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            logger.warning("%s: line %d is torn and left out; its page will be fetched again", path, number)
+            continue
+        if "crawl" in entry:
+            header = entry["crawl"]
+        else:
+            entries.append(entry)
+    return header, entries
+
+
+def _check(entry: Any) -> None:
+    if "crawl" in entry:
+        _texts(entry["crawl"], "crawl_id", "source")
+        datetime.fromisoformat(entry["crawl"]["started_at"])
+    elif "gone" in entry:
+        _texts(entry, "gone")
+        datetime.fromisoformat(entry["at"])
+    elif "settled" in entry:
+        _texts(entry, "settled")
+    else:
+        _texts(entry, "outcome")
+        _texts(entry["page"], "url")
+        _ = entry["page"]["sha256"], entry["page"]["reason"]
+        datetime.fromisoformat(entry["page"]["fetched_at"])
+
+
+def _texts(entry: Row, *names: str) -> None:
+    if not all(isinstance(entry[name], str) for name in names):
+        raise TypeError(names)
+
+
+def killed(header: Row, entries: list[Row]) -> Row:
+    """Return the record of a crawl whose process died: what it stored is known, what it requested is not."""
+    pages = {entry["page"]["url"]: entry for entry in entries if "page" in entry}.values()
+    seen = Counter(entry["outcome"] for entry in pages)
+    reasons = Counter(entry["page"]["reason"] for entry in pages if entry["page"]["reason"])
+    times = [entry["page"]["fetched_at"] for entry in pages]
+    return {
+        "crawl_id": header["crawl_id"],
+        "source": header["source"],
+        "started_at": header["started_at"],
+        "ended_at": max([header["started_at"], *times]),  # a page that is carried over is older
+        "outcome": KILLED,
+        "requests": None,
+        "bytes": None,
+        **{name: seen[name] for name in ("new", "changed", "unchanged")},
+        "gone": sum("gone" in entry for entry in entries),
+        "failed": canonical(dict(sorted(reasons.items()))),
+    }
+
+
+def locked(path: Path, source: str) -> TextIOWrapper:
+    """Return the locked file of a source, which names the process that holds it; else raise `LockedError`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.open("a+", encoding="ascii", errors="replace")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.seek(0)
+        holder = file.read(20).strip()
+        file.close()
+        who = f"process {holder}" if holder else "another process"
+        raise LockedError(
+            f"The source `{source}` is being crawled by {who}. Wait for it to end, or stop it."
+        ) from error
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()
+    return file
+
+
+class Bodies:
+    """Stores each body once.
+
+    scratch: folder for temporary files of this crawl
+    pack: name of the pack for small bodies; None: each is a file that is there at once
+    """
+
+    def __init__(self, home: Home, scratch: Path, pack: str | None) -> None:
+        self._home = home
+        self._scratch = scratch
+        self._known = Packs(home.packs)
+        self._pack = PackWriter(home.packs / f"{pack}{SUFFIX}") if pack else None
+
+    @property
+    def waiting(self) -> bool:
+        return self._pack is not None and self._pack.waiting
+
+    def store(self, body: bytes) -> str:
+        """Store a body and return its SHA-256; a damaged one is replaced."""
+        if self._pack is None or len(body) > SMALL:
+            return write_body(self._home, body, self._scratch)
+        sha256 = sha256_bytes(body)
+        if sha256 not in self._pack and not self._is_there(sha256):
+            self._pack.add(sha256, body)
+        return sha256
+
+    def _is_there(self, sha256: str) -> bool:
+        if self._known.find(sha256, look_again=False) is not None:
+            return True
+        return self._home.body(sha256).exists() and is_whole(self._home, sha256)
+
+    def sync(self) -> None:
+        if self._pack is not None:
+            self._pack.sync()
+
+    def close(self) -> None:
+        if self._pack is not None:
+            self._pack.close()
+
+
+_FACTS = ("url", "content_type", "etag", "last_modified")
+
+
+class Followed(NamedTuple):
+    """A page as it was last served."""
+
+    url: str
+    content_type: str | None
+    etag: str | None
+    last_modified: str | None
+    body: bytes
+
+
+class FollowedPages:
+    """One file per page: its facts as a line of JSON, then its bytes, compressed.
+
+    Pages without validators are not kept, damaged files are ignored; `sweep` removes pages that a complete
+    crawl did not meet.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, url: str) -> Followed | None:
+        """Return the page that was last served under exactly this URL, or None."""
+        try:
+            line, _, body = gzip.decompress(self._path(url).read_bytes()).partition(b"\n")
+            facts = json.loads(line)
+            page = Followed(**{name: facts[name] for name in _FACTS}, body=body)
+        except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError):
+            return None
+        return page if page.url == url else None
+
+    def keep(self, page: Followed) -> None:
+        """Keep a page in place of what was served under its URL before; whole or not at all."""
+        path = self._path(page.url)
+        if not (page.etag or page.last_modified):
+            path.unlink(missing_ok=True)
+            return
+        if self.get(page.url) == page:
+            os.utime(path)
+            return
+        facts = json.dumps({name: getattr(page, name) for name in _FACTS}).encode()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+        temporary.write_bytes(gzip.compress(facts + b"\n" + page.body, compresslevel=6, mtime=0))
+        temporary.replace(path)
+
+    def sweep(self, before: datetime) -> None:
+        for path in self.folder.glob("*"):
+            if path.stat().st_mtime < before.timestamp():
+                path.unlink(missing_ok=True)
+
+    def _path(self, url: str) -> Path:
+        return self.folder / f"{sha256_bytes(url.encode())}.gz"
+
 
 logger = logging.getLogger(__name__)
 
@@ -59,21 +245,17 @@ class SeenUrl(NamedTuple):
 
 
 class PageStore:
-    """Takes the pages of one crawl of one source. One process a source at a time; others get `LockedError`.
+    """Takes the pages of one crawl of one source. One process per source; others get `LockedError`.
 
-    The journal begins with the crawl, so that a crawl that is killed before its first page has a record too.
-    Every page is a line in it, flushed, before `add` returns, or, of files, once its body is on the disk;
-    `close` merges the journal into the manifest.
-    Where a process died in between, opening the store merges what it left, so no page that was stored is
-    lost, and none is there twice. Merging twice does no harm: the newest row of a URL wins.
+    The journal begins with the crawl. Every page is flushed to it before `add` returns or, if read from
+    files, once its body is on disk; `close` merges it into the manifest. Opening the store merges the journal
+    of a process that died. Merging twice is harmless: the newest row of a URL wins.
 
-    A source that has become another one (`origin`) starts from nothing: the manifest of what it was is kept
-    apart, and is its manifest again once the source is again what it was.
+    When the source's `origin` changes, its manifest is set aside until the source changes back.
 
-    origin: `Source.origin`; an empty string leaves the question open
-    from_files: files say all that there is: a failed page is not the page that was there before, and what was
-        not read is gone, be it that a limit cut it off
-    followed: the pages that held nothing to store, for the next crawl's conditional requests
+    origin: `Source.origin`; empty: unknown
+    from_files: files are complete: a failed page replaces the earlier one, and what was not read is gone
+    followed: pages without content to store, for the next crawl's conditional requests
     """
 
     def __init__(self, home: Home, source: str, origin: str = "", *, from_files: bool = False) -> None:
@@ -92,11 +274,19 @@ class PageStore:
         self._changed = False
         self._origin = ""
         self.followed = FollowedPages(self.folder / "followed")
-        self._sweep()
+        sweep(self.home.root / "bodies", "??/.*.tmp")  # of killed processes
+        for folder in (self.folder, self.folder / "followed", self.home.pages(self.source)):
+            for path in folder.glob(".*.tmp"):
+                path.unlink(missing_ok=True)
         self.merge_journal()
         self._become(origin)
         self._before = {url: row["sha256"] for url, row in self._rows.items() if row["gone_at"] is None}
-        self._fresh_from = self._resumed_from()
+        began = None
+        for row in reversed(read_crawls(self.home, self.source).rows(named=True)):
+            if not INTERRUPTED.fullmatch(row["outcome"]):
+                break
+            began = row["started_at"]
+        self._fresh_from = max(began, datetime.now(UTC) - RESUMABLE) if began else None
         self._journal = self._begun()
         self._lines: list[str] = []  # of the journal, which wait for the bodies that they name
         self._bodies = Bodies(home, self.folder, self.crawl_id if from_files else None)
@@ -113,9 +303,9 @@ class PageStore:
         self.close()
 
     def merge_journal(self) -> int:
-        """Merge the journal into the manifest and remove it; return how many lines it had.
+        """Merge the journal into the manifest and remove it; return its number of lines.
 
-        Of a crawl that died, the record is written here, with the outcome `killed`.
+        If its crawl died, the record of that is written with the outcome `killed`.
         """
         self._rows = self._known()
         self._origin = origin_of(self.home, self.source)
@@ -147,7 +337,7 @@ class PageStore:
         """Go on with the pages of what the source is now; those of what it was are kept apart."""
         if not origin or origin == self._origin:
             return
-        if self._origin:  # else nobody knows what it was, and it is taken for the same
+        if self._origin:  # else it is unknown, and taken for the same
             keep_manifest(self.home, self.source, self.manifest(), self._origin)
             self._others |= self._rows
             kept = kept_manifest(self.home, self.source, origin)
@@ -155,19 +345,11 @@ class PageStore:
         self._origin = origin
         self._changed = True
 
-    def _sweep(self) -> None:
-        """Remove what processes that were killed have left half written: nobody else writes here now."""
-        for folder in (self.folder, self.folder / "followed", self.home.pages(self.source)):
-            for path in folder.glob(".*.tmp"):
-                path.unlink(missing_ok=True)
-        sweep(self.home.root / "bodies", "??/.*.tmp")  # where earlier versions wrote them
-
     def manifest(self) -> pl.DataFrame:
         """Return the newest state of every page, this crawl's included (`schemas.PAGES`), sorted by URL."""
         return frame([self._rows[url] for url in sorted(self._rows)], PAGES)
 
     def row(self, url: str) -> Row | None:
-        """Return the manifest row of a URL, be it of what the source was before; or None."""
         return self._rows.get(url) or self._others.get(url)
 
     def fresh(self, url: str) -> Row | None:
@@ -178,7 +360,6 @@ class PageStore:
         return row if row["fetched_at"] >= self._fresh_from else None
 
     def unseen(self) -> list[Row]:
-        """Return the rows of stored pages that this crawl has not come across (yet)."""
         return [row for row in self._rows.values() if self._is_unseen(row)]
 
     def _is_unseen(self, row: Row) -> bool:
@@ -191,12 +372,11 @@ class PageStore:
             self.leave(url)
 
     def add(self, page: Page) -> Added:
-        """Store a page, or the failure of one, and say what is new about it.
+        """Store a page, or the failure of one, and return what is new about it.
 
-        A failed page takes no body away: an earlier row that has one stays, marked `gone` where the answer
-        says so. A URL counts once a crawl (`repeated`), but a page served under its URL replaces one that
-        only names it as canonical, and a body replaces a failure. Of several that name it as canonical, the
-        one with the first URL is kept, whichever came first.
+        A failure never removes a stored body; a 404 or 410 marks it as gone. A URL counts once per crawl
+        (`repeated`), but a page served under its URL replaces one that names it as canonical, and a body
+        replaces a failure. Of several that name it as canonical, the one with the first URL is kept.
         """
         if not self._is_better(page):
             return "repeated"
@@ -231,7 +411,6 @@ class PageStore:
             self._note({"settled": url})
 
     def counts(self) -> dict[str, int]:
-        """Return how many pages of this crawl are `new`, `changed`, `unchanged`, `gone` and `failed`."""
         seen = Counter(one.outcome for one in self._added.values())
         return {name: seen[name] for name in ("new", "changed", "unchanged", "gone", "failed")}
 
@@ -240,15 +419,11 @@ class PageStore:
     ) -> Row:
         """Merge, write the crawl's record and return it (`schemas.CRAWLS`, times as ISO strings).
 
-        With it comes what is not in the record: `followed`, and `unmet`, how many pages stay stored that this
-        crawl did not come across: a limit cut them off, or their URLs lead elsewhere for the time being.
+        The result also has `followed` and `unmet`: stored pages that this crawl did not come across.
 
-        Args:
-            outcome: `finished`, or the limit or signal that ended the crawl.
-            requests: requests sent, or files read.
-            size: bytes received.
-            followed: pages that were read and held nothing to store.
-            complete: everything that the source holds was seen, so what was not seen is gone from it.
+        outcome: `finished`, or the limit or signal that ended the crawl
+        requests: requests sent, or files read; size: bytes received
+        followed: pages without content to store; complete: unseen pages are gone
         """
         if complete or self.from_files:
             self._leave_unseen()
@@ -256,7 +431,7 @@ class PageStore:
             self.followed.sweep(self.started_at)
         self._merge()
         row, unmet = self._row_of(outcome, requests, size), len(self.unseen())
-        self._record(row)  # before the journal goes, without which nobody would know of this crawl
+        self._record(row)  # before the journal goes, the only other trace of this crawl
         self.close()
         return {**row, "followed": followed, "unmet": unmet}
 
@@ -346,15 +521,6 @@ class PageStore:
         if row["sha256"] is None and known and known["sha256"] and not from_files:
             return
         self._rows[row["url"]] = row
-
-    def _resumed_from(self) -> datetime | None:
-        """Return when the crawl began that this one carries on: the last in a row that were interrupted."""
-        began = None
-        for row in reversed(read_crawls(self.home, self.source).rows(named=True)):
-            if not INTERRUPTED.fullmatch(row["outcome"]):
-                break
-            began = row["started_at"]
-        return max(began, datetime.now(UTC) - RESUMABLE) if began else None
 
     def _record(self, row: Row) -> None:
         with atomic_write(self.folder / f"{row['crawl_id']}.json") as temporary:

@@ -13,7 +13,7 @@ import polars as pl
 from rag_assay.assets.engine.row_checks import WITHIN_BUDGET, at_most, within_budget
 from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import StageTable, distribution
-from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.generation.context_budget import Cut
 from rag_assay.evals.generation.contract import Answer, Passage, Request
 from rag_assay.evals.pipeline.answer_inputs import headings_of, read_needs, read_passages

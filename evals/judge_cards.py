@@ -12,7 +12,7 @@ import polars as pl
 from rag_assay.assets.engine.row_checks import WITHIN_BUDGET, at_most, within_budget
 from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import StageTable
-from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.judge_calibration.card import CardMeasure, card_rows, stored_rows
 from rag_assay.evals.judge_calibration.human_agreement import people_rows, rated_of, with_people
 from rag_assay.evals.judge_calibration.judge_trials import JudgeTrial, Trials, trials_of

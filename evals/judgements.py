@@ -11,7 +11,7 @@ import polars as pl
 from rag_assay.assets.engine.row_checks import WITHIN_BUDGET, at_most, within_budget
 from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import StageTable, distribution
-from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.judging.judge_runner import JudgeTask, Row, judgement_rows, kept_rows, may_be_mended
 from rag_assay.evals.pipeline.judge_cases import case_needs, metrics_of, read_cases, rival_of
 from rag_assay.evals.pipeline.judge_setup import judge_context, judge_digest

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from rag_assay.assets.engine.plots import PlotInterval, intervals
 from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, Check, PartitionRef, Stage
-from rag_assay.assets.engine.table import Plot, StageTable
+from rag_assay.assets.engine.table import Plot, PlotInterval, StageTable, intervals
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.metrics.running_costs import running_costs
 from rag_assay.evals.pipeline.stage_inputs import read_questions

@@ -10,10 +10,9 @@ from typing import Any, ClassVar
 import polars as pl
 
 from rag_assay.assets.cleaning.corpus import corpus_documents, corpus_duplicates
-from rag_assay.assets.engine.plots import bars
 from rag_assay.assets.engine.row_checks import FIRST
 from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, Check, PartitionRef, Stage
-from rag_assay.assets.engine.table import Plot, StageTable
+from rag_assay.assets.engine.table import Plot, StageTable, bars
 from rag_assay.evals.question_sets.evidence import in_first_copies
 from rag_assay.evals.question_sets.evidence_resolution import Resolver
 from rag_assay.evals.question_sets.exact_matches import places_of

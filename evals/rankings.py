@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from rag_assay.assets.engine.plots import histogram
 from rag_assay.assets.engine.row_checks import at_most
 from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
-from rag_assay.assets.engine.table import Plot, StageTable
-from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.assets.engine.table import Plot, StageTable, histogram
+from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.pipeline.ranking_rows import RankingRows
 from rag_assay.evals.pipeline.retrieval import RetrievalInputs, TuningRecord, open_retrieval, search_recipes
 from rag_assay.evals.pipeline.stage_inputs import read_questions

@@ -11,11 +11,10 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from rag_assay.assets.engine.plots import bars
 from rag_assay.assets.engine.row_checks import FIRST, WITHIN_BUDGET, at_most, within_budget
 from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult, Check, PartitionRef, Stage
-from rag_assay.assets.engine.table import Plot, StageTable
-from rag_assay.assets.recipes.model_costs import may_cost
+from rag_assay.assets.engine.table import Plot, StageTable, bars
+from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.metrics.contract import OF_RANKING, Case, Metric, Score
 from rag_assay.evals.metrics.reuse import FILE, METRICS, NOT_ANNOTATED, NOT_JUDGED, WAITING

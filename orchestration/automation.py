@@ -13,7 +13,7 @@ from dagster._record import record
 
 from rag_assay.assets.engine.definition import RECIPES, recipe_versions
 from rag_assay.assets.engine.stage import PartitionRef, Stage
-from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.build_half import Build
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.names import identifiers
 from rag_assay.warehouse.artifacts import ArtifactStore

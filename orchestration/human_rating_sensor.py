@@ -8,8 +8,7 @@ from typing import Any
 import dagster as dg
 
 from rag_assay.assets.engine.definition import RunOptions, bring_up
-from rag_assay.assets.engine.freshness import is_by_recipe_of_now
-from rag_assay.assets.engine.stage import PartitionRef, Stage
+from rag_assay.assets.engine.stage import PartitionRef, Stage, is_by_recipe_of_now
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.paths import home

@@ -22,7 +22,7 @@ READERS.add_places(
     folder="rag_assay.crawlers.readers.folder:Folder",
     html="rag_assay.crawlers.readers.folder:HtmlFiles",
     jsonl="rag_assay.crawlers.readers.jsonl:JsonLines",
-    pdf="rag_assay.crawlers.readers.pdf:PdfFiles",
+    pdf="rag_assay.crawlers.readers.folder:PdfFiles",
     pptx="rag_assay.crawlers.readers.folder:PptxFiles",
     rst="rag_assay.crawlers.readers.folder:RstFiles",
     table="rag_assay.crawlers.readers.table:TableReader",

@@ -15,14 +15,7 @@ from rag_assay.warehouse.registry import Registry
 
 CHUNKERS: Registry[Chunker] = Registry("chunkers", Chunker)
 CHUNKERS.add(
-    TokenWindows,
-    Recursive,
-    SentenceChunker,
-    Structure,
-    Semantic,
-    WholeDocument,
-    SentenceWindow,
-    Parent,
+    TokenWindows, Recursive, SentenceChunker, Structure, Semantic, WholeDocument, SentenceWindow, Parent
 )
 
 __all__ = ["CHUNKERS", "ChunkSpan", "Chunker", "ChunkerInput", "Section", "Tools"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -23,16 +22,14 @@ class Section(NamedTuple):
     end: int
 
 
-@dataclass(frozen=True)
-class ChunkerInput:
+class ChunkerInput(NamedTuple):
     """What a chunker sees of a document."""
 
     text: str
     sections: tuple[Section, ...] = ()
 
 
-@dataclass(frozen=True)
-class Tools:
+class Tools(NamedTuple):
     """What a chunker may use.
 
     tokenizer: counts and places tokens

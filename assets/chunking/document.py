@@ -14,7 +14,6 @@ class WholeDocument(Chunker):
     code_version: ClassVar[str] = "1"
 
     def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
-        """Return one span over all of the text."""
         text = material.text
         start, end = strip_span(text, 0, len(text))
         return [ChunkSpan(start, end, tools.tokenizer.count([text[start:end]])[0])] if start < end else []

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +14,62 @@ import polars as pl
 
 from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Section, Tools
 from rag_assay.assets.chunking.sections import SectionTree
-from rag_assay.assets.enrichment.chunk_facts import document_facts, facts_of
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, read_parquet
 from rag_assay.warehouse.schemas import CHUNKS
+
+
+@contextmanager
+def naming_damage(path: Path) -> Iterator[None]:
+    """Turn what goes wrong while a Parquet file is read in parts into a `CorruptFileError` that names it."""
+    import pyarrow
+
+    try:
+        yield
+    except (pyarrow.ArrowException, OSError) as error:
+        raise CorruptFileError(
+            f"{path}: not a readable Parquet file ({error}). Delete it; `assay run STUDY` makes it again."
+        ) from error
+
+
+def facts_of(document: dict[str, Any], n_chunks: int, start: int, ordinal: int, text: str) -> dict[str, Any]:
+    """Return the columns of `schemas.CHUNKS` that describe a chunk of a document beside its place and text.
+
+    document: a row of `schemas.DOCUMENTS` with `page_starts`: where in the text each page of its file begins
+    """
+    keywords = document.get("keywords") or []
+    shared = {name: document.get(name) for name in ("title", "url", "published_at", "language")}
+    tags = tags_in(text, keywords)
+    return {
+        "n_chunks": n_chunks,
+        "position": ordinal / max(1, n_chunks - 1),
+        "words": len(text.split()),
+        "characters": len(text),
+        "tags": tags,
+        "n_tags": len(tags),
+        "content_hash": digest([text, shared["title"], shared["url"]]),
+        "page": bisect_right(document["page_starts"], start) or None,
+        **shared,
+        "keywords": keywords,
+    }
+
+
+def tags_in(text: str, tags: Sequence[str]) -> list[str]:
+    """Return the tags of a document that stand in a text as whole words, in their order.
+
+    >>> tags_in("Ein Tor für Bochum", ("VfL Bochum", "Bochum", "Tore"))
+    ['Bochum']
+    """
+    folded = text.casefold()
+    return [tag for tag in dict.fromkeys(tags) if _stands_in(tag.casefold().strip(), folded)]
+
+
+def _stands_in(tag: str, text: str) -> bool:
+    if not tag or tag not in text:  # the quick look spares most regular expressions
+        return False
+    return re.search(rf"(?<!\w){re.escape(tag)}(?!\w)", text) is not None
+
 
 BATCH_CHARACTERS = 2_000_000  # of documents that are cut together: some 50 MB while they are
 BATCH_DOCUMENTS = 1_000
@@ -28,9 +83,9 @@ def chunk_documents(documents: pl.DataFrame, chunker: Chunker, tools: Tools) -> 
 def chunk_batches(
     documents: pl.DataFrame, chunker: Chunker, tools: Tools, earlier: Earlier | None = None
 ) -> Iterator[pl.DataFrame]:
-    """Cut documents as `chunk_documents` does, and yield the chunks of some of them at a time.
+    """Cut documents as `chunk_documents` does, yielding the chunks of some of them at a time.
 
-    earlier: chunks of the same chunking; those of documents that are as they were are taken from there
+    earlier: chunks of the same chunking; unchanged documents keep theirs
     """
     for batch in document_batches(documents):
         known = earlier.of(batch) if earlier else pl.DataFrame(schema=CHUNKS)
@@ -48,14 +103,7 @@ def _cut(documents: pl.DataFrame, chunker: Chunker, tools: Tools) -> pl.DataFram
 
 
 class Earlier:
-    """Chunks that were cut before, by the same chunking.
-
-    Args:
-        path: a file of schemas.CHUNKS, sorted by document.
-
-    Raises:
-        CorruptFileError: the file is missing or torn; also when chunks are asked for.
-    """
+    """Chunks that the same chunking cut before: a file of schemas.CHUNKS, sorted by document."""
 
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet
@@ -68,8 +116,7 @@ class Earlier:
     def of(self, documents: pl.DataFrame) -> pl.DataFrame:
         """Return the chunks of those documents that are in the same version.
 
-        Only the part of the file where they lie is read: the whole file for each batch of documents would
-        take time that grows with the square of the corpus.
+        Only the row groups in which they lie are read.
         """
         if not len(documents):
             return pl.DataFrame(schema=CHUNKS)
@@ -88,20 +135,15 @@ class Earlier:
     def _read(self, groups: list[int]) -> pl.DataFrame:
         import pyarrow.parquet
 
-        try:
-            with pyarrow.parquet.ParquetFile(self._path, metadata=self._footer) as file:
-                rows = pl.from_arrow(file.read_row_groups(groups, columns=list(CHUNKS)))
-        except (OSError, pyarrow.ArrowException) as error:
-            raise CorruptFileError(
-                f"{self._path}: not a readable Parquet file ({error}). Delete it; `assay run STUDY` makes it "
-                "again."
-            ) from error
-        assert isinstance(rows, pl.DataFrame)  # noqa: S101 -- of a table
-        return rows.select(list(CHUNKS))
+        with (
+            naming_damage(self._path),
+            pyarrow.parquet.ParquetFile(self._path, metadata=self._footer) as file,
+        ):
+            rows = file.read_row_groups(groups, columns=list(CHUNKS))
+        return pl.DataFrame(pl.from_arrow(rows)).select(list(CHUNKS))
 
 
 def _bounds(group: Any) -> tuple[str, str]:
-    """Return the least and the greatest document id of a row group, as its statistics say."""
     columns = (group.column(n) for n in range(group.num_columns))
     statistics = next(one.statistics for one in columns if one.path_in_schema == "doc_id")
     known = statistics is not None and statistics.has_min_max
@@ -109,7 +151,6 @@ def _bounds(group: Any) -> tuple[str, str]:
 
 
 def document_batches(documents: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield the documents in the order of their ids, some at a time."""
     facts = (
         documents.select("doc_id", size=pl.col("text").str.len_chars()).with_row_index("row").sort("doc_id")
     )
@@ -126,12 +167,11 @@ def document_batches(documents: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 
 def chunk_id(doc_id: str, start: int, text: str) -> str:
-    """Name a chunk by what it is: a text at a place of a document, whatever else of the document changes."""
+    """Digest what identifies a chunk: a text at a place of a document."""
     return digest([doc_id, start, text])
 
 
 def material_of(document: dict[str, Any]) -> ChunkerInput:
-    """Return what a chunker sees of a row of `schemas.DOCUMENTS`."""
     return ChunkerInput(document["text"], tuple(Section(**section) for section in document["sections"] or ()))
 
 
@@ -139,7 +179,8 @@ def _rows(
     document: dict[str, Any], material: ChunkerInput, spans: list[ChunkSpan]
 ) -> Iterator[dict[str, object]]:
     text = material.text
-    known = document_facts(document, len(spans))
+    page_starts = json.loads(document.get("metadata") or "{}").get("page_starts") or []
+    document = {**document, "page_starts": page_starts}
     outline = SectionTree(material.sections, len(text))
     for ordinal, (span, gap) in enumerate(zip(spans, _gaps(text, spans), strict=True)):
         chunk = text[span.start : span.end]
@@ -158,11 +199,10 @@ def _rows(
             "prefix": span.prefix,
             "n_tokens": span.n_tokens,
             "heading_path": outline.headings(span.start),
-            **facts_of(known, span.start, ordinal, chunk),
+            **facts_of(document, len(spans), span.start, ordinal, chunk),
         }
 
 
 def _gaps(text: str, spans: list[ChunkSpan]) -> list[str]:
-    """Return what follows each span up to where the next one begins: white space, or nothing."""
     begins = [*(span.start for span in spans), len(text)][1:]
     return [text[span.end : begin] for span, begin in zip(spans, begins, strict=True)]

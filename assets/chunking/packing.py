@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from rag_assay.assets.tokenization.token_words import Ints
+from rag_assay.assets.tokenization.tokenizer import Ints
 
 
 def pack(sums: Ints, size: int, shared: Ints) -> list[tuple[int, int]]:
     """Return (first piece, piece after the last) of each window.
 
     Args:
-        sums: length of what stands before each piece, and at the end the whole, shape (pieces + 1,); no piece
-            is longer than ``size``.
-        size: most that a window may hold.
-        shared: by the piece after a window's last: the piece that the next window begins with, for the sake
-            of the overlap; it begins later where the next piece would not fit, shape (pieces + 1,).
+        sums: total length before each piece, and of all, shape (pieces + 1,); no piece is longer than
+            ``size``.
+        size: maximal length of a window.
+        shared: for each piece after a window: the piece that the next window begins with, to overlap; it
+            begins
+            later if the next piece would not fit, shape (pieces + 1,).
 
     >>> sums = np.array([0, 1, 2, 3, 4, 5])
     >>> pack(sums, 3, at_least(sums, 1))

@@ -35,7 +35,6 @@ class Parent(Chunker):
         return self
 
     def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
-        """Return the windows in reading order."""
         spans = []
         for parent in recursive_spans(material.text, tools.tokenizer, self.parent_size):
             text = material.text[parent.start : parent.end]

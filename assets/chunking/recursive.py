@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -17,8 +16,7 @@ from pydantic import Field, model_validator
 from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Tools, strip_span
 from rag_assay.assets.chunking.packing import at_most, pack
 from rag_assay.assets.chunking.ruler import Place, Ruler, fit_chunks
-from rag_assay.assets.tokenization.token_words import Ints
-from rag_assay.assets.tokenization.tokenizer import Tokenizer
+from rag_assay.assets.tokenization.tokenizer import Ints, Tokenizer
 
 SEPARATORS = ("\n\n", "\n", " ")
 
@@ -32,7 +30,7 @@ class Recursive(Chunker):
     size: most characters, or tokens (special tokens not counted), of a chunk
     overlap: most that neighbouring chunks share, in whole pieces: the first piece that is longer ends it.
         Pieces that were split at different separators share nothing.
-    separators: from the coarsest to the finest. What none of them splits is cut between words (unit: tokens)
+    separators: from the coarsest to the finest. What they do not split is cut between words (unit: tokens)
         or between characters; with tokens, a separator inside a word splits nothing.
     """
 
@@ -75,7 +73,6 @@ def recursive_spans(
 
 
 def _tidy(text: str, places: Iterable[Place]) -> list[Place]:
-    """Strip white space; drop what is blank, or lies inside the chunk before it."""
     kept: list[Place] = []
     for place in places:
         start, end = strip_span(text, *place)
@@ -84,15 +81,13 @@ def _tidy(text: str, places: Iterable[Place]) -> list[Place]:
     return kept
 
 
-@dataclass(frozen=True)
-class _Splitter:
+class _Splitter(NamedTuple):
     text: str
     size: int
     overlap: int
     ruler: Ruler | None  # None: characters are measured
 
     def places(self, start: int, end: int, separators: tuple[str, ...]) -> list[Place]:
-        """Return the chunks of ``text[start:end]``, not yet stripped."""
         bounds, finer = self._bounds(start, end, separators)
         sums = bounds if self.ruler is None else self.ruler.before(bounds)
         if finer is None:
@@ -109,7 +104,6 @@ class _Splitter:
     def _bounds(
         self, start: int, end: int, separators: tuple[str, ...]
     ) -> tuple[Ints, tuple[str, ...] | None]:
-        """Return where the pieces begin, and the end; and the separators for those that are too long."""
         for number, separator in enumerate(separators):
             found = re.compile(re.escape(separator)).finditer(self.text, start, end)
             at = np.fromiter((match.start() for match in found), np.int64)
@@ -129,7 +123,6 @@ class _Splitter:
 
 
 def _between(start: int, positions: Ints, end: int) -> Ints:
-    """Return start, positions and end, each once."""
     first = positions[:1] if len(positions) and positions[0] == start else np.array([start])
     rest = positions[1:] if len(positions) and positions[0] == start else positions
     return np.concatenate([first, rest, [end]])

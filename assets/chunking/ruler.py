@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assay.assets.chunking.contract import ChunkSpan
-from rag_assay.assets.tokenization.token_words import Ints, Words
-from rag_assay.assets.tokenization.tokenizer import Tokenizer
+from rag_assay.assets.tokenization.tokenizer import Ints, Tokenizer, Words
 
 MAX_WORD_CHARACTERS = 1_000  # a longer "word" is one [UNK] to a tokenizer: it is cut, to stay readable
 
@@ -21,11 +20,11 @@ Place = tuple[int, int]
 
 
 def fit_chunks(cut: Callable[[int], list[ChunkSpan]], size: int, tokenizer: Tokenizer) -> list[ChunkSpan]:
-    """Return what ``cut`` gives for ``size``, or for the room that keeps every chunk within ``size`` tokens.
+    """Return ``cut(size)``, or what ``cut`` gives for the largest room whose chunks all have at most ``size``
+    tokens.
 
-    Where a cut between words leaves their tokens as they were (`Tokenizer.steady`), that is the size itself.
-    Elsewhere the first word of a chunk may have more tokens than it has after a space; the room is lowered
-    until no chunk is too long, by steps that double.
+    If a cut leaves the tokens beside it unchanged (`Tokenizer.steady`), the room is the size. Otherwise a
+    chunk's first word may have more tokens than after a space: the room is lowered by steps that double.
     """
     spans = cut(size)
     room = size
@@ -38,7 +37,6 @@ def fit_chunks(cut: Callable[[int], list[ChunkSpan]], size: int, tokenizer: Toke
 
 
 def fits(spans: Sequence[ChunkSpan], size: int) -> bool:
-    """Return whether no chunk has more than ``size`` tokens."""
     return longest(spans) <= size
 
 
@@ -50,14 +48,14 @@ def longest(spans: Sequence[ChunkSpan]) -> int:
 class Ruler:
     """The tokens of one text, by its words.
 
-    Where the tokenizer is steady, a cut between two words leaves their tokens as they were in the whole;
-    elsewhere the numbers tell about how long a span is, and what becomes a chunk is counted again.
+    With a steady tokenizer, counts of spans are exact; otherwise they are estimates, and chunks are counted
+    again.
 
-    words: as the tokenizer sees them, but those of more than ``limit`` tokens cut into pieces that fit; each
-        piece counts as ``full``, the most that a chunk holds, so that it is packed with no other: pieces may
-        join into other tokens than they have alone
-    cut_words: whether some are
-    sums: tokens before each word, and at the end all of them, shape (words + 1,)
+    words: of the tokenizer, but those over ``limit`` tokens are cut into pieces that count as ``full``, the
+        most that a
+        chunk holds, so that each is packed alone: pieces may join into other tokens
+    cut_words: whether some are cut
+    sums: tokens before each word, and in total, shape (words + 1,)
     """
 
     def __init__(
@@ -111,7 +109,7 @@ def _sums(words: Words) -> Ints:
 def _with_their_marks(text: str, words: Words) -> Words:
     """Let a word that begins among combining marks begin with the first of them.
 
-    Tokenizers bring marks into canonical order first, so their offsets are not those of the text there.
+    Tokenizers reorder marks, so their offsets differ from the text's there.
     """
     marks = set() if text.isascii() else {sign for sign in set(text) if combining(sign)}
     if not marks:
@@ -126,14 +124,11 @@ def _with_their_marks(text: str, words: Words) -> Words:
 
 
 def _within(words: Words, positions: Ints) -> npt.NDArray[np.bool_]:
-    """Say of each position whether it lies inside a word, neither at its start nor at its end."""
     last = np.searchsorted(words.starts, positions) - 1  # the last word that begins before it
-    ends = np.concatenate([words.ends, [0]])
-    return positions < ends[last]
+    return positions < np.concatenate([words.ends, [0]])[last]
 
 
 def _cut_long_words(text: str, words: Words, tokenizer: Tokenizer, limit: int, full: int) -> Words:
-    """Cut the words that no chunk could hold into pieces that fit; others stay as they are."""
     long = np.flatnonzero((words.tokens > limit) | (words.ends - words.starts > MAX_WORD_CHARACTERS))
     if not len(long):
         return words
@@ -155,7 +150,6 @@ def _cut_long_words(text: str, words: Words, tokenizer: Tokenizer, limit: int, f
 
 
 def _pieces(text: str, start: int, end: int, tokenizer: Tokenizer, limit: int) -> list[Place]:
-    """Cut ``text[start:end]`` at a readable length, and halve what has more than ``limit`` tokens even so."""
     pieces = list(pairwise([*range(start, end, MAX_WORD_CHARACTERS), end]))
     fit: list[Place] = []
     while pieces:

@@ -11,10 +11,7 @@ from rag_assay.assets.chunking.contract import Section
 
 
 class SectionSpan(NamedTuple):
-    """A part of a text in which no section begins or ends.
-
-    chain: the sections around it, outermost first
-    """
+    """A part of a text in which no section begins or ends; ``chain``: its sections, outermost first."""
 
     start: int
     end: int

@@ -23,12 +23,7 @@ from rag_assay.assets.chunking.sentences import Units
 Floats = npt.NDArray[np.float64]
 Breakpoint = Literal["percentile", "standard_deviation", "interquartile", "gradient"]
 
-AMOUNTS: dict[str, float] = {
-    "percentile": 90,
-    "standard_deviation": 3,
-    "interquartile": 1.5,
-    "gradient": 90,
-}
+AMOUNTS: dict[str, float] = {"percentile": 90, "standard_deviation": 3, "interquartile": 1.5, "gradient": 90}
 
 
 class Semantic(Chunker):
@@ -76,15 +71,12 @@ class Semantic(Chunker):
 
     @property
     def embedding_model(self) -> str | None:
-        """The model whose vectors tell the sentences apart."""
         return self.model
 
     def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
-        """Return the chunks in reading order."""
         return self.split_many([material], tools)[0]
 
     def split_many(self, materials: Sequence[ChunkerInput], tools: Tools) -> list[list[ChunkSpan]]:
-        """Cut several texts; their sentences are embedded in one call."""
         size = self.limit - tools.tokenizer.special_tokens
         cut = self._cut(materials, tools, size)
         return [
@@ -131,7 +123,7 @@ def sentence_groups(units: Units, buffer: int) -> list[str]:
 def neighbour_distances(vectors: npt.NDArray[np.float32]) -> Floats:
     """Return 1 - cosine of each unit vector and the next one, shape (vectors - 1,).
 
-    Rounded, so that the last bits, which depend on the batch that a text was embedded in, move no breakpoint.
+    Rounded, so that breakpoints do not depend on the batch in which a text was embedded.
     """
     cosines = np.einsum("ij,ij->i", vectors[:-1].astype(np.float64), vectors[1:].astype(np.float64))
     return np.round(1 - cosines, 5)

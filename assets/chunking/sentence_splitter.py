@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text that holds nothing else."""
     return frozenset(text.split())
 
 
@@ -60,11 +59,10 @@ _LOOK = 400  # characters around an end mark that decide whether it ends the sen
 
 
 def sentences(text: str) -> list[str]:
-    """Split ``text`` into sentences, with white space inside them made single spaces.
+    """Split a text into sentences, with white space inside them collapsed.
 
-    Knows German and English abbreviations, initials, ordinals and dates, and leaves a quotation with the
-    words that follow it in the same sentence. Blank lines, list items and lines
-    after an end mark or a colon begin anew.
+    Handles German and English abbreviations, initials, ordinals, dates and quotations. Blank lines, list
+    items, and lines after an end mark or colon begin a new sentence.
 
     >>> sentences("Laut Art. 5 gilt das ab dem 3. Mai 2024. Dr. Meier sagte: „Gut!“ und ging.")
     ['Laut Art. 5 gilt das ab dem 3. Mai 2024.', 'Dr. Meier sagte: „Gut!“ und ging.']
@@ -74,10 +72,9 @@ def sentences(text: str) -> list[str]:
 
 
 def sentence_places(text: str) -> list[tuple[int, int]]:
-    """Return (start, end) of each sentence of `sentences`, white space around it aside.
+    """Return (start, end) of each sentence of `sentences`, without the white space around it.
 
-    What holds no word (a line of asterisks, an emoji) belongs to the sentence before it, so that nothing of
-    the text is lost.
+    Wordless stretches (asterisks, an emoji) belong to the sentence before them, so that no text is lost.
 
     >>> sentence_places("Gut! *** Ja.")
     [(0, 4), (5, 12)]
@@ -100,7 +97,6 @@ def sentence_places(text: str) -> list[tuple[int, int]]:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each sentence begins and ends; only white space lies between them."""
     begin = 0
     for match in _BREAK.finditer(text):
         yield from _in_block(text, begin, match.start())
@@ -122,7 +118,6 @@ def _in_block(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
 
 
 def _is_end(before: str, mark: str, following: str) -> bool:
-    """Whether an end mark between ``before`` (the sentence so far) and ``following`` ends the sentence."""
     if following[:1].islower():
         return False
     return not mark.startswith(".") or len(mark.rstrip(_CLOSING)) > 1 or _is_full_stop(before, following)
@@ -152,7 +147,6 @@ def _first_word(text: str) -> str:
 
 
 def _is_ordinal(previous: list[str], following: str) -> bool:
-    """Whether a number with a dot is an ordinal: in a date, after an article, or before a list item."""
     next_word = _first_word(following).lower()
     if not previous or next_word in MONTHS or next_word.isdigit():
         return True

@@ -27,7 +27,6 @@ class SentenceWindow(Chunker):
     limit: Annotated[int, Field(ge=16, le=8192)] = 256
 
     def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
-        """Return the sentences in reading order."""
         tokenizer = tools.tokenizer
         size = self.limit - tokenizer.special_tokens
         return fit_chunks(lambda room: self._sentences(material.text, tokenizer, room), size, tokenizer)

@@ -32,8 +32,6 @@ class SentenceChunker(Chunker):
     overlap: Annotated[int, Field(ge=0, le=100)] = 1
 
     def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
-        """Return the chunks in reading order."""
-
         def cut(room: int) -> list[ChunkSpan]:
             part = max(1, room // 2) if self.overlap else room
             units = Units(material.text, tools.tokenizer, room, part)
@@ -43,11 +41,7 @@ class SentenceChunker(Chunker):
 
 
 class Units:
-    """The sentences of a text, those with more than ``limit`` tokens cut into parts of at most ``part``.
-
-    places: (start, end) of each
-    ruler: of the text
-    """
+    """The sentences of a text; those over ``limit`` tokens are cut into parts of at most ``part`` tokens."""
 
     def __init__(self, text: str, tokenizer: Tokenizer, limit: int, part: int | None = None) -> None:
         part = part or limit

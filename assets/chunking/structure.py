@@ -46,7 +46,6 @@ class Structure(Chunker):
         return self
 
     def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
-        """Return the chunks in reading order."""
         spans: list[ChunkSpan] = []
         room = self.limit - tools.tokenizer.special_tokens
         for part in self._parts(material, tools.tokenizer, room):
@@ -54,7 +53,6 @@ class Structure(Chunker):
         return spans
 
     def _cut(self, text: str, part: _Part, room: int, tokenizer: Tokenizer) -> list[ChunkSpan]:
-        """Cut one part into chunks of at most ``room`` tokens, its prefix counted."""
         inside = text[part.start : part.end]
 
         def cut(most: int) -> list[ChunkSpan]:
@@ -80,7 +78,6 @@ class Structure(Chunker):
     def _joined(
         self, text: str, alone: list[list[SectionSpan]], tokenizer: Tokenizer, room: int
     ) -> list[list[SectionSpan]]:
-        """Join small neighbours of one group from left to right."""
         counts = tokenizer.count([text[one.start : one.end] for (one,) in alone])
         groups: list[list[SectionSpan]] = []
         total = 0
@@ -97,7 +94,6 @@ class Structure(Chunker):
         return groups
 
     def _prefix(self, joined: list[SectionSpan], tokenizer: Tokenizer, room: int) -> tuple[str, int]:
-        """Return the headings that spans share, as they are embedded, and their tokens."""
         if not self.prefix_heading:
             return "", 0
         return heading_prefix(_shared(joined), tokenizer, room // 2)
@@ -127,9 +123,9 @@ def _all_equal(sections: tuple[Section, ...]) -> bool:
 
 
 def heading_prefix(headings: list[str], tokenizer: Tokenizer, most: int) -> tuple[str, int]:
-    """Return headings joined as a prefix and its tokens, at most ``most``.
+    """Return headings joined as a prefix of at most ``most`` tokens, and its tokens.
 
-    The outermost headings are left out until the others fit; one that is too long alone is cut.
+    Outermost headings are dropped until the rest fits; a single one that is too long is cut.
     """
     path = [" ".join(heading.split()) for heading in headings if heading.strip()]
     while path:

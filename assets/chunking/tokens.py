@@ -43,7 +43,6 @@ class TokenWindows(Chunker):
 
 
 def token_windows(text: str, tokenizer: Tokenizer, size: int, overlap: int = 0) -> list[ChunkSpan]:
-    """Cut ``text`` into windows of at most ``size`` tokens, as `TokenWindows` says."""
     return fit_chunks(lambda room: _windows(text, tokenizer, room, overlap), size, tokenizer)
 
 

@@ -3,23 +3,148 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from datetime import date
 from typing import Any
 
-from rag_assay.assets.cleaning.boilerplate import refuse_chrome
 from rag_assay.assets.cleaning.code_blocks import Marks, mark_code
-from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
-from rag_assay.assets.cleaning.loose_text import wrap_loose
+from rag_assay.assets.cleaning.draft import MIN_WORDS, DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.outline import Heading, sections_in
-from rag_assay.assets.cleaning.page_authors import NAME
-from rag_assay.assets.cleaning.page_facts import PageFacts, page_facts
-from rag_assay.assets.cleaning.standfirst import key_of, shown_standfirst
+from rag_assay.assets.cleaning.page_facts import NAME, PageFacts, page_facts
 from rag_assay.assets.cleaning.tree import Element, parse_page
 from rag_assay.assets.cleaning.unicode import collapse_whitespace, repair_encoding, tidy
 from rag_assay.warehouse.iso_dates import iso
 from rag_assay.warehouse.pages import decode
+
+BYLINE = 20  # words: what a header says beyond its headline is a byline below this, and text from there on
+_FURNITURE = frozenset(
+    "address aside button footer h1 nav noscript script style template time".split()  # noqa: SIM905 -- readable
+)
+_FACTS = frozenset({"link", "meta"})
+
+
+def refuse_chrome(html: str) -> None:
+    """Refuse a page whose one `<main>` or `<article>` has fewer than `MIN_WORDS` words.
+
+    Of such a page trafilatura takes the surroundings (site title, cookie notice, footer). Nothing is
+    concluded where there are several such elements or none, or where the element holds `<meta>` alone.
+    """
+    from trafilatura import load_html
+
+    tree: Any = load_html(html)
+    if tree is None:
+        return
+    places = (tree.findall(f".//{tag}") for tag in ("main", "article"))
+    counts = [_words(found[0]) for found in places if len(found) == 1 and not _holds_facts(found[0])]
+    if counts and max(counts) < MIN_WORDS:
+        raise UnusablePage(f"too short: {max(counts)} words in the page's own content")
+
+
+def _holds_facts(element: Any) -> bool:
+    inside = [child.tag for child in element.iter() if child is not element and isinstance(child.tag, str)]
+    return bool(inside) and _FACTS.issuperset(inside) and not element.text_content().strip()
+
+
+def _words(element: Any) -> int:
+    """Count the words that a reader of the element sees, headline, date, byline and navigation aside."""
+    count = len((element.text or "").split())
+    for child in element:
+        tag = child.tag if isinstance(child.tag, str) else "script"  # a comment
+        inside = 0 if tag in _FURNITURE else _words(child)
+        count += 0 if tag == "header" and inside < BYLINE else inside
+        count += len((child.tail or "").split())
+    return count
+
+
+_BLOCKS = ("p", "div", "section", "header", "span", "h2", "h3", "h4", "strong", "em", "li")
+# What of a page is beside its article, or leads to another one.
+_BESIDE = frozenset({"a", "dialog", "figcaption", "figure", "footer", "form", "nav", "noscript", "template"})
+_LEAST = 50  # word characters of a standfirst
+_DATELINE = 30  # word characters that may stand before it, as in `Berlin.`
+_SAME = 40  # word characters by which two texts are taken for the same
+
+
+def shown_standfirst(root: Element, descriptions: Sequence[str], text: str) -> str | None:
+    """Return the standfirst that the page shows above its text, or None.
+
+    A description below the text's beginning, in a caption, link, menu or footer, or hidden, is not one.
+    ``descriptions`` are those in the page's head; ``text`` is the extracted text of the article.
+    """
+    wanted = [key for key in map(key_of, descriptions) if len(key) >= _LEAST]
+    opening = next((key for key in map(key_of, text.split("\n")) if len(key) >= _SAME), "")[:_SAME]
+    if not wanted:
+        return None
+    longest = 4 * max(map(len, wanted))
+    found = None
+    for node in root.iter(*_BLOCKS):
+        shown = collapse_whitespace(" ".join(_beginning(node, longest)))
+        key = key_of(shown)
+        if found is not None and found[0] not in node.iterancestors():
+            break
+        if opening and key.startswith(opening):
+            break
+        if len(key) < longest and any(_is(key, want) for want in wanted) and _is_of_the_article(node):
+            found = (node, shown)
+    return found[1] if found else None
+
+
+def key_of(text: str) -> str:
+    """Return the word characters of a text, in small letters."""
+    return re.sub(r"\W+", "", text).casefold()
+
+
+def _beginning(node: Element, length: int) -> Iterator[str]:
+    read = 0
+    for text in node.itertext():
+        yield text
+        read += len(text.strip())
+        if read > 2 * length:
+            return
+
+
+def _is(key: str, wanted: str) -> bool:
+    """Return whether a text is the one wanted: it may go on where that was cut, and have a dateline."""
+    return 0 <= key.find(wanted[:_SAME]) <= _DATELINE and len(key) <= 3 * len(wanted)
+
+
+def _is_of_the_article(node: Element) -> bool:
+    for above in (node, *node.iterancestors()):
+        hidden = above.get("hidden") is not None or above.get("aria-hidden") == "true"
+        if above.tag in _BESIDE or hidden or "display:none" in (above.get("style") or "").replace(" ", ""):
+            return False
+    return True
+
+
+_LEAST_WORDS = 8  # words; fewer are labels and what stands between links
+_HOLDERS = ("article", "body", "div", "main", "section", "td")
+_LOOSE_BLOCKS = frozenset(
+    "address article aside blockquote center details div dl figure form h1 h2 h3 h4 h5 h6 hr main nav ol "  # noqa: SIM905 -- readable
+    "p pre section table ul".split()
+)
+
+
+def wrap_loose(root: Element) -> bool:
+    """Make paragraphs of loose text behind blocks, which extractors pass over; tell whether there was any."""
+    found = [
+        block
+        for holder in root.iter(*_HOLDERS)
+        for block in holder
+        if block.tag in _LOOSE_BLOCKS and len((block.tail or "").split()) >= _LEAST_WORDS
+    ]
+    for block in found:
+        holder = block.getparent()
+        paragraph = holder.makeelement("p")
+        paragraph.text, block.tail = block.tail, None
+        inline = []
+        for sibling in block.itersiblings():
+            if not isinstance(sibling.tag, str) or sibling.tag in _LOOSE_BLOCKS:
+                break
+            inline.append(sibling)
+        holder.insert(holder.index(block) + 1, paragraph)
+        paragraph.extend(inline)
+    return bool(found)
+
 
 SHORT_PAGE = 100  # words of main text below which a page is looked at twice
 # Above a list of other articles, or in front of the title of one; not a sentence that begins alike.
@@ -46,21 +171,14 @@ _TOP = 6  # lines in which a repeated title, a byline or a time stamp may stand
 def clean_article(
     body: bytes, content_type: str | None, url: str, fetched: date | None = None
 ) -> DocumentDraft:
-    """Extract the main text of an article, its headings as sections, and its title, times, authors, keywords.
+    """Extract an article's main text, its headings as sections, and its title, dates, authors and keywords.
 
-    JSON-LD wins over OpenGraph, that over meta tags, and all of them over what trafilatura guesses from the
-    page. `metadata` holds headline, modified_at, description, teaser, news_keywords, section and sitename
-    where they are known, and `date_source`: json_ld, meta, url (the date stands in the address), text
-    (trafilatura found it on the page) or none.
-
-    Args:
-        body: the page as served.
-        content_type: its header.
-        url: its address.
-        fetched: the day in UTC after which no guessed date lies; today where it is not known.
-
-    Raises:
-        Unusable: the page holds no main text, or hardly any.
+    JSON-LD wins over OpenGraph, OpenGraph over meta tags, all of them over what trafilatura guesses.
+        `metadata`
+    holds headline, modified_at, description, teaser, news_keywords, section and sitename where they are
+        known, and
+    `date_source`: json_ld, meta, url, text or none. No guessed date is later than ``fetched`` (default:
+        today).
     """
     html, _encoding = decode(body, content_type)
     root = parse_page(html)
@@ -95,7 +213,6 @@ def clean_article(
 
 
 def page_metadata(facts: PageFacts) -> dict[str, Any]:
-    """Return what goes into a document's metadata of what its page says."""
     return {
         "headline": facts.headline,
         "modified_at": facts.modified_at,
@@ -109,8 +226,7 @@ def page_metadata(facts: PageFacts) -> dict[str, Any]:
 def find_date(facts: PageFacts, guess: str | None, url: str, html: str) -> tuple[str | None, str]:
     """Return the date of publication and its source: what the page says, or else a guess from its text.
 
-    A guess of the first of January counts only if the page writes that day: of a year alone, in a copyright
-    notice, say, trafilatura makes it too.
+    A guessed 1 January counts only if the page writes that day: trafilatura makes it of a bare year, too.
     """
     if facts.published_at and facts.date_source:
         return facts.published_at, facts.date_source
@@ -118,8 +234,7 @@ def find_date(facts: PageFacts, guess: str | None, url: str, html: str) -> tuple
     is_year = day is not None and day[4:10] == "-01-01"
     if day is None or (is_year and not re.search(_NEW_YEAR.format(year=day[:4]), f"{url} {html}", re.I)):
         return None, "none"
-    in_url = re.search("[-_/]?".join(day[:10].split("-")), url)
-    return day, "url" if in_url else "text"
+    return day, "url" if re.search("[-_/]?".join(day[:10].split("-")), url) else "text"
 
 
 def date_guess_options(fetched: date | None) -> dict[str, Any]:
@@ -129,7 +244,6 @@ def date_guess_options(fetched: date | None) -> dict[str, Any]:
 
 
 def _prepared(html: str) -> tuple[Any, Marks | None]:
-    """Return what trafilatura is given for a page, and the marks for white space in it."""
     from trafilatura import load_html
 
     root: Any = load_html(html)
@@ -140,10 +254,6 @@ def _prepared(html: str) -> tuple[Any, Marks | None]:
 
 
 def _extracted(page: Any, url: str, fetched: date | None) -> Any:
-    """Return trafilatura's document: as precise as it can be, unless that leaves too little of the text.
-
-    page: HTML, or what trafilatura parsed of it
-    """
     from trafilatura import bare_extraction
 
     options: dict[str, Any] = {
@@ -154,15 +264,11 @@ def _extracted(page: Any, url: str, fetched: date | None) -> Any:
         "date_extraction_params": date_guess_options(fetched),
     }
     precise: Any = bare_extraction(deepcopy(page), favor_precision=True, **options)
-    whole: Any = bare_extraction(page, favor_recall=True, **options) if _is_thin(precise) else None
+    whole: Any = bare_extraction(page, favor_recall=True, **options) if (_length(precise) < 600) else None
     found = whole if whole is not None and len(whole.text or "") > 2 * _length(precise) else precise
     if found is None:
         raise UnusablePage("no main text found")
     return found
-
-
-def _is_thin(found: Any) -> bool:
-    return _length(found) < 600
 
 
 def _length(found: Any) -> int:
@@ -173,7 +279,6 @@ def _length(found: Any) -> int:
 
 
 def _main_text(text: str, facts: PageFacts, root: Element, marks: Marks | None) -> tuple[str, str | None]:
-    """Take out what is not the article's own, put in its teaser; return the text and the teaser."""
     lines = _without_related(_without_top(text.strip().splitlines(), facts))
     whole = "\n".join(lines).strip()
     teaser = shown_standfirst(root, facts.descriptions, whole)
@@ -183,7 +288,6 @@ def _main_text(text: str, facts: PageFacts, root: Element, marks: Marks | None) 
 
 
 def _headings(text: str, body: Element) -> Iterator[Heading]:
-    """Yield the headings of an extracted page where they stand, each a line, in what was kept of its text."""
     lines: dict[str, list[int]] = {}
     start = 0
     for line in text.split("\n"):
@@ -200,7 +304,6 @@ def _headings(text: str, body: Element) -> Iterator[Heading]:
 
 
 def _without_top(lines: list[str], facts: PageFacts) -> list[str]:
-    """Leave out the title, bylines and time stamps that stand above the text."""
     heads = {re.sub(r"\W+", "", heading) for heading in facts.headings}
     names = {key_of(name) for name in facts.authors}
     kept = []
@@ -213,7 +316,6 @@ def _without_top(lines: list[str], facts: PageFacts) -> list[str]:
 
 
 def _is_stamp(line: str, authors: tuple[str, ...]) -> bool:
-    """Return whether a line is a time stamp, or a byline: that names an author, or else somebody in full."""
     if len(line) >= _STAMP_LENGTH or _STAMP.fullmatch(line):
         return len(line) < _STAMP_LENGTH
     if not _BYLINE.fullmatch(line):  # as "By the numbers" is none
@@ -224,7 +326,6 @@ def _is_stamp(line: str, authors: tuple[str, ...]) -> bool:
 
 
 def _without_related(lines: list[str]) -> list[str]:
-    """Leave out lists of other articles: a line such as "Read more" and the items below it."""
     kept: list[str] = []
     dropping = False
     for line in lines:

@@ -40,7 +40,7 @@ Give = Callable[[Sequence[Page]], Callable[[], list[Cleaned]]]
 
 
 class Batch(NamedTuple):
-    """The documents (`schemas.DOCUMENTS`, by id) and drops (`schemas.DROPPED`, by id) of some pages.
+    """Documents (`schemas.DOCUMENTS`, by id) and drops (`schemas.DROPPED`, by URL) of some pages.
 
     reused: how many of the pages were known
     """
@@ -59,7 +59,7 @@ class Known:
 
     @staticmethod
     def in_folders(*folders: Path) -> Known:
-        """Take the readable files of these folders; not those of a time without page keys."""
+        """Take the readable files of these folders."""
         found = (
             tuple(path for folder in folders for path in sorted(folder.glob(name)) if _has_keys(path))
             for name in ("*documents.parquet", "*dropped.parquet")
@@ -67,7 +67,6 @@ class Known:
         return Known(*found)
 
     def keys(self) -> set[str]:
-        """Return the page keys of all that is known."""
         keys: set[str] = set()
         for path in (*self.documents, *self.dropped):
             with suppress(CorruptFileError):
@@ -76,15 +75,11 @@ class Known:
 
     def rows(self, pages: Sequence[Page]) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Return the known documents and drops of these pages, which are sorted by document id."""
-        keys = [page["page_key"] for page in pages]
-        has_key = pl.col("page_key").is_in(keys)
+        has_key = pl.col("page_key").is_in([page["page_key"] for page in pages])
         # The range is what lets row groups be skipped unread.
         first, last = pl.lit(pages[0]["doc_id"]), pl.lit(pages[-1]["doc_id"])
         in_range = pl.col("doc_id").is_between(first, last)
-        return (
-            _found(self.documents, in_range & has_key, DOCUMENTS),
-            _found(self.dropped, has_key, DROPPED),
-        )
+        return (_found(self.documents, in_range & has_key, DOCUMENTS), _found(self.dropped, has_key, DROPPED))
 
 
 def _has_keys(path: Path) -> bool:
@@ -111,10 +106,10 @@ def _found(paths: Sequence[Path], which: pl.Expr, schema: dict[str, Any]) -> pl.
 class Cleaning:
     """How the pages of one source are cleaned.
 
-    language: what the source says of all its pages
-    parts: folder of what is done, batch by batch, so that a killed build goes on from there
-    dating: what gives documents without a date one, in this process, once a batch is cleaned
-    workers: processes; None for as many as there are cores, up to MOST_WORKERS, if there is work for them
+    language: of all its pages, if the source names it
+    parts: folder of finished batches, from which a killed build resumes
+    dating: finds dates for documents without one, in this process
+    workers: processes; default: up to MOST_WORKERS, by cores and work
     """
 
     source: str
@@ -125,7 +120,6 @@ class Cleaning:
     dating: Dating | None = None
 
     def pages(self, manifest: pl.DataFrame) -> pl.DataFrame:
-        """Return the stored pages with `doc_id` and `page_key`, sorted by document."""
         stored = manifest.filter(pl.col("sha256").is_not_null()).select(
             "url", "content_type", "sha256", "fields", "fetched_at"
         )
@@ -176,12 +170,10 @@ class Cleaning:
 def clean_some(
     source: str, home: Home, language: str | None, date_by: str | None, pages: Sequence[Page]
 ) -> list[Cleaned]:
-    """Clean some pages one after the other."""
     return [clean_page(source, page, home, language, date_by) for page in pages]
 
 
-@dataclass(frozen=True)
-class _PendingBatch:
+class _PendingBatch(NamedTuple):
     """A batch on its way: what was known of it, and what the workers will make of the rest."""
 
     documents: pl.DataFrame
@@ -209,7 +201,6 @@ def _pending_batches(pages: pl.DataFrame, known: Known, give: Give) -> Iterator[
 
 
 def _ahead(batches: Iterator[_PendingBatch]) -> Iterator[_PendingBatch]:
-    """Yield batches in their order, with the next AHEAD ones begun already."""
     waiting: deque[_PendingBatch] = deque()
     for one in batches:
         waiting.append(one)

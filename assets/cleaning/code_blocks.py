@@ -24,17 +24,14 @@ class Marks:
         self._signs = "".join(next(signs, " ") for _ in "\n \t")
 
     def marked(self, code: str) -> str:
-        """Return code as one line."""
         line, blank, tab = tuple(self._signs)
         spaced = _INDENT.sub(lambda found: blank * len(found[0]), code)
         return spaced.replace("\t", tab).replace("\n", line)
 
     def is_code(self, line: str) -> bool:
-        """Return whether a line of an extracted text holds code of more than one line."""
         return self._signs[0] != " " and any(sign in line for sign in self._signs)
 
     def restored(self, text: str) -> str:
-        """Put the white space back."""
         if self._signs[0] == " ":
             return text
         spaced = text.translate(dict(zip(map(ord, self._signs), "\n \t", strict=True)))
@@ -42,9 +39,9 @@ class Marks:
 
 
 def mark_code(root: Element) -> Marks | None:
-    """Make each block of code in a page a paragraph of one line; return the marks in it, if there is any.
+    """Turn each code block of a page into a one-line paragraph; return the marks used, or None without code.
 
-    A listing beside line numbers is one too, and a figure that holds one becomes a part of the text.
+    Listings beside line numbers count, and a figure that holds one becomes part of the text.
     """
     without_numbers(root)
     blocks = _blocks(root)
@@ -80,7 +77,9 @@ def without_numbers(root: Element) -> None:
         for node in list(block.iter()):
             classes = str(node.get("class") or "")
             if node is not block and _NUMBERED.search(classes) and _NUMBERS.fullmatch(_whole(node)):
-                _emptied(node)
+                tail = node.tail
+                node.clear()
+                node.tail = tail
     for table in list(root.iter("table")):
         cells = [cell for cell in table.iter("td", "th") if cell.find(".//pre") is not None]
         numbers = [cell for cell in table.iter("td", "th") if _NUMBERS.fullmatch(_whole(cell))]
@@ -89,7 +88,6 @@ def without_numbers(root: Element) -> None:
 
 
 def _unfold(table: Element, cells: list[Element]) -> None:
-    """Put the code of a table that shows nothing else in the table's place."""
     blocks = [block for cell in cells for block in _blocks(cell)]
     tail = table.tail
     table.clear()
@@ -99,14 +97,7 @@ def _unfold(table: Element, cells: list[Element]) -> None:
         table.append(block)
 
 
-def _emptied(node: Element) -> None:
-    tail = node.tail
-    node.clear()
-    node.tail = tail
-
-
 def _blocks(root: Element) -> list[Element]:
-    """Return the outermost blocks of code."""
     return [node for node in root.iter("pre") if next(node.iterancestors("pre"), None) is None]
 
 
@@ -115,7 +106,6 @@ def _whole(node: Element) -> str:
 
 
 def _text(block: Element) -> list[str]:
-    """Return the pieces of a block's text, with the line ends that elements stand for."""
     found: list[str] = []
     walk = etree.iterwalk(block, events=("start", "end"))
     for event, node in walk:

@@ -34,14 +34,10 @@ Block = tuple[int | None, str]
 def clean_content(
     body: bytes, content_type: str | None, url: str, selector: str, fetched: date | None = None
 ) -> DocumentDraft:
-    """Take the text of the elements that a CSS selector names, and the page's facts as of any article.
+    """Take the text of the elements that a CSS selector names; facts are read as for an article.
 
-    Elements within one that is named already are not taken twice. Headings (h1 to h6) begin sections, their
-    levels closed up: the highest in the page is level 1. List items begin with "- ", cells of a table stand
-    between " | ".
-
-    Raises:
-        Unusable: the selector names nothing in the page, or nothing with text.
+    Nested matches are taken once. Headings (h1 to h6) begin sections whose levels are closed up: the highest
+    in the page is level 1. List items begin with "- ", cells of a table are separated by " | ".
     """
     html, _encoding = decode(body, content_type)
     root = parse_page(html)
@@ -87,14 +83,12 @@ def blocks_in(html: str) -> list[Block]:
 
 
 def _guessed(html: str, url: str, fetched: date | None) -> Any:
-    """Return what trafilatura finds on a page that does not say its title or date itself, or None."""
     from trafilatura import extract_metadata
 
     return extract_metadata(html, default_url=url or None, date_config=date_guess_options(fetched))
 
 
 def _named(root: Element, selector: str) -> list[Element | str]:
-    """Return what a selector names, in the order of the page: elements, or strings (`p::text`)."""
     from parsel.csstranslator import HTMLTranslator
 
     found = root.xpath(HTMLTranslator().css_to_xpath(selector))
@@ -120,7 +114,6 @@ class _Walker:
         self._mark = ""
 
     def blocks(self, node: Element | str) -> Iterator[Block]:
-        """Yield paragraphs (None, text) and headings (1 to 6, text)."""
         if isinstance(node, str):
             self._gathered.append(node)
         else:
@@ -144,7 +137,12 @@ class _Walker:
         elif tag == "br":
             self._gathered.append(_BREAK)
         elif tag in _BLOCKS:
-            self._block(node, tag, depth)
+            self._flush()
+            if tag == "li":
+                self._mark = "- "
+            self._inside(node, depth)
+            self._flush()
+            self._mark = ""
         else:
             self._inside(node, depth)
 
@@ -162,14 +160,6 @@ class _Walker:
             return
         cells = [collapse_whitespace(" ".join(cell.itertext())) for cell in row if cell.tag in ("td", "th")]
         self._take(None, " | ".join(cells) if any(cells) else "")
-
-    def _block(self, node: Element, tag: str, depth: int) -> None:
-        self._flush()
-        if tag == "li":
-            self._mark = "- "
-        self._inside(node, depth)
-        self._flush()
-        self._mark = ""
 
     def _inside(self, node: Element, depth: int) -> None:
         self._gathered.append(node.text or "")

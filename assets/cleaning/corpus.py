@@ -19,11 +19,7 @@ CORPUS_COLUMNS = (
 
 
 def corpus_documents(artifacts: list[Artifact], work: BuildContext) -> pl.DataFrame:
-    """Read the documents of several sources as one frame of CORPUS_COLUMNS, copies included.
-
-    Raises:
-        AssayError: two documents have the same id.
-    """
+    """Read the documents of several sources as one frame of CORPUS_COLUMNS, copies included."""
     frames = [
         read_parquet(work.store.folder(a.stage, a.identity) / "documents.parquet", list(CORPUS_COLUMNS))
         for a in artifacts
@@ -40,12 +36,9 @@ def corpus_documents(artifacts: list[Artifact], work: BuildContext) -> pl.DataFr
 def corpus_duplicates(
     artifacts: list[Artifact], documents: pl.DataFrame, threshold: float | None, work: BuildContext
 ) -> pl.DataFrame:
-    """Return the copies among a corpus' documents (`schemas.DUPLICATES`), found once for the same documents.
+    """Return the copies among a corpus' documents (`schemas.DUPLICATES`), cached by their data versions.
 
-    Args:
-        artifacts: of the documents; their data versions name the kept result.
-        documents: what `corpus_documents` read of them.
-        threshold: the corpus' `near_duplicates`; None links exact copies only.
+    threshold: `near_duplicates` of the corpus; None links exact copies only
     """
     versions = sorted(a.data_version for a in artifacts if a.stage == "documents")
     kept = work.home.cache("duplicates") / f"{digest([CODE_VERSION, threshold, versions])}.parquet"

@@ -15,7 +15,7 @@ MIN_WORDS = 5  # fewer words are a test page or an error page, not a document
 class DocumentDraft:
     """A document before it gets its id and version; None where the page does not say.
 
-    repaired: its Unicode is in order already, so the offsets of its sections hold
+    repaired: its Unicode is normalised, so the offsets of its sections hold
     """
 
     text: str
@@ -30,11 +30,7 @@ class DocumentDraft:
 
 
 def decode_text(body: bytes, content_type: str | None) -> str:
-    """Return a file of text with line feeds at the ends of its lines.
-
-    Raises:
-        Unusable: it is empty, or no text.
-    """
+    """Return a file of text with line feeds at the ends of its lines."""
     text, _encoding = decode(body, content_type)
     if not text.strip():
         raise UnusablePage("the file is empty")

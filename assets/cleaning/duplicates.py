@@ -20,10 +20,66 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from rag_assay.assets.cleaning.bands import ALONE, Bands, Numbers
 from rag_assay.warehouse.identity import sha256_text
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import DUPLICATES, UTC_TIME
+
+Keys = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.int64]
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd: no word of an n-gram is lost by the multiplication
+_KEYS_HELD = 8_192  # documents whose keys are written at once
+ALONE = -1
+
+
+class Bands:
+    """The band keys of documents, one file per band, eight bytes per document in each."""
+
+    def __init__(self, folder: Path, bands: int, rows: int) -> None:
+        self._folder, self._shape = folder, (bands, rows)
+        self._keys: list[Keys] = []
+
+    def add(self, signature: Keys) -> None:
+        """Add the signature of the next document; its first ``bands * rows`` numbers are looked at."""
+        bands, rows = self._shape
+        parts = signature[: bands * rows].reshape(bands, rows)
+        keys = np.zeros(bands, np.uint64)
+        for row in range(rows):
+            keys = keys * _FACTOR + parts[:, row]
+        self._keys.append(keys)
+        if len(self._keys) == _KEYS_HELD:
+            self._write()
+
+    def _write(self) -> None:
+        if self._keys:
+            for band, keys in enumerate(np.stack(self._keys, axis=1)):
+                with (self._folder / f"{band}.keys").open("ab") as file:
+                    file.write(keys.tobytes())
+        self._keys = []
+
+    def groups(self) -> tuple[Numbers, Numbers]:
+        """Return the documents that share a key with another, and their groups.
+
+        Returns:
+            Numbers of documents, ascending, shape (n,), and their groups in each band, shape (n, bands);
+                ALONE where they
+            share that key with no other document.
+        """
+        self._write()
+        found: list[tuple[Numbers, Numbers]] = []
+        first = 0
+        for band in range(self._shape[0]):
+            path = self._folder / f"{band}.keys"
+            keys = np.fromfile(path, np.uint64) if path.exists() else np.zeros(0, np.uint64)
+            _, places, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+            shared = np.flatnonzero(sizes[places] > 1)
+            found.append((shared, places[shared] + first))
+            first += len(sizes)
+        members = np.unique(np.concatenate([shared for shared, _ in found]))
+        groups = np.full((len(members), len(found)), ALONE, np.int64)
+        for band, (shared, numbers) in enumerate(found):
+            groups[np.searchsorted(members, shared), band] = numbers
+        return members, groups
+
 
 CODE_VERSION = "2"
 SHINGLE = 5  # words
@@ -42,16 +98,15 @@ def find_duplicates(
 ) -> pl.DataFrame:
     """Link every copy among documents to its first copy; return `schemas.DUPLICATES`, sorted by id.
 
-    The first copy is the earliest published one, of those without a date the first by URL; dated ones come
-    before undated ones. Documents are gone through in that order, and each is linked to the first one before
-    it that is no copy itself and similar enough, so that every link holds directly and none goes over a
-    third document.
+    Documents are taken by date of publication, then URL, undated ones last. Each is linked to the first
+    earlier one that is not a copy itself and is similar enough, so every link holds directly.
 
     Args:
-        documents: doc_id, url, text and published_at (ISO 8601) of the documents.
-        threshold: Jaccard similarity of the sets of word 5-grams from which on documents are copies, in
-            (0, 1]; None for exact copies only (equal texts, white space, case and Unicode form aside).
-        scratch: a folder for what is kept on disk meanwhile; None: that of the system.
+        documents: doc_id, url, text and published_at (ISO 8601).
+        threshold: least Jaccard similarity of the sets of word 5-grams, in (0, 1]; None: exact copies only
+            (texts
+            that are equal but for white space, case and Unicode form).
+        scratch: folder for temporary files.
     """
     moments = pl.Series("moment", [_moment(text) for text in documents["published_at"]], UTC_TIME)
     ordered = (
@@ -59,7 +114,12 @@ def find_duplicates(
         .with_columns(moments)
         .sort("moment", "url", "doc_id", nulls_last=True)
     )
-    links = _exact(ordered)
+    texts = (bytes.fromhex(sha256_text(normalize_text(text))) for text in ordered["text"])
+    digests = np.fromiter(texts, "S32", len(ordered))
+    _, firsts, places = np.unique(digests, return_index=True, return_inverse=True)
+    docs, first = ordered["doc_id"], firsts[places]
+    copies = np.flatnonzero(first != np.arange(len(first)))
+    links = {docs[number]: _Link(docs[int(first[number])], 1.0, True) for number in copies.tolist()}
     if threshold is not None:
         near = _near(ordered.filter(~pl.col("doc_id").is_in(list(links))), threshold, scratch)
         # Where the first of several exact copies is a near copy of another document, all of them are.
@@ -95,23 +155,14 @@ def normalize_text(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def _exact(ordered: pl.DataFrame) -> dict[str, _Link]:
-    texts = (bytes.fromhex(sha256_text(normalize_text(text))) for text in ordered["text"])
-    digests = np.fromiter(texts, "S32", len(ordered))
-    _, firsts, places = np.unique(digests, return_index=True, return_inverse=True)
-    docs, first = ordered["doc_id"], firsts[places]
-    copies = np.flatnonzero(first != np.arange(len(first)))
-    return {docs[number]: _Link(docs[int(first[number])], 1.0, True) for number in copies.tolist()}
-
-
 # ------------------------------------------------------------------------------------------- near copies
 
 
 def _near(ordered: pl.DataFrame, threshold: float, scratch: Path | None) -> dict[str, _Link]:
     """Link documents in their order to the first kept one that is similar enough.
 
-    Band keys lie on disk, and only documents that share one with another are looked at. Only kept ones are
-    compared with, so that a thousand copies of one page cost a thousand comparisons and not half a million.
+    Only documents that share a band are compared, and only with kept ones: a thousand copies of one page cost
+    a thousand comparisons, not half a million.
     """
     ids, texts = ordered["doc_id"], ordered["text"]
     words = _Words()
@@ -145,7 +196,6 @@ def _near(ordered: pl.DataFrame, threshold: float, scratch: Path | None) -> dict
 def _possible_copies(
     texts: pl.Series, words: _Words, threshold: float, scratch: Path | None
 ) -> tuple[Numbers, Numbers]:
-    """Return the numbers of texts that share a band with another, and their groups: see `Bands.groups`."""
     from datasketch import MinHash
 
     empty = MinHash(PERMUTATIONS, hashfunc=int, scheme="affine64")  # shingles are hashes already
@@ -162,7 +212,6 @@ def _possible_copies(
 
 
 def _signature(shingles: Hashes, empty: Any) -> Any:
-    """Return the `datasketch.MinHash` of a set of shingles, of the functions that ``empty`` has."""
     signature = empty.copy()
     for at in range(0, len(shingles), _BATCH):
         signature.update_batch(shingles[at : at + _BATCH].tolist())
@@ -221,6 +270,3 @@ class _Words:
             found = int.from_bytes(blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest())
             self.known[word] = found
         return found
-
-
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd: no word of an n-gram is lost by the multiplication

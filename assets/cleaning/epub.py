@@ -23,13 +23,9 @@ _ENCRYPTION = "META-INF/encryption.xml"
 
 
 def clean_epub(body: bytes) -> DocumentDraft:
-    """Extract the text of a book: what its spine lists, in that order (EPUB 2 and 3).
+    """Extract the text of a book in the order of its spine (EPUB 2 and 3), headings as sections.
 
-    Headings begin sections, their levels closed up over the whole book. Title, creators, date, language and
-    subjects are those of its package file.
-
-    Raises:
-        Unusable: encrypted, damaged, a bomb, no book, or without text.
+    Title, creators, date, language and subjects come from its package file.
     """
     if reason := why_not(body, KINDS[".epub"]):
         raise UnusablePage(f"EPUB: {reason}")
@@ -37,7 +33,9 @@ def clean_epub(body: bytes) -> DocumentDraft:
         at = _package(archive)
         package = _xml(archive, at)
         chapters = list(_chapters(archive, package, posixpath.dirname(at)))
-    outline = _put_together(chapters)
+    outline = OutlineBuilder.of([block for chapter in chapters for block in chapter])
+    if not outline.text:
+        raise UnusablePage("EPUB: no text: images only")
     package_metadata = _PackageMetadata(package)
     title = next((text for text in package_metadata.all("title") if is_title(text)), None)
     published = next((day for text in package_metadata.all("date") if (day := iso(text))), None)
@@ -94,13 +92,6 @@ def _encrypted(archive: ZipFile) -> set[str]:
     return {unquote(str(name)) for name in found}
 
 
-def _put_together(chapters: list[list[Block]]) -> OutlineBuilder:
-    outline = OutlineBuilder.of([block for chapter in chapters for block in chapter])
-    if not outline.text:
-        raise UnusablePage("EPUB: no text: images only")
-    return outline
-
-
 def _xml(archive: ZipFile, name: str) -> Any:
     from lxml import etree
 
@@ -115,6 +106,5 @@ class _PackageMetadata:
         self._package = package
 
     def all(self, name: str) -> list[str]:
-        """Return all that is said under one name."""
         found = self._package.xpath("//*[local-name() = 'metadata']//*[local-name() = $name]", name=name)
         return [text for node in found if (text := tidy(" ".join("".join(node.itertext()).split())))]

@@ -12,10 +12,7 @@ SURE = 0.5  # probability below which nothing is said (of two languages mixed, o
 
 @cache
 def detector() -> str | None:
-    """Return name and version of what detects languages here; None when it is not installed.
-
-    It goes into the identity of documents, so that an installation without it gives other ones.
-    """
+    """Return name and version of the installed detector, part of document identities; None without one."""
     try:
         return f"py3langid {version('py3langid')}"
     except PackageNotFoundError:
@@ -23,10 +20,9 @@ def detector() -> str | None:
 
 
 def detect(text: str) -> str | None:
-    """Return the ISO 639 code of the language of a text, or None where that is not sure.
+    """Return the ISO 639 code of a text's language, or None if that is uncertain.
 
-    Lui and Baldwin, langid.py: An Off-the-shelf Language Identification Tool, ACL 2012: naive Bayes over byte
-    n-grams; the probabilities are normalised over the 139 languages of py3langid's model.
+    Lui and Baldwin, langid.py, ACL 2012: naive Bayes over byte n-grams, normalised over 139 languages.
     """
     if detector() is None:
         return None
@@ -35,7 +31,6 @@ def detect(text: str) -> str | None:
 
 
 def language_of(source: str | None, page: str | None, text: str) -> tuple[str | None, str | None]:
-    """Return a document's language and who said so: the "source", the "page", or "detected" in its text."""
     if source:
         return source, "source"
     if page:

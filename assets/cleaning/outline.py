@@ -18,10 +18,10 @@ class Heading(NamedTuple):
 
 
 def sections_in(text: str, headings: Iterable[Heading]) -> tuple[dict[str, Any], ...]:
-    """Return the sections that headings begin, which are given in the order of the text.
+    """Return the sections that headings, given in the order of the text, begin.
 
-    Levels are closed up: the highest is 1. As in `OutlineBuilder`, a section ends where the next one of
-    the same or a higher level begins; white space at its end is not part of it.
+    Levels are closed up: the highest is 1. A section ends where the next of the same or a higher level
+    begins, without trailing white space.
 
     >>> sections_in("Moorings\\nTwelve pounds.", [Heading("Moorings", 2, 0)])
     ({'heading': 'Moorings', 'level': 1, 'start': 0, 'end': 23},)
@@ -42,10 +42,9 @@ def sections_in(text: str, headings: Iterable[Heading]) -> tuple[dict[str, Any],
 
 @dataclass
 class OutlineBuilder:
-    """A text that grows paragraph by paragraph, a blank line between two, and the sections that are open.
+    """A text that grows by paragraphs, separated by a blank line, and its open sections.
 
-    A section begins with its heading and ends where the next heading of the same or a higher level stands:
-    `text[start:end]` is the heading with all that stands below it.
+    `text[start:end]` of a section is its heading with everything below it.
     """
 
     length: int = 0
@@ -55,9 +54,8 @@ class OutlineBuilder:
 
     @classmethod
     def of(cls, blocks: Sequence[tuple[int | None, str]]) -> OutlineBuilder:
-        """Return the closed outline of (level, text) blocks; None is the level of a paragraph.
-
-        Levels are closed up: the highest of the blocks is 1.
+        """Return the closed outline of (level, text) blocks; a paragraph has level None. The highest level is
+        1.
 
         >>> found = OutlineBuilder.of([(2, "Moorings"), (None, "Free.")])
         >>> found.text, found.sections[0]["level"]
@@ -74,7 +72,6 @@ class OutlineBuilder:
 
     @property
     def text(self) -> str:
-        """All that was added."""
         return GAP.join(self._parts)
 
     @property
@@ -104,7 +101,6 @@ class OutlineBuilder:
         return start
 
     def closed(self) -> OutlineBuilder:
-        """End all open sections where the text ends; return the outline itself."""
         self._close(0)
         return self
 

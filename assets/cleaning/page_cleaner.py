@@ -6,28 +6,45 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator
+from datetime import date
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+from rag_assay.assets.cleaning.article import clean_article
+from rag_assay.assets.cleaning.content import clean_content
 from rag_assay.assets.cleaning.draft import MIN_WORDS, DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.epub import clean_epub
-from rag_assay.assets.cleaning.html import clean_html
+from rag_assay.assets.cleaning.eurlex.cleaner import clean_eurlex, is_eurlex, notice_of
 from rag_assay.assets.cleaning.language import detector, language_of
-from rag_assay.assets.cleaning.markdown import clean_markdown
-from rag_assay.assets.cleaning.office.docx import clean_docx
-from rag_assay.assets.cleaning.office.pptx import clean_pptx
-from rag_assay.assets.cleaning.office.xlsx import clean_xlsx
+from rag_assay.assets.cleaning.office import clean_docx, clean_pptx, clean_xlsx
 from rag_assay.assets.cleaning.pdf import clean_pdf
-from rag_assay.assets.cleaning.plain import clean_beir, clean_text
-from rag_assay.assets.cleaning.rst import clean_rst
+from rag_assay.assets.cleaning.text_files import clean_beir, clean_markdown, clean_rst, clean_text
 from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.extras import MissingPackageError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.iso_dates import iso
 from rag_assay.warehouse.office_packages import KINDS
-from rag_assay.warehouse.pages import PASSING, media_type, read_body
+from rag_assay.warehouse.pages import PASSING, decode, media_type, read_body
 from rag_assay.warehouse.paths import Home
+
+
+def clean_html(
+    body: bytes, content_type: str | None, url: str, content: str | None = None, fetched: date | None = None
+) -> DocumentDraft:
+    """Choose the cleaner of an HTML page: a `content` selector, an act of EUR-Lex, or an article.
+
+    fetched: the day in UTC after which no guessed date lies
+    """
+    if content:
+        return clean_content(body, content_type, url, content, fetched)
+    html, _encoding = decode(body, content_type)
+    if notice := notice_of(html, url):
+        raise UnusablePage(f"not the text of the act, but a notice: {notice[:200]!r}")
+    if is_eurlex(html, url):
+        return clean_eurlex(body, content_type, url)
+    return clean_article(body, content_type, url, fetched)
+
 
 CODE_VERSION = "13"
 """Raised with every change of what a page gives; pages cleaned by another version are cleaned again."""
@@ -68,21 +85,19 @@ class Cleaned(NamedTuple):
 
 
 def page_key(source: str, page: dict[str, Any], language: str | None, date_by: str | None = None) -> str:
-    """Digest everything that a page's document follows from: what was fetched, and how it is cleaned.
+    """Digest everything that a page's document depends on: what was fetched (not when), and how it is
+    cleaned.
 
-    page: a row of `schemas.PAGES`; when it was fetched does not count
-    language: what the source says of all its pages
-    date_by: identity of the model that is asked for missing dates
+    page: a row of `schemas.PAGES`; date_by: identity of the model that is asked for missing dates
     """
     fetched = [page[name] for name in ("url", "content_type", "sha256", "fields")]
     return digest([CODE_VERSION, detector(), source, language, fetched, *([date_by] if date_by else [])])
 
 
 def doc_id(source: str, page: dict[str, Any]) -> str:
-    """Return the id of a page's document: a digest of source and URL, or the id that a passage has itself.
+    """Return a document's id: a digest of source and URL, or a passage's own id.
 
-    Such ids count within their source and file: `SOURCE:FILE#ID`, `SOURCE:ID` of the one corpus of a BEIR
-    folder.
+    The latter is unique within its source and file: `SOURCE:FILE#ID`, or `SOURCE:ID` for a BEIR folder.
     """
     fields = page["fields"]
     # Most pages have no id of their own, and parsing the fields of every page costs seconds.
@@ -96,10 +111,9 @@ def doc_id(source: str, page: dict[str, Any]) -> str:
 def clean_page(
     source: str, page: dict[str, Any], home: Home, language: str | None, date_by: str | None = None
 ) -> Cleaned:
-    """Clean one stored page; what gives no document is a drop with its reason.
+    """Clean one stored page; a page without a document is a drop with its reason.
 
-    A drop that another look may mend has no page key: the stored bytes are damaged, or the system was short
-    of something.
+    A drop that may succeed later (damaged bytes, a lack of system resources) has no page key.
     """
     key = page_key(source, page, language, date_by)
     row = {"source": source, "url": page["url"]}
@@ -117,9 +131,9 @@ def clean_page(
 
 
 def may_pass(error: BaseException) -> bool:
-    """Return whether an error is one of the system, not of the page: too many open files, a disk, no memory.
+    """Return whether an error is the system's, not the page's: too many open files, a disk, no memory.
 
-    Parsers raise `OSError` for bytes that they cannot read, too, but only the system gives it a number.
+    Parsers raise `OSError` for unreadable bytes, too, but only the system's have a number.
     """
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None)
 
@@ -143,13 +157,19 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
         **fields,
         "date_source": date_source,
     }
+    source_title = fields.get("title") or fields.get("headline")
+    source_authors = _strings(fields.get("authors") or fields.get("author"))
     shown = {
         "url": page["url"],
-        "title": _title(fields, draft),
+        "title": (source_title or draft.title if _source_knows_more(fields) else draft.title or source_title),
         "text": text,
         "language": detected,
         "published_at": published,
-        "authors": _authors(fields, draft),
+        "authors": (
+            source_authors or list(draft.authors)
+            if _source_knows_more(fields)
+            else list(draft.authors) or source_authors
+        ),
         "keywords": list(dict.fromkeys(_keywords(fields) or draft.keywords)),
         "sections": list(draft.sections) if text == draft.text else [],
         "metadata": json.dumps(metadata, sort_keys=True, ensure_ascii=False),
@@ -168,21 +188,6 @@ def version_of(document: dict[str, Any]) -> str:
     return digest({name: document[name] for name in _SHOWN})
 
 
-def _title(fields: dict[str, Any], draft: DocumentDraft) -> str | None:
-    """Return the title; that of a web page as its cleaner chose it, without the name of the site."""
-    source_title = fields.get("title") or fields.get("headline")
-    return source_title or draft.title if _source_knows_more(fields) else draft.title or source_title
-
-
-def _authors(fields: dict[str, Any], draft: DocumentDraft) -> list[str]:
-    source_authors = _strings(fields.get("authors") or fields.get("author"))
-    return (
-        source_authors or list(draft.authors)
-        if _source_knows_more(fields)
-        else list(draft.authors) or source_authors
-    )
-
-
 def _source_knows_more(fields: dict[str, Any]) -> bool:
     """Return whether a source knows more of a document than its own page says: a table, a list of acts."""
     return not fields.keys().isdisjoint({"id", "celex"})
@@ -191,11 +196,11 @@ def _source_knows_more(fields: dict[str, Any]) -> bool:
 def _published_at(
     page: dict[str, Any], fields: dict[str, Any], draft: DocumentDraft
 ) -> tuple[str | None, str]:
-    """Return the date of publication and its source; neither is ever silently missing.
+    """Return the date of publication and its source.
 
-    The page of an act wins over its spider, which gives the date of the document where it found no other. The
-    source is what the cleaner says of the date (version, journal, json_ld, meta, celex, url, text), file for
-    the date of a passage or a table's row, meta for what only the spider found on the page, or none.
+    An act's page wins over its spider, which may know the document's date only. Sources: the cleaner's
+    (version, journal, json_ld, meta, celex, url, text), file for a passage or table row, meta for what only
+    the spider found, or none.
     """
     page_date, page_source = draft.published_at, str(draft.metadata.get("date_source") or "none")
     source_date = fields.get("published_at") or fields.get("date")
@@ -212,7 +217,6 @@ def _published_at(
 
 
 def _source_of_field(page: dict[str, Any]) -> str:
-    """Return where a spider or reader has a date from: passages from a column of their file."""
     return "file" if media_type(page["content_type"]) == _PASSAGE else "meta"
 
 

@@ -28,9 +28,8 @@ def is_title(text: str) -> bool:
 
 
 def names_in(text: str) -> tuple[str, ...]:
-    """Return the persons that a file names as its authors, one after the other.
-
-    Commas part names only where each part has a space: "Pilot, Ada" is one name.
+    """Return the authors that a file names. Commas separate names only if each part has a space: "Pilot, Ada"
+    is one.
 
     >>> names_in("Ada Pilot; Ben Quay and Cleo Dock"), names_in("Ada Pilot, Ben Quay"), names_in("Pilot, Ada")
     (('Ada Pilot', 'Ben Quay', 'Cleo Dock'), ('Ada Pilot', 'Ben Quay'), ('Pilot, Ada',))

@@ -16,11 +16,7 @@ _ATTRIBUTE = re.compile(r"""[^\s"'=<>/]++(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'
 
 
 def parse_page(html: str) -> Element:
-    """Parse a page as browsers do, whatever its errors; comments are left out.
-
-    Raises:
-        ValueError: there is nothing to parse, or an element of more than `MOST_ATTRIBUTES`.
-    """
+    """Parse a page as browsers do, without comments; `ValueError` if empty or with too many attributes."""
     if any(len(_ATTRIBUTE.findall(tag[0])) > MOST_ATTRIBUTES for tag in _long_tags(html)):
         raise ValueError(f"an element with more than {MOST_ATTRIBUTES} attributes")
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
@@ -40,5 +36,4 @@ def _long_tags(html: str) -> Iterator[re.Match[str]]:
 
 
 def by_id(root: Element) -> dict[str, Element]:
-    """Return the elements that have an id, by it; of several with the same id the first."""
     return {node.get("id"): node for node in reversed(root.xpath("//*[@id]"))}

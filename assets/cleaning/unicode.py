@@ -20,9 +20,7 @@ def collapse_whitespace(text: str) -> str:
 
 
 def repair_encoding(text: str) -> str:
-    """Undo text that was decoded by the wrong charset before it came to us ("FuÃŸball"), by ftfy.
-
-    Line by line, and only in lines where there can be such a thing: looking takes ftfy long.
+    """Undo decoding by the wrong charset ("FuÃŸball"), by ftfy, in the lines where it may have happened.
 
     >>> repair_encoding("FuÃŸball"), repair_encoding("Fußball")
     ('Fußball', 'Fußball')

@@ -18,15 +18,12 @@ _SEEN = ("doc_id", "version", "url", "title", "text_sha256")
 def update_versions(history: pl.DataFrame, seen: pl.DataFrame, pages: pl.DataFrame) -> pl.DataFrame:
     """Return the versions of a source's documents (`schemas.VERSIONS`) after a build, oldest first for each.
 
-    A version holds from the fetch of the page that brought it until the fetch of the page that replaced it,
-    or until its page was gone; a page that is there but gives no document ends it too. A document that comes
-    back has a new row. Where the same page was cleaned anew, by other code, the older row may hold for no
-    time at all.
+    A version is valid from the fetch of its page until the fetch that replaced it, or until the page was gone
+    or gave no document. A document that comes back has a new row.
 
-    Args:
-        history: the same of an earlier build; empty the first time.
-        seen: the documents of now: doc_id, version, url, title, text_sha256.
-        pages: `schemas.PAGES` of the source, those that are gone included.
+    history: the versions of the previous build
+    seen: the current documents: doc_id, version, url, title, text_sha256
+    pages: `schemas.PAGES` of the source, gone ones included
     """
     last_look = pages["fetched_at"].max()
     times = pages.unique("url", keep="first", maintain_order=True).select(
@@ -110,7 +107,6 @@ def section_changes(before: dict[str, Any], after: dict[str, Any]) -> dict[str, 
 
 
 def _sections(document: dict[str, Any]) -> dict[tuple[str, int], str]:
-    """Return (heading, how many had it before) -> text, in reading order."""
     seen: Counter[str] = Counter()
     found = {}
     for section in document["sections"] or ():

@@ -21,12 +21,7 @@ SAME = 0.99  # least cosine of two vectors of one text by one model: servers do 
 
 
 class ApiEmbedder:
-    """A server's model: texts in, vectors out.
-
-    Args:
-        recipe: with its `api`.
-        folder: of the tokenizer that counts, None where the recipe names none.
-    """
+    """A server's model: texts in, vectors out. ``folder``: of the tokenizer that counts, if there is one."""
 
     def __init__(self, recipe: EmbedderRecipe, folder: Path | None) -> None:
         if recipe.api is None:
@@ -51,7 +46,6 @@ class ApiEmbedder:
         return self._dimensions
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts that are already prefixed; return float32, shape (texts, dimensions)."""
         if not texts:
             return np.zeros((0, self.dimensions), np.float32)
         clean = all_encodable(texts)
@@ -74,14 +68,11 @@ class ApiEmbedder:
 
 
 def refuse_another_model(embedder: ApiEmbedder, cache: VectorCache) -> None:
-    """Compare the vector of one text with that of before, and keep it where there is none.
+    """Raise `AssayError` if the server's vector of a probe text changed; keep the vector if there is none
+    yet.
 
-    A server's model has a name, which is no digest of its weights: behind an address there may be another one
-    tomorrow, and its vectors must not be mixed with those that are kept.
-
-    Raises:
-        AssayError: the text has another vector now.
-        EmbeddingError: the server gave none.
+    A name is no digest of weights: another model may be behind the address, whose vectors must not be mixed
+    in.
     """
     key = sha256_text(PROBE)
     now, before = embedder.embed([PROBE]), cache.take([key])

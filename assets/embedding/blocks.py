@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from rag_assay.assets.chunking.document_chunks import naming_damage
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.warehouse.encodable import all_encodable
-from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import sha256_text
 
 ROWS = 8192  # chunks in a block at most
@@ -24,36 +24,24 @@ COLUMNS = ("chunk_id", "text", "prefix", "title", "keywords")
 
 
 def blocks(path: Path) -> Iterator[pl.DataFrame]:
-    """Yield the chunks (COLUMNS of schemas.CHUNKS) in their order, as many as ROWS and CHARACTERS allow.
-
-    Raises:
-        CorruptFileError: the file is missing or cannot be read.
-    """
-    import pyarrow
+    """Yield the chunks (COLUMNS of schemas.CHUNKS) in their order, as many as ROWS and CHARACTERS allow."""
     import pyarrow.parquet
 
     held: list[pl.DataFrame] = []
     rows = characters = 0
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(READ, columns=list(COLUMNS)):
-                part = pl.from_arrow(batch)
-                assert isinstance(part, pl.DataFrame)  # noqa: S101 -- of a record batch
-                held.append(part)
-                rows, characters = rows + len(part), characters + int(part["text"].str.len_chars().sum())
-                if rows >= ROWS or characters >= CHARACTERS:
-                    yield pl.concat(held)
-                    held, rows, characters = [], 0, 0
-    except (OSError, pyarrow.ArrowException) as error:
-        raise CorruptFileError(
-            f"{path}: not a readable Parquet file ({error}). Delete it; `assay run STUDY` makes it again."
-        ) from error
+    with naming_damage(path), pyarrow.parquet.ParquetFile(path) as file:
+        for batch in file.iter_batches(READ, columns=list(COLUMNS)):
+            part = pl.DataFrame(pl.from_arrow(batch))
+            held.append(part)
+            rows, characters = rows + len(part), characters + int(part["text"].str.len_chars().sum())
+            if rows >= ROWS or characters >= CHARACTERS:
+                yield pl.concat(held)
+                held, rows, characters = [], 0, 0
     if held:
         yield pl.concat(held)
 
 
 def texts_of(chunks: pl.DataFrame, embedder: CachedEmbedder) -> list[str]:
-    """Return what is embedded of each chunk: the model's prefix, its heading path, its text."""
     whole = (embedder.passage_prefix + chunks["prefix"] + chunks["text"]).to_list()
     return all_encodable(whole)
 
@@ -62,11 +50,11 @@ def texts_of(chunks: pl.DataFrame, embedder: CachedEmbedder) -> list[str]:
 class Survey:
     """What there is to embed.
 
-    texts: chunks
-    distinct: different texts among them; new: those without a vector in the cache
-    too_long: chunks with more tokens than the model reads; longest: tokens of the longest
-    counted: False where nothing counts the tokens of an API's model, so that these two are 0
-    sample: hash -> text of some texts, the same ones as long as they are there
+    texts: chunks; distinct: different texts; new: those without a cached vector
+    too_long, longest: chunks over the model's limit, and tokens of the longest; 0 if not ``counted`` (an API
+        without
+        tokenizer)
+    sample: hash -> text of some texts, stable between runs
     """
 
     texts: int = 0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +17,7 @@ from rag_assay.assets.embedding.embedder import Embedder, EmbedderRecipe, Matrix
 from rag_assay.assets.embedding.local import LocalEmbedder
 from rag_assay.assets.embedding.numpy_embedder import FEW, quick_embedder
 from rag_assay.assets.embedding.windows import count_tokens, refuse_long
-from rag_assay.assets.tokenization.token_words import Ints
-from rag_assay.assets.tokenization.tokenizer import Tokenizer, load_tokenizer
+from rag_assay.assets.tokenization.tokenizer import Ints, Tokenizer, load_tokenizer
 from rag_assay.warehouse.encodable import all_encodable
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import sha256_text
@@ -36,8 +35,7 @@ STEP = 64  # texts between two words of progress, unless more are computed toget
 CountProgress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
-class Embedded:
+class Embedded(NamedTuple):
     """Vectors in the order of the texts, shape (texts, dimensions), and how many had to be computed."""
 
     vectors: Matrix
@@ -45,12 +43,9 @@ class Embedded:
 
 
 class CachedEmbedder:
-    """An embedder whose weights are loaded only when a text is new. One object serves one thread.
+    """An embedder whose weights are loaded only for new texts. One object serves one thread.
 
-    Args:
-        recipe: of the embedder.
-        home: where the cache and the models lie.
-        say: told in whole sentences when a model is fetched.
+    say: called with a sentence when a model is fetched
     """
 
     def __init__(self, recipe: EmbedderRecipe, home: Home, say: Progress | None = None) -> None:
@@ -62,11 +57,7 @@ class CachedEmbedder:
 
     @property
     def embedder(self) -> Embedder:
-        """The loaded embedder (loads it); an `api` is asked once whether it is the one of before.
-
-        Raises:
-            AssayError: it cannot be loaded or asked, or an `api` answers with another model than before.
-        """
+        """The loaded embedder; the first use of an `api` checks that its model is the previous one."""
         folder = self.recipe.tokenizer_folder(self.home, self._say)
         recipe = self.recipe.model_copy(update={"similarities": False})
         loaded = _loaded(recipe, str(folder or ""), self._weights)
@@ -81,38 +72,33 @@ class CachedEmbedder:
 
     @cached_property
     def cache(self) -> VectorCache:
-        """The vectors that there are."""
         return VectorCache(self.home, self.recipe.revision())
 
     @cached_property
     def tokenizer(self) -> Tokenizer | None:
-        """What counts the tokens, without loading weights; None where an `api` names none."""
         folder = self.recipe.tokenizer_folder(self.home, self._say)
         return load_tokenizer(folder) if folder else None
 
     @cached_property
     def query_prefix(self) -> str:
-        """What stands before each question."""
         return self.recipe.prefix("query", self.home)
 
     @cached_property
     def passage_prefix(self) -> str:
-        """What stands before each passage."""
         return self.recipe.prefix("passage", self.home)
 
     def passages(self, texts: Sequence[str], progress: CountProgress | None = None) -> Embedded:
-        """Embed passages, each distinct text once; ``progress`` hears (done, of) now and then."""
         return self.embed([self.passage_prefix + text for text in texts], progress)
 
     def queries(self, texts: Sequence[str]) -> Embedded:
-        """Embed questions, with the model's query prefix."""
         return self.embed([self.query_prefix + text for text in texts])
 
     def token_counts(self, texts: Sequence[str], hashes: Sequence[str]) -> Ints | None:
-        """Return the tokens of prefixed texts, special tokens included, shape (texts,).
+        """Return the tokens of prefixed texts, special tokens included, shape (texts,); None if they cannot
+        be counted.
 
-        Those of cached texts are remembered, but for an `api`, whose vectors another tokenizer leaves as they
-        are. None where nothing counts them.
+        Counts of cached texts are remembered, except for an `api`, whose tokenizer may change without its
+        vectors.
         """
         if self.tokenizer is None:
             return None
@@ -126,8 +112,8 @@ class CachedEmbedder:
     def embed(self, texts: Sequence[str], progress: CountProgress | None = None) -> Embedded:
         """Embed texts that are already prefixed, each distinct one once.
 
-        What is finished is kept after every FLUSH texts and FLUSH_SECONDS. Processes that embed the same
-        texts share the work: what one computes the others wait for, and compute the rest meanwhile.
+        Results are stored after every FLUSH texts and FLUSH_SECONDS. Processes that embed the same texts
+        share the work.
         """
         if not texts:
             return Embedded(np.zeros((0, 0), np.float32), 0)
@@ -145,7 +131,6 @@ class CachedEmbedder:
         return Embedded(vectors, computed)
 
     def _compute(self, missing: dict[str, str], progress: CountProgress | None) -> tuple[Matrix, int]:
-        """Return the vectors of texts by their hashes, in that order, and how many were computed here."""
         keys, texts = list(missing), list(missing.values())
         counts = self.token_counts(texts, keys)
         lengths = np.array([len(text) for text in texts]) if counts is None else counts
@@ -179,9 +164,7 @@ class CachedEmbedder:
     def _batch(
         self, batch: Ints, keys: list[str], texts: list[str], counts: Ints | None, tell: Callable[[int], None]
     ) -> tuple[Matrix, int]:
-        """Compute and keep one batch, but for what another process has added meanwhile."""
-        hashes = [keys[at] for at in batch.tolist()]
-        there = self.cache.take(hashes)
+        there = self.cache.take([keys[at] for at in batch.tolist()])
         rows = np.flatnonzero(~there.known)
         if not len(rows):
             return there.vectors, 0
@@ -196,7 +179,7 @@ class CachedEmbedder:
     ) -> Matrix:
         """Let a server compute the vectors of some rows, by several requests at once.
 
-        What a request gave is kept as soon as it is there, whatever becomes of the others: it was paid for.
+        Each reply is stored as soon as it arrives, whatever becomes of the others: it was paid for.
         """
         size = self.recipe.batch_size
         parts = [rows[at : at + size] for at in range(0, len(rows), size)]
@@ -248,7 +231,6 @@ class CachedEmbedder:
 
     @property
     def _together(self) -> int:
-        """How many texts are computed or sent at once."""
         return self.recipe.batch_size * (AT_ONCE if self.recipe.api is not None else 1)
 
     def _timed(self, texts: list[str], of: int) -> Matrix:
@@ -261,7 +243,6 @@ class CachedEmbedder:
         return vectors
 
     def _vectors(self, texts: list[str], of: int) -> Matrix:
-        """Compute vectors; ``of`` texts in all, which decides what is worth loading."""
         quick = quick_embedder(self.recipe, self.home) if of <= FEW else None
         if quick is None:
             vectors = self.embedder.embed(texts)
@@ -278,7 +259,6 @@ class CachedEmbedder:
 
 
 def _shifted(progress: CountProgress | None, begin: int, of: int) -> Callable[[int], None]:
-    """Return what tells ``progress`` of a batch that begins at ``begin``."""
     return lambda done: progress(begin + done, of) if progress else None
 
 

@@ -28,13 +28,13 @@ NOT_ITS_OWN = ("model", "commit", "query_prompt", "passage_prompt", "dtype", "de
 
 
 class OtherEmbedder(EmbedderRecipe):
-    """An embedder that is no model, ours or another package's; a study writes `{kind: {its parameters}}`.
+    """An embedder that is not a model, ours or another package's; a study writes `{kind: {its parameters}}`.
 
-    Its vectors keep to the contract of `Embedder`. Tokens are not counted for it, so that a text that is too
-    long for it is its own to deal with.
+    Its vectors follow the contract of `Embedder`. Tokens are not counted for it: it handles long texts
+    itself.
 
     kind: the name that study files use
-    package: the package that it is of, with its version; None: ours
+    package: the other package that it is from, with its version; None: ours
     """
 
     kind: ClassVar[str]
@@ -57,13 +57,11 @@ class OtherEmbedder(EmbedderRecipe):
         """Return the embedder, ready to embed."""
 
     def weights_identity(self) -> str:
-        """Return the digest of its own parameters, its code version and its package."""
         own = self.meaning().keys() - EmbedderRecipe.model_fields.keys() - {"revision"}
         parameters = {name: value for name, value in self.meaning().items() if name in own}
         return digest([self.kind, parameters, self.versions(), self.package])
 
     def tokenizer_folder(self, home: Home, progress: Progress | None = None) -> Path | None:
-        """Return None: nothing counts its tokens."""
         return None
 
 
@@ -72,7 +70,6 @@ EMBEDDERS.add_places(hashing="rag_assay.assets.embedding.hashing:Hashing")
 
 
 def _of_its_kind(written: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    """Return the embedder that a study names by a kind; all else is read as the recipe of a model."""
     if isinstance(written, OtherEmbedder):
         return written
     name = next(iter(written), None) if isinstance(written, dict) and len(written) == 1 else None

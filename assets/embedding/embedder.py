@@ -52,8 +52,9 @@ class EmbedderRecipe(Recipe):
         published, 512 at most); 256 unless the registry says otherwise of the model
     overflow: a longer chunk is an error (`fail`), is cut (`truncate`, as BEIR does), or its windows are
         embedded one by one and averaged (`average`)
-    query_prefix, passage_prefix: what stands before a question or a chunk when it is embedded; of a model of
-        the registry what it was trained with, unless said otherwise
+    query_prefix, passage_prefix: what stands before a question or a chunk when it is embedded;
+        default: what a model of the registry was trained
+        with
     query_prompt, passage_prompt: the same, by the name under which the model keeps it (`query`, `document`)
     normalise: bring vectors to length 1, so that their dot product is the cosine
     dtype: the numbers that the model computes with; bf16 is faster on processors that have it, and its
@@ -142,7 +143,6 @@ class EmbedderRecipe(Recipe):
         return digest([*parts, *([name, getattr(self, name)] for name, yes in changed.items() if yes), *cut])
 
     def query_revision(self) -> str:
-        """Return the digest of all that changes the vector of a given question."""
         prompt = [self.query_prompt] if self.query_prompt else []
         return digest([self.revision(), self.query_prefix, *prompt])
 
@@ -166,7 +166,6 @@ class EmbedderRecipe(Recipe):
         return digest(["api", self.model, server_of(self.model, self.api.base), self.api.dimensions, tokens])
 
     def fetch(self, home: Home, progress: Progress | None = None) -> Path:
-        """Return the folder of the model, fetched where it is not there; not for an `api`."""
         return weights.fetch(self.model, self.commit, home, progress)
 
     def tokenizer_folder(self, home: Home, progress: Progress | None = None) -> Path | None:
@@ -176,11 +175,7 @@ class EmbedderRecipe(Recipe):
         return weights.fetch(self.api.tokenizer, None, home, progress) if self.api.tokenizer else None
 
     def prefix(self, side: Literal["query", "passage"], home: Home) -> str:
-        """Return what stands before a question or a passage, prompts read from the model's files.
-
-        Raises:
-            InputError: the model keeps no prompt of that name.
-        """
+        """Return the prefix of a question or a passage; prompts are read from the model's files."""
         name = self.query_prompt if side == "query" else self.passage_prompt
         if name is None:
             return self.query_prefix if side == "query" else self.passage_prefix
@@ -194,30 +189,24 @@ class EmbedderRecipe(Recipe):
 
 
 class Embedder(Protocol):
-    """A loaded embedder; `tests/contracts/test_embedders.py` holds each one to this.
+    """A loaded embedder; `tests/contracts/test_embedders.py` checks each one.
 
-    Vectors come in the order of the texts, float32, shape (texts, dimensions), of length 1 unless the recipe
-    says `normalise: false`; they do not depend on what else is embedded with them. An empty list gives shape
-    (0, dimensions). A text that is too long raises `InputError` under `overflow: fail`.
+    Vectors are float32, in the order of the texts, shape (texts, dimensions), of length 1 unless the recipe
+        says
+    `normalise: false`, and independent of the batch. A text that is too long raises `InputError` under
+        `overflow: fail`.
     """
 
     @property
-    def recipe(self) -> EmbedderRecipe:
-        """What it was made of."""
-        ...
+    def recipe(self) -> EmbedderRecipe: ...
 
     @property
-    def dimensions(self) -> int:
-        """Numbers in a vector."""
-        ...
+    def dimensions(self) -> int: ...
 
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts that are already prefixed."""
-        ...
+    def embed(self, texts: Sequence[str]) -> Matrix: ...
 
 
 def model_prompts(folder: Path) -> dict[str, str]:
-    """Return the prompts that sentence-transformers keeps with a model, by name."""
     try:
         kept = json.loads((folder / "config_sentence_transformers.json").read_text(encoding="utf-8"))
         return {str(name): str(text) for name, text in (kept.get("prompts") or {}).items()}

@@ -41,7 +41,6 @@ class Hashing(OtherEmbedder):
     language: Literal["english", "german"] | None = "english"
 
     def load(self) -> Embedder:
-        """Return what hashes."""
         return HashedWords(self)
 
 
@@ -58,11 +57,9 @@ class HashedWords:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
         return self.recipe.size
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of texts of any length: float32, shape (texts, dimensions)."""
         stem, size = _stemmer(self.recipe.language), self.recipe.size
         rows = np.zeros((len(texts), size), np.float32)
         for row, text in zip(rows, all_encodable(texts), strict=True):

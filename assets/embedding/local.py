@@ -25,21 +25,18 @@ if TYPE_CHECKING:
 class LocalEmbedder:
     """A loaded sentence-transformers model: texts in, vectors out.
 
-    Args:
-        recipe: of the embedder.
-        folder: of the model.
-        identity: of the weights (`warehouse.inference.weights.identity`), which tells the files of the
-            folder from others that lay there before; what is loaded is shared as long as it stays.
-
-    Raises:
-        InputError: the folder holds no model that can be loaded, or not one for what the recipe asks.
+    identity: of the weights (`warehouse.inference.weights.identity`); loaded models are shared while it stays
+        the same
     """
 
     def __init__(self, recipe: EmbedderRecipe, folder: Path, identity: str = "") -> None:
         self.recipe = recipe
         self.tokenizer = load_tokenizer(folder)
         self.model = _load(folder, recipe.dtype, recipe.device, identity)
-        positions = _positions(self.model)
+        config: Any = getattr(self.model[0], "auto_model", self.model[0]).config
+        most = getattr(config, "max_position_embeddings", None)
+        offset = 2 if config.model_type in {"mpnet", "roberta", "xlm-roberta"} else 0
+        positions = int(most) - offset if most else None
         if positions is not None and recipe.max_tokens > positions:
             raise InputError(
                 f"embedder {recipe.model}: max_tokens is {recipe.max_tokens}, but the model reads "
@@ -54,11 +51,9 @@ class LocalEmbedder:
 
     @property
     def room(self) -> int:
-        """How many tokens of text fit, once the special tokens are counted."""
         return self.recipe.max_tokens - self.tokenizer.special_tokens
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts that are already prefixed; return float32, shape (texts, dimensions)."""
         if not texts:
             return np.zeros((0, self.dimensions), np.float32)
         clean = all_encodable(texts)
@@ -71,7 +66,6 @@ class LocalEmbedder:
         return self.encode(clean)
 
     def encode(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts, cut at max_tokens, without a look at how long they are."""
         self.model.max_seq_length = self.recipe.max_tokens  # recipes of one model share its loaded weights
         found = self.model.encode(
             list(texts), batch_size=self.recipe.batch_size, show_progress_bar=False, convert_to_tensor=True
@@ -91,23 +85,11 @@ def has_bf16() -> bool:
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-def _positions(model: SentenceTransformer) -> int | None:
-    """Return how many tokens a model has positions for; the MPNet and RoBERTa families keep two back.
-
-    None where positions are not counted (T5 and other relative ones).
-    """
-    config: Any = getattr(model[0], "auto_model", model[0]).config
-    most = getattr(config, "max_position_embeddings", None)
-    offset = 2 if config.model_type in {"mpnet", "roberta", "xlm-roberta"} else 0
-    return int(most) - offset if most else None
-
-
 def _pools_prompts(model: SentenceTransformer) -> bool:
     return all(getattr(module, "include_prompt", True) for module in model)
 
 
 def _device(wanted: str) -> str | None:
-    """Return the device for sentence-transformers, None for its own choice; raise where it has none."""
     import torch
 
     there = {"cuda": torch.cuda.is_available, "mps": torch.backends.mps.is_available}
@@ -125,7 +107,7 @@ def _load(folder: Path, dtype: Literal["fp32", "bf16"], device: str, identity: s
     from transformers.utils import logging as transformers_logging
 
     transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    # A pooling layer that nobody uses is no news.
+    # Warnings about unused pooling layers.
     transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     where = _device(device)
     kind = torch.bfloat16 if dtype == "bf16" else torch.float32

@@ -60,7 +60,6 @@ class QuickBert:
         self._tokenizer.enable_truncation(max_tokens)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Embed texts, cut at max_tokens; return unit vectors, float32, shape (texts, dimensions)."""
         return unit(np.stack([self._one(self._tokenizer.encode(text).ids) for text in all_encodable(texts)]))
 
     def _one(self, tokens: list[int]) -> Matrix:
@@ -108,6 +107,4 @@ def _gelu(x: Matrix) -> Matrix:
     return np.asarray(x * np.float32(0.5) * (1 + erf(x * np.float32(np.sqrt(0.5)))), np.float32)
 
 
-@lru_cache(maxsize=2)
-def _load(folder: Path, max_tokens: int) -> QuickBert:
-    return QuickBert(folder, max_tokens)
+_load = lru_cache(maxsize=2)(QuickBert)

@@ -15,7 +15,6 @@ COUNTED = 1024  # texts that are tokenised together: their tokens are held only 
 
 
 def count_tokens(texts: Sequence[str], tokenizer: Tokenizer) -> list[int]:
-    """Return how many tokens each text has, special tokens included."""
     counts: list[int] = []
     for at in range(0, len(texts), COUNTED):
         counts += tokenizer.count(texts[at : at + COUNTED])
@@ -52,9 +51,8 @@ def average_windows(
     *,
     normalise: bool,
 ) -> Matrix:
-    """Embed windows of ``room`` tokens and average them by their tokens; a mean is brought to length 1.
-
-    A text without a word is embedded as it is.
+    """Embed windows of ``room`` tokens and average them, weighted by tokens; a text without words is kept
+    whole.
     """
     pieces: list[str] = []
     parts: list[tuple[int, list[int]]] = []  # of each text: its first piece, and the tokens of its pieces

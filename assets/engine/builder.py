@@ -40,12 +40,10 @@ class _DamagedError(AssayError):
 
 
 def build_key(stage: Stage, key: str, work: BuildContext, *, again: bool = False) -> KeyOutcome:
-    """Bring one key up to date; never raises for what goes wrong inside a build.
+    """Bring one key up to date; failures inside a build are returned, not raised.
 
-    What the key is built from is read and checked before, once a run. One process at a time builds a key.
-
-    Args:
-        again: build it although nothing changed.
+    Its inputs are read and checked first, once per run. One process at a time builds a key. ``again``: build
+    it even if nothing changed.
     """
     begin = time.perf_counter()
     store = work.store
@@ -69,7 +67,6 @@ def build_key(stage: Stage, key: str, work: BuildContext, *, again: bool = False
 def _build(
     stage: Stage, key: str, identity: str, work: BuildContext, begin: float, *, again: bool, alone: bool
 ) -> KeyOutcome:
-    """Bring one key up to date while nobody else builds it."""
     store = work.store
     store.find(stage.name, identity, now=True)  # another machine may have built it meanwhile
     found = None if again else _built_before(stage, key, identity, store)
@@ -89,7 +86,8 @@ def _build(
                 f"{stage.name} of {key}: another process changed what it is built from meanwhile; "
                 "it is built again by the next run"
             )
-        built = replace(built, machines=_machines(built, left))
+        earlier = left.meta.get("machines", ()) if left and built.keeps else ()
+        built = replace(built, machines=tuple(sorted({*built.machines, *earlier})))
         whole = _artifact(stage, key, mine, built, store)
         artifact = store.commit_once(whole, folder, known, always=stage.crawls)
     work.sound.add((stage.name, mine, artifact.created_at))
@@ -100,11 +98,6 @@ def _build(
 
 
 def _refuse_blocked(stage: Stage, key: str, store: ArtifactStore) -> None:
-    """Refuse to build from what a check of its own says must not be built from.
-
-    Raises:
-        AssayError: a blocking check of an input failed.
-    """
     for need, artifact in zip(stage.needs(key), stage.inputs(key, store), strict=True):
         why = blocked_by(checks_of(artifact))
         if why:
@@ -112,11 +105,6 @@ def _refuse_blocked(stage: Stage, key: str, store: ArtifactStore) -> None:
 
 
 def _refuse_damaged(stage: Stage, key: str, work: BuildContext) -> None:
-    """Read what a key is built from; what is damaged is set aside, so that it is built again.
-
-    Raises:
-        AssayError: something was damaged.
-    """
     store = work.store
     damaged: dict[PartitionRef, str] = {}
     for need, artifact in zip(stage.needs(key), stage.inputs(key, store), strict=True):
@@ -136,11 +124,10 @@ def _refuse_damaged(stage: Stage, key: str, work: BuildContext) -> None:
 def _earlier(
     stage: Stage, key: str, identity: str, folder: Path, work: BuildContext
 ) -> tuple[Artifact | None, Artifact | None]:
-    """Look at what there is already of a key and of an identity.
+    """Return the artifact that is built again, and the one whose files the build begins with.
 
-    Returns the artifact that is built again, and the one whose files the build begins with. A
-    damaged one is set aside, so that no build begins with it. The good files of an incomplete or damaged one
-    are copied into the new folder: what was paid for is not paid again.
+    A damaged artifact is set aside. Good files of an incomplete or damaged one are copied into the new
+    folder: paid work is not paid again.
     """
     store = work.store
     before = store.current(stage.name, key)
@@ -156,12 +143,6 @@ def _earlier(
     if left and not stage.crawls:
         seed(folder, store.files_of(left), left)
     return known, left
-
-
-def _machines(built: BuildResult, left: Artifact | None) -> tuple[str, ...]:
-    """Return the classes of machines of a build, those that measured the rows which it kept among them."""
-    earlier = left.meta.get("machines", ()) if left and built.keeps else ()
-    return tuple(sorted({*built.machines, *earlier}))
 
 
 def _built_before(stage: Stage, key: str, identity: str, store: ArtifactStore) -> Artifact | None:
@@ -185,17 +166,15 @@ def _artifact(stage: Stage, key: str, identity: str, built: BuildResult, store: 
 
 
 def _is_still_there(known: Artifact, stage: Stage, key: str, store: ArtifactStore) -> bool:
-    """Return whether what an artifact stands for is what would be read now.
+    """Return whether an artifact still stands for what would be read now.
 
-    What lies in one place, as the pages of a source, is changed by each build. So an earlier crawl cannot be
-    gone back to: after another one, by another recipe or of other files, the source is crawled again.
+    Each crawl changes a source's pages in place, so an earlier crawl cannot be reused after another one.
     """
     current = stage.fresh(key, store) if stage.in_place else known
     return current is not None and current.identity == known.identity
 
 
 def checks_of(artifact: Artifact) -> tuple[Check, ...]:
-    """Return the checks that were stored with an artifact."""
     try:
         return tuple(Check(**check) for check in artifact.meta.get("checks", ()))
     except TypeError:  # the record of an earlier version, which has no seal, was damaged
@@ -203,9 +182,9 @@ def checks_of(artifact: Artifact) -> tuple[Check, ...]:
 
 
 def build_keys(stage: Stage, keys: Sequence[str], work: BuildContext) -> Generator[KeyOutcome, None, None]:
-    """Bring keys up to date, each committed by itself; yield how each ended, as it ends.
+    """Bring keys up to date, each committed by itself; yield outcomes as they come.
 
-    While those that wait for servers do so, others are built: what computes still does so alone.
+    While some wait for servers, others are built; only one computes at a time.
     """
     work.progress(stage.name, 0, len(keys))
     outcomes = run_cooperatively(lambda key: build_key(stage, key, work), keys, stage.waits_for_servers, ROOM)

@@ -23,11 +23,7 @@ MAX_LINES = 20  # lines that a crawl may say on stderr; the rest is in its log
 
 
 def run_crawler(name: str, source: Source, work: BuildContext) -> dict[str, Any]:
-    """Crawl a source in a child process and return the row of its crawl (`schemas.CRAWLS`).
-
-    Raises:
-        AssayError: the crawl could not be done; the message is the crawler's own sentence.
-    """
+    """Crawl a source in a child process and return the row of its crawl (`schemas.CRAWLS`)."""
     import dagster as dg
 
     lines: deque[str] = deque(maxlen=MAX_LINES)
@@ -57,14 +53,12 @@ def run_crawler(name: str, source: Source, work: BuildContext) -> dict[str, Any]
 
 
 def _why(code: int, lines: deque[str]) -> str:
-    """Say how a crawler ended that could not say so itself."""
     if code < 0:
         return f"the crawler was killed by {signal.Signals(-code).name}; what it stored is kept"
     return f"the crawler ended with exit code {code}{f' ({lines[-1]})' if lines else ''}"
 
 
 def _teller(name: str, lines: deque[str], work: BuildContext) -> Callable[[str], None]:
-    """Return what hears each line that the crawler says on stderr."""
     n_lines = 0
 
     def tell(line: str) -> None:
@@ -80,8 +74,8 @@ def _teller(name: str, lines: deque[str], work: BuildContext) -> Callable[[str],
 def _run(command: list[str], environment: dict[str, str], tell: Callable[[str], None]) -> int:
     """Run a crawler to its end and return its exit code; an interruption is passed on to it once.
 
-    It is in a session of its own, so that Ctrl-C in a terminal does not reach it twice: Scrapy takes a second
-    one for the wish to end at once.
+    It has a session of its own: Ctrl-C must not reach it twice, for Scrapy takes a second one as a request to
+    stop at once.
     """
     with lifeline() as end:
         process = subprocess.Popen(
@@ -99,19 +93,15 @@ def _run(command: list[str], environment: dict[str, str], tell: Callable[[str], 
             code = process.wait()
         except BaseException:
             process.send_signal(signal.SIGINT)
-            _end(process)
+            try:
+                process.wait(timeout=PATIENCE)
+            except BaseException:  # too late, or interrupted once more: what it stored is kept either way
+                process.kill()
+                process.wait()
             raise
         finally:
             listener.join(timeout=5)
     return code
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    try:
-        process.wait(timeout=PATIENCE)
-    except BaseException:  # too late, or interrupted once more: what it stored is kept either way
-        process.kill()
-        process.wait()
 
 
 def _listen(stream: IO[bytes] | None, tell: Callable[[str], None]) -> None:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -10,8 +10,6 @@ import dagster as dg
 from dagster import BetaWarning, PreviewWarning
 
 from rag_assay.assets.engine.builder import build_key, build_keys
-from rag_assay.assets.engine.metadata import asset_metadata, key_metadata
-from rag_assay.assets.engine.partitions import mapping, partitions
 from rag_assay.assets.engine.stage import BuildContext, Check, KeyOutcome, Progress, Stage
 from rag_assay.assets.engine.submission import (
     Submission,
@@ -20,9 +18,11 @@ from rag_assay.assets.engine.submission import (
     read_submission,
     refuse_other,
 )
+from rag_assay.assets.engine.table import preview_table
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.column_notes import notes_of
 from rag_assay.warehouse.conversation_tables import write_conversations
-from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.errors import AssayError, CorruptFileError
 from rag_assay.warehouse.garbage_collection import marked
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.budget import Budgets
@@ -40,8 +40,79 @@ from rag_assay.warehouse.tables import (
     write_llm_calls,
 )
 
-# Observable sources are beta and partitioned checks in preview; the versions of dagster are pinned, so nobody
-# needs to be told at every start.
+
+def partitions(stage: Stage) -> dg.StaticPartitionsDefinition:
+    return dg.StaticPartitionsDefinition(stage.keys() or ["none"])
+
+
+def mapping(stage: Stage, upstream: Stage | None) -> dg.StaticPartitionMapping:
+    """Return which partitions of ``upstream`` (None: of the recipes) go into which of ``stage``."""
+    downstream: dict[str, set[str]] = {}
+    for key in stage.keys():
+        sources = (
+            [need.key for need in stage.needs(key) if need.stage == upstream.name]
+            if upstream
+            else list(stage.recipes(key))
+        )
+        for source in sources:
+            downstream.setdefault(source, set()).add(key)
+    return dg.StaticPartitionMapping({source: sorted(keys) for source, keys in downstream.items()})
+
+
+UNSHOWN = frozenset({"checks", "recipes", "made_of", "source", "by_cell", "inputs", "sha256", "cut_by"})
+"""What an artifact keeps for later builds, which is not shown."""
+MEANS = 12  # means that are shown as numbers
+
+
+def key_metadata(stage: Stage, outcome: KeyOutcome, work: BuildContext) -> dict[str, Any]:
+    """Return what is shown of a key that ended well; numbers stay numbers, so that the UI plots them."""
+    artifact = outcome.artifact
+    assert artifact is not None  # noqa: S101 -- only called for stored keys
+    shown: dict[str, Any] = {
+        "identity": artifact.identity,
+        "computed": outcome.computed,
+        "build_seconds": round(outcome.seconds, 3),
+        **_of_table(stage, artifact, work),
+    }
+    for name, value in artifact.meta.items():
+        if name in UNSHOWN or value is None:
+            continue
+        if name == "preview":
+            shown[name] = dg.MetadataValue.md(value)
+        elif name == "means":
+            shown |= {f"mean {metric}": float(mean) for metric, mean in list(value.items())[:MEANS]}
+        else:
+            shown[name] = dg.MetadataValue.json(value) if isinstance(value, dict | list) else value
+    if stage.counted:
+        shown["dagster/row_count"] = artifact.meta.get(stage.counted)
+    for name, path in stage.links(artifact.key, work.home).items():
+        shown[name] = dg.MetadataValue.path(path)
+    return shown
+
+
+def _of_table(stage: Stage, artifact: Artifact, work: BuildContext) -> dict[str, Any]:
+    if stage.table is None:
+        return {}
+    with suppress(CorruptFileError):
+        found = preview_table(stage.table, stage.table_path(artifact, work.store))
+        markdown = {name: dg.MetadataValue.md(text) for name, text in found.markdown.items()}
+        return {"dagster/row_count": found.rows, **markdown}
+    return {}
+
+
+def asset_metadata(stage: Stage) -> dict[str, Any]:
+    if stage.table is None:
+        return {}
+    notes = notes_of(stage.table.schema)
+    columns = [
+        dg.TableColumn(name, str(kind), description=notes.get(name))
+        for name, kind in stage.table.schema.items()
+    ]
+    return {"dagster/column_schema": dg.TableSchema(columns)}
+
+
+# Observable sources are beta and partitioned checks in preview; the versions of dagster are pinned, so
+# the warnings are hidden.
 warnings.filterwarnings("ignore", category=BetaWarning)
 warnings.filterwarnings("ignore", category=PreviewWarning)
 
@@ -54,20 +125,17 @@ REASONS = "reasons"
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
 ASKING = frozenset(
     {"documents", "enrichments", "rankings", "answers", "judgements", "judge_cards", "annotations"}
-)  # stages that may ask a model, or have asked people
+)  # stages that may call a model, or collect human ratings
 
 
 @dataclass
 class RunOptions:
-    """The resource by which the driver steers its runs: it sets the fields between them.
+    """The resource by which the driver steers its runs. The defaults are those of a backfill.
 
-    The defaults are what a person's backfill means.
-
-    again: run stages again that can be (crawls), although nothing changed
-    budgets: what may be spent, over all stages that are run with these options
-    sound: artifacts that were read and found good, over all of these stages (`BuildContext.sound`)
-    progress: hears (label, done, of)
-    report: hears how each key ended
+    again: run crawls again although nothing changed
+    budgets: over all stages that are run with these options
+    sound: artifacts that were read and found good (`BuildContext.sound`)
+    progress: called with (label, done, of); report: called with the outcome of each key
     """
 
     again: bool = True
@@ -85,13 +153,13 @@ def as_asset(
 ) -> dg.AssetsDefinition:
     """Return the Dagster asset of a stage.
 
-    stages: all stages, for the arrows between them; None leaves the arrows out
-    keys: its partitions, where not all of them: the driver runs just the keys that are not up to date, and a
-        run plans, and pays for, every partition between the first and the last of its range
-    bounds: of `backfill_bounds`, where there are backfills
+    One run covers any range of its partitions. Each successful key is logged as a materialization with its
+    data version and provenance once it is committed; at the end the run fails if any key did.
 
-    One run covers any range of its partitions. Each key that ends well is logged as a materialization with
-    its data version and provenance as soon as it is committed; at the end the run fails if any key did.
+    stages: all stages, for the dependencies; None leaves them out
+    keys: its partitions (default: all); the driver passes the stale ones, as Dagster plans every partition of
+        a range
+    bounds: of `backfill_bounds`, where there are backfills
     """
     partitions_def = partitions(stage) if keys is None else dg.StaticPartitionsDefinition(list(keys))
     spec = dg.AssetSpec(
@@ -126,9 +194,7 @@ def as_asset(
         ],
         can_subset=not stage.crawls,  # makes the checks optional, which are logged a partition each
     )
-    def materialize(
-        context: dg.AssetExecutionContext,
-    ) -> Iterator[Result]:
+    def materialize(context: dg.AssetExecutionContext) -> Iterator[Result]:
         yield from _materialized(stage, context)
 
     return materialize
@@ -137,8 +203,7 @@ def as_asset(
 def _materialized(stage: Stage, context: dg.AssetExecutionContext) -> Iterator[Result]:
     """Bring the partitions of a run up to date, and fail at the end if any of them did.
 
-    Each key is logged as soon as it is committed. Only a crawl, whose run has one key, is yielded, as
-    Pipes wants it.
+    Keys are logged as they are committed; only a crawl, whose run has one key, is yielded, as Pipes requires.
     """
     options: RunOptions = context.resources.options
     cursor = context.instance.event_log_storage.get_maximum_record_id()
@@ -157,11 +222,6 @@ def _materialized(stage: Stage, context: dg.AssetExecutionContext) -> Iterator[R
 
 
 def _submitted(stage: Stage, context: dg.AssetExecutionContext, submission: Submission) -> list[KeyOutcome]:
-    """Bring up to date what a driver has submitted; the rows are brought into DuckDB by the driver alone.
-
-    Raises:
-        dagster.Failure: the worker has other code or other recipes.
-    """
     keys = list(context.partition_keys)
     try:
         refuse_other(submission, stage, keys)
@@ -178,7 +238,6 @@ def bring_up(
     context: dg.OpExecutionContext | dg.AssetExecutionContext,
     options: RunOptions,
 ) -> list[KeyOutcome]:
-    """Bring keys up to date in a run, each logged as soon as it is committed, and their rows into DuckDB."""
     outcomes = build_in_run(stage, keys, context, options)
     collect(stage, keys, outcomes, BuildContext(home(), options.progress, dagster=context))
     return outcomes
@@ -190,7 +249,6 @@ def build_in_run(
     context: dg.OpExecutionContext | dg.AssetExecutionContext,
     options: RunOptions,
 ) -> list[KeyOutcome]:
-    """Bring keys up to date in a run, each logged as soon as it is committed."""
     work = BuildContext(home(), options.progress, options.budgets, options.sound, context)
     cursor = context.instance.event_log_storage.get_maximum_record_id()
     outcomes = []
@@ -220,7 +278,6 @@ def collect(stage: Stage, keys: Sequence[str], outcomes: Sequence[KeyOutcome], w
 def _built(
     keys: Sequence[str], stage: Stage, work: BuildContext, options: RunOptions
 ) -> Generator[KeyOutcome, None, None]:
-    """Bring keys up to date; a crawl is told its own progress, and runs again when it is asked to."""
     if stage.crawls:
         return (build_key(stage, key, work, again=options.again) for key in keys)
     return build_keys(stage, keys, work)
@@ -229,9 +286,9 @@ def _built(
 def backfill_bounds(stages: Mapping[str, Stage]) -> dict[str, int]:
     """Return, by stage, how many partitions a backfill puts into one run: all of them.
 
-    The bound, which the UI shows, is the number of partitions or a little more: it differs from stage to
-    stage. A backfill puts neighbours with the same partitions and the same policy into one run, and there the
-    second would be skipped: the first yields no output, for its keys are logged one by one.
+    The bound is the number of partitions or a little more, different for each stage: a backfill merges
+    neighbours of the same partitions and policy into one run, where the second would be skipped, as the first
+    yields no output.
     """
     bounds: dict[str, int] = {}
     for name, stage in stages.items():
@@ -259,7 +316,6 @@ def _arrows(stage: Stage, stages: dict[str, Stage]) -> list[dg.AssetDep]:
 def _events(
     stage: Stage, outcome: KeyOutcome, work: BuildContext, cursor: int | None
 ) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
-    """Yield what is logged of a key: its materialization where it ended well, and its checks."""
     if outcome.ok and outcome.artifact:
         yield dg.AssetMaterialization(
             stage.name,
@@ -270,19 +326,11 @@ def _events(
     if outcome.artifact:
         for check in outcome.checks:
             yield dg.AssetCheckEvaluation(
-                asset_key=dg.AssetKey(stage.name),
-                check_name=check.name,
-                passed=check.passed,
-                severity=_severity(check),
-                description=check.description,
-                metadata=check.metadata,
-                partition=outcome.key,
-                blocking=check.blocking,
+                **_check_fields(stage, check), partition=outcome.key, blocking=check.blocking
             )
 
 
 def _results(stage: Stage, outcome: KeyOutcome, work: BuildContext, cursor: int | None) -> Iterator[Result]:
-    """Yield what the run of one key that ended well gives back, with its checks."""
     assert outcome.artifact is not None  # noqa: S101 -- without one, it failed
     tags = _provenance(stage, outcome.artifact, work, cursor)
     version = dg.DataVersion(tags.pop("dagster/data_version"))
@@ -290,18 +338,18 @@ def _results(stage: Stage, outcome: KeyOutcome, work: BuildContext, cursor: int 
         asset_key=stage.name, metadata=key_metadata(stage, outcome, work), tags=tags, data_version=version
     )
     for check in outcome.checks:
-        yield dg.AssetCheckResult(
-            asset_key=stage.name,
-            check_name=check.name,
-            passed=check.passed,
-            severity=_severity(check),
-            description=check.description,
-            metadata=check.metadata,
-        )
+        yield dg.AssetCheckResult(**_check_fields(stage, check))
 
 
-def _severity(check: Check) -> dg.AssetCheckSeverity:
-    return dg.AssetCheckSeverity.ERROR if check.severe else dg.AssetCheckSeverity.WARN
+def _check_fields(stage: Stage, check: Check) -> dict[str, Any]:
+    return {
+        "asset_key": dg.AssetKey(stage.name),
+        "check_name": check.name,
+        "passed": check.passed,
+        "severity": dg.AssetCheckSeverity.ERROR if check.severe else dg.AssetCheckSeverity.WARN,
+        "description": check.description,
+        "metadata": check.metadata,
+    }
 
 
 def _provenance(stage: Stage, artifact: Artifact, work: BuildContext, cursor: int | None) -> dict[str, str]:
@@ -327,9 +375,9 @@ def sync_all(
     store: ArtifactStore | None = None,
     study: str | None = None,
 ) -> None:
-    """Bring the rows of the keys of stages, by the stages' names, into DuckDB, those that it lacks.
+    """Bring the missing rows of the keys of stages, by the stages' names, into DuckDB.
 
-    store: which says what keys mean; None: that of ``work``
+    store: resolves the keys; default: that of ``work``
     study: whose keys these are, all of them: other keys of it leave the `current_*` views
     """
     wanted = {name: found for name, found in keys.items() if name in FILES and (found or study)}
@@ -343,7 +391,7 @@ def sync_all(
 
 
 def sync_records(work: BuildContext) -> None:
-    """Bring into DuckDB the records that it lacks: crawls, model calls, scores of people, conversations."""
+    """Bring missing records into DuckDB: crawls, model calls, human ratings, conversations."""
 
     if mirror := mirror_of(work.home):
         mirror.bring_journals()
@@ -374,9 +422,9 @@ def _raise_failures(stage: Stage, outcomes: Sequence[KeyOutcome]) -> None:
 
 
 def recipes_asset(stages: Sequence[Stage]) -> Any:
-    """Return the observable source of all recipes: a partition a recipe, its digest the data version.
+    """Return the observable source of all recipes: a partition per recipe, its digest the data version.
 
-    A changed recipe so makes out of date exactly the partitions that hang on it.
+    A changed recipe makes exactly the partitions stale that depend on it.
     """
     versions = recipe_versions(stages)
 
@@ -394,7 +442,7 @@ def recipes_asset(stages: Sequence[Stage]) -> Any:
 
 
 def recipe_versions(stages: Sequence[Stage]) -> dict[str, str]:
-    """Return name -> digest of every recipe that some stage hangs on."""
+    """Return name -> digest of every recipe that some stage depends on."""
     found: dict[str, str] = {}
     for stage in stages:
         for key in stage.keys():

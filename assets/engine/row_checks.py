@@ -22,14 +22,11 @@ def at_most(
     severe: bool = False,
     numbers: Mapping[str, object] | None = None,
 ) -> Check:
-    """Return a check that fails where more than a share of rows have a fault; of no rows, none has one.
+    """Return a check that fails if more than a share of rows have a fault.
 
-    Args:
-        share: 0 to 1.
-        found: a name for each row with the fault.
-        of: how many rows there are.
-        what: what is counted and its fault, as it goes on after "2 of 9".
-        numbers: more numbers of the check.
+    share: 0 to 1; found: a name for each faulty row; of: number of rows
+    what: what is counted and its fault, as it continues "2 of 9"
+    numbers: further metadata of the check
 
     >>> at_most("whole", 0.5, ["b: gone", "c: gone"], 3, "pages are gone").sentence
     'the check `whole` fails: 2 of 3 pages are gone, first b: gone'
@@ -41,7 +38,7 @@ def at_most(
 
 
 def within_budget(rows: Iterable[tuple[str, str]]) -> Check:
-    """Return the check that no row, with its name and status, was left unasked for want of money.
+    """Return the check that no row (name, status) was skipped because the budget was spent.
 
     >>> within_budget([("q1", "ok"), ("q2", "over_budget")]).passed
     False

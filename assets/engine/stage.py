@@ -1,8 +1,8 @@
 """A stage of the pipeline: partition keys, what each needs, and how one is built.
 
-Everything that makes results survive a kill and cost nothing twice stands here once: a key is up to date when
-the artifact that it points at was built from the recipe, code version and upstream data versions of now; each
-key is committed by itself; a key that fails is recorded with its reason while the others go on.
+Results survive a kill and cost nothing twice: a key is up to date when its artifact was built from the
+current recipe, code version and upstream data versions; each key is committed by itself; a key that fails is
+recorded with its reason while the others go on.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class PartitionRef(NamedTuple):
 class Check:
     """The outcome of an asset check on one partition.
 
-    severe: what it finds is an error; else a warning, and all that follows is right nevertheless
-    blocking: nothing is built from the key while it fails; the stage says which severe checks do that
+    severe: an error; else a warning that leaves later results right
+    blocking: nothing is built from the key while it fails (set by the stage for some severe checks)
     """
 
     name: str
@@ -53,7 +53,6 @@ class Check:
 
     @property
     def blocks(self) -> bool:
-        """Whether nothing may be built from its key."""
         return self.blocking and self.severe and not self.passed
 
     @property
@@ -73,14 +72,13 @@ def blocked_by(checks: Sequence[Check]) -> str | None:
 
 @dataclass(frozen=True)
 class BuildResult:
-    """What a build gives back, once its files are written.
+    """What a build returns once its files are written.
 
-    data_version: digest of the content (times and latencies left out)
-    complete: False when rows failed in a way that another run may mend
-    meta: numbers and short texts for people and for later stages
+    data_version: digest of the content, times and latencies left out
+    complete: False if rows failed in a way that the next run may fix
     measured: digest of what the data version leaves out: seconds, costs, reasons of failures
     machines: the classes of the machines that measured its seconds (`warehouse.machine.machine_class`)
-    keeps: whether rows of an earlier, incomplete build are among its own, with the seconds of that
+    keeps: it kept rows of an earlier, incomplete build, with their seconds
     """
 
     data_version: str
@@ -93,16 +91,16 @@ class BuildResult:
 
 
 class Resource:
-    """What the partitions of a run share: a class makes it of the run's work, and the run closes it.
+    """Shared by the partitions of a run, made from its `BuildContext` and closed with it.
 
-    It owns what is opened or loaded once: open files, loaded models, servers that were started.
+    It owns what is opened or loaded once: files, models, servers.
     """
 
     def __init__(self, work: BuildContext) -> None:
         self.work = work
 
     def close(self) -> None:
-        """Let go of what is held; closing twice is harmless."""
+        """Release what is held; may be called twice."""
 
 
 Shared = TypeVar("Shared", bound=Resource)
@@ -112,9 +110,9 @@ Shared = TypeVar("Shared", bound=Resource)
 class BuildContext:
     """What a build may use.
 
-    budgets: what the run may spend, over all of its stages
-    sound: (stage, identity, created_at) of the artifacts whose files were read and found good in this run
-    dagster: the execution context of the Dagster run around it, which only the crawl needs
+    budgets: of the run, over all of its stages
+    sound: (stage, identity, created_at) of artifacts whose files were verified in this run
+    dagster: the execution context of the Dagster run, which only crawls need
     """
 
     home: Home
@@ -130,7 +128,7 @@ class BuildContext:
 
     @property
     def store(self) -> ArtifactStore:
-        """The artifacts under the home folder."""
+        """The artifacts of the workspace."""
         return ArtifactStore(self.home)
 
     def resource(self, kind: type[Shared]) -> Shared:
@@ -142,13 +140,13 @@ class BuildContext:
         return found
 
     def say(self, sentence: str) -> None:
-        """Tell a person something in a sentence: on the terminal, and in the log of the Dagster run."""
+        """Report a sentence on the terminal and in the log of the Dagster run."""
         self.progress(sentence, 0, 0)
         if self.dagster is not None:
             self.dagster.log.warning(sentence)
 
     def damage(self, artifact: Artifact) -> str | None:
-        """Return what is wrong with an artifact's files, which are read once in this run; None: nothing."""
+        """Return what is wrong with an artifact's files, or None; read once per run."""
         mark = (artifact.stage, artifact.identity, artifact.created_at)
         if mark in self.sound:
             return None
@@ -164,9 +162,9 @@ class BuildContext:
 
 
 def of_key(identity: str, key: str) -> str:
-    """Return the identity under which a key builds what another key of the same inputs has not finished.
+    """Return the identity under which a key builds what another key of the same inputs left unfinished.
 
-    What failed there, and why, stays with the other key.
+    The failures stay with the other key.
     """
     return digest([identity, key])
 
@@ -189,7 +187,7 @@ class Stage(ABC):
     in_place: ClassVar[bool] = False  # writes to one place a key, outside of its artifacts' folders
     resumes: ClassVar[bool] = False  # goes on with what a killed build has left in its folder
 
-    # What a stage that goes on with gaps must do without in this walk, and why: the driver sets it.
+    # What a stage that goes on with gaps must do without in this run, and why: the driver sets it.
     tolerates_gaps: ClassVar[bool] = False
     without: frozenset[PartitionRef] = frozenset()
     failures: tuple[str, ...] = ()
@@ -204,36 +202,32 @@ class Stage(ABC):
 
     @abstractmethod
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digests of the recipes that a key hangs on, by name (`chunking.tokens-128-42`)."""
+        """Return the digests of the recipes that a key depends on, by name (`chunking.tokens-128-42`)."""
 
     @abstractmethod
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Build one key: write its files into ``folder``, which nobody else reads or writes.
+        """Build one key: write its files into ``folder``, which no other process uses.
 
-        It is empty, but for the good files of an incomplete or damaged artifact of the same identity and,
-        where the stage `resumes`, for what a killed build of it has left.
+        The folder is empty but for good files of an incomplete or damaged artifact of the same identity and,
+        if the stage `resumes`, for what a killed build left.
         """
 
     def spends(self, key: str) -> bool:
-        """Return whether building a key may cost money: it asks a model that is not on this machine."""
+        """Return whether building a key may cost money: it calls a model that is not on this machine."""
         return False
 
     def table_path(self, artifact: Artifact, store: ArtifactStore) -> Path:
-        """Return where the stage's table of an artifact lies.
-
-        Raises:
-            ValueError: it has none.
-        """
+        """Return the path of the stage's table in an artifact."""
         if self.table is None:
             raise ValueError(f"{self.name} stores no table")
         return store.folder(self.name, artifact.identity) / self.table.file
 
     def links(self, key: str, home: Home) -> dict[str, Path]:
-        """Return files for people that belong to a key, by what they are called."""
+        """Return files of a key that are shown to users, by title."""
         return {}
 
     def pool(self) -> str | None:
-        """Return what its runs use that one run at a time may use; None: they disturb nobody."""
+        """Return the pool whose runs exclude each other; None: runs may overlap."""
         return None
 
     def waits_for_servers(self, key: str) -> bool:
@@ -241,11 +235,7 @@ class Stage(ABC):
         return False
 
     def inputs(self, key: str, store: ArtifactStore) -> list[Artifact]:
-        """Return the artifacts that a key needs, in the order of `needs`.
-
-        Raises:
-            AssayError: one of them is not there yet.
-        """
+        """Return the artifacts that a key needs, in the order of `needs`; `AssayError` if one is missing."""
         found = []
         for need in self.needs(key):
             artifact = store.current(need.stage, need.key)
@@ -264,11 +254,7 @@ class Stage(ABC):
         return digest([self.name, self.code_version, list(self.recipes(key).values()), inputs])
 
     def made_of(self, key: str, store: ArtifactStore) -> str:
-        """Return the digest of the contents that a key is built from, by whatever recipe.
-
-        Raises:
-            AssayError: one of them is not there yet.
-        """
+        """Return the digest of the contents that a key is built from, by whatever recipe."""
         taken = [self.project_input(key, artifact) for artifact in self.inputs(key, store)]
         return digest([[artifact.stage, artifact.data_version] for artifact in taken])
 
@@ -277,25 +263,22 @@ class Stage(ABC):
         return self.identity(key, store) == identity
 
     def project_input(self, key: str, artifact: Artifact) -> Artifact:
-        """Return an input as a key takes it in: with the digest of a part, where it looks at no other."""
+        """Return the input with the digest of only the part that this stage reads."""
         return artifact
 
     def cache_key_of(self, artifact: Artifact) -> list[str]:
-        """Return what of an input makes this stage's result another one: its content, however it was made.
+        """Return the part of an input's identity that this stage's result depends on. Default: its content.
 
-        A stage that stores or passes on measurements regards more, for equal contents may have taken
-        different times.
+        A stage that stores or passes on measurements includes more: equal contents may have taken different
+        times.
         """
         return [artifact.stage, artifact.data_version]
 
     def on_committed(self, keys: Sequence[str], work: BuildContext) -> None:  # noqa: B027 -- most stages note nothing
-        """Note what became of keys once their rows are stored, after every run and again after a kill.
-
-        What is noted already is not noted again.
-        """
+        """Hook after the rows of keys were stored. Idempotent: it is called again after a crash."""
 
     def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
-        """Return the artifact of a key if it is whole and built from what is there now, else None."""
+        """Return the artifact of a key if it is complete and built from the current inputs, else None."""
         try:
             identity = self.identity(key, store)
         except AssayError:
@@ -309,9 +292,9 @@ class Stage(ABC):
 class KeyOutcome:
     """How one key ended.
 
-    artifact: what there is now, None when nothing could be stored
+    artifact: the current one; None if nothing could be stored
     error: one sentence when the build failed
-    damaged: what it needs and is damaged: built again, it may be built too
+    damaged: damaged inputs, which are to be built again first
     """
 
     key: str
@@ -329,5 +312,35 @@ class KeyOutcome:
 
     @property
     def ok(self) -> bool:
-        """Whether the key is whole."""
         return self.error is None and self.artifact is not None and self.artifact.complete
+
+
+def is_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
+    """Return whether a key's artifact was built by its current recipes from current inputs.
+
+    True also if nothing is stored.
+    """
+    return is_by_recipe_of_now(stage, key, store) and is_of_contents_of_now(stage, key, store)
+
+
+def is_by_recipe_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
+    """Return whether the recipes of a key are those that it was built by; True where they are not known."""
+    artifact = store.current(stage.name, key)
+    known = artifact.meta.get("recipes") if artifact else None
+    if known is None:
+        return True
+    now = list(stage.recipes(key).values())
+    return bool(known[: len(now)] == now)  # those of a leaderboard go on with the cells that were not run
+
+
+def is_of_contents_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
+    """Return whether a key was built from the current contents of its inputs; True if unknown.
+
+    False if a study has new questions, or if another study rebuilt what both share.
+    """
+    artifact = store.current(stage.name, key)
+    known = artifact.meta.get("made_of") if artifact else None
+    try:
+        return known is None or known == stage.made_of(key, store)
+    except AssayError:  # what it needs now was never built
+        return False

@@ -1,6 +1,6 @@
 """What a run that a driver has submitted is to do, and what its worker says back: both are tags of the run.
 
-A worker may be another machine, with another home folder and, if nobody restarted it, with older code. So a
+A worker may be another machine, with another workspace and, until it is restarted, with older code. So a
 submitted run carries the digests of the code and of the recipes that are meant, and is refused where the
 worker has others; it carries its part of what may be spent, and notes what it has spent.
 """
@@ -33,11 +33,10 @@ BEAT = 20.0  # seconds between two signs of life of a worker
 class Submission:
     """What a submitted run is to do.
 
-    code: digest of the code that is meant
-    recipes: digest of the recipes of its keys
-    again: crawl again, although nothing changed
-    share: the part of each budget that it may spend, of what was left when it was submitted
-    spent: what had been spent then, by the name of the budget
+    code, recipes: digests of the driver's code and of the recipes of the keys
+    again: crawl again although nothing changed
+    share: share of each remaining budget that it may spend
+    spent: what had been spent on submission, by budget
 
     >>> there = Submission("c", "r", share=0.5, spent={'"news"': Amount(1.5, 10, 2)})
     >>> read_submission({SUBMITTED_TAG: there.tag()}) == there
@@ -51,7 +50,6 @@ class Submission:
     spent: Mapping[str, Amount] = field(default_factory=dict)
 
     def tag(self) -> str:
-        """Return the value of `SUBMITTED_TAG`."""
         return json.dumps({**vars(self), "spent": dict(self.spent)}, sort_keys=True)
 
 
@@ -64,7 +62,6 @@ def read_submission(tags: Mapping[str, str]) -> Submission | None:
 
 
 def spent_of(tags: Mapping[str, str]) -> dict[str, Amount]:
-    """Return what the run with these tags has spent, by the name of the budget."""
     return _amounts(json.loads(tags.get(SPENT_TAG, "{}")))
 
 
@@ -74,9 +71,9 @@ def _amounts(found: Mapping[str, Sequence[float]]) -> dict[str, Amount]:
 
 @cache
 def code_of_now() -> str:
-    """Return the digest of all modules of rag_assay, as they were when a process first called this.
+    """Return the digest of all modules of rag_assay at the first call in this process.
 
-    A worker calls it when it loads the definitions, so that it stays that of the code in its memory.
+    Workers call it when they load the definitions, so it stays that of the code in memory.
     """
     root = Path(__file__).parents[2]
     paths = sorted(path for package in root.glob("*/") for path in package.rglob("*.py"))
@@ -84,20 +81,12 @@ def code_of_now() -> str:
 
 
 def recipes_of(stage: Stage, keys: Sequence[str]) -> str:
-    """Return the digest of what keys are to be built by.
-
-    Raises:
-        AssayError: a file that a recipe names cannot be read.
-    """
+    """Return the digest of the recipes by which keys are to be built."""
     return digest([stage.name, stage.code_version, [[key, stage.recipes(key)] for key in sorted(keys)]])
 
 
 def refuse_other(submission: Submission, stage: Stage, keys: Sequence[str]) -> None:
-    """Refuse to build where this worker has other code or other recipes than the driver that has submitted.
-
-    Raises:
-        AssayError: it says what to do.
-    """
+    """Refuse to build where this worker has other code or recipes than the driver that submitted the run."""
     if submission.code != code_of_now():
         raise AssayError(
             "this worker runs another version of rag-assay than the driver that has submitted the run: "

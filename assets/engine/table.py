@@ -1,4 +1,4 @@
-"""What people see of a stage's rows without opening a file: how many, the first ones, their distributions.
+"""What the UI shows of a stage's rows: how many, the first ones, their distributions.
 
 Everything here is computed when a key is recorded, from its Parquet file, and costs a few milliseconds.
 """
@@ -6,16 +6,121 @@ Everything here is computed when a key is recorded, from its Parquet file, and c
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from base64 import b64encode
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
-from rag_assay.assets.engine.plots import histogram
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.schemas import Schema
+
+WIDTH, HEIGHT, FOOT = 240, 60, 12  # pixels of a histogram, and of the line below it
+BINS = 16
+ROW = 13  # pixels of a bar or an interval with its name
+NAME, MOST, FEW = 20, 7, 5  # characters of a name, names in a picture, and in one of intervals
+INK, FAINT, GREY = "#4f7cac", "#9ab", "#789"  # legible on white and on the UI's dark ground
+
+
+class PlotInterval(NamedTuple):
+    """A value with its interval; an end that is not known is None."""
+
+    name: str
+    value: float
+    low: float | None
+    high: float | None
+
+
+def histogram(values: pl.Series) -> str | None:
+    """Return a histogram as Markdown with minimum, n and maximum; None without finite numbers."""
+    numbers = values.cast(pl.Float64, strict=False).drop_nulls().to_numpy()
+    numbers = numbers[np.isfinite(numbers)]
+    if not len(numbers):
+        return None
+    low, high = float(numbers.min()), float(numbers.max())
+    counts, _ = np.histogram(numbers, BINS, (low, high if high > low else low + 1))
+    step = WIDTH / BINS
+    heights = np.ceil(counts * (HEIGHT / counts.max())).astype(int)
+    bars = "".join(
+        f"M{number * step:g} {HEIGHT}h{step - 1:g}v-{height}h-{step - 1:g}z"
+        for number, height in enumerate(heights)
+        if height
+    )
+    foot = HEIGHT + FOOT - 2
+    texts = (
+        f'<text y="{foot}">{_short(low)}</text>'
+        f'<text x="{WIDTH / 2:g}" y="{foot}" text-anchor="middle">n = {len(numbers)}</text>'
+        f'<text x="{WIDTH}" y="{foot}" text-anchor="end">{_short(high)}</text>'
+    )
+    alt = f"{len(numbers)} values from {_short(low)} to {_short(high)}"
+    return _image(f'<path fill="{INK}" d="{bars}"/>{texts}', HEIGHT + FOOT, alt)
+
+
+def bars(counts: Mapping[str, float]) -> str | None:
+    """Return numbers by name as bars, the first ones; None where there are none."""
+    shown = [(name, value) for name, value in counts.items() if np.isfinite(value)][:MOST]
+    if not shown:
+        return None
+    widest = max((abs(value) for _, value in shown), default=0.0) or 1.0
+    lengths = [max(1, round(abs(value) / widest * 70)) for _, value in shown]
+    path = "".join(f"M132 {n * ROW + 2}h{long}v9h-{long}z" for n, long in enumerate(lengths))
+    texts = _column(128, [name for name, _ in shown]) + _column(238, [_short(value) for _, value in shown])
+    alt = f"{len(shown)} of {len(counts)} numbers by name"
+    return _image(f'<path fill="{INK}" d="{path}"/>{texts}', len(shown) * ROW, alt)
+
+
+def intervals(rows: Sequence[PlotInterval]) -> str | None:
+    """Return the first values with their intervals on one labelled scale; None if there are none."""
+    shown = [row for row in rows if np.isfinite(row.value)][:FEW]
+    if not shown:
+        return None
+    ends = [one for row in shown for one in (row.low, row.value, row.high) if one is not None]
+    least, most = min(ends), max(ends)
+    scale = 100 / ((most - least) or 1.0)
+
+    def x(value: float | None, otherwise: float) -> int:
+        return 134 + round(((otherwise if value is None else value) - least) * scale)
+
+    lines = "".join(
+        f"M{x(row.low, row.value)} {n * ROW + 6}H{x(row.high, row.value)}" for n, row in enumerate(shown)
+    )
+    dots = "".join(f"M{x(row.value, row.value) - 2} {n * ROW + 4}h4v5h-4z" for n, row in enumerate(shown))
+    foot = (len(shown) + 1) * ROW - 2
+    scaled = f'<text x="134" y="{foot}">{_short(least)}</text><text x="220" y="{foot}">{_short(most)}</text>'
+    texts = _column(128, [row.name for row in shown]) + scaled
+    drawn = f'<path stroke="{FAINT}" stroke-width="2" d="{lines}"/><path fill="{INK}" d="{dots}"/>{texts}'
+    alt = f"{len(shown)} of {len(rows)} values with their intervals"
+    return _image(drawn, (len(shown) + 1) * ROW, alt)
+
+
+def _column(x: int, texts: Sequence[str]) -> str:
+    """Return texts below each other that end at ``x``; of a long one its end, where names of cells differ."""
+    short = [text if len(text) <= NAME else f"…{text[1 - NAME :]}" for text in texts]
+    plain = ["".join(one if one.isprintable() else " " for one in text) for text in short]
+    lines = "".join(f'<tspan x="{x}" dy="{ROW}">{escape(one)}</tspan>' for one in plain)
+    return f'<text y="-3" text-anchor="end">{lines}</text>'
+
+
+def _short(value: float) -> str:
+    """Return a number in about three digits.
+
+    >>> [_short(one) for one in (0.51234, 128.0, 15321.2, 0.00012)]
+    ['0.512', '128', '15,321', '0.00012']
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _image(drawn: str, height: int, alt: str) -> str:
+    svg = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
+        f'font-family="sans-serif" font-size="8" fill="{GREY}">{drawn}</svg>'
+    )
+    return f"![{alt}](data:image/svg+xml;base64,{b64encode(svg.encode()).decode()})"
+
 
 ROWS = 5  # of a preview
 CELL = 60  # characters of a cell of a preview
@@ -34,7 +139,6 @@ class Plot(NamedTuple):
 
 
 def distribution(title: str, column: str) -> Plot:
-    """Return the plot of a column's numbers."""
     return Plot(title, (column,), lambda rows: histogram(rows[column]))
 
 
@@ -42,11 +146,8 @@ def distribution(title: str, column: str) -> Plot:
 class StageTable:
     """The table that a stage stores of a key.
 
-    file: its name in the folder of an artifact
-    schema: its columns
-    columns: those of a preview
-    chosen: the rows that a preview begins with; None: the first
-    plots: pictures of it
+    file: its name in the artifact's folder
+    columns, chosen: of a preview, and the rows that it begins with (default: the first)
     """
 
     file: str
@@ -64,11 +165,7 @@ class TablePreview(NamedTuple):
 
 
 def preview_table(table: StageTable, path: Path) -> TablePreview:
-    """Return what is shown of a table that lies at ``path``.
-
-    Raises:
-        CorruptFileError: it cannot be read, or has other columns.
-    """
+    """Return what is shown of a table file."""
     try:
         stored = pl.scan_parquet(path)
         rows = int(stored.select(pl.len()).collect().item())
@@ -86,9 +183,9 @@ def preview_table(table: StageTable, path: Path) -> TablePreview:
 
 
 def preview(rows: pl.DataFrame, of: int) -> str:
-    """Return rows as a table in Markdown, and how many more there are; long texts are cut.
+    """Return rows as a Markdown table, and their total number; long texts are cut.
 
-    What stands in a cell is shown as it is: it may be crawled text, and no sign of it is markup.
+    Cells may hold crawled text: nothing in them becomes markup.
 
     >>> print(preview(pl.DataFrame({"text": ["a|b <img>"], "n": [1.25]}), 3))
     | text | n |

@@ -22,12 +22,10 @@ def tags_text(tags: Sequence[str] | None) -> str | None:
 def similarities(
     vectors: Matrix, others: Sequence[str | None], embed: Callable[[list[str]], Matrix]
 ) -> list[float | None]:
-    """Return the cosine of each vector and the text beside it, in [-1, 1]; None where there is no text.
+    """Return the cosine of each vector and the text beside it, in [-1, 1]; None without a text.
 
-    Args:
-        vectors: of the chunks, shape (chunks, dimensions).
-        others: a title or the tags of each chunk's document, shape (chunks,); blank counts as none.
-        embed: embeds texts; asked once, each distinct one once.
+    vectors: of the chunks, shape (chunks, dimensions); others: a title or tags for each
+    embed: called once, with each distinct text once
     """
     found: list[float | None] = [None] * len(others)
     distinct = list(dict.fromkeys(text for text in others if text and text.strip()))

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rag_assay.assets.embedding.embedder import Matrix
-from rag_assay.assets.indexing.index_facts import SearchParameters
-from rag_assay.assets.indexing.index_recipe import IndexRecipe
+from rag_assay.assets.embedding.windows import unit
+from rag_assay.assets.indexing.index_recipe import IndexRecipe, SearchParameters
 from rag_assay.assets.indexing.index_rows import IndexRows
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ _REFINE = (10, 30, 100, 300, 1_000)
 
 
 def create_vector_index(table: Table, recipe: IndexRecipe, chunks: int) -> None:
-    """Build the approximate index that the recipe asks for."""
     from lancedb.index import HnswSq, IvfPq
 
     partitions = recipe.partitions_of(chunks)
@@ -55,7 +54,6 @@ def nearest(
     search: SearchParameters,
     where: str | None = None,
 ) -> Any:
-    """Return the chunk_id and cosine distance (_distance) of the nearest rows by the approximate index."""
     query = table.search(vector, vector_column_name="vector").distance_type("cosine").limit(limit)
     if where:
         query = query.where(where, prefilter=True)
@@ -72,9 +70,8 @@ def nearest(
 def tune_search(table: Table, rows: IndexRows, recipe: IndexRecipe) -> SearchParameters:
     """Return the cheapest search parameters that reach the recall, or the best found, with their recall.
 
-    Recall@10 is the share of the ten exactly nearest chunks that the index finds, averaged over 100
-    questions. A question is a stored vector, brought to length 1, with Gaussian noise of length 0.75 added,
-    so that its cosine to that chunk is near 0.8. A chunk that is as near as the tenth counts like it.
+    Recall@10 is averaged over 100 questions: stored vectors of length 1 with Gaussian noise of length 0.75,
+    so that the cosine to their chunk is near 0.8. A chunk as near as the tenth counts as found.
     """
     queries = sample(rows)
     tenth = _exact_tenth(queries, rows)
@@ -89,7 +86,6 @@ def tune_search(table: Table, rows: IndexRows, recipe: IndexRecipe) -> SearchPar
 
 
 def sample(rows: IndexRows) -> Matrix:
-    """Return unit vectors near stored ones, shape (at most 100, dimensions); the same for the same rows."""
     random = np.random.default_rng(7)
     chosen = np.sort(random.choice(rows.count, min(SAMPLE, rows.count), replace=False))
     found, begin = [], 0
@@ -99,7 +95,7 @@ def sample(rows: IndexRows) -> Matrix:
         begin += len(part)
     noise = random.standard_normal((len(chosen), rows.dimensions))
     noise *= NOISE / np.linalg.norm(noise, axis=1, keepdims=True)
-    return _unit((_unit(np.concatenate(found)) + noise).astype(np.float32))
+    return unit((unit(np.concatenate(found)) + noise).astype(np.float32))
 
 
 def _exact_tenth(queries: Matrix, rows: IndexRows) -> npt.NDArray[np.float32]:
@@ -107,7 +103,7 @@ def _exact_tenth(queries: Matrix, rows: IndexRows) -> npt.NDArray[np.float32]:
     depth = min(DEPTH, rows.count)
     best = np.full((len(queries), depth), -np.inf, np.float32)
     for part in rows.vectors():
-        both = np.concatenate([best, queries @ _unit(part).T], axis=1)
+        both = np.concatenate([best, queries @ unit(part).T], axis=1)
         best = -np.partition(-both, depth - 1, axis=1)[:, :depth]
     tenth: npt.NDArray[np.float32] = best.min(axis=1)
     return tenth
@@ -124,7 +120,6 @@ def _recall(
 
 
 def _ladder(recipe: IndexRecipe, chunks: int) -> Iterator[SearchParameters]:
-    """Yield search parameters from cheap to dear; those that the recipe gives are the only ones."""
     partitions = recipe.partitions_of(chunks)
     search = SearchParameters(recipe.kind(chunks), recipe.ef, recipe.nprobes, recipe.refine_factor)
     if search.ef or search.nprobes or search.refine_factor:
@@ -137,9 +132,3 @@ def _ladder(recipe: IndexRecipe, chunks: int) -> Iterator[SearchParameters]:
     else:
         for share, refine in zip((0.1, 0.2, 0.5, 1, 1), _REFINE, strict=True):
             yield replace(search, nprobes=max(1, round(share * partitions)), refine_factor=refine)
-
-
-def _unit(vectors: Matrix) -> Matrix:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: Matrix = vectors / np.maximum(lengths, 1e-12)
-    return unit

@@ -1,11 +1,16 @@
-"""The recipe of an index: exact search, or an approximate index from a number of chunks on."""
+"""The recipe of an index (exact or approximate search), and the facts of a finished one."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.recipe import Recipe
 
@@ -62,5 +67,67 @@ class IndexRecipe(Recipe):
         return max(1, round(chunks**0.5) if self.kind(chunks) == "ivf_pq" else -(-chunks // PARTITION))
 
     def identity(self) -> str:
-        """Digest of the parameters and the version of their code."""
         return digest(["index", self.model_dump(mode="json"), self.versions()])
+
+
+FACTS = "facts.json"
+
+
+@dataclass(frozen=True)
+class SearchParameters:
+    """How the table is searched by vectors.
+
+    ef, nprobes, refine_factor: of the approximate index; None where they do not apply
+    recall: recall@10 against exact search, in [0, 1]
+    """
+
+    kind: Kind = "exact"
+    ef: int | None = None
+    nprobes: int | None = None
+    refine_factor: int | None = None
+    recall: float = 1.0
+
+
+@dataclass(frozen=True)
+class IndexFacts:
+    """What was built.
+
+    tag: the version of the table that readers open
+    schema, recipe: digests of columns and types, and of the `IndexRecipe`; an upsert needs equal ones
+    added, changed, removed: rows of the upsert; a whole table adds all
+    dead, upserts: replaced or removed rows in the files, and upserts, since the table was built whole
+    """
+
+    tag: str
+    chunks: int
+    dimensions: int
+    schema: str
+    recipe: str
+    search: SearchParameters
+    made: Literal["whole", "upsert"]
+    added: int
+    changed: int = 0
+    removed: int = 0
+    dead: int = 0
+    upserts: int = 0
+
+
+def write_facts(facts: IndexFacts, folder: Path) -> None:
+    with atomic_write(folder / FACTS) as temporary:
+        temporary.write_text(json.dumps(asdict(facts), indent=1))
+
+
+def read_facts(folder: Path) -> IndexFacts:
+    """Read the facts of an index.
+
+    Raises:
+        CorruptFileError: there are none, or they cannot be read.
+    """
+    try:
+        found = json.loads((folder / FACTS).read_text())
+        return IndexFacts(**{**found, "search": SearchParameters(**found["search"])})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CorruptFileError(
+            f"{folder}: the index is damaged ({FACTS}: {error}). Delete the folder; `assay run` makes it "
+            "again."
+        ) from error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -14,9 +13,10 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet
 
+from rag_assay.assets.chunking.document_chunks import naming_damage
 from rag_assay.assets.embedding.embedder import Matrix
 from rag_assay.assets.indexing.publication_days import moment
-from rag_assay.warehouse.errors import AssayError, CorruptFileError
+from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.schemas import CHUNKS
@@ -38,8 +38,9 @@ _ARROW = {
 def schema_of(dimensions: int) -> Any:
     """Return the Arrow schema of a table.
 
-    COLUMNS as `schemas.CHUNKS` says; published_on: the day that published_at names (a partial date its first
-    one, NULL for none); row_hash: digest of all the other columns, by which changed rows are told; vector.
+    COLUMNS as in `schemas.CHUNKS`; published_on: the day of published_at (of a partial date the first one,
+        else NULL);
+    row_hash: digest of the other columns, which tells changed rows; vector.
     """
     fields = [pa.field(name, _ARROW[CHUNKS[name]]) for name in COLUMNS]
     return pa.schema(
@@ -83,26 +84,18 @@ class HeldRows:
         self.count, self.dimensions = len(chunks), int(vectors.shape[1])
 
     def batches(self) -> Iterator[Any]:
-        """Yield record batches."""
         for start in range(0, self.count, BATCH):
             yield _batch(self._chunks[start : start + BATCH], self._vectors[start : start + BATCH])
 
     def vectors(self) -> Iterator[Matrix]:
-        """Yield all vectors."""
         yield self._vectors
 
     def ids(self) -> pl.Series:
-        """Return the chunk ids."""
         return self._chunks["chunk_id"]
 
 
 class StoredRows:
-    """Rows in two Parquet files of the same chunks in the same order, whatever their row groups.
-
-    Raises:
-        CorruptFileError: a file is missing or torn.
-        AssayError: the files hold other chunks, or in another order.
-    """
+    """Rows in two Parquet files of the same chunks in the same order, whatever their row groups."""
 
     def __init__(self, chunks: Path, embeddings: Path) -> None:
         self._chunks, self._embeddings = chunks, embeddings
@@ -112,19 +105,16 @@ class StoredRows:
 
     @cached_property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
         first = next(self.vectors(), None)
         return 1 if first is None else int(first.shape[1])
 
     def batches(self) -> Iterator[Any]:
-        """Yield record batches."""
         both = zip(
-            _parts(self._chunks, list(COLUMNS)),
-            _parts(self._embeddings, ["chunk_id", "vector"]),
-            strict=True,
+            _parts(self._chunks, list(COLUMNS)), _parts(self._embeddings, ["chunk_id", "vector"]), strict=True
         )
         for rows, embedded in both:
-            chunks = _frame(rows)
+            chunks = pl.from_arrow(rows)
+            assert isinstance(chunks, pl.DataFrame)  # noqa: S101 -- a table, not a column
             if embedded["chunk_id"].to_pylist() != chunks["chunk_id"].to_list():
                 raise AssayError(
                     f"{self._embeddings} does not hold the chunks of {self._chunks} in their order. {_AGAIN}"
@@ -132,12 +122,10 @@ class StoredRows:
             yield _batch(chunks, _matrix(embedded["vector"]))
 
     def vectors(self) -> Iterator[Matrix]:
-        """Yield the vectors, 4,096 at a time."""
         for part in _parts(self._embeddings, ["vector"]):
             yield _matrix(part["vector"])
 
     def ids(self) -> pl.Series:
-        """Return the chunk ids."""
         return read_parquet(self._chunks, ["chunk_id"])["chunk_id"]
 
 
@@ -145,30 +133,18 @@ _AGAIN = "Delete the folder of the embeddings; `assay run STUDY` makes them agai
 
 
 def schema_digest(dimensions: int) -> str:
-    """Digest the columns of a table and their types."""
     return digest([[field.name, str(field.type)] for field in schema_of(dimensions)])
 
 
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Turn what goes wrong while a file is read into an error that names it."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise CorruptFileError(
-            f"{path}: not a readable Parquet file ({error}). Delete it; `assay run STUDY` makes it again."
-        ) from error
-
-
 def _count(path: Path) -> int:
-    with _named(path):
+    with naming_damage(path):
         return int(pyarrow.parquet.read_metadata(path).num_rows)
 
 
 def _parts(path: Path, columns: list[str]) -> Iterator[Any]:
     """Yield tables of exactly BATCH rows (the last one fewer), across the row groups of a file."""
     held: Any = None
-    with _named(path), pyarrow.parquet.ParquetFile(path, pre_buffer=False) as file:
+    with naming_damage(path), pyarrow.parquet.ParquetFile(path, pre_buffer=False) as file:
         for batch in file.iter_batches(batch_size=BATCH, columns=columns):
             part = pa.Table.from_batches([batch]).select(columns)
             held = part if held is None else pa.concat_tables([held, part])
@@ -177,12 +153,6 @@ def _parts(path: Path, columns: list[str]) -> Iterator[Any]:
                 held = held.slice(BATCH)
     if held is not None and len(held):
         yield held
-
-
-def _frame(rows: Any) -> pl.DataFrame:
-    frame = pl.from_arrow(rows)
-    assert isinstance(frame, pl.DataFrame)  # noqa: S101 -- a table, not a column
-    return frame
 
 
 def _matrix(column: Any) -> Matrix:
@@ -194,7 +164,6 @@ def _matrix(column: Any) -> Matrix:
 
 
 def _batch(chunks: pl.DataFrame, vectors: Matrix) -> Any:
-    """Make a record batch of `schema_of` from some chunks and their vectors."""
     schema = schema_of(vectors.shape[1])
     days = [found.date() if (found := moment(text)) else None for text in chunks["published_at"]]
     vector = np.ascontiguousarray(vectors, np.float32)
@@ -208,7 +177,6 @@ def _batch(chunks: pl.DataFrame, vectors: Matrix) -> Any:
 
 
 def _hashes(chunks: pl.DataFrame, vectors: Matrix) -> list[str]:
-    """Digest each row: its columns as JSON, and the bytes of its vector."""
     rows = chunks.select(pl.struct(COLUMNS).struct.json_encode()).to_series()
     return [
         blake2b(row.encode() + vector.tobytes(), digest_size=10).hexdigest()

@@ -13,24 +13,60 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Lock
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pyarrow as pa
+import pydantic
 
 from rag_assay.assets.indexing.approximate import RECALL, create_vector_index, tune_search
-from rag_assay.assets.indexing.index_facts import FACTS, IndexFacts, SearchParameters, read_facts, write_facts
-from rag_assay.assets.indexing.index_recipe import IndexRecipe
+from rag_assay.assets.indexing.index_recipe import (
+    FACTS,
+    IndexFacts,
+    IndexRecipe,
+    SearchParameters,
+    read_facts,
+    write_facts,
+)
 from rag_assay.assets.indexing.index_rows import IndexRows, schema_digest, schema_of
-from rag_assay.assets.indexing.inverted_index import invert
-from rag_assay.assets.indexing.lance import lancedb
+from rag_assay.assets.indexing.lexical import invert
 from rag_assay.assets.indexing.row_files import ROWS, OrderedRows, read_columns, read_texts
 from rag_assay.assets.indexing.upsert import RowChanges, clone, compare, upsert
 from rag_assay.warehouse.errors import CorruptFileError
 
 if TYPE_CHECKING:
     from lancedb.table import Table
+
+
+CLIENT = "lance_namespace_urllib3_client."
+_LOCK = Lock()
+
+
+@cache
+def lancedb() -> ModuleType:
+    """Return the module `lancedb`, imported when it is first asked for."""
+    with _LOCK:
+        check: Callable[..., Any] = pydantic.validate_call
+        vars(pydantic)["validate_call"] = _unless_of_client(check)
+        try:
+            import lancedb
+        finally:
+            vars(pydantic)["validate_call"] = check
+    return lancedb
+
+
+def _unless_of_client(check: Callable[..., Any]) -> Callable[..., Any]:
+    def decorated(function: Any = None, /, **options: Any) -> Any:
+        if getattr(function, "__module__", "").startswith(CLIENT):
+            return function
+        return check(function, **options)
+
+    return decorated
+
 
 TABLE = "chunks"
 LEXICAL, TITLES = "lexical", "titles"  # folders of postings (`lexical.open_lexical`): of texts, of titles
@@ -56,11 +92,11 @@ def build(
 ) -> IndexFacts:
     """Write the index of ``rows`` into ``folder``.
 
-    Args:
-        tag: of the finished table, for instance its data version.
-        previous: the folder of an earlier index of the same key, which is only read; when it has the same
-            columns and recipe and few rows differ, the new table begins as its clone.
-        note: is told what is being done.
+    tag: of the finished table, such as its data version
+    previous: folder of an earlier index of the same key; the new table begins as its clone if columns and
+        recipe are
+        equal and few rows differ
+    note: called with each step
     """
     recipe = recipe or IndexRecipe()
     (folder / FACTS).unlink(missing_ok=True)  # from here on, until the end, the index is not whole
@@ -124,7 +160,6 @@ def _connect(folder: Path) -> Table:
 
 
 def _update(previous: Path, fresh: IndexFacts, rows: OrderedRows) -> tuple[IndexFacts, RowChanges] | None:
-    """Return what differs from the previous index, or None when it cannot or should not be updated."""
     try:
         before = read_facts(previous)
         if (before.schema, before.recipe) != (fresh.schema, fresh.recipe):
@@ -138,7 +173,6 @@ def _update(previous: Path, fresh: IndexFacts, rows: OrderedRows) -> tuple[Index
 
 
 def _hashes(folder: Path) -> pl.DataFrame:
-    """Return chunk_id and row_hash of every chunk of an index."""
     try:
         rows = pl.from_arrow(open_table(folder).search().select(["chunk_id", "row_hash"]).to_arrow())
     except RuntimeError as error:
@@ -167,7 +201,6 @@ def _write(folder: Path, rows: OrderedRows) -> Table:
 
 
 def _clone(previous: Path, folder: Path) -> Table:
-    """Link the previous table into ``folder``, with its vector index and no other."""
     before = open_table(previous)
     others = [index for index in before.list_indices() if index.name != VECTOR_INDEX]
     clone(previous / "lancedb", folder / "lancedb", frozenset(index.index_uuid for index in others))
@@ -180,7 +213,7 @@ def _clone(previous: Path, folder: Path) -> Table:
 
 
 def _index_columns(table: Table) -> None:
-    """Index words and filter columns: quick, and so word statistics are always those of the rows of now."""
+    """Index words and filter columns; it is quick, and word statistics stay those of the current rows."""
     from lancedb.index import FTS, Bitmap, BTree, LabelList
 
     for column, config in {
@@ -195,7 +228,6 @@ def _index_columns(table: Table) -> None:
 
 
 def _index_words(folder: Path) -> None:
-    """Write the postings of the chunks' words and, by themselves, those of their documents' titles."""
     for column, name in (("text", LEXICAL), ("title", TITLES)):
         invert(read_texts(folder / ROWS, column), folder / name)
 
@@ -203,9 +235,8 @@ def _index_words(folder: Path) -> None:
 def _index_vectors(
     table: Table, rows: IndexRows, recipe: IndexRecipe, before: SearchParameters | None
 ) -> SearchParameters:
-    """Bring the index of the vectors up to date, or make it; return how it is searched.
-
-    An updated one is kept while it finds enough.
+    """Update or build the vector index; return how it is searched. An updated one is kept while it reaches
+    RECALL.
     """
     kind = recipe.kind(rows.count)
     kept = before is not None and before.kind == kind
@@ -225,6 +256,5 @@ def _index_vectors(
 
 
 def _unindexed(table: Table) -> int:
-    """Return the number of rows that the vector index does not hold yet."""
     (index,) = (index for index in table.list_indices() if index.name == VECTOR_INDEX)
     return int(index.num_unindexed_rows)

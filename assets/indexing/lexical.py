@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import IO, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -39,9 +42,8 @@ class Lexical:
     """Postings of the words of a corpus: a word-by-chunk matrix of counts, in compressed rows.
 
     words: sorted, each once
-    begins: where each word's postings begin, and after the last one their number; shape (words + 1,)
-    rows: positions of the chunks that hold the word, rising; shape (postings,)
-    counts: how often they hold it; shape (postings,)
+    begins: of each word's postings, and their total; shape (words + 1,)
+    rows, counts: positions of chunks, ascending for each word, and occurrences in them; shape (postings,)
     lengths: words of each chunk; shape (chunks,)
     """
 
@@ -53,11 +55,9 @@ class Lexical:
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """Word -> its place in `words`."""
         return {word: number for number, word in enumerate(self.words)}
 
     def postings(self, word: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """Return the chunks that hold a word, and how often; empty for an unknown one."""
         number = self.numbers.get(word)
         if number is None:
             return self.rows[:0], self.counts[:0]
@@ -65,7 +65,7 @@ class Lexical:
         return self.rows[part], self.counts[part]
 
     def let_go(self) -> None:
-        """Let go of postings that were read from a file, where there are many (`MANY`)."""
+        """Release the pages of mapped postings, if there are more than `MANY`."""
         if len(self.rows) > MANY:
             let_go(self.rows)
             let_go(self.counts)
@@ -76,17 +76,15 @@ NOTHING = Lexical([], np.zeros(1, np.int64), *(np.zeros((3, 0), np.int32)))
 
 
 def lexical_of(texts: Iterable[str]) -> Lexical:
-    """Count the plain words of texts in memory; `assets.indexing.inverted_index.invert` does it on disk."""
+    """Count the plain words of texts in memory; `assets.indexing.lexical.invert` does it on disk."""
     return next(runs_of(texts, None), NOTHING)
 
 
 def runs_of(texts: Iterable[str], most: int | None) -> Iterator[Lexical]:
-    """Count the plain words of texts, as many texts at once as have about ``most`` postings together.
+    """Count the plain words of texts, in runs of about ``most`` postings (None: one run).
 
-    Each run has the words and the lengths of its own texts; its rows are counted from the first text of all.
-    Held are its vocabulary, one pair of small numbers a posting, and the words of BLOCK texts.
-
-    most: None: all texts are one run
+    A run has its own words and lengths; rows are counted over all texts. Memory: the run's vocabulary, one
+    pair of small numbers per posting, and the words of BLOCK texts.
     """
     rest, first = _batched(texts), 0
     held = next(rest, None)
@@ -135,7 +133,6 @@ def _block(tokens: list[list[int]], lengths: npt.NDArray[np.int32], first: int) 
 def _join(
     blocks: list[_Block], place: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-    """Lay the postings of all blocks out by the place of their word; return begins, rows and counts."""
     sizes = np.zeros(len(place), np.int64)
     for block in blocks:
         sizes += np.bincount(place[block.words], minlength=len(place))
@@ -152,7 +149,6 @@ def _join(
 
 
 def write_lexical(lexical: Lexical, folder: Path) -> None:
-    """Write a lexical index into ``folder``."""
     write_parquet(pl.DataFrame({"word": pl.Series(lexical.words, dtype=pl.String)}), folder / "words.parquet")
     for name in _ARRAYS:
         with atomic_write(folder / f"{name}.npy") as temporary, temporary.open("wb") as file:
@@ -182,3 +178,176 @@ def open_lexical(folder: Path) -> Lexical:
 def _refuse_strangers(words: list[str], begins: Any, rows: Any, counts: Any, lengths: Any) -> None:
     if not (len(begins) == len(words) + 1 and begins[-1] == len(rows) == len(counts) and lengths.ndim == 1):
         raise ValueError("its files are not of one index")
+
+
+RUN = 4_000_000
+"""Postings of a run that is inverted in memory: some 130 MB while it is sorted."""
+RANGE = 2_000_000  # postings that are merged at once, unless one word has more: some 70 MB
+
+Ints = npt.NDArray[np.int32]
+Places = npt.NDArray[np.int64]
+
+
+class PostingsWriter:
+    """Writes a lexical index (for `open_lexical`), one range of words after the other.
+
+    A context manager: the files appear when `finish` was called and the block ends.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._sizes: list[Places] = []
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._rows = self._stack.enter_context(_Growing(self._folder / "rows.npy"))
+        self._counts = self._stack.enter_context(_Growing(self._folder / "counts.npy"))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def add(self, sizes: Places, rows: Ints, counts: Ints) -> None:
+        """Append the postings of the next words.
+
+        sizes: postings of each word
+        rows, counts: of all of them, word after word, rows ascending for each; shape (sum of sizes,)
+        """
+        self._sizes.append(sizes.astype(np.int64))
+        self._rows.append(rows)
+        self._counts.append(counts)
+
+    def finish(self, words: pl.Series, lengths: Ints) -> None:
+        """Write all words (sorted) and the length of every chunk."""
+        sizes = np.concatenate(self._sizes) if self._sizes else np.zeros(0, np.int64)
+        if len(sizes) != len(words):
+            raise ValueError(f"{len(sizes)} words have postings, but {len(words)} are named")
+        write_parquet(pl.DataFrame({"word": words}), self._folder / "words.parquet")
+        begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        for name, array in (("begins", begins), ("lengths", lengths.astype(np.int32))):
+            with atomic_write(self._folder / f"{name}.npy") as temporary, temporary.open("wb") as file:
+                np.save(file, array, allow_pickle=False)
+
+
+class _Growing:
+    """A one-dimensional .npy file of int32 that grows; its head is written again when its length is known."""
+
+    def __init__(self, path: Path) -> None:
+        self._replacing = atomic_write(path)
+        self._length = 0
+
+    def __enter__(self) -> Self:
+        self._file: IO[bytes] = self._replacing.__enter__().open("wb")
+        self._write_head()
+        return self
+
+    def append(self, values: Ints) -> None:
+        self._length += len(values)
+        self._file.write(np.ascontiguousarray(values, np.int32).data)
+
+    def _write_head(self) -> None:
+        # NumPy leaves room in the head for any length, so that it never grows.
+        head = {"descr": np.lib.format.dtype_to_descr(np.dtype(np.int32)), "fortran_order": False}
+        np.lib.format.write_array_header_1_0(self._file, {**head, "shape": (self._length,)})
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._file:
+            self._file.seek(0)
+            self._write_head()
+        self._replacing.__exit__(kind, error, trace)
+
+
+def invert(texts: Iterable[str], folder: Path, run: int = RUN, merged: int = RANGE) -> None:
+    """Write the lexical index of texts into ``folder``, byte for byte that of `lexical_of`.
+
+    Memory: the words, the text lengths and one run. ``run``: postings of a run (whole blocks of BLOCK texts);
+    ``merged``: postings that are merged at once.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    runs = runs_of(texts, run)
+    first, second = next(runs, NOTHING), next(runs, None)
+    if second is None:
+        write_lexical(first, folder)
+        return
+    with TemporaryDirectory(prefix=".runs-", dir=folder) as place:
+        spilled: list[_Run] = []
+        waiting = [second, first]
+        del first, second
+        while waiting:
+            spilled.append(_Run.spill(waiting.pop(), Path(place) / str(len(spilled))))
+            waiting = waiting or [one for one in [next(runs, None)] if one is not None]
+        _merge(spilled, folder, merged)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run on disk, and the lengths of its texts."""
+
+    folder: Path
+    lengths: Ints
+
+    @classmethod
+    def spill(cls, run: Lexical, folder: Path) -> Self:
+        write_lexical(run, folder)
+        return cls(folder, run.lengths)
+
+    @property
+    def words(self) -> pl.Series:
+        return read_parquet(self.folder / "words.parquet")["word"]
+
+    @cached_property
+    def begins(self) -> Places:
+        found: Places = np.load(self.folder / "begins.npy")
+        return found
+
+    def part(self, name: str, part: slice) -> Ints:
+        """Read some values of an array; pages of a mapped file would count as memory of the process."""
+        with (self.folder / f"{name}.npy").open("rb") as file:
+            np.lib.format.read_magic(file)
+            np.lib.format.read_array_header_1_0(file)
+            file.seek(4 * part.start, 1)
+            return np.fromfile(file, np.int32, part.stop - part.start)
+
+
+def _merge(runs: list[_Run], folder: Path, most: int) -> None:
+    words = pl.concat([run.words for run in runs]).unique().sort()
+    numbers = words.to_frame("word").with_row_index("number")
+    places = [_places(run.words, numbers) for run in runs]
+    sizes = np.zeros(len(words), np.int64)
+    for run, place in zip(runs, places, strict=True):
+        sizes[place] += np.diff(run.begins)
+    with PostingsWriter(folder) as writer:
+        for first, last in ranges(sizes, most):
+            owners, rows, counts = [], [], []
+            for run, place in zip(runs, places, strict=True):
+                low, high = np.searchsorted(place, [first, last])
+                part = slice(int(run.begins[low]), int(run.begins[high]))
+                owners.append(np.repeat(place[low:high], np.diff(run.begins[low : high + 1])))
+                rows.append(run.part("rows", part))
+                counts.append(run.part("counts", part))
+            order = np.argsort(np.concatenate(owners), kind="stable")
+            writer.add(sizes[first:last], np.concatenate(rows)[order], np.concatenate(counts)[order])
+        writer.finish(words, np.concatenate([run.lengths for run in runs]))
+
+
+def _places(words: pl.Series, numbers: pl.DataFrame) -> Places:
+    found = words.to_frame("word").join(numbers, on="word", how="left", maintain_order="left")["number"]
+    return found.to_numpy().astype(np.int64)
+
+
+def ranges(sizes: Places, most: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of words (first, one after the last) of at most ``most`` postings, or of one word.
+
+    >>> list(ranges(np.array([2, 1, 9, 1, 1, 3]), 4))
+    [(0, 2), (2, 3), (3, 5), (5, 6)]
+    """
+    ends = np.cumsum(sizes)
+    first, before = 0, 0
+    while first < len(sizes):
+        last = max(first + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield first, last
+        first, before = last, int(ends[last - 1])

@@ -34,14 +34,9 @@ Positions = npt.NDArray[np.int64]
 
 
 class OrderedRows:
-    """Rows that are written to a folder in the order of their chunk ids when they are gone through first.
+    """Rows that the first pass writes to ``folder`` in the order of their chunk ids.
 
-    Further passes read the rows where they came from, in the order in which they came.
-
-    Args:
-        rows: to be gone through.
-        folder: where the files will lie; beside them, until they are whole, spans of rows that are not in
-            their order yet.
+    Later passes read the rows from their source, in its order.
     """
 
     def __init__(self, rows: IndexRows, folder: Path, span: int = SPAN) -> None:
@@ -52,7 +47,6 @@ class OrderedRows:
         self.count, self.dimensions = rows.count, rows.dimensions
 
     def batches(self) -> Iterator[Any]:
-        """Yield record batches of `index_rows.schema_of`; the files are whole when the last one was taken."""
         if self._written:
             yield from self._rows.batches()
             return
@@ -72,7 +66,6 @@ class OrderedRows:
         self._written = True
 
     def write(self) -> None:
-        """Write the files, if no pass has done so."""
         if not self._written:
             for _ in self.batches():
                 pass
@@ -112,7 +105,6 @@ class _VectorFile:
         return self
 
     def put(self, positions: Positions, vectors: Any) -> None:
-        """Write vectors, an Arrow array of lists, to their places."""
         flat = vectors.flatten().to_numpy(zero_copy_only=False)
         data = np.ascontiguousarray(flat, np.float32).tobytes()
         handle, width = self._file.fileno(), self._width
@@ -138,7 +130,6 @@ class _Spans:
         return self
 
     def put(self, positions: Positions, batch: Any) -> None:
-        """Add rows."""
         batch = batch.append_column("position", pa.array(positions))
         spans = positions // self._span
         order = np.argsort(spans, kind="stable")
@@ -151,7 +142,6 @@ class _Spans:
             self._files[number][1].write_batch(batch.take(pa.array(chosen)))
 
     def write(self, path: Path) -> None:
-        """Write all rows in the order of their positions."""
         schema = self._schema.remove(len(self._schema) - 1)
         with atomic_write(path) as temporary, pa.ipc.new_file(str(temporary), schema) as file:
             for _, (place, stream) in sorted(self._files.items()):
@@ -178,7 +168,6 @@ def read_batches(folder: Path, columns: Sequence[str]) -> Iterator[Any]:
 
 
 def read_columns(folder: Path, columns: Sequence[str]) -> pl.DataFrame:
-    """Return columns of `chunks.arrow` whole."""
     # Taken, for a copy: a batch that was read holds all of its columns in memory while one of them is held.
     parts = [
         batch.select(columns).take(pa.array(np.arange(len(batch)))) for batch in read_batches(folder, columns)
@@ -191,7 +180,6 @@ def _some(schema: Any, columns: Sequence[str]) -> Any:
 
 
 def read_texts(folder: Path, column: str) -> Iterator[str]:
-    """Yield the texts of a column in the order of the chunk ids; empty where there is none."""
     for part in read_batches(folder, [column]):
         for text in part[column].to_pylist():
             yield text or ""

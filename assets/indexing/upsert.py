@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from rag_assay.assets.indexing.index_facts import IndexFacts
+from rag_assay.assets.indexing.index_recipe import IndexFacts
 from rag_assay.assets.indexing.row_files import Positions, read_rows
 
 if TYPE_CHECKING:
@@ -30,9 +30,8 @@ WRITTEN = 65_536  # rows that are merged into a table at once
 class RowChanges:
     """What a previous table lacks, holds with other contents, and holds in excess.
 
-    added, changed: numbers of rows
-    written: positions of these rows in the order of the new chunk ids, rising
-    removed: chunk ids
+    written: positions of added and changed rows in the order of the new chunk ids, ascending; removed: chunk
+        ids
     """
 
     added: int
@@ -41,7 +40,6 @@ class RowChanges:
     removed: pl.Series
 
     def dead(self, before: IndexFacts) -> int:
-        """Return how many rows of the files would be dead after the upsert."""
         return before.dead + self.changed + len(self.removed)
 
     def few(self, before: IndexFacts, chunks: int) -> bool:
@@ -52,11 +50,8 @@ class RowChanges:
 
 
 def compare(before: pl.DataFrame, now: pl.DataFrame) -> RowChanges:
-    """Tell by their hashes which rows differ.
-
-    Args:
-        before: chunk_id and row_hash of the previous table, in any order.
-        now: the same of the new rows, in the order of their ids.
+    """Compare rows (chunk_id, row_hash) of the previous table with the new ones, which are in the order of
+    their ids.
     """
     known = before.rename({"row_hash": "known"})
     both = now.with_row_index("position").join(known, on="chunk_id", how="left", maintain_order="left")
@@ -70,13 +65,10 @@ def compare(before: pl.DataFrame, now: pl.DataFrame) -> RowChanges:
 
 
 def clone(source: Path, target: Path, without: frozenset[str]) -> None:
-    """Make ``target`` a copy of a LanceDB folder without its tags: nobody can read it until it is tagged.
+    """Copy a LanceDB folder without its tags: no reader opens it before it is tagged.
 
-    Files of rows and of indexes are never changed by Lance, so they are hard links, where the file system
-    has them; all others are copied.
-
-    Args:
-        without: identifiers of indexes whose files are left out, for they are made anew.
+    Row and index files, which Lance never changes, become hard links where possible. ``without``: ids of
+    indexes that will be rebuilt.
     """
     for path in sorted(source.rglob("*")):
         parts = path.relative_to(source).parts  # (chunks.lance, folder, …)
@@ -91,7 +83,7 @@ def clone(source: Path, target: Path, without: frozenset[str]) -> None:
 
 
 def link_or_copy(path: Path, place: Path) -> None:
-    """Let ``place`` hold what ``path`` holds, a file that nobody changes in place."""
+    """Link or copy a file that is never changed in place."""
     place.unlink(missing_ok=True)  # what a killed build left
     try:
         os.link(path, place)
@@ -100,9 +92,8 @@ def link_or_copy(path: Path, place: Path) -> None:
 
 
 def upsert(table: Table, ordered: Path, changes: RowChanges) -> None:
-    """Write the added and changed rows into ``table`` and remove those that vanished.
-
-    ordered: the folder in which `row_files.OrderedRows` has written the new rows
+    """Write the added and changed rows into ``table`` and remove those that vanished. ``ordered``: their
+    folder.
     """
     for part in np.array_split(changes.written, -(-len(changes.written) // WRITTEN) or 1):
         if len(part):

@@ -2,22 +2,87 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from rag_assay.assets.chunking import CHUNKERS, Chunker
 from rag_assay.assets.cleaning.duplicates import CODE_VERSION as DUPLICATES_CODE
 from rag_assay.assets.embedding.component_embedders import AnyEmbedder
+from rag_assay.assets.embedding.embedder import Api, EmbedderRecipe
 from rag_assay.assets.enrichment.llm_enrichment import Enrichment
 from rag_assay.assets.indexing.index_recipe import IndexRecipe
-from rag_assay.assets.tokenization.tokenizer_names import weights_of
+from rag_assay.assets.tokenization.tokenizer import weights_of
 from rag_assay.warehouse.components import OneOf
+from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference import weights
+from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.recipe import Strict
 from rag_assay.warehouse.source import Source
 from rag_assay.warehouse.suggestions import unknown
+
+
+def absolute(path: str, base: Path) -> Path:
+    """Return a path of a study as an absolute one: from `~`, the study's folder or the working folder.
+
+    A path that exists only relative to the working folder is taken from there, as one from an environment
+    variable.
+    """
+    try:
+        expanded = Path(path).expanduser()
+        if expanded.is_absolute():
+            expanded.exists()  # which raises for what can be no path
+            return expanded
+        beside = (base / expanded).resolve()
+        return expanded.resolve() if expanded.exists() and not beside.exists() else beside
+    except (OSError, RuntimeError, ValueError) as error:  # too long, `~nobody`, a NUL in it
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"{path[:80]!r} cannot be used as a path: {why}") from error
+
+
+def may_cost(*parts: object) -> bool:
+    """Return whether one of these components, or of theirs, may call a model that costs money.
+
+    Models of this process and models with price 0 are free; every other model on a server may cost, as may
+    the server of an embedder.
+
+    >>> from rag_assay.assets.embedding.embedder import EmbedderRecipe
+    >>> may_cost(EmbedderRecipe(model="all-MiniLM-L6-v2"), None)
+    False
+    >>> may_cost(EmbedderRecipe(model="openai/any", api={}))
+    True
+    """
+    return any(map(_may_cost, parts))
+
+
+def _may_cost(part: object) -> bool:
+    if isinstance(part, Api):
+        return True
+    chat = part if isinstance(part, ChatModel) else getattr(part, "chat", None)
+    if isinstance(chat, ChatModel) and any(map(_is_paid, chat.ranked())):
+        return True
+    if isinstance(part, BaseModel):
+        return may_cost(*(getattr(part, name) for name in type(part).model_fields))
+    if isinstance(part, dict):
+        return may_cost(*part.values())
+    return may_cost(*part) if isinstance(part, list | tuple) else False
+
+
+def _is_paid(chat: ChatModel) -> bool:
+    is_given_away = chat.price is not None and not chat.price.read and not chat.price.written
+    return not chat.is_local and not is_given_away
+
 
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_+-]*$", max_length=60)]
 
@@ -30,8 +95,9 @@ class Chunking(Strict):
 
     chunker: what cuts them; a study writes its `{kind: {its parameters}}` beside the other keys
     tokenizer: the embedding model whose tokens are counted: a name of the model registry, a folder (`./path`)
-        or `owner/name@commit` of the hub; all-MiniLM-L6-v2 unless said otherwise
-    enrich: what a language model is asked about its chunks and documents; nothing unless said
+        or
+        `owner/name@commit` of the hub; default: all-MiniLM-L6-v2
+    enrich: what a language model is asked about its chunks and documents; default: nothing
     """
 
     tokenizer: str = "all-MiniLM-L6-v2"
@@ -61,7 +127,6 @@ class Chunking(Strict):
         return name
 
     def identity(self) -> str:
-        """Digest of the chunker, its parameters, code version, and the files of the models that it uses."""
         used = [self.tokenizer, *([self.chunker.embedding_model] if self.chunker.embedding_model else [])]
         return digest([self.chunker.identity(), *(weights.identity(*weights_of(name)) for name in used)])
 
@@ -71,7 +136,7 @@ class Corpus(Strict):
 
     near_duplicates: leave out documents that are copies of another one, the same text or one whose Jaccard
         similarity by word 5-grams is at least this, in (0, 1]; all documents are kept unless it is given
-    index: how its indexes are searched by vectors: exactly below 50,000 chunks unless it says otherwise
+    index: how its indexes are searched by vectors: default: exactly below 50,000 chunks
     """
 
     name: Name
@@ -100,3 +165,52 @@ class BuildHalf(Strict):
             if name not in self.sources:
                 raise ValueError(unknown("source", name, self.sources, "corpus.sources"))
         return self
+
+
+@dataclass(frozen=True)
+class Build:
+    """All that is to be built, for all studies together.
+
+    chunkings, embedders: by name, with the corpus as prefix if the name means something else in another
+        corpus
+    chunk_sets: (corpus, chunking) pairs; indexes: (corpus, chunking, embedder) triples
+    """
+
+    sources: dict[str, Source] = field(default_factory=dict)
+    corpora: dict[str, Corpus] = field(default_factory=dict)
+    chunkings: dict[str, Chunking] = field(default_factory=dict)
+    embedders: dict[str, EmbedderRecipe] = field(default_factory=dict)
+    chunk_sets: dict[str, tuple[str, str]] = field(default_factory=dict)
+    indexes: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+
+    @staticmethod
+    def of(halves: Sequence[tuple[BuildHalf, Sequence[str], Path]]) -> Build:
+        """Merge build halves, each with the keys of its study's indexes and the folder of its paths."""
+        build = Build()
+        for half, indexes, base in halves:
+            build.corpora[half.corpus.name] = half.corpus
+            for name in half.corpus.sources:
+                build.sources[name] = _absolute(half.sources[name], base)
+            chunkings = _added(build.chunkings, half.chunkings, half.corpus.name)
+            embedders = _added(build.embedders, half.embedders, half.corpus.name)
+            for key in indexes:
+                corpus, chunking, embedder = key.split(".")
+                build.chunk_sets[f"{corpus}.{chunking}"] = (corpus, chunkings[chunking])
+                build.indexes[key] = (corpus, chunkings[chunking], embedders[embedder])
+        return build
+
+
+def _added(known: dict[str, Any], recipes: Mapping[str, Any], corpus: str) -> dict[str, str]:
+    names = {
+        name: name if known.get(name, recipe) == recipe else f"{corpus}.{name}"
+        for name, recipe in recipes.items()
+    }
+    known.update({names[name]: recipe for name, recipe in recipes.items()})
+    return names
+
+
+def _absolute(source: Source, base: Path) -> Source:
+    """Return the source with its path resolved: what a child process with another working folder reads."""
+    if source.path is None:
+        return source
+    return source.model_copy(update={"path": str(absolute(source.path, base))})

@@ -5,20 +5,90 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from unicodedata import east_asian_width
 
 import numpy as np
+import numpy.typing as npt
 
-from rag_assay.assets.tokenization.token_words import Ints, Words, no_words
-from rag_assay.assets.tokenization.unspaced_words import loose_words
 from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.inference import weights
+from rag_assay.warehouse.paths import Home
 
 if TYPE_CHECKING:
     from tokenizers import Encoding
     from tokenizers import Tokenizer as RawTokenizer
+
+
+Ints = npt.NDArray[np.int64]
+
+
+class Words(NamedTuple):
+    """The words of a text, in their order.
+
+    starts, ends: character offsets; tokens: of each word, adding up to those of the text; all of shape (n,)
+    """
+
+    starts: Ints
+    ends: Ints
+    tokens: Ints
+
+
+def no_words() -> Words:
+    empty = np.zeros(0, np.int64)
+    return Words(empty, empty, empty)
+
+
+Flags = npt.NDArray[np.bool_]
+
+
+def loose_words(encoding: Encoding, text: str) -> Words:
+    """Return the words of ``text``: a word ends where the tokenizer or white space ends one.
+
+    Neighbouring letters and digits stay together. A character of the East Asian scripts begins a word where a
+    token does. Tokens of white space belong to the word before. Counts are those within the text: a word
+    alone may have others.
+    """
+    offsets = np.asarray(encoding.offsets, np.int64).reshape(-1, 2)
+    word_ids = np.asarray([-1 if word is None else word for word in encoding.word_ids], np.int64)
+    blank = np.fromiter(map(str.isspace, text), bool, len(text))
+    places = np.arange(len(blank) + 1)
+    inked = np.flatnonzero(~blank)
+    following = np.append(inked, len(blank))[np.searchsorted(inked, places)]
+    before = np.append(0, inked + 1)[np.searchsorted(inked, places)]
+    starts, ends = following[offsets[:, 0]], before[offsets[:, 1]]
+    full = np.flatnonzero(starts < ends)
+    if not len(full):
+        return no_words()
+    begins = _begins(starts[full], ends[full], word_ids[full], text, blank)
+    owner = np.cumsum(begins) - 1
+    # Of each token: its word; one of white space belongs to the word before it, or to the first.
+    owners = owner[np.maximum(np.searchsorted(full, np.arange(len(starts)), side="right") - 1, 0)]
+    first = np.flatnonzero(begins)
+    return Words(
+        starts[full][first], np.maximum.reduceat(ends[full], first), np.bincount(owners, minlength=len(first))
+    )
+
+
+def _begins(starts: Ints, ends: Ints, word_ids: Ints, text: str, blank: Flags) -> Flags:
+    spaced = (starts == 0) | blank[starts - 1]
+    apart = np.diff(word_ids, prepend=word_ids[0] - 1) != 0
+    square = np.fromiter((_fills_square(text[at]) for at in starts.tolist()), bool, len(starts))
+    reached = np.maximum.accumulate(np.append(0, ends[:-1]))
+    within = np.fromiter(
+        (text[max(0, at - 1) : at + 1].isalnum() for at in starts.tolist()), bool, len(starts)
+    )
+    begins = (spaced | (apart & ~within) | square) & (starts >= reached)
+    begins[0] = True
+    return begins
+
+
+def _fills_square(sign: str) -> bool:
+    return east_asian_width(sign) == "W" and sign.isalpha()
+
 
 _RUN = re.compile(r"[^ \t\n\r]+")
 MEMORY_CHARACTERS = 4_000_000  # of distinct runs that are remembered: some 80 MB
@@ -40,7 +110,6 @@ class Tokenizer:
         self._runs = _Runs(raw) if self.steady else None
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of tokens of each text."""
         try:
             encodings = self._raw.encode_batch_fast(list(texts), add_special_tokens=False)
         except TypeError:  # lone surrogates, which no tokenizer takes
@@ -48,7 +117,6 @@ class Tokenizer:
         return [len(encoding) for encoding in encodings]
 
     def words(self, text: str) -> Words:
-        """Split a text into the tokenizer's words (a run of letters, or one punctuation mark)."""
         sound = _sound(text)
         if self._runs is not None:
             return self._runs.words(sound)
@@ -56,10 +124,9 @@ class Tokenizer:
 
 
 class _Runs:
-    """Words of texts that are tokenised run by run, a run being what stands between two spaces.
+    """Words of texts that are tokenised run by run, a run being what is between two spaces.
 
-    Each distinct run is tokenised once and its words are remembered, which is several times as fast as
-    tokenising every text in full: most runs of a corpus come again and again.
+    Each distinct run is tokenised once, several times as fast as tokenising every text: most runs recur.
     """
 
     def __init__(self, raw: RawTokenizer) -> None:
@@ -74,7 +141,6 @@ class _Runs:
         self._words = _Rows(3)  # of each word: start and end, from the beginning of its run, and tokens
 
     def words(self, text: str) -> Words:
-        """Return the words of ``text``, equal to those of tokenising it as a whole."""
         runs = _RUN.findall(text)
         if not runs:
             return no_words()
@@ -119,11 +185,9 @@ class _Rows:
 
     @property
     def values(self) -> Ints:
-        """The rows, shape (len, columns)."""
         return self._array[: self._used]
 
     def add(self, rows: Ints) -> None:
-        """Append rows, shape (n, columns)."""
         needed = self._used + len(rows)
         if needed > len(self._array):
             grown = np.zeros((max(needed, 2 * len(self._array)), self._array.shape[1]), np.int64)
@@ -172,11 +236,7 @@ def _splits_at_spaces(raw: RawTokenizer) -> bool:
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:
-    """Return what `read_tokenizer` reads, read once as long as the file stays as it is.
-
-    Raises:
-        InputError: there is none, or none that can be read.
-    """
+    """Return `read_tokenizer(folder)`, cached while the file stays unchanged."""
     path = folder / "tokenizer.json"
     status = path.stat() if path.is_file() else None
     return _kept(folder, *((status.st_mtime_ns, status.st_size) if status else (0, 0)))
@@ -188,11 +248,7 @@ def _kept(folder: Path, _time: int, _size: int) -> Tokenizer:
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
-    """Read `tokenizer.json` from a model's folder.
-
-    Raises:
-        InputError: there is none, or none that can be read.
-    """
+    """Read a model's `tokenizer.json`; raise `InputError` if there is none, or none that can be read."""
     from tokenizers import Tokenizer as RawTokenizer
 
     path = folder / "tokenizer.json"
@@ -203,3 +259,19 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     except Exception as error:  # a plain `Exception` of Rust's
         raise InputError(f"{path}: not a readable tokenizer ({error})") from error
     return Tokenizer(raw)
+
+
+def weights_of(name: str) -> tuple[str, str | None]:
+    """Return the model and the revision that the name of a chunking's tokenizer stands for.
+
+    >>> weights_of("all-MiniLM-L6-v2"), weights_of("./models/mine@2"), weights_of("owner/name@0123")
+    (('all-MiniLM-L6-v2', None), ('./models/mine@2', None), ('owner/name', '0123'))
+    """
+    if name.startswith((".", "/", "~")):
+        return name, None
+    model, _, revision = name.partition("@")
+    return model, revision or None
+
+
+def tokenizer_of(name: str, home: Home, say: Callable[[str], None]) -> Tokenizer:
+    return load_tokenizer(weights.fetch(*weights_of(name), home, say))

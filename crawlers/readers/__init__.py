@@ -13,11 +13,7 @@ from rag_assay.warehouse.source_kinds import READERS
 
 
 def pages_of(source: Source) -> Iterator[Page]:
-    """Yield the pages of a source of files, whatever its limits.
-
-    Raises:
-        InputError: its path cannot be used.
-    """
+    """Yield the pages of a source of files, whatever its limits."""
     reader: Reader = READERS[source.reader or ""].model_validate(source.options)
     return reader.read(source)
 
@@ -26,8 +22,8 @@ def pages_of(source: Source) -> Iterator[Page]:
 class Reading:
     """Reads one source as far as its limits allow.
 
-    number, size: pages so far, and bytes of their bodies
-    limit: which limit cut the rest off, as in `limit: 500 pages`; None where all was read
+    number, size: pages so far, and bytes of their bodies; limit: which one cut the rest off, as in `limit:
+        500 pages`
     """
 
     source: Source

@@ -29,9 +29,6 @@ class Beir(Reader):
         """Yield one page a passage: URL `beir:<_id>`, body the canonical JSON of title and text.
 
         A line that is no passage, or repeats an id, is a failed page that names file and line.
-
-        Raises:
-            InputError: the folder has no corpus, or its corpus has no passage at all.
         """
         path, limit = corpus_file(root_of(source)), source.limits.page_bytes
         seen: set[str] = set()
@@ -49,7 +46,6 @@ class Beir(Reader):
 
 
 def corpus_file(path: Path) -> Path:
-    """Return the corpus file in a BEIR folder, or the file itself; raise `InputError` where there is none."""
     if path.is_file():
         return path
     found = [path / name for name in NAMES if (path / name).is_file()]

@@ -31,12 +31,9 @@ _BLOCK = 1 << 16  # bytes from which a charset is told
 def files_of(source: Source, suffixes: tuple[str, ...]) -> Found:
     """Yield name and path of the source's files of these kinds: the one file, or those of a folder, sorted.
 
-    The name is the path within the folder, with `/`. Hidden files and folders, and files of other kinds, are
-    passed over; a single file is taken whatever its kind. A folder within whose files cannot be told (it may
-    not be entered, or is a symbolic link to elsewhere) is yielded itself: reading it fails with the reason.
-
-    Raises:
-        InputError: the path is missing, or the folder holds no such file.
+    The name is the path within the folder, with `/`. Hidden files and other kinds are skipped; a single file
+    is taken whatever its kind. A folder that cannot be listed, or a link to a folder elsewhere, is yielded
+    itself: reading it fails with the reason.
     """
     root = root_of(source)
     if not root.is_dir():
@@ -59,17 +56,14 @@ def display_name(name: str) -> str:
 
 
 def root_of(source: Source) -> Path:
-    """Return the file or folder that a source names."""
     return Path(source.path or "").expanduser()
 
 
 def check_file(path: Path, source: Source) -> None:
-    """Raise where a file of a source is none that may be read.
+    """Raise `OSError` or `ValueError` if a file of a source may not be read.
 
-    Raises:
-        OSError: it, or its folder, may not be looked at.
-        ValueError: it is no regular file (reading a pipe would wait for ever), or a symbolic link that leads
-            out of the source's folder, as one may in an archive of somebody else's, or round in a circle.
+    That is one that is not accessible or not regular, and a symbolic link that leads out of the source's
+    folder.
     """
     root = root_of(source)
     if path != root and path.is_symlink() and not _end_of(path).is_relative_to(root.resolve()):
@@ -83,17 +77,12 @@ def check_file(path: Path, source: Source) -> None:
 def _end_of(link: Path) -> Path:
     try:
         return link.resolve()
-    except (OSError, RuntimeError) as error:  # which of them, hangs on the version of Python
+    except (OSError, RuntimeError) as error:  # which of them depends on the version of Python
         raise ValueError("a symbolic link that leads round in a circle") from error
 
 
 def open_file(path: Path, source: Source) -> IO[bytes]:
-    """Open a file of a source to read its bytes, unpacked where its name ends in `.gz`.
-
-    Raises:
-        OSError: it cannot be opened.
-        ValueError: it is none that may be read.
-    """
+    """Open a file of a source as bytes, decompressed if its name ends in `.gz`."""
     check_file(path, source)
     if path.suffix.lower() == ".gz":
         return gzip.open(path)  # type: ignore[return-value]  # reads the same
@@ -101,16 +90,9 @@ def open_file(path: Path, source: Source) -> IO[bytes]:
 
 
 def as_text(file: IO[bytes], newline: str | None = None) -> io.TextIOWrapper:
-    """Return a file as text, in the charset that its first bytes beyond ASCII tell.
+    """Return a file as text, in the charset of its first bytes beyond ASCII; `ValueError` if it is binary.
 
-    Bytes that do not fit are read as Windows-1252, which is what files of two charsets are made of.
-
-    Args:
-        file: at its beginning; it can be sought.
-        newline: as in `open`; None makes every end of a line a line feed.
-
-    Raises:
-        ValueError: what it holds is no text.
+    Bytes that do not fit are read as Windows-1252. ``newline``: as in `open`.
     """
     block = b""
     while more := file.read(_BLOCK):
@@ -118,18 +100,13 @@ def as_text(file: IO[bytes], newline: str | None = None) -> io.TextIOWrapper:
         if not block.isascii():
             break
     file.seek(0)
-    charset = _charset(block)
-    if not is_text(block.decode(charset, "replace")):
-        raise ValueError("not text, but other bytes")
-    return io.TextIOWrapper(file, charset, _WESTERN, newline)
-
-
-def _charset(block: bytes) -> str:
-    """Return UTF-8 where at least half of what is beyond ASCII is that, else what the bytes look like."""
     text = block.decode("utf-8", "replace")
     broken = text.count("\ufffd")
     whole = sum(not character.isascii() for character in text) - broken
-    return "utf-8-sig" if whole >= broken else decode(block)[1]
+    charset = "utf-8-sig" if whole >= broken else decode(block)[1]
+    if not is_text(block.decode(charset, "replace")):
+        raise ValueError("not text, but other bytes")
+    return io.TextIOWrapper(file, charset, _WESTERN, newline)
 
 
 _WESTERN = "assay-western"
@@ -145,12 +122,10 @@ codecs.register_error(_WESTERN, _as_western)
 
 
 def failed_page(url: str, reason: str, content_type: str | None = None) -> Page:
-    """Return the failed page of a file, or of a part of it."""
     return Page(url, url, content_type=content_type, reason=reason)
 
 
 def unreadable(name: str, error: BaseException) -> Page:
-    """Return the failed page of a file that cannot be read, or not to its end."""
     if isinstance(error, EOFError):
         return failed_page(name, "truncated: the file ends early")
     if isinstance(error, UnicodeDecodeError):

@@ -9,7 +9,15 @@ from typing import ClassVar
 
 from rag_assay.crawlers.items import Page
 from rag_assay.crawlers.readers.contract import Reader
-from rag_assay.crawlers.readers.files import check_file, display_name, files_of, root_of, why_unreadable
+from rag_assay.crawlers.readers.files import (
+    check_file,
+    display_name,
+    failed_page,
+    files_of,
+    root_of,
+    why_unreadable,
+)
+from rag_assay.warehouse import pdf
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import is_folder, walk
 from rag_assay.warehouse.office_packages import KINDS, why_not
@@ -34,14 +42,10 @@ class Folder(Reader):
     kind: ClassVar[str] = "folder"
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield one page a file, in the order of their names; the URL is the path in the folder, with `/`.
+        """Yield one page per file, by name; the URL is the path in the folder, with `/`.
 
-        Hidden files and folders are passed over. A file of another kind, or one that cannot be read, is a
-        failed page. Symbolic links are not followed to folders, nor out of this one. A folder whose files
-        cannot be listed is a failed page too, and so is a link to a folder elsewhere.
-
-        Raises:
-            InputError: the folder is missing, or holds no file.
+        Hidden files are skipped. Files of other kinds, unreadable files and folders, and links to folders or
+        out of this one are failed pages.
         """
         root = root_of(source)
         if not root.is_dir():
@@ -61,7 +65,6 @@ class FilesBySuffix(Reader):
     suffixes: ClassVar[tuple[str, ...]]
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield one page a file, of a folder or the one file."""
         return read_kinds(source, self.suffixes)
 
 
@@ -86,6 +89,18 @@ class EpubFiles(FilesBySuffix):
     suffixes: ClassVar[tuple[str, ...]] = (".epub",)
 
 
+class PdfFiles(FilesBySuffix):
+    """PDF files that hold text; any other one is a failed page with the reason."""
+
+    kind: ClassVar[str] = "pdf"
+    suffixes: ClassVar[tuple[str, ...]] = (".pdf",)
+
+    def read(self, source: Source) -> Iterator[Page]:
+        for page in super().read(source):
+            reason = pdf.why_not(page.body) if page.body is not None else None
+            yield page if reason is None else failed_page(page.url, reason, page.content_type)
+
+
 class PptxFiles(FilesBySuffix):
     """PowerPoint presentations: a page a file."""
 
@@ -108,7 +123,6 @@ class XlsxFiles(FilesBySuffix):
 
 
 def read_kinds(source: Source, suffixes: tuple[str, ...]) -> Iterator[Page]:
-    """Yield one page a file that ends in one of ``suffixes``; other files are passed over."""
     root = root_of(source)
     for _, path in files_of(source, suffixes):
         name = path.name if path == root else path.relative_to(root).as_posix()
@@ -134,7 +148,6 @@ def _page(name: str, path: Path, source: Source) -> Page:
 
 
 def _content(path: Path, limit: int) -> tuple[bytes, str]:
-    """Return at most ``limit`` + 1 bytes of a file and when it changed, as HTTP writes dates."""
     with path.open("rb") as file:
         return file.read(limit + 1), formatdate(path.stat().st_mtime, usegmt=True)
 

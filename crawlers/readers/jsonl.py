@@ -32,9 +32,6 @@ class JsonLines(Reader):
 
         A line that is no passage is a failed page, and so is a file that cannot be read on; the rest goes
         on. Of a file, no more than twice `limits.page_bytes` are in memory at once.
-
-        Raises:
-            InputError: the path is missing, or holds no such file.
         """
         passages = Passages(source)
         for name, path in files_of(source, LINES + WHOLE):
@@ -80,7 +77,7 @@ class _TooLargeError(Exception):
 
 
 class _BrokenError(Exception):
-    """What follows is no JSON; nothing after it can be told apart."""
+    """What follows is no JSON, so the rest cannot be parsed."""
 
 
 def values(file: IO[bytes], limit: int) -> Iterator[Any]:

@@ -19,10 +19,10 @@ CONTENT_TYPE = "application/x-beir+json"
 
 
 class Passages:
-    """Makes pages of the passages of one source; a URL comes once only, so does an id within its file.
+    """Makes pages of the passages of one source; a URL occurs once, and an id once per file.
 
-    A passage without a URL is called `FILE#ID`, or `FILE#NUMBER`; so is one whose URL another one had.
-    What is none is called `FILE:NUMBER`, so that no passage takes its place.
+    A passage without a URL of its own is called `FILE#ID` or `FILE#NUMBER`; what is not a passage,
+    `FILE:NUMBER`.
     """
 
     def __init__(self, source: Source) -> None:
@@ -32,12 +32,10 @@ class Passages:
         self._ids: set[str] = set()
 
     def page(self, name: str, number: int, value: object) -> Page:
-        """Return the page of one passage, a string or an object; a failed one if it is none.
+        """Return the page of one passage, a string or a mapping with the source's columns; a failed one if it
+        is neither.
 
-        Args:
-            name: of the file.
-            number: of the passage in the file, from 1; ``value`` is what stands there.
-            value: a string, or a mapping with the source's columns.
+        name, number: the file, and the passage in it, from 1
         """
         place = f"{name}:{number}"
         if isinstance(value, str):
@@ -52,11 +50,9 @@ class Passages:
             return self._failed(place, f"not a passage: {error}")
         if columns["id"] and f"{name}#{columns['id']}" in self._ids:
             return self._failed(place, "repeated id")
-        day = value.get(self._source.column("date"))
-        return self._page(name, number, columns, day)
+        return self._page(name, number, columns, value.get(self._source.column("date")))
 
     def _text_of(self, value: Mapping[str, Any], column: Column) -> str:
-        """Return what a passage has in a column, as text; raise `TypeError` for what is none."""
         name = self._source.column(column)
         try:
             return text_of(value.get(name))
@@ -81,7 +77,6 @@ class Passages:
         return Page(url, url, content_type=CONTENT_TYPE, body=body, fields=fields)
 
     def _free(self, url: str) -> str:
-        """Return a URL that no passage has yet: this one, or else with a number of its own."""
         free, number = url, 1
         while free in self._urls:
             number += 1
@@ -89,11 +84,9 @@ class Passages:
         return free
 
     def too_long(self, name: str, number: int) -> Page:
-        """Return the failed page of a line that is longer than a page may be."""
         return self._failed(f"{name}:{number}", f"larger than {self._limit} bytes")
 
     def broken(self, name: str, number: int, why: str) -> Page:
-        """Return the failed page of a place where no passage can be read."""
         return self._failed(f"{name}:{number}", f"not a passage: {why}")
 
     def _failed(self, place: str, reason: str) -> Page:
@@ -101,12 +94,9 @@ class Passages:
 
 
 def text_of(value: object) -> str:
-    """Return a value as text: nothing for None and NaN, whole numbers without a point.
+    """Return a value as text: empty for None and NaN, whole numbers without a point, lone surrogates as "?".
 
-    Half a surrogate pair, which JSON can write and UTF-8 cannot, is a question mark.
-
-    Raises:
-        TypeError: it is no text, number or date; the message is its type.
+    Raises `TypeError` with the type's name for anything but text, numbers and dates.
 
     >>> text_of("Ferry"), text_of(b"Ferry"), text_of(7.0), text_of(None), text_of("\\ud800")
     ('Ferry', 'Ferry', '7', '', '?')

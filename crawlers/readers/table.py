@@ -7,15 +7,59 @@ import re
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, ClassVar
+from typing import IO, Any, ClassVar, NoReturn
 
 from rag_assay.crawlers.items import Page
 from rag_assay.crawlers.readers.contract import Reader
 from rag_assay.crawlers.readers.files import UNREADABLE, as_text, failed_page, files_of, open_file, unreadable
 from rag_assay.crawlers.readers.passages import Passages
-from rag_assay.crawlers.readers.sheets import open_sheets, refused
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.extras import require
+from rag_assay.warehouse.files import read_bounded
+from rag_assay.warehouse.office_packages import KINDS, MAX_UNPACKED, why_not
 from rag_assay.warehouse.source import Column, Source
+
+Rows = Iterator[Sequence[Any]]
+
+
+def open_sheets(path: Path) -> list[tuple[str, Rows]]:
+    """Return the name and the rows of each sheet that has any; formulas as the values computed last."""
+    try:
+        body = read_bounded(path, MAX_UNPACKED)
+    except InputError as error:
+        raise ValueError(str(error)) from error
+    if reason := why_not(body, KINDS[".xlsx"]):
+        raise ValueError(reason)
+    require("openpyxl", "reading XLSX files")
+    from openpyxl import load_workbook
+
+    try:
+        book = load_workbook(BytesIO(body), read_only=True, data_only=True)
+    except Exception as error:
+        raise ValueError(f"damaged: {type(error).__name__}: {error}") from error
+    for sheet in book.worksheets:
+        sheet.reset_dimensions()  # what a file says of its size may be anything
+    filled = [sheet for sheet in book.worksheets if any(map(any, sheet.iter_rows(values_only=True)))]
+    return [(sheet.title, _rows(sheet)) for sheet in filled or book.worksheets[:1]]
+
+
+def _rows(sheet: Any) -> Rows:
+    try:
+        yield from sheet.iter_rows(values_only=True)
+    except Exception as error:
+        raise ValueError(f"damaged: {type(error).__name__}: {error}") from error
+
+
+def refused(reason: str) -> Rows:
+    """Return rows whose first one is the reason why there are none."""
+    yield from _raising(reason)
+
+
+def _raising(reason: str) -> NoReturn:
+    raise ValueError(reason)
+
 
 SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
 NAMES: tuple[Column, ...] = ("text", "title", "url", "id", "date")
@@ -35,18 +79,14 @@ class TableReader(Reader):
 
         A row that cannot be read is a failed page, and so is a file that lacks the text's column, or that
         cannot be read on.
-
-        Raises:
-            InputError: the path is missing, or holds no such file.
         """
         passages = Passages(source)
         for name, rows in _tables(source):
             try:
                 for number, row in enumerate(rows, start=1):
-                    is_broken = isinstance(row, csv.Error)
                     yield (
                         passages.broken(name, number, str(row))
-                        if is_broken
+                        if isinstance(row, csv.Error)
                         else passages.page(name, number, row)
                     )
             except _NoColumnError as error:
@@ -56,7 +96,6 @@ class TableReader(Reader):
 
 
 def _tables(source: Source) -> Iterator[tuple[str, Iterator[Cells | csv.Error]]]:
-    """Yield the name and the rows of each table; each sheet of a workbook of several is one, `FILE/SHEET`."""
     for name, path in files_of(source, SUFFIXES):
         if path.suffix.lower() == ".parquet":
             yield name, _parquet(path, source)
@@ -94,7 +133,6 @@ class _NoColumnError(Exception):
 
 
 def _check(columns: Sequence[str], source: Source) -> None:
-    """Raise where the text's column is missing, or another one that the source names; or comes twice."""
     wanted = [name for name in NAMES if name == "text" or source.column(name) != name]
     for missing in (source.column(name) for name in wanted if source.column(name) not in columns):
         raise _NoColumnError(f"no column {missing!r}; there are {', '.join(columns[:20]) or 'none'}")
@@ -127,7 +165,7 @@ def _csv(path: Path, source: Source) -> Iterator[Cells | csv.Error]:
 
 
 _UNCLOSED = (
-    "a quotation mark that is never closed, or not before the end of a cell; the rows below are read anew"
+    "a quotation mark that is never closed, or not before the end of a cell; the rows below are read again"
 )
 
 
@@ -159,7 +197,6 @@ class _Lines:
         return bool(self._pushed_back)
 
     def give_back(self) -> bool:
-        """Take back all lines of this row but its first; say whether there are any."""
         self._pushed_back.extendleft(reversed(self._row[1:]))
         return len(self._row) > 1
 
@@ -176,7 +213,6 @@ def _row(columns: Sequence[str], cells: Sequence[str], *, whole: bool) -> Cells 
 
 
 def delimiter(path: Path, first: str) -> str:
-    """Return what parts the cells of a table, told by its name and its first line."""
     if path.name.lower().endswith((".tsv", ".tsv.gz")):
         return "\t"
     return max(",;\t|", key=re.sub('"[^"]*"', "", first).count)
@@ -198,7 +234,6 @@ def _parquet(path: Path, source: Source) -> Iterator[Cells]:
 
 
 def _without_nanoseconds(schema: Any) -> Any:
-    """Return a schema whose times count microseconds, as Python's do."""
     import pyarrow as pa
 
     for place, field in enumerate(schema):

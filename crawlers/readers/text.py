@@ -22,11 +22,7 @@ class TextFiles(Reader):
     kind: ClassVar[str] = "text"
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield one page a file, or with `lines` one a line that is not blank.
-
-        Raises:
-            InputError: the path is missing, or holds no such file.
-        """
+        """Yield one page a file, or with `lines` one a line that is not blank."""
         if not source.lines:
             yield from read_kinds(source, SUFFIXES)
             return

@@ -32,9 +32,6 @@ class WarcFiles(Reader):
 
         Other records are left out. An answer that is no 200, no text or PDF, or too large is a failed page,
         and so is a file from where on it cannot be read. One record is in memory at once.
-
-        Raises:
-            InputError: the path is missing, or holds no WARC file.
         """
         for name, path in files_of(source, SUFFIXES):
             try:
@@ -58,7 +55,6 @@ def _responses(file: IO[bytes], limit: int) -> Iterator[Page]:
 
 
 def _record(file: IO[bytes]) -> HTTPMessage | None:
-    """Read the head of the next record; None at the end of the file."""
     while (line := file.readline(BLOCK)) in {b"\r\n", b"\n"}:
         pass
     if not line:

@@ -17,13 +17,12 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from html import escape
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 FOLDER = Path(__file__).resolve().parent
@@ -35,8 +34,7 @@ SITES: dict[str, str] = {
 HTML = "text/html; charset=utf-8"
 
 
-@dataclass(frozen=True)
-class SampleResponse:
+class SampleResponse(NamedTuple):
     """What the server sends for one path."""
 
     status: HTTPStatus
@@ -57,13 +55,11 @@ def as_sent(path: str) -> str:
 
 
 def load(folder: Path) -> Routes:
-    """Read a site's folder: every path that it answers, with the answer."""
     routes = json.loads((folder / "routes.json").read_text(encoding="utf-8"))
     return {as_sent(path): _answer(folder, route) for path, route in routes.items()}
 
 
 def _answer(folder: Path, route: Mapping[str, Any]) -> SampleResponse:
-    """Return the answer that one entry of `routes.json` describes."""
     if "file" in route:
         return _content(_read(folder, route["file"]), route["content_type"])
     if "redirect" in route:
@@ -72,7 +68,6 @@ def _answer(folder: Path, route: Mapping[str, Any]) -> SampleResponse:
 
 
 def _read(folder: Path, name: str) -> bytes:
-    """Read a file of the site; one that lies outside its folder is refused."""
     file = (folder / name).resolve()
     if not file.is_relative_to(folder.resolve()):
         raise ValueError(f"{folder / 'routes.json'}: {name!r} lies outside the site's folder")
@@ -80,13 +75,11 @@ def _read(folder: Path, name: str) -> bytes:
 
 
 def _content(body: bytes, content_type: str) -> SampleResponse:
-    """Return a 200 whose ETag follows from the body."""
     etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
     return SampleResponse(HTTPStatus.OK, {"Content-Type": content_type, "ETag": etag}, body)
 
 
 def _notice(status: HTTPStatus, headers: Mapping[str, str] | None = None) -> SampleResponse:
-    """Return a small page that says no more than the status."""
     title = f"{status.value} {status.phrase}"
     return SampleResponse(
         status, {"Content-Type": HTML, **(headers or {})}, _page(title, f"<h1>{title}</h1>")
@@ -94,19 +87,16 @@ def _notice(status: HTTPStatus, headers: Mapping[str, str] | None = None) -> Sam
 
 
 def _page(title: str, main: str) -> bytes:
-    """Return a bare HTML page."""
     head = f'<meta charset="utf-8"><title>{escape(title)}</title>'
     return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>{main}</body></html>\n'.encode()
 
 
 def _listing() -> SampleResponse:
-    """Return the page at the base URL: the sites, with links."""
     items = "".join(f'<li><a href="/{host}/">{host}</a></li>' for host in SITES)
     return _content(_page("Sample sites", f"<h1>Sample sites</h1><ul>{items}</ul>"), HTML)
 
 
 def find(sites: Mapping[str, Routes], host: str, target: str) -> SampleResponse:
-    """Return the answer to a request; the site is the first part of the path or else the Host header."""
     first, _, rest = target.removeprefix("/").partition("/")
     name, path = (first, f"/{rest}") if first in sites else (host.partition(":")[0].lower(), target)
     if name in sites:
@@ -135,11 +125,9 @@ class _Handler(BaseHTTPRequestHandler):
         super().__init__(*args)
 
     def do_GET(self) -> None:
-        """Answer with the body."""
         self._send(with_body=True)
 
     def do_HEAD(self) -> None:
-        """Answer as to GET, without the body."""
         self._send(with_body=False)
 
     def _send(self, *, with_body: bool) -> None:
@@ -167,7 +155,6 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 64
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report an error of ours; a broken connection is none."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 
@@ -187,7 +174,6 @@ def serve(port: int = 0) -> Iterator[str]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Serve until interrupted, having printed the base URL."""
     parser = argparse.ArgumentParser(description="Serve the sample sites on 127.0.0.1.")
     parser.add_argument("--port", type=int, default=0, help="the port; 0, the default, takes a free one")
     options = parser.parse_args(arguments)

@@ -4,31 +4,206 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, ClassVar, Self
-from urllib.parse import urlsplit
+from urllib.parse import urldefrag, urlsplit
 
 import scrapy
+import yaml
+from pydantic import ValidationError
 from scrapy import signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CloseSpider, DontCloseSpider
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    CloseSpider,
+    DontCloseSpider,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    IgnoreRequest,
+    ResponseDataLossError,
+)
 from scrapy.http import HtmlResponse, Request, Response
+from scrapy.spidermiddlewares.httperror import HttpError
 from scrapy.utils._compression import _DecompressionMaxSizeExceeded
 from scrapy.utils.gz import gunzip, gzip_magic_number
 from twisted.python.failure import Failure
 
-from rag_assay.crawlers.arguments import source_of
 from rag_assay.crawlers.compressed_bodies import TRUNCATED, ends_early
-from rag_assay.crawlers.feeds import ListedAddress, listed_in, listed_lines, looks_listed
-from rag_assay.crawlers.followed_pages import Followed
 from rag_assay.crawlers.items import Page
-from rag_assay.crawlers.links import Bounds, clean_url, kind_by_name
-from rag_assay.crawlers.reasons import reason_of, too_large
+from rag_assay.crawlers.links import (
+    Bounds,
+    ListedAddress,
+    base_of,
+    clean_url,
+    kind_by_name,
+    listed_in,
+    listed_lines,
+    looks_listed,
+)
 from rag_assay.crawlers.settings import source_settings
-from rag_assay.crawlers.spiders.discovery import feeds_of, folder_of, within
-from rag_assay.crawlers.spiders.responses import facts_of, parts_of
-from rag_assay.crawlers.store import PageStore
+from rag_assay.crawlers.store import Followed, PageStore
+from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.pages import decode, media_type
 from rag_assay.warehouse.recipe import Strict
 from rag_assay.warehouse.source import Source
+
+_FEEDS = (
+    "//link[contains(concat(' ', @rel, ' '), ' alternate ')]"
+    "[contains(@type, 'rss+xml') or contains(@type, 'atom+xml')]/@href"
+    " | //link[contains(concat(' ', @rel, ' '), ' sitemap ')]/@href"
+)
+MOST_SITEMAPS = 50  # of one robots.txt
+
+
+def feeds_of(response: HtmlResponse) -> list[str]:
+    base = base_of(response)
+    return [clean_url(base, href) for href in response.xpath(_FEEDS).getall()]
+
+
+def sitemaps_in(robots: bytes, url: str) -> list[str]:
+    """Return the addresses of the `Sitemap:` lines of a robots.txt; they hold for all agents.
+
+    >>> sitemaps_in(b"User-agent: *\\nDisallow:\\nsitemap : /map.xml # all\\n", "https://a.example/robots.txt")
+    ['https://a.example/map.xml']
+    """
+    found = []
+    for line in robots.decode("utf-8", "replace").removeprefix("\ufeff").splitlines():
+        name, _, value = line.partition("#")[0].partition(":")
+        if name.strip().lower() == "sitemap" and (address := clean_url(url, value)):
+            found.append(address)
+    return list(dict.fromkeys(found))[:MOST_SITEMAPS]
+
+
+def folder_of(url: str) -> str:
+    """Return the folder that a page lies in: what a list that was only discovered may lead to.
+
+    >>> folder_of("https://a.example/docs/start?x=1"), folder_of("https://a.example")
+    ('https://a.example/docs/', 'https://a.example/')
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rpartition('/')[0]}/"
+
+
+def within(url: str, folders: Iterable[str] | None) -> bool:
+    """Return whether a URL lies in one of the folders, by either scheme; None means anywhere."""
+    if folders is None:
+        return True
+    bare = url.partition("://")[2]
+    return any(bare.startswith(folder.partition("://")[2]) for folder in folders)
+
+
+def parts_of(response: Response) -> dict[str, Any]:
+    return {
+        "url": response.url,
+        "status": response.status,
+        "headers": response.headers,
+        "body": response.body,
+        "request": response.request,
+    }
+
+
+def facts_of(response: Response, url: str) -> dict[str, Any]:
+    """Return the fields of the page (`items.Page`) that a response is, under a URL, but for its body."""
+
+    def header(name: str) -> str | None:
+        value = response.headers.get(name)
+        return value.decode("latin-1") if value else None
+
+    requested_url = (response.meta.get("redirect_urls") or [response.url])[0]
+    known = response.meta.get("fetched_at")  # of a page that was answered from the store
+    return {
+        **({"fetched_at": known} if known else {}),
+        "url": url,
+        "requested_url": urldefrag(requested_url).url,
+        "status": response.status,
+        "content_type": header("Content-Type"),
+        "etag": header("ETag"),
+        "last_modified": header("Last-Modified"),
+    }
+
+
+_BY_COMMA = {"start", "domains"}  # the other lists may hold commas: regular expressions
+_ELSEWHERE = {
+    "allow_private": "Give it as `-s ALLOW_PRIVATE=1`.",
+    "mirror": "Only `python -m crawlers` and `assay` serve the sample site.",
+    "spider": "It is named by the command itself.",
+}
+
+
+def source_of(spider: str, arguments: dict[str, str]) -> Source:
+    """Return the source that the arguments of a command line describe.
+
+    `start` and `domains` are comma-separated; other values are YAML, as in `-a 'limits={pages: 50}'`; a
+    single value stands for a list of one.
+
+    >>> source_of("news", {"start": "https://a.example/,https://b.example/", "deny": "/video/"}).deny
+    ('/video/',)
+    """
+    values = {name: _value(name, text) for name, text in arguments.items()}
+    try:
+        return Source.model_validate({**values, "spider": spider})
+    except ValidationError as error:
+        lines = (f"-a {'.'.join(map(str, one['loc'])) or 'start'}: {one['msg']}" for one in error.errors())
+        raise InputError(f"scrapy crawl {spider}:", *lines) from None
+
+
+def _value(name: str, text: str) -> Any:
+    if name in _ELSEWHERE:
+        raise InputError(f"-a {name}: {_ELSEWHERE[name]}")
+    if name in _BY_COMMA:
+        return [part.strip() for part in text.split(",") if part.strip()]
+    is_list = name in Source.model_fields and tuple in {
+        getattr(Source.model_fields[name].annotation, "__origin__", None)
+    }
+    if is_list and not text.startswith("["):
+        return [text]
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise InputError(f"-a {name}: {text!r} cannot be read ({error}).") from error
+
+
+_REASONS = (
+    (DownloadTimeoutError, "timeout"),
+    (CannotResolveHostError, "host not found"),
+    (DownloadConnectionRefusedError, "connection refused"),
+    (DownloadFailedError, "connection lost"),
+    (ResponseDataLossError, "connection lost"),
+    (ConnectionError, "connection lost"),
+)
+_REFUSALS = {
+    "Forbidden by robots.txt": "robots.txt forbids it",
+    "max redirections reached": "too many redirects",
+}
+
+
+def reason_of(error: BaseException, page_bytes: int) -> str:
+    """Return the reason of a failed request; ``page_bytes`` is the limit that a body may have met."""
+    if isinstance(error, HttpError):
+        return f"status {error.response.status}"
+    if isinstance(error, IgnoreRequest):
+        message = str(error)
+        return (
+            too_large(page_bytes, unpacked=True)
+            if "DOWNLOAD_MAXSIZE" in message
+            else _REFUSALS.get(message, message)
+        )
+    if isinstance(error, DownloadCancelledError):
+        return too_large(page_bytes)
+    known = (reason for kind, reason in _REASONS if isinstance(error, kind))
+    return next(known, f"error: {type(error).__name__}")
+
+
+def too_large(page_bytes: int, *, unpacked: bool = False) -> str:
+    """Return the reason of a body that is larger than its limit, as sent or when unpacked."""
+    return f"larger than {page_bytes} bytes{' when unpacked' if unpacked else ''}"
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Return whether a host cannot be asked for anything: no address, no allowed one, or no server."""
+    refused = isinstance(error, IgnoreRequest) and str(error).startswith("not a public address")
+    return refused or isinstance(error, CannotResolveHostError | DownloadConnectionRefusedError)
+
 
 Output = Iterator[Page | Request]
 
@@ -96,17 +271,14 @@ class SiteSpider(scrapy.Spider):
         return spider
 
     async def start(self) -> AsyncIterator[Request]:
-        """Ask for the start URLs."""
         self._leave_unwanted()
         for url in self.source.start:
             request = self.request(clean_url(url, ""), hops=0)
             yield request.replace(meta={**request.meta, "start": url})
 
     def request(self, url: str, hops: int, barren: int = 0, priority: int = 0, **listed: Any) -> Request:
-        """Return a request for ``url``; ``listed`` is what the page that links it says of it.
-
-        Raises:
-            ValueError: it is no URL that could be asked for.
+        """Return a request for ``url``; ``listed``: what the linking page says of it. `ValueError` for no
+        URL.
         """
         meta = {"hops": hops, "barren": barren, "listed": listed}
         request = Request(url, self.received, errback=self.failed, meta=meta, priority=priority)
@@ -114,10 +286,9 @@ class SiteSpider(scrapy.Spider):
         return request
 
     def look_back(self) -> None:
-        """Once no link is left, ask for the stored pages that nothing links to any more.
+        """Once no link is left, request the stored pages to which nothing links any more.
 
-        So a page is known to be gone by its own answer, 404 or 410, and not by a missing link. Those of hosts
-        that gave no answer stay.
+        A page is gone only by its own answer, 404 or 410. Pages of hosts that gave no answer stay.
         """
         if self._looked_back or self.store is None or not self._hosts:
             return
@@ -184,9 +355,9 @@ class SiteSpider(scrapy.Spider):
             yield request.replace(meta={**request.meta, "is_list": True, "folders": folders})
 
     def discover(self, response: HtmlResponse) -> Output:
-        """Ask for the lists that a start page's head and its host's robots.txt name.
+        """Request the lists that a start page's head and its host's robots.txt name.
 
-        They lead to the pages in the start URLs' folders only: nobody asked for the rest of the site.
+        They may lead only to pages in the folders of the start URLs.
         """
         if response.meta["hops"] or "again" in response.meta or self.source.limits.depth < 1:
             return
@@ -215,7 +386,6 @@ class SiteSpider(scrapy.Spider):
                 yield from self._requests(url, response.meta["hops"], barren)
 
     def is_on_site(self, url: str) -> bool:
-        """Return whether a URL lies on a host of the source, or below one, and is one that it allows."""
         return self.bounds.why_not(url) is None
 
     def is_readable(self, kind: str, url: str = "") -> bool:
@@ -225,7 +395,6 @@ class SiteSpider(scrapy.Spider):
         return kind in self.readable or kind in LISTS or kind.startswith("text/")
 
     def stored(self, url: str) -> dict[str, Any] | None:
-        """Return the manifest row of a URL, or None."""
         return self.store.row(url) if self.store else None
 
     # -------------------------------------------------------------------------------------- responses
@@ -275,7 +444,6 @@ class SiteSpider(scrapy.Spider):
         return gzip_magic_number(response) and urlsplit(response.url).path.endswith(".gz")
 
     def visit_file(self, response: Response, kind: str) -> Output:
-        """Yield the page of a file that is no HTML."""
         yield self.page(response, {})
 
     def _read_list(self, response: Response, content_type: str) -> Output:
@@ -296,7 +464,6 @@ class SiteSpider(scrapy.Spider):
             yield self.failure(response, "neither a page nor a list of pages")
 
     def failed(self, failure: Failure) -> Output:
-        """Turn a request that brought no page into a failed page."""
         self._check_limit()
         reason = reason_of(failure.value, self.source.limits.page_bytes)
         self._note_start(failure.request, reason)
@@ -334,7 +501,6 @@ class SiteSpider(scrapy.Spider):
     # -------------------------------------------------------------------------------------- pages
 
     def page(self, response: Response, fields: dict[str, Any], canonical: str | None = None) -> Page:
-        """Return the page of a response, under its canonical URL if that lies on the same host."""
         self._answered += 1
         url = self._canonical(response.url, canonical) or response.url
         facts = facts_of(response, url)
@@ -345,7 +511,6 @@ class SiteSpider(scrapy.Spider):
         return Page(body=response.body, fields=fields, alias=alias, **facts)
 
     def failure(self, response: Response, reason: str) -> Page:
-        """Return the failed page of a response that has nothing to store."""
         self._answered += 1
         self._note_start(response, reason)
         return Page(reason=reason, **facts_of(response, response.url))
@@ -379,5 +544,4 @@ def spider_of(crawler: Crawler) -> SiteSpider | None:
 
 
 def _priority(link: ListedAddress) -> int:
-    """Return how early a listed page is asked for; 0 where its list does not say when it is from."""
     return link.date.year * 12 + link.date.month if link.date else 0

@@ -7,8 +7,17 @@ from typing import Any
 from parsel import Selector
 from scrapy.http import HtmlResponse
 
-from rag_assay.crawlers.markup import Node, distinct, first, listed, meta, present, text_of
-from rag_assay.crawlers.plain_pages import is_dated, reads_as_text
+from rag_assay.crawlers.markup import (
+    Node,
+    distinct,
+    first,
+    is_dated,
+    listed,
+    meta,
+    present,
+    reads_as_text,
+    text_of,
+)
 from rag_assay.crawlers.spiders.news import NewsSpider, authors
 from rag_assay.warehouse.iso_dates import first_iso
 
@@ -25,15 +34,12 @@ class BlogSpider(NewsSpider):
     name = "blog"
 
     def is_article(self, page: Selector, article: Node | None) -> bool:
-        """Return whether a page is a post: by its metadata, or as one <article> with time and heading."""
         return super().is_article(page, article) or len(page.xpath(_POSTS)) == 1
 
     def is_plain(self, response: HtmlResponse) -> bool:
-        """Return whether a page without marks is a post: it reads as one text and has a date."""
         return reads_as_text(response.selector) and is_dated(response)
 
     def fields(self, page: Selector, article: Node) -> dict[str, Any]:
-        """Return what a post says of itself."""
         tags = meta(page, "article:tag") or listed(article.get("keywords"), meta(page, "keywords"))
         return present(
             title=first(

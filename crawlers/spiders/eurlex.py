@@ -39,7 +39,6 @@ class EurlexSpider(SiteSpider):
     readable = HTML | {PDF, "application/octet-stream"}
 
     def visit(self, response: HtmlResponse) -> Output:
-        """Take a search page or an act."""
         hits = response.css("div.SearchResult")
         if hits:
             yield from self._results(response, hits)
@@ -49,7 +48,6 @@ class EurlexSpider(SiteSpider):
             yield self.failure(response, "neither search results nor an act")
 
     def visit_file(self, response: Response, kind: str) -> Output:
-        """Take an act's PDF."""
         if not response.body.startswith(b"%PDF-"):
             yield self.failure(response, f"not text: {kind}")
             return
@@ -62,7 +60,6 @@ class EurlexSpider(SiteSpider):
         yield self.page(response, with_date(fields))
 
     def missed(self, request: Request, failure: Failure, reason: str) -> Output:
-        """Try the PDF of an act whose HTML is gone."""
         yield from super().missed(request, failure, reason)
         listed = request.meta["listed"]
         gone = getattr(getattr(failure.value, "response", None), "status", None) in GONE
@@ -126,7 +123,6 @@ class EurlexSpider(SiteSpider):
             yield from self.follow(response, [pdf], fields={"celex": celex, **listed_fields})
 
     def _pdf_on(self, response: HtmlResponse) -> str | None:
-        """Return the PDF that the page of an act links to, in the language of the page where it says one."""
         base = base_of(response)
         urls = [
             plain_url(clean_url(base, link.attrib["href"]))
@@ -185,13 +181,11 @@ def url_fields(url: str, celex: str | None) -> dict[str, Any]:
 
 
 def celex_of(response: HtmlResponse) -> str | None:
-    """Return the CELEX number of an act's page: from its URL, else from what it says of itself."""
     identifiers = meta(response.selector, "WT.z_docID", "eli:id_local", "DC.identifier", "DC.title")
     return celex_in(response.url) or next(filter(None, map(celex_in, identifiers)), None)
 
 
 def page_fields(response: HtmlResponse) -> dict[str, Any]:
-    """Return what the page of an act says of it: title, language, date of the document."""
     page = response.selector
     titles = [text for text in meta(page, "DC.title") if not celex_in(text)]
     heading = page.xpath(

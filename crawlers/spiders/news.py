@@ -19,11 +19,10 @@ from rag_assay.crawlers.markup import (
     meta,
     names,
     present,
+    reads_as_text,
     text_of,
 )
-from rag_assay.crawlers.plain_pages import reads_as_text
-from rag_assay.crawlers.spiders.base import Output, SiteSpider
-from rag_assay.crawlers.spiders.responses import facts_of
+from rag_assay.crawlers.spiders.base import Output, SiteSpider, facts_of
 from rag_assay.warehouse.iso_dates import first_iso
 
 NEXT = "//link[@rel='next']/@href | //a[contains(concat(' ', @rel, ' '), ' next ')]/@href"
@@ -38,14 +37,13 @@ _TEASER = (
 class NewsSpider(SiteSpider):
     """Stores pages that call themselves an article; all others are followed only.
 
-    One that reads as a text all the same is a failed page, so that nobody wonders where it is.
+    One that still reads as a text is a failed page with that reason.
     """
 
     name = "news"
     unmarked = "read, not stored: it does not call itself an article (`spider: site` stores any page)"
 
     def visit(self, response: HtmlResponse) -> Output:
-        """Store an article; follow what either kind of page links to."""
         page = response.selector
         article = article_of(json_ld(page))
         if self.is_article(page, article) or self.is_plain(response):
@@ -66,15 +64,12 @@ class NewsSpider(SiteSpider):
         yield from self.turn(response, onward, fruitful=bool(found))
 
     def is_article(self, page: Selector, article: Node | None) -> bool:
-        """Return whether a page is an article: JSON-LD or OpenGraph says so."""
         return article is not None or "article" in meta(page, "og:type")
 
     def is_plain(self, response: HtmlResponse) -> bool:
-        """Return whether a page is stored that has no marks of an article."""
         return False
 
     def fields(self, page: Selector, article: Node) -> dict[str, Any]:
-        """Return what an article says of itself; JSON-LD first, then OpenGraph, then plain tags."""
         description = first(
             article.get("description"), meta(page, "og:description"), meta(page, "description")
         )
@@ -102,7 +97,6 @@ class NewsSpider(SiteSpider):
 
 
 def authors(page: Selector, article: Node) -> list[str]:
-    """Return the persons who wrote a page."""
     shown = page.xpath("//article//*[contains(concat(' ', @rel, ' '), ' author ')]")
     return names(
         article.get("author"),

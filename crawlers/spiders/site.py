@@ -26,16 +26,13 @@ class AnySiteSpider(NewsSpider):
     readable = HTML | {PDF, "text/plain", "text/markdown"}
 
     def is_article(self, page: Selector, article: Node | None) -> bool:
-        """Return whether a page has what `content` selects."""
         return self.source.content is None or bool(page.css(self.source.content))
 
     def fields(self, page: Selector, article: Node) -> dict[str, Any]:
-        """Return what a page says of itself, and the selector of its text."""
         fields = super().fields(page, article)
         return fields | ({"content": self.source.content} if self.source.content else {})
 
     def visit_file(self, response: Response, kind: str) -> Output:
-        """Take a PDF, plain text or Markdown."""
         if kind == PDF and not response.body.startswith(b"%PDF-"):
             yield self.failure(response, f"not text: {kind}")
         elif kind == PDF:

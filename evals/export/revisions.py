@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from rag_assay.assets.tokenization.tokenizer_names import weights_of
+from rag_assay.assets.tokenization.tokenizer import weights_of
 from rag_assay.evals.export.recipe import ExportedRecipe
 from rag_assay.evals.export.weights import Used
 from rag_assay.evals.generation.answer_prompt import Prompts

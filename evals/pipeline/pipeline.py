@@ -13,8 +13,7 @@ from typing import Any, Self
 from rag_assay.assets.chunks import Chunks
 from rag_assay.assets.documents import Documents
 from rag_assay.assets.embeddings import Embeddings
-from rag_assay.assets.engine.freshness import is_by_recipe_of_now
-from rag_assay.assets.engine.stage import BuildContext, Stage
+from rag_assay.assets.engine.stage import BuildContext, Stage, is_by_recipe_of_now
 from rag_assay.assets.indexes import Indexes
 from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Passage, Request
 from rag_assay.evals.generation.no_answer_source import Decliner, decliner_of

@@ -8,8 +8,7 @@ from math import inf
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
 from rag_assay.assets.engine.stage import BuildContext, Resource
-from rag_assay.assets.tokenization.tokenizer import Tokenizer
-from rag_assay.assets.tokenization.tokenizer_names import tokenizer_of
+from rag_assay.assets.tokenization.tokenizer import Tokenizer, tokenizer_of
 from rag_assay.evals.generation.contract import GenerationContext
 from rag_assay.evals.retrieval.clock import Clock
 from rag_assay.evals.retrieval.context import LoadedModels, RetrievalContext, TextEmbedder

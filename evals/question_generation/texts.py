@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rag_assay.assets.cleaning.markdown import headings_in
 from rag_assay.assets.cleaning.outline import sections_in
+from rag_assay.assets.cleaning.text_files import headings_in
 from rag_assay.assets.indexing.lexical import plain_tokens
 from rag_assay.evals.question_generation.candidate import Language
 from rag_assay.evals.retrieval.question_words import language

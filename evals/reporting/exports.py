@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rag_assay.assets.engine.freshness import is_of_now
+from rag_assay.assets.engine.stage import is_of_now
 from rag_assay.evals.metrics.contract import Gold
 from rag_assay.evals.question_sets.evidence import gold_of
 from rag_assay.evals.rankings import Rankings

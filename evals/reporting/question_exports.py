@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rag_assay.assets.cleaning.corpus import corpus_documents
-from rag_assay.assets.engine.freshness import is_of_now
-from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.assets.engine.stage import BuildContext, is_of_now
 from rag_assay.evals.pipeline.stage_inputs import read_questions
 from rag_assay.evals.question_sets.exporters import FORMS
 from rag_assay.evals.question_sets.exporters.contract import ExportInput

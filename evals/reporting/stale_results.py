@@ -12,8 +12,7 @@ import polars as pl
 from rag_assay.assets.chunks import Chunks
 from rag_assay.assets.documents import Documents
 from rag_assay.assets.embeddings import Embeddings
-from rag_assay.assets.engine.freshness import is_by_recipe_of_now, is_of_contents_of_now
-from rag_assay.assets.engine.stage import PartitionRef, Stage
+from rag_assay.assets.engine.stage import PartitionRef, Stage, is_by_recipe_of_now, is_of_contents_of_now
 from rag_assay.assets.pages import Pages
 from rag_assay.evals.annotations import Annotations
 from rag_assay.evals.answers import Answers

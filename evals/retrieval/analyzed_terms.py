@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from rag_assay.assets.indexing.inverted_index import RANGE, PostingsWriter, ranges
-from rag_assay.assets.indexing.lexical import Lexical, open_lexical
+from rag_assay.assets.indexing.lexical import RANGE, Lexical, PostingsWriter, open_lexical, ranges
 from rag_assay.evals.retrieval.analyzer import Analyzer, merge_forms, merged, with_titles
 
 HELD = 8_000_000

@@ -9,8 +9,7 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from rag_assay.assets.indexing.index_facts import SearchParameters
-from rag_assay.assets.indexing.index_recipe import Ef, Kind, Probes, Refinement
+from rag_assay.assets.indexing.index_recipe import Ef, Kind, Probes, Refinement, SearchParameters
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
 from rag_assay.evals.retrieval.index import OpenIndex

@@ -13,7 +13,7 @@ import polars as pl
 
 from rag_assay.assets.indexing import index_table
 from rag_assay.assets.indexing.approximate import nearest
-from rag_assay.assets.indexing.index_facts import IndexFacts, SearchParameters, read_facts
+from rag_assay.assets.indexing.index_recipe import IndexFacts, SearchParameters, read_facts
 from rag_assay.assets.indexing.index_rows import COLUMNS, QUESTIONS
 from rag_assay.assets.indexing.lexical import Lexical, lexical_of, open_lexical
 from rag_assay.assets.indexing.publication_days import moment

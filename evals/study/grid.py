@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.build_half import Build
 from rag_assay.evals.question_sets.readers import WrittenSet, read_sets, suffix_of
 from rag_assay.evals.question_sets.readers.contract import SetFile
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell, JudgedCell

@@ -11,8 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from rag_assay.assets.embedding.component_embedders import AnyEmbedder
 from rag_assay.assets.indexing.index_recipe import IndexRecipe
-from rag_assay.assets.recipes.build_half import Chunking, Corpus, Name
-from rag_assay.assets.recipes.paths import absolute
+from rag_assay.assets.recipes.build_half import Chunking, Corpus, Name, absolute
 from rag_assay.evals.generation.contract import AnyGenerator
 from rag_assay.evals.generation.imported_answers import ImportedGenerator
 from rag_assay.evals.retrieval.contract import Retriever

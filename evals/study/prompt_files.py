@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from rag_assay.assets.recipes.paths import absolute
+from rag_assay.assets.recipes.build_half import absolute
 from rag_assay.evals.generation.answer_prompt import samples
 from rag_assay.evals.generation.templates import Template
 from rag_assay.warehouse.errors import InputError, Mistake

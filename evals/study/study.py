@@ -9,8 +9,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
-from rag_assay.assets.recipes.build_half import BuildHalf, Name
-from rag_assay.assets.recipes.paths import absolute
+from rag_assay.assets.recipes.build_half import BuildHalf, Name, absolute
 from rag_assay.evals.generation.contract import AnyGenerator, Reads
 from rag_assay.evals.judging.contract import AnyJudge
 from rag_assay.evals.judging.judge_metrics import JudgedScores

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from rag_assay.assets.cleaning.corpus import corpus_documents
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.assets.recipes.paths import absolute
+from rag_assay.assets.recipes.build_half import absolute
 from rag_assay.evals.judging.cards.labels import read_labels
 from rag_assay.evals.metrics import counts_passages
 from rag_assay.evals.question_sets.evidence_resolution import Resolver

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from rag_assay.assets.recipes.paths import absolute
+from rag_assay.assets.recipes.build_half import absolute
 from rag_assay.evals.study.consistency import misfits
 from rag_assay.evals.study.grid import question_sets
 from rag_assay.evals.study.imported_study import (

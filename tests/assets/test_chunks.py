@@ -21,8 +21,7 @@ from rag_assay.assets.cleaning import corpus
 from rag_assay.assets.cleaning.corpus import corpus_documents, corpus_duplicates
 from rag_assay.assets.engine.builder import build_key
 from rag_assay.assets.engine.stage import BuildContext, KeyOutcome
-from rag_assay.assets.recipes.build_half import Chunking, Corpus
-from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.build_half import Build, Chunking, Corpus
 from rag_assay.assets.tokenization.tokenizer import Tokenizer, load_tokenizer
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.errors import AssayError, CorruptFileError

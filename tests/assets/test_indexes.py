@@ -18,8 +18,7 @@ from rag_assay.assets.indexes import Indexes
 from rag_assay.assets.indexing import index_table
 from rag_assay.assets.indexing.index_recipe import IndexRecipe
 from rag_assay.assets.indexing.index_table import open_table
-from rag_assay.assets.recipes.build_half import Corpus
-from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.build_half import Build, Corpus
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, write_parquet

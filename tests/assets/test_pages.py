@@ -15,7 +15,7 @@ from rag_assay.assets import pages as pages_module
 from rag_assay.assets.engine.builder import build_key
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.assets.pages import Pages
-from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.build_half import Build
 from rag_assay.crawlers.crawl import crawl
 from rag_assay.crawlers.readers import folder as reading
 from rag_assay.warehouse.files import fingerprint

@@ -9,7 +9,7 @@ import pytest
 from scrapy.resolver import dnscache
 from twisted.internet.address import IPv4Address, IPv6Address
 
-from rag_assay.crawlers.addresses import GuardedResolver, is_public
+from rag_assay.crawlers.download_handlers import GuardedResolver, is_public
 from tests.fakes.crawling import ROOT, crawling
 from tests.fakes.site import Reply, article, index, serving
 
@@ -90,7 +90,7 @@ def fake(host, port, *args, **options):
         host = "127.0.0.1"
     return real(host, port, *args, **options)
 socket.getaddrinfo = fake
-import rag_assay.crawlers.addresses as addresses
+import rag_assay.crawlers.download_handlers as addresses
 checked = addresses.is_public
 addresses.is_public = lambda address: address == "127.0.0.1" or checked(address)
 """

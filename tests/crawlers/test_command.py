@@ -8,7 +8,7 @@ import dagster as dg
 import pytest
 
 from rag_assay.crawlers.__main__ import main
-from rag_assay.crawlers.arguments import source_of
+from rag_assay.crawlers.spiders.base import source_of
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.pages import read_crawls
 from rag_assay.warehouse.schemas import CRAWLS

@@ -7,9 +7,8 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from rag_assay.crawlers.followed_pages import Followed
 from rag_assay.crawlers.items import Page
-from rag_assay.crawlers.store import PageStore
+from rag_assay.crawlers.store import Followed, PageStore
 from rag_assay.warehouse.errors import CorruptFileError, LockedError
 from rag_assay.warehouse.pages import manifest_digest, read_body, read_crawls, read_manifest, write_body
 from rag_assay.warehouse.paths import Home

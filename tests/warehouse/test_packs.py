@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from rag_assay.crawlers.bodies import Bodies
+from rag_assay.crawlers.store import Bodies
 from rag_assay.warehouse import packs
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import sha256_bytes

@@ -6,9 +6,9 @@ The family, in the order in which an act passes:
 - `warehouse/eurlex_celex.py` reads CELEX numbers, which name acts, and makes addresses of them
 - `warehouse/eurlex_notice.py` knows pages that say only that a text is missing
 - `cleaner.py` here: a page comes in, a draft goes out
-- `act_lines.py` reads the page as lines, with `act_tables.py` for rows
+- `act_lines.py` reads the page as lines, tables as rows
 - `act_quotations.py` finds what an act only quotes: parts that it inserts into other acts
-- `act_structure.py` puts title, recitals, articles and annexes together, by `act_builder.py`
+- `act_structure.py` puts title, recitals, articles and annexes together
 - `act_facts.py` reads title, dates, form and authors
 - `act_words.py` has the words by which acts name their parts
 """

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import date
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from rag_assay.assets.cleaning.eurlex.act_builder import Act
 from rag_assay.assets.cleaning.eurlex.act_lines import classes_of, collapse_whitespace
+from rag_assay.assets.cleaning.eurlex.act_structure import Act
 from rag_assay.assets.cleaning.tree import Element
 from rag_assay.assets.cleaning.written_dates import iso_day, written_date
 from rag_assay.warehouse.eurlex_celex import celex_in
@@ -49,8 +48,7 @@ _BODIES = (
 )
 
 
-@dataclass(frozen=True)
-class ActFacts:
+class ActFacts(NamedTuple):
     """What a page says of an act; None where nothing does."""
 
     title: str | None
@@ -62,10 +60,7 @@ class ActFacts:
 
 
 def facts_of(root: Element, named: dict[str, Element], url: str, act: Act) -> ActFacts:
-    """Gather the facts: the page's meta tags first, then its head, then the act's own title.
-
-    ``named`` are the page's elements by their ids.
-    """
+    """Gather the facts: meta tags first, then the head, then the act's title. ``named``: elements by id."""
     journal = _journal(root)
     tags = _meta(root)
     head = collapse_whitespace(" ".join(root.xpath("string(.)")[:4000].split()))
@@ -75,6 +70,9 @@ def facts_of(root: Element, named: dict[str, Element], url: str, act: Act) -> Ac
     version = _version(celex, reference)
     document, source, reason = _document_date(tags, f"{act.title} {journal.get('Emission', '')}", title)
     published, published_source = _published(journal, tags, version, document, source)
+    marks = root.xpath(
+        "//p[contains(@class, 'arrow')]//*[@title][starts-with(normalize-space(.), '►M')]/@title"
+    )
     metadata: dict[str, Any] = {
         "celex": celex,
         "celex_source": celex_source,
@@ -84,19 +82,20 @@ def facts_of(root: Element, named: dict[str, Element], url: str, act: Act) -> Ac
         "version_date": version,
         "form": _form(title, celex),
         "consolidated": version is not None,
-        "amended_by": _amended_by(root),
+        "amended_by": list(dict.fromkeys(filter(None, map(celex_in, marks)))),
     }
     metadata = {name: value for name, value in metadata.items() if value not in (None, [], False)}
     if celex is None:
         metadata["celex_reason"] = "neither URL, meta tags, head nor title give a CELEX number"
     if reason:
         metadata["date_reason"] = reason
+    listed = (word.strip() for text in tags.get("dc.subject", []) for word in text.split(","))
     return ActFacts(
         title,
         published,
         _language(root, journal, tags, reference, url, act),
         _authors(title),
-        _keywords(tags),
+        tuple(dict.fromkeys(word for word in listed if word)),
         metadata,
     )
 
@@ -119,7 +118,6 @@ def _first(tags: dict[str, list[str]], *names: str) -> str | None:
 
 
 def _journal(root: Element) -> dict[str, str]:
-    """Return what stands in the head of the journal, or of a proposal, by class name: date, language."""
     found: dict[str, str] = {}
     for paragraph in islice(root.iter("p"), _HEAD_PARAGRAPHS):
         for name in classes_of(paragraph) & _HEAD:
@@ -136,7 +134,6 @@ def _text_of(root: Element, path: str) -> str | None:
 
 
 def _title(named: dict[str, Element], tags: dict[str, list[str]], act: Act) -> str | None:
-    """Return the act's title: as the page gives it in full, else from the lines above its preamble."""
     shown = (
         _first(tags, "wt.z_doctitle"),
         next((text for text in tags.get("dc.title", []) if not celex_in(text)), None),
@@ -198,7 +195,6 @@ def number_of(title: str) -> str | None:
 
 
 def _named_form(head: str) -> tuple[str, str] | None:
-    """Return the form that a title names first, with its letter."""
     places = [
         (found.start(), name, letter)
         for name, letter, words in _FORMS
@@ -251,7 +247,6 @@ def _version(celex: str | None, reference: re.Match[str] | None) -> str | None:
 def _document_date(
     tags: dict[str, list[str]], shown: str, title: str | None
 ) -> tuple[str | None, str, str | None]:
-    """Return the date of the document, where it comes from, and the reason where there is none."""
     day = _iso(_first(tags, "eli:date_document", "wt.z_docdate", "dc.date"))
     if day:
         return day, "meta", None
@@ -271,7 +266,6 @@ def _published(
     document: str | None,
     source: str,
 ) -> tuple[str | None, str]:
-    """Return the date of this text: of its version, else of its publication, else of the document."""
     candidates = (
         (version, "version"),
         (_iso(_first(tags, "eli:date_publication")), "meta"),
@@ -305,7 +299,6 @@ def _language(
 
 
 def _guessed(text: str) -> str | None:
-    """Return `de` or `en` where the words are clearly the one or the other."""
     counts = {code: len(re.findall(words, text)) for code, words in _COMMON.items()}
     best = max(counts, key=counts.__getitem__)
     return best if counts[best] > 10 and counts[best] > 3 * min(counts.values()) else None
@@ -316,16 +309,3 @@ def _authors(title: str | None) -> tuple[str, ...]:
         if title and re.search(words, title[:200], re.I):
             return names
     return ()
-
-
-def _keywords(tags: dict[str, list[str]]) -> tuple[str, ...]:
-    listed = (word.strip() for text in tags.get("dc.subject", []) for word in text.split(","))
-    return tuple(dict.fromkeys(word for word in listed if word))
-
-
-def _amended_by(root: Element) -> list[str]:
-    """Return the CELEX numbers of the acts that a consolidated text names as its amendments."""
-    marks = root.xpath(
-        "//p[contains(@class, 'arrow')]//*[@title][starts-with(normalize-space(.), '►M')]/@title"
-    )
-    return list(dict.fromkeys(filter(None, map(celex_in, marks))))

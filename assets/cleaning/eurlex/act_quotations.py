@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import rag_assay.assets.cleaning.eurlex.act_words as words
 from rag_assay.assets.cleaning.eurlex.act_lines import ActLine
@@ -20,8 +20,7 @@ _BEFORE = re.compile(r"(?:^|[:(]\s*|following\s*|folgende\w*\s*)$")
 _BEFORE_PART = re.compile(r"(?:^|[\s:(])$")
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
+class _Open(NamedTuple):
     """A quotation that goes on below the line that opens it."""
 
     mark: str
@@ -30,12 +29,11 @@ class _Open:
 
 
 def find_quotations(lines: Sequence[ActLine], *, marked: bool) -> list[bool]:
-    """Tell of each line whether it begins in a quotation: such a line begins no part of the act itself.
+    """Return for each line whether it begins in a quotation: such a line begins no part of the act itself.
 
-    Where markup tells the act's own articles from quoted ones, it is believed. Elsewhere the marks decide;
-    a quotation that nothing closes ends where the act's own numbering goes on.
-
-    marked: the act's articles have a class of their own
+    Where markup distinguishes the act's own articles (``marked``: they have a class of their own), it
+    decides. Elsewhere the quotation marks do; an unclosed quotation ends where the act's own numbering goes
+    on.
     """
     return _Reader(lines, marked).read()
 
@@ -102,7 +100,6 @@ class _Reader:
         return None
 
     def _holds_article_of_act(self, place: int, end: int) -> bool:
-        """Return whether the act's numbering goes on between two lines, and not where it did below them."""
         within = {self._number(line) for line in self.lines[place + 1 : end + 1]}
         of_act, below = self.last + 1, self.next[end + 1]
         return of_act in within and below != of_act and (below > of_act or of_act + 1 in within)
@@ -111,7 +108,6 @@ class _Reader:
         return not line.depth and bool(words.annex(line.text)) and (not self.marked or bool(line.classes))
 
     def _number(self, line: ActLine) -> int:
-        """Return the number of the article that a line names, without its letter; 0 for another line."""
         if line.depth:
             return 0
         if self.marked:
@@ -122,9 +118,9 @@ class _Reader:
 
 
 def _names_article_of_act(line: ActLine, before: str) -> bool | None:
-    """Tell by markup alone whether a line names an article of the act itself; None where it does not say.
+    """Return by markup whether a line names an article of the act itself; None if it does not say.
 
-    before: the `eli` of the line before, for the title stands first in the element of its article
+    before: the `eli` of the previous line: the title comes first in the element of its article
     """
     if not line.classes & ARTICLES or line.depth:
         return None
@@ -157,7 +153,6 @@ def _opening(line: ActLine) -> tuple[str, bool] | None:
 
 
 def _is_left_open(rest: str, mark: str) -> bool:
-    """Return whether nothing in the rest of its line closes a quotation."""
     if mark == '"':
         return rest.count('"') % 2 == 0
     level = 1
@@ -179,8 +174,7 @@ def _closes(text: str, mark: str) -> bool:
     """
     closing = _CLOSING[mark]
     if mark in "\"'":
-        end = _AFTER.sub("", text)
-        return end.endswith(mark) and (mark == "'" or text.count(mark) % 2 == 1)
+        return _AFTER.sub("", text).endswith(mark) and (mark == "'" or text.count(mark) % 2 == 1)
     level = 0
     for found in _MARK.finditer(text):
         if found[0] == mark:

@@ -3,11 +3,99 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import rag_assay.assets.cleaning.eurlex.act_words as words
-from rag_assay.assets.cleaning.eurlex.act_builder import RANKS, Act, Builder, Start, is_bare
 from rag_assay.assets.cleaning.eurlex.act_lines import ActLine
 from rag_assay.assets.cleaning.eurlex.act_quotations import ARTICLES, OPENING, find_quotations
+
+RANKS = {
+    "preamble": 1, "annex": 1, "statement": 1, "final": 1, "notes": 1,
+    "recital": 2, "part": 2, "title": 3, "chapter": 4, "section": 5, "subsection": 6, "article": 7,
+    "annex part": 10,
+}  # fmt: skip
+
+
+class Act(NamedTuple):
+    """The text of an act with its sections; `title` is what stands above its preamble."""
+
+    text: str
+    title: str
+    kind: str  # of markup: "marked" by class names, or "plain"
+    sections: tuple[dict[str, Any], ...]
+    structure: tuple[dict[str, Any], ...]
+    remarks: dict[str, Any]
+
+
+class Start(NamedTuple):
+    """What a line begins; `rank` is that of its kind if it has no own one."""
+
+    kind: str
+    number: str | None = None
+    heading: str = ""
+    rank: int = 0
+
+
+@dataclass
+class Builder:
+    """Puts text together and keeps the sections that are open."""
+
+    parts: list[str] = field(default_factory=list)
+    length: int = 0
+    sections: list[dict[str, Any]] = field(default_factory=list)
+    structure: list[dict[str, Any]] = field(default_factory=list)
+    open: list[tuple[int, int]] = field(default_factory=list)  # rank, place in `sections`
+
+    def add(self, text: str, *, apart: bool = False) -> int:
+        gap = "" if not self.parts else "\n\n" if apart else "\n"
+        self.parts.append(gap + text)
+        start = self.length + len(gap)
+        self.length = start + len(text)
+        return start
+
+    def begin(self, start: Start, line: str) -> None:
+        """Append a line that begins a section; what cannot hold it ends before it."""
+        rank = start.rank or RANKS[start.kind]
+        self.close(rank)
+        at = self.add(line, apart=True)
+        level = len(self.open) + 1
+        self.open.append((rank, len(self.sections)))
+        self.sections.append(
+            {"heading": start.heading or line, "level": level, "start": at, "end": self.length}
+        )
+        entry: dict[str, Any] = {"kind": start.kind, "number": start.number}
+        annex = next(
+            (
+                self.structure[place]["number"] or ""
+                for _, place in self.open[:-1]
+                if self.structure[place]["kind"] in ("annex", "statement")
+            ),
+            None,
+        )
+        self.structure.append(entry if annex is None else {**entry, "annex": annex})
+
+    def close(self, rank: int) -> None:
+        while self.open and self.open[-1][0] >= rank:
+            self.sections[self.open.pop()[1]]["end"] = self.length
+
+    def head(self, line: str) -> None:
+        section = self.sections[-1]
+        section["heading"] = (
+            f"{section['heading']} – {line}"
+            if is_bare(self.structure[-1], section)
+            else f"{section['heading']} {line}"
+        )
+        self.add(line)
+
+    @property
+    def kind(self) -> str | None:
+        return self.structure[self.open[-1][1]]["kind"] if self.open else None
+
+
+def is_bare(entry: dict[str, Any], section: dict[str, Any]) -> bool:
+    return " – " not in section["heading"] and entry["kind"] != "statement"
+
 
 _TITLE = frozenset(
     {
@@ -42,8 +130,8 @@ _NO_HEADING = re.compile(r"(?:\(?\w{1,3}[).]|[-—–•])\s|" + f"[{OPENING}(]"
 def assemble(lines: list[ActLine]) -> Act:
     """Put lines together to a text with sections.
 
-    An act whose markup names its articles is believed; in the older plain markup, and in consolidated texts
-    without class names, the words that begin a line decide. What an amending act quotes stays text.
+    Where markup names the articles, it decides; in older plain markup, and in consolidated texts without
+    class names, the words that begin a line do. What an amending act quotes stays text.
     """
     marked = any(line.classes & ARTICLES for line in lines)
     reader = _Reader(marked or any(line.classes & _TITLE for line in lines), marked)
@@ -57,9 +145,9 @@ def assemble(lines: list[ActLine]) -> Act:
 
 
 def _announced(lines: list[ActLine]) -> set[int]:
-    """Return which lines name an article whose title follows: a page of one article of a treaty has both.
+    """Return the lines that only announce an article whose title follows, as on pages of one treaty article.
 
-    Between the two stands only what the article was called in other treaties.
+    Between the two there are only the article's names in other treaties.
     """
     found = set()
     for place, line in enumerate(lines):
@@ -90,7 +178,6 @@ class _Reader:
         self.deleted: list[str] = []
 
     def act(self) -> Act:
-        """Return what was read."""
         self.build.close(0)
         remarks = {"deleted_articles": self.deleted} if self.deleted else {}
         return Act(
@@ -103,7 +190,6 @@ class _Reader:
         )
 
     def take(self, line: ActLine, following: ActLine | None) -> None:
-        """Take the next line; ``following`` is the one after it."""
         if line.deleted:
             self.removed = True
             return
@@ -121,7 +207,6 @@ class _Reader:
     # -------------------------------------------------------------------------------------- title
 
     def _front(self, line: ActLine) -> bool:
-        """Take the act's title; the first line that is none begins the preamble, or what follows."""
         is_title = bool(line.classes & _TITLE) if self.classed else not words.begins_preamble(line.text)
         before_title = self.classed and not is_title and not self.titles and not self._article(line)
         if before_title or (self.classed and not is_title and line.text.startswith("{")):
@@ -148,7 +233,6 @@ class _Reader:
     # -------------------------------------------------------------------------------------- headings
 
     def _heads(self, line: ActLine, following: ActLine | None) -> bool:
-        """Take a line as the heading of the section that has just begun."""
         kind, self.heading = self.heading, ""
         if not kind or line.depth or (line.text[0] in OPENING and kind != "annex"):
             return False
@@ -206,7 +290,12 @@ class _Reader:
     def _begin(self, start: Start, line: ActLine) -> None:
         kind = start.kind
         if kind == "article":
-            self._count(start.number)
+            if self.area != "annex" and start.number:
+                last = words.leading(self.articles[-1]) if self.articles else 0
+                if self.removed and words.leading(start.number) > last + 1:
+                    self.deleted.extend(str(gone) for gone in range(last + 1, words.leading(start.number)))
+                self.articles.append(start.number)
+            self.removed = False
         if kind in ("annex", "final") or (kind == "statement" and self.articles):
             self.area = "final" if kind == "final" else "annex"
         if kind in ("article", *words.DIVISIONS) and self.area in ("front", "preamble"):
@@ -222,15 +311,6 @@ class _Reader:
         if start.heading != line.text:
             self.heading = ""  # it stands in the same line
         self.build.begin(start, line.text)
-
-    def _count(self, number: str | None) -> None:
-        """Note the numbers that are missing where the text says that something was taken out."""
-        if self.area != "annex" and number:
-            last = words.leading(self.articles[-1]) if self.articles else 0
-            if self.removed and words.leading(number) > last + 1:
-                self.deleted.extend(str(gone) for gone in range(last + 1, words.leading(number)))
-            self.articles.append(number)
-        self.removed = False
 
     def _statement(self, line: ActLine) -> Start | None:
         """A proposal has a memorandum before its preamble, and a financial statement after its end."""

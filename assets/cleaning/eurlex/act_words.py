@@ -25,7 +25,7 @@ _LATIN = "bis|ter|quater|quinquies|sexies|septies|octies|novies|nonies|decies"
 _ARTICLE = re.compile(
     r"(?:Article|Artikel|Artículo|Articolo|Artigo|ARTICLE|ARTIKEL|ARTÍCULO|ARTICOLO|ARTIGO|Άρθρο|Art\.)\s+"
     rf"(\d{{1,3}}(?:er|[º°])?[\s-]?(?:{_LATIN}|[a-z]{{1,3}}|[A-Z])?|premier|[IVXLC]+)\.?"
-    rf"|(\d{{1,3}}\s?[a-z]?)\sartikla",
+    rf"|(\d{{1,3}}\s?[a-z]?)\sartikla"
 )
 _SPARE = re.compile(r"(?<=\d)(?:er\b|[º°])|[\s-]")  # in "1er", "2 bis", "2-bis"
 _SOLE = re.compile(
@@ -47,7 +47,7 @@ _PREAMBLE = re.compile(
     r"(?:THE|DER|DIE|DAS|LE|LA|LES|L['’]|EL|IL|DE|HET|O)\s+[^a-z]{4,}$"
     r"|(?:The|Der|Die|Das|Le|La|Il)\s(?:Council|Commission|European Parliament|Rat|Kommission|Conseil"
     r"|Parlement|Consiglio|Commissione)\b[^.;:]*[,–—-]$"
-    r"|Having regard|gestützt auf|auf Vorschlag|vu le|visto|Whereas|in Erwägung|HAS ADOPTED|HAVE ADOPTED",
+    r"|Having regard|gestützt auf|auf Vorschlag|vu le|visto|Whereas|in Erwägung|HAS ADOPTED|HAVE ADOPTED"
 )
 _FINAL = re.compile(r"(?:Done at|Geschehen zu|Fait à|Fatto a|Hecho en|Brüssel, den|Gedaan te)\s")
 _NOTE = re.compile(r"\(\*?\d{1,3}\)\s?(?=\S)")
@@ -64,12 +64,10 @@ _GERMAN = re.compile(r"\b(?:der|des|vom|zur|und|über|für|RAT|RATES|VERORDNUNG|
 
 
 def name(kind: str, language: str) -> str:
-    """Return what a section is called that has no heading of its own."""
     return _NAMES.get(language, _NAMES["en"])[kind]
 
 
 def language_of(text: str) -> str:
-    """Return `de` for a German text, else `en`: enough to name sections."""
     return "de" if len(_GERMAN.findall(text)) > 1 else "en"
 
 
@@ -157,7 +155,6 @@ def annex(text: str) -> tuple[str | None, str] | None:
 
 
 def is_structure(text: str) -> bool:
-    """Return whether a line names an article, a division or an annex."""
     return bool(article(text) or division(text) or annex(text))
 
 
@@ -171,15 +168,12 @@ def is_part(text: str) -> bool:
 
 
 def begins_preamble(text: str) -> bool:
-    """Return whether a line is the first below an act's title."""
     return bool(_PREAMBLE.match(text))
 
 
 def is_final(text: str) -> bool:
-    """Return whether a line is the place and date of signature."""
     return bool(_FINAL.match(text))
 
 
 def is_note(text: str) -> bool:
-    """Return whether a line looks like a footnote."""
     return bool(_NOTE.match(text))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from urllib.parse import urlsplit
 
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
@@ -35,10 +34,10 @@ _RESULTS = re.compile(r"""class\s*=\s*["'](?:[^"']*\s)?SearchResult["'\s]""")
 
 
 def is_eurlex(html: str, url: str) -> bool:
-    """Return whether a page holds the text of an act of EUR-Lex, or of a site of its make.
+    """Return whether a page holds the text of an act of EUR-Lex, or of a site built like it.
 
-    The markup decides, for acts are served from many places; search results, help pages and notices of
-    EUR-Lex itself are not acts.
+    The markup decides, for acts are served from many places; search results, help pages and notices are not
+    acts.
 
     >>> is_eurlex('<div class="eli-container"><p class="oj-ti-art">Article 1</p></div>', "")
     True
@@ -58,30 +57,25 @@ def _has_act_markup(html: str) -> bool:
 
 
 def notice_of(html: str, url: str) -> str | None:
-    """Return what a page of EUR-Lex says instead of an act's text; None for any other page."""
     if "alert" not in html or not ("/legal-content/" in url or "EUR-Lex" in html or "PubFormat" in html):
         return None  # without parsing it
     return notice_in(parse_page(html), url)
 
 
 def clean_eurlex(body: bytes, content_type: str | None, url: str) -> DocumentDraft:
-    """Take an act apart: title, preamble with its recitals, divisions, articles, annexes, notes.
+    """Parse an act: title, preamble with its recitals, divisions, articles, annexes, notes.
 
-    `DocumentDraft.sections` are in the text's order and nest by level; `metadata["structure"]` says of each,
-    at the same place in its list, `kind` (preamble, recital, part, title, chapter, section, subsection,
-    article, annex, annex part, statement, final, notes) and `number` ("5a"; None where it has none), and
-    `annex` for what stands in an annex. `metadata` also holds `celex`, `document_date`, and where both come
-    from.
-
-    Raises:
-        Unusable: the page holds no text of an act.
+    `sections` are in the text's order and nest by level. `metadata["structure"]` has an entry for each:
+    `kind` (preamble, recital, part, title, chapter, section, subsection, article, annex, annex part,
+    statement, final, notes), `number` ("5a" or None) and, within an annex, `annex`. `metadata` also holds
+    `celex`, `document_date` and their sources.
     """
     html, _encoding = decode(body, content_type)
     root = parse_page(html)
     named = by_id(root)
     lines = lines_of(root, named)
     if not lines:
-        raise UnusablePage("the page of an act holds none of its text")
+        raise UnusablePage("the page of an act holds no text of it")
     shown = " ".join(line.text for line in lines)
     if len(shown) < _NOTICE and says_absent(shown):
         raise UnusablePage(f"not the text of the act, but a notice: {shown!r}")
@@ -89,7 +83,7 @@ def clean_eurlex(body: bytes, content_type: str | None, url: str) -> DocumentDra
     if (
         repair_encoding(act.text) != act.text
     ):  # line by line, which takes longer: offsets are counted after it
-        act = assemble([replace(line, text=tidy(repair_encoding(line.text))) for line in lines])
+        act = assemble([line._replace(text=tidy(repair_encoding(line.text))) for line in lines])
     facts = facts_of(root, named, url, act)
     return DocumentDraft(
         text=act.text,

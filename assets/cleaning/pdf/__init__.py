@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.outline import OutlineBuilder
-from rag_assay.assets.cleaning.pdf.columns import lines_of
-from rag_assay.assets.cleaning.pdf.furniture import furniture
+from rag_assay.assets.cleaning.pdf.columns import furniture, lines_of
 from rag_assay.assets.cleaning.pdf.glyphs import PdfText, read_pdf
-from rag_assay.assets.cleaning.pdf.headings import headings, is_title
-from rag_assay.assets.cleaning.pdf.paragraphs import Paragraph, paragraphs
+from rag_assay.assets.cleaning.pdf.paragraphs import Paragraph, headings, is_title, paragraphs
 from rag_assay.assets.cleaning.written_dates import written_date
 from rag_assay.warehouse.pdf import why_not
 
@@ -17,28 +15,23 @@ _HEAD = 300  # characters in which the date of a document stands, if it is its o
 
 
 def clean_pdf(body: bytes) -> DocumentDraft:
-    """Extract text, headings and pages of a PDF.
+    """Extract text, headings and pages of a PDF in reading order, without running headers and footers.
 
-    The text is in reading order, column by column; the lines of a paragraph are joined, running headers and
-    footers left out. Headings are told by the size and weight of their letters, and become sections; without
-    any, each page is a section of its own. `metadata` holds `pdf_pages`, how many there are, `page_starts`,
-    where in the text each of them begins, `pdf_created`, when the file says that it was made, and
-    `scanned_pages`, the numbers of those that are images, whose words are not in the text.
-
-    Raises:
-        Unusable: encrypted, truncated, damaged, of too many pages or characters, or without text.
+    Headings are found by size and weight; without any, each page is a section. `metadata` holds `pdf_pages`
+    (their number), `page_starts` (offsets in the text), `pdf_created` and `scanned_pages` (numbers of pages
+    that are images).
     """
     reason = why_not(body)
     if reason:
         raise UnusablePage(f"PDF: {reason}")
     pdf = read_pdf(body)
-    lines = lines_of(pdf.pages, furniture(pdf.pages))
-    parts = paragraphs(lines)
+    parts = paragraphs(lines_of(pdf.pages, furniture(pdf.pages)))
     if not parts:
         raise UnusablePage("PDF: no text: nothing but running headers and footers")
     outline, starts = _put_together(parts, len(pdf.pages))
     title = pdf.title or _title(parts)
-    published = _published(title, outline.text, pdf.created)
+    day = written_date(title) or written_date(outline.text[:_HEAD])
+    published = day if day and (pdf.created is None or day <= pdf.created) else None
     return DocumentDraft(
         text=outline.text,
         title=title,
@@ -51,10 +44,6 @@ def clean_pdf(body: bytes) -> DocumentDraft:
 
 
 def _put_together(parts: list[Paragraph], pages: int) -> tuple[OutlineBuilder, list[int]]:
-    """Return the text with its sections, and where each page begins in it; an empty one begins with the next.
-
-    A paragraph that goes on over a page break lies on both pages.
-    """
     levels = headings(parts)
     outline = OutlineBuilder()
     found: dict[int, int] = {}
@@ -89,15 +78,8 @@ def _by_page(outline: OutlineBuilder, starts: list[int]) -> list[dict[str, objec
 
 
 def _title(parts: list[Paragraph]) -> str:
-    """Return what is set largest on the first page with text, or else its first words."""
     title = next((part for part in parts if is_title(part, parts)), parts[0])
     return title.text[:_TITLE_LENGTH]
-
-
-def _published(title: str, text: str, created: str | None) -> str | None:
-    """Return the date that title or head of the text write out, unless the file is older than it."""
-    day = written_date(title) or written_date(text[:_HEAD])
-    return day if day and (created is None or day <= created) else None
 
 
 def _metadata(pdf: PdfText, starts: list[int]) -> dict[str, object]:

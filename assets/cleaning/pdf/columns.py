@@ -1,11 +1,13 @@
-"""Puts the lines of a PDF page into reading order; gutters part its columns."""
+"""Puts the lines of a PDF page into reading order by its columns, and finds running headers and footers."""
 
 from __future__ import annotations
 
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
 from rag_assay.assets.cleaning.pdf.glyphs import GlyphRun, PageText
 
@@ -18,18 +20,16 @@ _NARROWEST = 0.2  # of the page's text: a column is wider, so a gutter lies fart
 _STEP = 2.0  # points between two places where a gutter is looked for
 _TRIED = 5  # places
 _DEEPEST = 3  # cuts into cuts: eight columns
-_MOST_PIECES = 5000  # of a page: beyond it, nobody has set columns
+_MOST_PIECES = 5000  # of a page with columns
 
 Row = list[GlyphRun]
 
 
-@dataclass(frozen=True, slots=True)
-class TextLine:
+class TextLine(NamedTuple):
     """A line of a column.
 
     x0, x1, y, size: as in `GlyphRun`; weight: that of most letters
-    page: from 0; block: number of the column or stretch of the page that it stands in
-    left, right: edges of that block
+    page: from 0; block: number of its column or band; left, right: edges of that block
     """
 
     text: str
@@ -45,9 +45,9 @@ class TextLine:
 
 
 def lines_of(pages: list[PageText], left_out: set[int]) -> list[TextLine]:
-    """Return the lines of all pages in reading order, without the pieces whose `id` is in ``left_out``.
+    """Return the lines of all pages in reading order, without pieces whose `id` is in ``left_out``.
 
-    Text that stands across the page's own direction comes after the rest of its page.
+    Turned text comes after the rest of its page.
     """
     found: list[TextLine] = []
     block = 0
@@ -85,7 +85,6 @@ def _is_beside(piece: GlyphRun, other: GlyphRun) -> bool:
 
 
 def text_of(row: Row) -> str:
-    """Return the text of a row, a space where there is one between two pieces."""
     text, last = "", None
     for piece in row:
         apart = last is not None and piece.x0 - last.x1 > _WORDS_APART * min(piece.size, last.size)
@@ -109,8 +108,7 @@ def _lines(block: list[GlyphRun], page: int, number: int) -> Iterator[TextLine]:
 # ------------------------------------------------------------------------------------------- columns
 
 
-@dataclass(frozen=True, slots=True)
-class _Segment:
+class _Segment(NamedTuple):
     """A stretch of a row without a gap that could be a gutter."""
 
     x0: float
@@ -119,7 +117,6 @@ class _Segment:
 
 
 def _blocks(pieces: list[GlyphRun], depth: int = 0) -> list[list[GlyphRun]]:
-    """Return columns, and what stands across them, in reading order."""
     if depth == _DEEPEST or len(pieces) > _MOST_PIECES or len(pieces) < 2 * _FEW_ROWS:
         return [pieces] if pieces else []
     rows = rows_of(pieces)
@@ -156,7 +153,6 @@ def _segments(row: Row) -> list[_Segment]:
 
 
 def _gutter(rows: list[list[_Segment]]) -> float | None:
-    """Return the place of a gutter with the most rows of columns beside it, or None."""
     left = min(segment.x0 for row in rows for segment in row)
     right = max(segment.x1 for row in rows for segment in row)
     margin = _NARROWEST * (right - left)
@@ -172,7 +168,6 @@ def _gutter(rows: list[list[_Segment]]) -> float | None:
 
 
 def _crossings(rows: list[list[_Segment]], first: float, count: int) -> list[int]:
-    """Return by how many segments each of the places is crossed."""
     steps = [0] * (count + 1)
     for row in rows:
         for segment in row:
@@ -188,7 +183,6 @@ def _crossings(rows: list[list[_Segment]], first: float, count: int) -> list[int
 
 
 def _promising(places: list[float], crossed: list[int], rows: int) -> list[float]:
-    """Return the middles of the stretches that the fewest segments cross, the widest of these first."""
     stretches: list[tuple[int, int, float]] = []
     begin = 0
     for number in range(1, len(places) + 1):
@@ -200,7 +194,6 @@ def _promising(places: list[float], crossed: list[int], rows: int) -> list[float
 
 
 def _bands(rows: list[list[_Segment]], gutter: float) -> Iterator[tuple[int, int, bool]]:
-    """Cut the rows where something stands across the gutter: first row, end, and whether they are columns."""
     crossing = [any(segment.x0 < gutter < segment.x1 for segment in row) for row in rows]
     start = 0
     for number in range(1, len(rows) + 1):
@@ -219,7 +212,6 @@ def _are_columns(rows: list[list[_Segment]], gutter: float) -> bool:
 
 
 def _is_column(rows: list[list[_Segment]], whole: float) -> bool:
-    """Return whether one side of a gutter is prose: enough rows, wide enough, filled to their ends."""
     if len(rows) < _FEW_ROWS:
         return False
     width = max(row[-1].x1 for row in rows) - min(row[0].x0 for row in rows)
@@ -228,3 +220,127 @@ def _is_column(rows: list[list[_Segment]], whole: float) -> bool:
     filled = median(sum(segment.x1 - segment.x0 for segment in row) for row in rows)
     words = median(sum(segment.words for segment in row) for row in rows)
     return filled >= _FILLED * width and words >= _WORDS
+
+
+_EDGE_ROWS = 3  # from the upper and from the lower edge
+_CLOSE = 1.6  # em between two lines of a paragraph at most
+_EDGE = 0.15  # of the page's height
+_SAME_PLACE = 3.0  # points that the line may stand higher or lower on another page
+_FEW_PAGES = 3  # on which it stands at least; a file of two pages: both
+_SHARE = 0.4  # of the pages from its first to its last: left and right pages may have headers of their own
+_LARGER = 1.05  # times the usual size: a heading
+_FIRST = re.compile(r"(\d{1,5})(?=$|[\s|./-])")
+_LAST = re.compile(r"(?:^|[\s|/.-])(\d{1,5})$")
+_OF = re.compile(r"\b(\d{1,5})\s?(?:/|of|von|de|sur)\s?\d{1,5}$", re.I)
+_ROMAN = re.compile(r"[ivxlc]{1,7}")
+_DIGITS = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100}
+
+
+class _Edge(NamedTuple):
+    """A row at the upper or lower edge of a page."""
+
+    page: int
+    row: Row
+    text: str
+    y: float  # from the upper or lower edge of the page
+    is_top: bool
+
+
+def furniture(pages: list[PageText]) -> set[int]:
+    """Return the `id` of each piece of a running header or footer.
+
+    A line is one if it is repeated at the same place of most pages, or of a stretch of at least three; or if
+    it begins or ends with the page's number, as most lines at its place do.
+    """
+    edges = list(_edges(pages))
+    filled = len({edge.page for edge in edges})
+    letters: Counter[float] = Counter()
+    for page in pages:
+        for piece in page.pieces:
+            letters[piece.size] += len(piece.text)
+    usual = letters.most_common(1)[0][0] if letters else 0.0
+    repeated: dict[tuple[bool, str], list[_Edge]] = defaultdict(list)
+    for edge in edges:
+        repeated[(edge.is_top, edge.text)].append(edge)
+    found = [
+        *(line for group in repeated.values() for line in _repeated(group, filled)),
+        *(line for side in (True, False) for line in _numbered(edges, side, filled, usual)),
+    ]
+    return {id(piece) for edge in found for piece in edge.row}
+
+
+def _repeated(group: list[_Edge], filled: int) -> Iterator[_Edge]:
+    for place in _by_place(group):
+        pages = {edge.page for edge in place}
+        stretch = max(pages) - min(pages) + 1
+        if len(pages) >= max(2, min(_FEW_PAGES, filled)) and len(pages) >= _SHARE * stretch:
+            yield from place
+
+
+def _numbered(edges: list[_Edge], is_top: bool, filled: int, usual: float) -> Iterator[_Edge]:
+    small = [edge for edge in edges if edge.is_top == is_top and edge.row[0].size <= _LARGER * usual]
+    for place in _by_place(small):
+        offsets: dict[tuple[bool, int], list[_Edge]] = defaultdict(list)
+        for edge in place:
+            for is_roman, number in _page_numbers(edge.text):
+                offsets[(is_roman, number - edge.page)].append(edge)
+        for lines in offsets.values():
+            if len({edge.page for edge in lines}) >= max(2, min(_FEW_PAGES, filled)):
+                yield from lines
+
+
+def _page_numbers(text: str) -> set[tuple[bool, int]]:
+    """Return what may be a page's number in a line: (roman, number).
+
+    >>> sorted(_page_numbers("Chapter 2: Prices 17")), sorted(_page_numbers("- 3 -")), _page_numbers("xiv")
+    ([(False, 17)], [(False, 3)], {(True, 14)})
+    >>> sorted(_page_numbers("Page 3 of 12")), _page_numbers("Article 7 applies")
+    ([(False, 3), (False, 12)], set())
+    """
+    bare = text.strip(" -–—|[]()·•")
+    if roman := _ROMAN.fullmatch(bare.lower()):
+        return {(True, _roman(roman[0]))}
+    found = [_FIRST.match(bare), _LAST.search(bare), _OF.search(bare)]
+    return {(False, int(match[1])) for match in found if match}
+
+
+def _roman(text: str) -> int:
+    values = [_DIGITS[letter] for letter in text]
+    return sum(-one if one < following else one for one, following in pairwise([*values, 0]))
+
+
+def _edges(pages: list[PageText]) -> Iterator[_Edge]:
+    for number, page in enumerate(pages):
+        rows = rows_of([piece for piece in page.pieces if piece.turned == 0])
+        deep = _EDGE * (page.top - page.bottom)
+        for row in _outside(rows):
+            if page.top - row[0].y < deep:
+                yield _Edge(number, row, " ".join(text_of(row).split()), page.top - row[0].y, True)
+        for row in _outside(rows[: _EDGE_ROWS - 1 : -1]):
+            if row[0].y - page.bottom < deep:
+                yield _Edge(number, row, " ".join(text_of(row).split()), row[0].y - page.bottom, False)
+
+
+def _outside(rows: list[Row]) -> list[Row]:
+    """Return the first rows; not those of a longer paragraph, which is text though it came on every page."""
+    near = rows[: _EDGE_ROWS + 1]
+    ends = next(
+        (at for at in range(len(near) - 1, 0, -1) if not _is_close(near[at - 1], near[at])),
+        0 if len(near) > _EDGE_ROWS else len(near),
+    )
+    return near[: min(ends, _EDGE_ROWS)]
+
+
+def _is_close(row: Row, other: Row) -> bool:
+    size = row[0].size
+    return abs(row[0].y - other[0].y) < _CLOSE * size and abs(size - other[0].size) < _LARGER * size - size
+
+
+def _by_place(group: list[_Edge]) -> Iterator[list[_Edge]]:
+    together: list[_Edge] = []
+    for edge in sorted(group, key=lambda one: one.y):
+        if together and edge.y - together[-1].y > _SAME_PLACE:
+            yield together
+            together = []
+        together.append(edge)
+    yield together

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import math
 import re
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from rag_assay.assets.cleaning.draft import UnusablePage
 from rag_assay.assets.cleaning.titles import is_title, names_in
@@ -26,10 +26,8 @@ _CREATED = re.compile(r"D:(\d{4})(\d{2})(\d{2})")
 class GlyphRun:
     """Text on one baseline without a wide gap, in one size and weight.
 
-    x0, x1: left and right edge; y: the baseline; in points, y growing upwards, as if the text were upright
-    size: of the letters, in points
-    weight: 400 for regular, 700 for bold letters
-    turned: quarter turns of the text against the page's first text
+    x0, x1: left and right edge; y: baseline; in points, y upwards, as if the text were upright
+    weight: 400 regular, 700 bold; turned: quarter turns against the page's first text
     """
 
     text: str
@@ -41,8 +39,7 @@ class GlyphRun:
     turned: int = 0
 
 
-@dataclass(frozen=True)
-class PageText:
+class PageText(NamedTuple):
     """The pieces of one page in the order of the file, and the page's lower and upper edge."""
 
     pieces: list[GlyphRun]
@@ -51,8 +48,7 @@ class PageText:
     is_scan: bool = False
 
 
-@dataclass(frozen=True)
-class PdfText:
+class PdfText(NamedTuple):
     """All pages of a file; `title` and `created` (ISO date) as the file says, or None.
 
     scanned: numbers of the pages that are images with hardly a word, from 1
@@ -66,13 +62,7 @@ class PdfText:
 
 
 def read_pdf(body: bytes) -> PdfText:
-    """Read a PDF that `warehouse.pdf.why_not` has found to be usable.
-
-    A page that PDFium cannot load has no text.
-
-    Raises:
-        Unusable: it holds more than `MAX_CHARACTERS`.
-    """
+    """Read a PDF that `warehouse.pdf.why_not` accepts. A page that PDFium cannot load has no text."""
     import pypdfium2 as pdfium
 
     document = pdfium.PdfDocument(body)
@@ -108,7 +98,7 @@ def _page(document: Any, number: int, left: int) -> tuple[PageText, int]:
             if count > left:
                 raise UnusablePage(f"PDF: more than {MAX_CHARACTERS} characters")
             found = _Reader(text, page.get_bbox()).read(count)
-            return replace(found, is_scan=_is_scan(page, found)), count
+            return found._replace(is_scan=_is_scan(page, found)), count
         finally:
             text.close()
     finally:
@@ -129,8 +119,7 @@ def _is_scan(page: Any, found: PageText) -> bool:
     return covered > 0.5 * page.get_width() * page.get_height()
 
 
-@dataclass(frozen=True)
-class _Style:
+class _Style(NamedTuple):
     size: float
     weight: int
     turned: int
@@ -147,7 +136,6 @@ class _Reader:
     _spaced: bool = False
 
     def read(self, count: int) -> PageText:
-        """Return the page with all letters that lie on it."""
         from pypdfium2 import raw
 
         x, y, box = ctypes.c_double(), ctypes.c_double(), raw.FS_RECTF()

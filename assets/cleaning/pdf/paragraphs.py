@@ -1,4 +1,4 @@
-"""Joins lines to paragraphs and words hyphenated at a line's end."""
+"""Paragraphs of a PDF, words cut at line ends joined, and its headings by size, weight and numbering."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
+from typing import NamedTuple
 
 from rag_assay.assets.cleaning.pdf.columns import TextLine
 from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
@@ -27,8 +28,7 @@ _PARTS = re.compile(r"\w+-\w+|\w+")
 _AND = frozenset({"and", "or", "und", "oder", "bzw", "et", "ou", "sowie", "to", "bis"})
 
 
-@dataclass(frozen=True)
-class Type:
+class Type(NamedTuple):
     """What the text itself is set in: size and weight of most letters, and lines apart in sizes."""
 
     size: float
@@ -55,7 +55,6 @@ class Paragraph:
 
 
 def paragraphs(lines: list[TextLine]) -> list[Paragraph]:
-    """Join the lines of paragraphs; lines without a visible letter are left out."""
     shown = [(line, text) for line in lines if (text := " ".join(tidy(line.text).split()))]
     if not shown:
         return []
@@ -65,7 +64,12 @@ def paragraphs(lines: list[TextLine]) -> list[Paragraph]:
     before: TextLine | None = None
     for line, text in shown:
         if before is not None and _goes_on(before, line, found[-1].text, text, usual):
-            _join(found[-1], line, text, known)
+            part = found[-1]
+            head, gap = join_lines(part.text, text, known)
+            if part.pages[-1][0] != line.page:
+                part.pages.append((line.page, len(head) + len(gap)))
+            part.text = f"{head}{gap}{text}"
+            part.lines += 1
         else:
             apart = before is None or before.block != line.block or _is_apart(before, line, usual)
             bold = line.weight >= usual.weight + BOLDER
@@ -92,12 +96,10 @@ def _usual(lines: list[TextLine]) -> Type:
 
 
 def is_other_size(one: float, other: float) -> bool:
-    """Return whether two sizes differ so that a reader sees it."""
     return abs(one - other) > OTHER_SIZE * max(one, other)
 
 
 def _goes_on(above: TextLine, below: TextLine, so_far: str, text: str, usual: Type) -> bool:
-    """Return whether a line belongs to the paragraph of the line above it."""
     bold = usual.weight + BOLDER
     if (
         len(so_far) > _LONGEST
@@ -106,7 +108,11 @@ def _goes_on(above: TextLine, below: TextLine, so_far: str, text: str, usual: Ty
     ):
         return False
     if above.block != below.block:
-        return _goes_on_elsewhere(above, so_far, text)
+        if _ENDS.search(so_far[-_LONGEST_WORD:]) or _ITEM.match(text):
+            return False
+        if text[0].islower() or so_far.endswith("-"):
+            return True
+        return above.x1 - above.left > _FULL * (above.right - above.left)
     if _is_apart(above, below, usual) or _ITEM.match(text):
         return False
     ended = bool(_ENDS.search(so_far[-_LONGEST_WORD:]))
@@ -115,33 +121,17 @@ def _goes_on(above: TextLine, below: TextLine, so_far: str, text: str, usual: Ty
     return not (ended and (filled < _SHORT or is_indented))
 
 
-def _goes_on_elsewhere(above: TextLine, so_far: str, text: str) -> bool:
-    """Return whether the last paragraph of a column or page goes on in the next one."""
-    if _ENDS.search(so_far[-_LONGEST_WORD:]) or _ITEM.match(text):
-        return False
-    if text[0].islower() or so_far.endswith("-"):
-        return True
-    return above.x1 - above.left > _FULL * (above.right - above.left)
-
-
 def _is_apart(above: TextLine, below: TextLine, usual: Type) -> bool:
     step = above.y - below.y
     return step > _WIDER * max(usual.leading, 1.0) * max(above.size, below.size) or step < 0
 
 
-def _join(part: Paragraph, line: TextLine, text: str, known: set[str]) -> None:
-    head, gap = join_lines(part.text, text, known)
-    if part.pages[-1][0] != line.page:
-        part.pages.append((line.page, len(head) + len(gap)))
-    part.text = f"{head}{gap}{text}"
-    part.lines += 1
-
-
 def join_lines(above: str, below: str, known: set[str]) -> tuple[str, str]:
-    """Return the text above as it is written before the line below, and what stands between them.
+    """Return the upper text as written before the line below, and the separator between them.
 
-    known: words of the file, those with a hyphen too, in small letters: "well-" and "known" keep their hyphen
-    if the file says "well-known" within a line and nowhere "wellknown"
+    known: words of the file in lower case: "well-" and "known" keep the hyphen if "well-known" is among them
+        and
+    "wellknown" is not
 
     >>> join_lines("the gas stor-", "age level", set()), join_lines("Strom-", "und Gasnetze", set())
     (('the gas stor', ''), ('Strom-', ' '))
@@ -164,10 +154,111 @@ def join_lines(above: str, below: str, known: set[str]) -> tuple[str, str]:
 
 
 def _mended(part: Paragraph) -> Paragraph:
-    """Repair the charset of a paragraph; where that moves its letters, its pages are found by share."""
     text = tidy(repair_encoding(part.text))
     if text != part.text:
         share = len(text) / len(part.text)
         part.pages = [(page, min(round(offset * share), len(text))) for page, offset in part.pages]
         part.text = text
     return part
+
+
+_LARGER = 1.1  # times the size of the text
+_LONGEST_HEADING = 200  # characters
+_MOST_LINES = 4
+_MOST_HEADING = 0.3  # share of a file's characters that headings make up at most
+_LEVELS = 6  # deeper ones count as the sixth
+_NUMBERED = re.compile(r"(\d{1,3}(?:\.\d{1,3})*)\.?\s+[^\W\d_]|[A-Z](\.\d{1,3})+\.?\s+[^\W\d_]")
+_NAMED = re.compile(
+    r"(?:article|artikel|chapter|kapitel|section|abschnitt|annex|anhang|appendix|part|teil)\s+"
+    r"(?:\d{1,4}[a-z]?|[IVXLC]{1,7}|[A-Z])\b[^.;,]{0,80}",
+    re.I,
+)
+_SENTENCE = re.compile(r"[.;,]$")
+_LEADER = re.compile(r"(?:\.\s?){4,}|…")  # a table of contents
+_Look = tuple[float, bool]
+
+
+def headings(parts: list[Paragraph]) -> dict[int, int]:
+    """Return the places of the headings among the paragraphs, with their levels from 1.
+
+    Sizes that hardly differ are one level, the largest first; bold text of the body size comes below. Where
+    headings of one look are numbered, each further number is one level more. Where bold is the rule, it marks
+    no heading; a file of headings only has none.
+    """
+    found = {place: part for place, part in enumerate(parts) if is_heading(part, _after(parts, place))}
+    if sum(len(part.text) for part in found.values()) > _MOST_HEADING * sum(len(part.text) for part in parts):
+        found = {place: part for place, part in found.items() if _is_larger(part)}
+    if len(found) == len(parts):
+        return {}
+    ranks = _ranks(found)
+    return {place: min(_level(part, ranks, found), _LEVELS) for place, part in found.items()}
+
+
+def is_heading(part: Paragraph, following: Paragraph | None) -> bool:
+    """Return whether a paragraph looks like a heading: larger, bold, or numbered and standing apart."""
+    text = part.text
+    if not 2 <= len(text) <= _LONGEST_HEADING or part.lines > _MOST_LINES or not any(map(str.isalpha, text)):
+        return False
+    if _LEADER.search(text):
+        return False
+    if _is_larger(part):
+        return True
+    if _SENTENCE.search(text) or following is None or part.size < 0.95 * part.body:
+        return False
+    goes_on = following.text[0].islower() and not following.apart
+    if part.is_bold:
+        return not goes_on and (part.apart or _depth(text) is not None or bool(_NAMED.fullmatch(text)))
+    is_numbered = "." in (_depth_text(text) or "") or _NAMED.fullmatch(text)
+    return bool(is_numbered) and part.apart and part.lines == 1 and following.apart and len(text) < 100
+
+
+def is_title(part: Paragraph, parts: list[Paragraph]) -> bool:
+    first = parts[0].pages[0][0]
+    largest = max(one.size for one in parts if one.pages[0][0] == first)
+    return part.pages[0][0] == first and part.size == largest and _is_larger(part) and len(part.text) > 2
+
+
+def _after(parts: list[Paragraph], place: int) -> Paragraph | None:
+    return parts[place + 1] if place + 1 < len(parts) else None
+
+
+def _is_larger(part: Paragraph) -> bool:
+    return part.size >= _LARGER * part.body
+
+
+def _look(part: Paragraph) -> _Look:
+    return (part.size if _is_larger(part) else part.body, part.is_bold and not _is_larger(part))
+
+
+def _ranks(found: dict[int, Paragraph]) -> dict[_Look, int]:
+    ranks: dict[_Look, int] = {}
+    rank, last = 0, None
+    for look in sorted({_look(part) for part in found.values()}, reverse=True):
+        if last is None or is_other_size(last[0], look[0]) or last[1] != look[1]:
+            rank, last = rank + 1, look
+        ranks[look] = rank
+    return ranks
+
+
+def _level(part: Paragraph, ranks: dict[_Look, int], found: dict[int, Paragraph]) -> int:
+    rank = ranks[_look(part)]
+    depth = _depth(part.text)
+    if depth is None:
+        return rank
+    same = [other for one in found.values() if ranks[_look(one)] == rank and (other := _depth(one.text))]
+    return rank + depth - min(same)
+
+
+def _depth_text(text: str) -> str | None:
+    found = _NUMBERED.match(text)
+    return (found[1] or found[0].split()[0]) if found else None
+
+
+def _depth(text: str) -> int | None:
+    """Return how many numbers a heading begins with, or None.
+
+    >>> _depth("2.1 Gas storage"), _depth("3. Prices"), _depth("Prices")
+    (2, 1, None)
+    """
+    number = _depth_text(text)
+    return number.strip(".").count(".") + 1 if number else None

@@ -11,7 +11,7 @@ from rag_assay.assets.chunking.document_chunks import chunk_batches
 from rag_assay.assets.chunking.structure import Structure
 from rag_assay.assets.cleaning.corpus import corpus_documents, corpus_duplicates
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.assets.tokenization.tokenizer_names import tokenizer_of
+from rag_assay.assets.tokenization.tokenizer import tokenizer_of
 from rag_assay.evals.question_generation.llm.candidates import Document, DocumentPiece
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.errors import InputError

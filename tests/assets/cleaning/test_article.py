@@ -10,7 +10,7 @@ import pytest
 from benchmarks.cleaning import measure_news
 from rag_assay.assets.cleaning.article import clean_article
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
-from rag_assay.assets.cleaning.html import clean_html
+from rag_assay.assets.cleaning.page_cleaner import clean_html
 from rag_assay.warehouse.json_ld import lenient_json
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "fundus-de"

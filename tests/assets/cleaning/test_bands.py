@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_assay.assets.cleaning import bands as module
-from rag_assay.assets.cleaning.bands import ALONE, Bands
+from rag_assay.assets.cleaning import duplicates as module
+from rag_assay.assets.cleaning.duplicates import ALONE, Bands
 
 
 @pytest.mark.parametrize("held", [1, 7, 8_192])
@@ -14,7 +14,7 @@ from rag_assay.assets.cleaning.bands import ALONE, Bands
 def test_groups_are_those_that_share_a_band(
     held: int, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_HELD", held)
+    monkeypatch.setattr(module, "_KEYS_HELD", held)
     signatures = np.random.default_rng(2).integers(0, 12, (count, 8)).astype(np.uint64)
     found = Bands(tmp_path, 3, 2)  # the last two numbers are in no band
     for signature in signatures:

@@ -17,7 +17,7 @@ from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
 
 from rag_assay.assets.cleaning.batches import Cleaning, Known
-from rag_assay.assets.cleaning.rst import clean_rst
+from rag_assay.assets.cleaning.text_files import clean_rst
 from rag_assay.crawlers.crawl import crawl
 from rag_assay.warehouse.office_packages import KINDS, MAX_UNPACKED
 from rag_assay.warehouse.pages import read_manifest

@@ -14,7 +14,7 @@ import pytest
 
 from rag_assay.assets.cleaning import page_cleaner
 from rag_assay.assets.cleaning.batches import Cleaning, Known
-from rag_assay.assets.cleaning.html import clean_html
+from rag_assay.assets.cleaning.page_cleaner import clean_html
 from rag_assay.assets.cleaning.unicode import repair_encoding
 from rag_assay.warehouse.pages import write_body
 from rag_assay.warehouse.parquet import frame

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from rag_assay.assets.cleaning.article import clean_article
+from rag_assay.assets.cleaning.article import clean_article, shown_standfirst
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
-from rag_assay.assets.cleaning.page_authors import names_in
-from rag_assay.assets.cleaning.standfirst import shown_standfirst
+from rag_assay.assets.cleaning.page_facts import names_in
 from rag_assay.assets.cleaning.tree import parse_page
 
 TITLE = "Low tide at noon"

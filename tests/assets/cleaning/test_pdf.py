@@ -7,10 +7,9 @@ from typing import Any
 import pypdfium2 as pdfium
 import pytest
 
+from rag_assay.assets.chunking.document_chunks import facts_of
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.pdf import clean_pdf, glyphs
-from rag_assay.assets.enrichment.chunk_facts import document_facts, facts_of
-from rag_assay.warehouse.identity import canonical
 from tests.assets.cleaning.pdf_writer import BOLD, Sheet, pdf
 
 HARBOUR = (
@@ -292,11 +291,10 @@ def sections_by_page(draft: DocumentDraft) -> dict[str, str]:
 
 def test_a_chunk_knows_its_page() -> None:
     draft = clean_pdf(paper())
-    document: dict[str, Any] = {"title": draft.title, "metadata": canonical(draft.metadata)}
-    facts = document_facts(document, n_chunks=3)
+    document: dict[str, Any] = {"title": draft.title, **draft.metadata}
     for number in (1, 4, 6):
         start = draft.text.index(f"{number}. Chapter")
-        assert facts_of(facts, start, 0, "x")["page"] == number
+        assert facts_of(document, 3, start, 0, "x")["page"] == number
 
 
 def test_title_and_date() -> None:

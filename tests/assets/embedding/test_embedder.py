@@ -22,8 +22,7 @@ from rag_assay.assets.embedding.local import has_bf16
 from rag_assay.assets.embeddings import Embeddings
 from rag_assay.assets.engine.builder import build_key
 from rag_assay.assets.engine.stage import BuildContext, KeyOutcome
-from rag_assay.assets.recipes.build_half import Chunking
-from rag_assay.assets.recipes.merge import Build
+from rag_assay.assets.recipes.build_half import Build, Chunking
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet

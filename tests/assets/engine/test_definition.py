@@ -13,10 +13,11 @@ from rag_assay.assets.engine.definition import (
     IDENTITY_TAG,
     RunOptions,
     as_asset,
+    mapping,
+    partitions,
     recipe_versions,
     recipes_asset,
 )
-from rag_assay.assets.engine.partitions import mapping, partitions
 from rag_assay.assets.engine.stage import KeyOutcome, Stage
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import AssayError

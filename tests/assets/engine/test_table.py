@@ -12,8 +12,17 @@ import polars as pl
 import pytest
 from markdown_it import MarkdownIt
 
-from rag_assay.assets.engine.plots import PlotInterval, bars, histogram, intervals
-from rag_assay.assets.engine.table import StageTable, distribution, literal, preview, preview_table
+from rag_assay.assets.engine.table import (
+    PlotInterval,
+    StageTable,
+    bars,
+    distribution,
+    histogram,
+    intervals,
+    literal,
+    preview,
+    preview_table,
+)
 from rag_assay.warehouse.column_notes import notes_of
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.schemas import ANSWERS, CHUNKS, LEADERBOARD, Schema

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rag_assay.assets.indexing.index_facts import FACTS, read_facts
+from rag_assay.assets.indexing.index_recipe import FACTS, read_facts
 from rag_assay.assets.indexing.index_rows import HeldRows
 from rag_assay.assets.indexing.index_table import TABLE, build, open_table
 from rag_assay.assets.indexing.lexical import open_lexical

@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 from rag_assay.assets.indexing import lexical
-from rag_assay.assets.indexing.inverted_index import PostingsWriter, invert
-from rag_assay.assets.indexing.lexical import lexical_of, open_lexical, write_lexical
+from rag_assay.assets.indexing.lexical import PostingsWriter, invert, lexical_of, open_lexical, write_lexical
 
 FILES = ["begins.npy", "counts.npy", "lengths.npy", "rows.npy", "words.parquet"]
 

@@ -8,7 +8,7 @@ import sys
 PROGRAM = """
 import pydantic
 before = pydantic.validate_call
-from rag_assay.assets.indexing.lance import lancedb
+from rag_assay.assets.indexing.index_table import lancedb
 module = lancedb()
 import lance_namespace_urllib3_client.api.table_api as client
 @pydantic.validate_call

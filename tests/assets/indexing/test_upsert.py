@@ -13,8 +13,7 @@ import polars as pl
 import pytest
 
 from rag_assay.assets.indexing import upsert as module
-from rag_assay.assets.indexing.index_facts import FACTS, IndexFacts, read_facts
-from rag_assay.assets.indexing.index_recipe import IndexRecipe
+from rag_assay.assets.indexing.index_recipe import FACTS, IndexFacts, IndexRecipe, read_facts
 from rag_assay.assets.indexing.index_rows import HeldRows
 from rag_assay.assets.indexing.index_table import build, open_table
 from rag_assay.assets.indexing.lexical import open_lexical

@@ -13,11 +13,10 @@ from rag_assay.assets.chunking.structure import Structure
 from rag_assay.assets.chunks import Chunks
 from rag_assay.assets.documents import Documents
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
-from rag_assay.assets.engine.partitions import mapping, partitions
+from rag_assay.assets.engine.definition import mapping, partitions
 from rag_assay.assets.pages import Pages
-from rag_assay.assets.recipes.build_half import BuildHalf, Chunking
-from rag_assay.assets.recipes.merge import Build
-from rag_assay.assets.tokenization.tokenizer_names import tokenizer_of
+from rag_assay.assets.recipes.build_half import Build, BuildHalf, Chunking
+from rag_assay.assets.tokenization.tokenizer import tokenizer_of
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.paths import Home
 from tests.fakes.other_tokenizers import KINDS

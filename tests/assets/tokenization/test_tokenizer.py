@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_assay.assets.tokenization import tokenizer as module
-from rag_assay.assets.tokenization.token_words import Words
-from rag_assay.assets.tokenization.tokenizer import Tokenizer, load_tokenizer, read_tokenizer
+from rag_assay.assets.tokenization.tokenizer import Tokenizer, Words, load_tokenizer, read_tokenizer
 from rag_assay.warehouse.errors import InputError
 from tests.fakes.other_tokenizers import KINDS, other_tokenizer
 

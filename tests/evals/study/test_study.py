@@ -8,7 +8,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from rag_assay.assets.recipes.paths import absolute
+from rag_assay.assets.recipes.build_half import absolute
 from rag_assay.evals.questions import Questions
 from rag_assay.evals.study.grid import Grid, question_sets, read_questions_of
 from rag_assay.evals.study.set_names import set_name

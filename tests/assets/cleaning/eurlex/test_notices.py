@@ -6,7 +6,7 @@ import pytest
 
 from rag_assay.assets.cleaning.draft import UnusablePage
 from rag_assay.assets.cleaning.eurlex.cleaner import notice_of
-from rag_assay.assets.cleaning.html import clean_html
+from rag_assay.assets.cleaning.page_cleaner import clean_html
 
 URL = "https://eur-lex.example/legal-content/EN/TXT/HTML/?uri=CELEX:01971R2821-19950101"
 SENTENCES = [

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
-from rag_assay.assets.cleaning.markdown import clean_markdown
 from rag_assay.assets.cleaning.page_cleaner import clean_page
+from rag_assay.assets.cleaning.text_files import clean_markdown
 from rag_assay.warehouse.pages import write_body
 from rag_assay.warehouse.paths import Home
 

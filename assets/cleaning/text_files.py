@@ -1,7 +1,8 @@
-"""Markdown: the text as it is written, its headings as sections, its front matter as facts."""
+"""Text files: plain text, BEIR passages, Markdown and reStructuredText."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from datetime import date
@@ -9,8 +10,28 @@ from typing import Any
 
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage, decode_text
 from rag_assay.assets.cleaning.outline import Heading, sections_in
+from rag_assay.assets.cleaning.titles import names_in
 from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
 from rag_assay.warehouse.iso_dates import iso
+
+
+def clean_text(body: bytes, content_type: str | None) -> DocumentDraft:
+    """Take the file's text as it is; its first line is the title."""
+    text = decode_text(body, content_type).strip()
+    return DocumentDraft(text=text, title=text.splitlines()[0].lstrip("# ").strip()[:300] or None)
+
+
+def clean_beir(body: bytes) -> DocumentDraft:
+    """Join title and text of a BEIR passage, as BEIR's own evaluation embeds them."""
+    try:
+        passage = json.loads(body)
+        title, text = str(passage.get("title") or "").strip(), str(passage["text"]).strip()
+    except (ValueError, KeyError, AttributeError) as error:
+        raise UnusablePage(f"not a BEIR passage ({error})") from error
+    if not (title or text):
+        raise UnusablePage("the passage is empty")
+    return DocumentDraft(text=f"{title}\n{text}".strip(), title=title or None)
+
 
 _FRONT = re.compile(r"---[ \t]*\n(.{0,50000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S)
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
@@ -24,14 +45,10 @@ _TITLE = 300  # characters
 
 
 def clean_markdown(body: bytes, content_type: str | None) -> DocumentDraft:
-    """Take a Markdown file as it is; its headings begin sections, and are none within a block of code.
+    """Take a Markdown file as it is; its headings (CommonMark 0.31, 4.2 and 4.3) begin sections.
 
-    Headings are written `# Heading` or underlined by `===` or `---` (CommonMark 0.31, 4.2 and 4.3). YAML in
-    front of the text says title, date, authors, tags and description, and is no text. Without one, the title
-    is the first heading of the highest level, or the first line.
-
-    Raises:
-        Unusable: the file holds no text.
+    YAML front matter gives title, date, authors, tags and description, and is not part of the text. Default
+    title: the first heading of the highest level, or the first line.
     """
     whole = tidy(repair_encoding(decode_text(body, content_type)))
     front, text = _parted(whole)
@@ -63,7 +80,6 @@ def clean_markdown(body: bytes, content_type: str | None) -> DocumentDraft:
 
 
 def _parted(whole: str) -> tuple[dict[str, Any], str]:
-    """Return what the front matter says, and the text below it; a rule above a text is no front matter."""
     import yaml
 
     found = _FRONT.match(whole)
@@ -75,10 +91,6 @@ def _parted(whole: str) -> tuple[dict[str, Any], str]:
 
 
 def _strings(value: object) -> list[str]:
-    """Return a string, or those of a list and the names in it.
-
-    Lists in lists, which the aliases of YAML can nest without end, are left out.
-    """
     items = value if isinstance(value, list) else [value]
     named = [item.get("name") if isinstance(item, dict) else item for item in items]
     return [item.strip() for item in named if isinstance(item, str) and item.strip()]
@@ -89,7 +101,6 @@ def _first(front: dict[str, Any], *names: str) -> str | None:
 
 
 def _all(front: dict[str, Any], *names: str) -> tuple[str, ...]:
-    """Return the strings of the first name that has any; one string may list them with commas."""
     for name in names:
         value = front.get(name)
         if found := _strings(value.split(",") if isinstance(value, str) else value):
@@ -107,9 +118,9 @@ def _date(value: object) -> str | None:
 
 
 def headings_in(text: str, *, underlined: bool = True) -> Iterator[Heading]:
-    """Yield the headings in the order of the text; those without words are none.
+    """Yield the headings in the order of the text, but for those without words.
 
-    underlined: also those that a line of `===` or `---` makes one, which in plain text may be a table's
+    underlined: include those underlined by `===` or `---`, which in plain text may be part of a table
     """
     fence = ""
     paragraph: tuple[int, list[str]] | None = None  # where the lines above begin that `===` would underline
@@ -135,12 +146,83 @@ def headings_in(text: str, *, underlined: bool = True) -> Iterator[Heading]:
 
 
 def _fence(open_: str, marks: str, after: str) -> str:
-    """Return the fence that is open below a line that may be one."""
     if not open_:
         return "" if marks[0] == "`" and "`" in after else marks
     return "" if marks[0] == open_[0] and len(marks) >= len(open_) and not after.strip() else open_
 
 
-def _plain(heading: str) -> str:
-    """Return a heading without the marks of links, stress and code."""
-    return " ".join(_MARKS.sub(lambda found: found[1] or found[2] or found[3] or "", heading).split())
+def _plain(heading: str, marks: re.Pattern[str] = _MARKS) -> str:
+    return " ".join(marks.sub(lambda found: next(filter(None, found.groups()), ""), heading).split())
+
+
+_ADORNMENT = re.compile(r"""([!-/:-@\[-`{-~])\1*[ \t]*""")
+_FIELD = re.compile(r"(?:\.\. |:)([A-Za-z]+):[ \t]+(\S.*)")  # of docinfo; of Pelican and Nikola as comments
+_ROLE = re.compile(
+    r":[\w:.-]+:`([^`<]+?)(?:\s*<[^>]*>)?`|``([^`]+)``|`([^`<]+?)(?:\s*<[^>]*>)?`__?|\*\*?([^*]+)\*\*?"
+)
+
+
+def clean_rst(body: bytes, content_type: str | None) -> DocumentDraft:
+    """Take a file of reStructuredText as it is; underlined lines, also overlined ones, are its headings.
+
+    Levels follow the order of the adornments (docutils, "Sections"). Fields above the text give author, date,
+    tags and language.
+    """
+    text = tidy(repair_encoding(decode_text(body, content_type)))
+    headings = list(_headings(text))
+    fields = _fields(text)
+    title = fields.get("title") or (headings[0].text if headings else text.splitlines()[0].strip())
+    published = iso(fields.get("date", ""))
+    return DocumentDraft(
+        text=text,
+        title=title[:_TITLE],
+        published_at=published,
+        language=fields.get("lang", fields.get("language", ""))[:2].lower() or None,
+        authors=names_in(fields.get("authors", fields.get("author", ""))),
+        keywords=tuple(
+            word.strip()
+            for word in re.split("[,;]", fields.get("tags", fields.get("keywords", "")))
+            if word.strip()
+        ),
+        sections=sections_in(text, headings),
+        metadata={"date_source": "file"} if published else {},
+        repaired=True,
+    )
+
+
+def _fields(text: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in text.split("\n")[:60]:
+        if field := _FIELD.fullmatch(line):
+            found.setdefault(field[1].lower(), field[2].strip())
+        elif found and line.strip():
+            break
+    return found
+
+
+def _headings(text: str) -> Iterator[Heading]:
+    lines = text.split("\n")
+    starts = [0]
+    for line in lines:
+        starts.append(starts[-1] + len(line) + 1)
+    styles: list[tuple[str, bool]] = []
+    taken = -1  # the last line that belongs to a heading
+    for at in range(len(lines) - 1):
+        words, below = lines[at], _ADORNMENT.fullmatch(lines[at + 1])
+        if below is None or at <= taken or not _is_title(words, lines[at + 1]):
+            continue
+        above = at > taken + 1 and lines[at - 1].rstrip() == lines[at + 1].rstrip()
+        if not above and at and lines[at - 1].strip() and taken != at - 1:
+            continue  # the last line of a paragraph, over a transition
+        if not above and words != words.lstrip():
+            continue
+        style = (below[1], above)
+        if style not in styles:
+            styles.append(style)
+        taken = at + 1
+        yield Heading(_plain(words, _ROLE), styles.index(style) + 1, starts[at - 1] if above else starts[at])
+
+
+def _is_title(words: str, under: str) -> bool:
+    length = len(words.rstrip())
+    return bool(words.strip()) and not _ADORNMENT.fullmatch(words) and len(under.rstrip()) >= min(length, 4)

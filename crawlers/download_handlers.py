@@ -1,36 +1,67 @@
-"""Limits connections to public IP addresses, unless a source sets `allow_private`.
-
-The check stands where a name becomes an address, and the connection is made to the very address that was
-checked. So it holds for redirects and robots.txt too, for hosts that are written as a number
-(`http://2130706433/`), and for names that change their address between two look-ups (DNS rebinding).
-"""
+"""Download handlers: public addresses only, bounded response heads, the sample sites on loopback."""
 
 from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from scrapy import Request
-from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+from scrapy.core.downloader.handlers.http11 import (
+    HTTP11DownloadHandler,
+    _LenientHTTP11ClientFactory,
+    _LenientHTTP11ClientProtocol,
+)
 from scrapy.crawler import Crawler
 from scrapy.exceptions import CannotResolveHostError, IgnoreRequest
 from scrapy.http import Response
 from scrapy.resolver import CachingHostnameResolver
+from twisted.internet.error import ConnectionAborted
 from twisted.internet.interfaces import IHostResolution, IResolutionReceiver
+from twisted.python.failure import Failure
 from zope.interface import implementer  # type: ignore[import-untyped]
 
-from rag_assay.crawlers.heads import BoundedHeadFactory
+from rag_assay.warehouse.errors import InputError
+
+HEAD_BYTES = 1_000_000
+_BEFORE_THE_BODY = {"STATUS", "HEADER"}
+
+
+class _BoundedHead(_LenientHTTP11ClientProtocol):
+    """Gives up a connection whose answer has more than `HEAD_BYTES` bytes before its body."""
+
+    _answer: Any = None
+    _bytes = 0
+
+    def dataReceived(self, bytes: bytes) -> None:  # noqa: N802, A002 (Twisted's names)
+        answer = self._parser
+        if answer is not self._answer:  # a connection has many answers, one after the other
+            self._answer, self._bytes = answer, 0
+        if getattr(answer, "state", None) in _BEFORE_THE_BODY:
+            self._bytes += len(bytes)
+            if self._bytes > HEAD_BYTES:
+                self._giveUp(Failure(ConnectionAborted(f"a head of more than {HEAD_BYTES} bytes")))
+                return
+        super().dataReceived(bytes)
+
+
+class BoundedHeadFactory(_LenientHTTP11ClientFactory):
+    """Makes the protocols of a connection pool."""
+
+    def buildProtocol(self, addr: Any) -> _BoundedHead:  # noqa: N802 (Twisted's name)
+        return _BoundedHead(self._quiescentCallback)
+
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 _COMPATIBLE = IPv6Network("::/96")
 
 
 def is_public(address: str) -> bool:
-    """Return whether an IP address is one of the internet at large.
+    """Return whether an IP address is public: not private, loopback, link-local, multicast, reserved or
+    unspecified.
 
-    Not public are private, loopback, link-local, multicast, reserved and unspecified addresses, and IPv6
-    addresses that stand for such an IPv4 address.
+    An IPv6 address that embeds an IPv4 address is judged by that.
 
     >>> [is_public(one) for one in ("93.184.215.14", "10.0.0.1", "::1", "::ffff:127.0.0.1", "2606:4700::1")]
     [True, False, False, False, True]
@@ -61,7 +92,6 @@ class _Sieve:
         self._receiver, self._host, self._refused = receiver, host, refused
 
     def resolutionBegan(self, resolution: IHostResolution) -> None:  # noqa: N802 (Twisted's name)
-        """Pass it on."""
         self._receiver.resolutionBegan(resolution)
 
     def addressResolved(self, address: Any) -> None:  # noqa: N802
@@ -73,7 +103,6 @@ class _Sieve:
             self._refused[self._host] = address.host
 
     def resolutionComplete(self) -> None:  # noqa: N802
-        """Pass it on."""
         self._receiver.resolutionComplete()
 
 
@@ -99,7 +128,6 @@ class GuardedResolver(CachingHostnameResolver):
         *args: Any,
         **options: Any,
     ) -> Any:
-        """Look a host up; its addresses reach the receiver sieved, from the cache too."""
         receiver = (
             resolutionReceiver if self._allow_private else _Sieve(resolutionReceiver, hostName, self.refused)
         )
@@ -126,3 +154,60 @@ class GuardedHandler(HTTP11DownloadHandler):
             if refused is None:
                 raise
             raise IgnoreRequest(f"not a public address: {refused} (`allow_private` allows it)") from error
+
+
+SAMPLE_SITES = Path(__file__).parent / "sample_site"
+SAMPLE_DOMAIN = "sample.example"
+
+
+class MirrorHandler(HTTP11DownloadHandler):
+    """Sends requests for the sample hosts to a loopback server, just before the network.
+
+    `https://energy.sample.example/a?b` is requested from `BASE/energy.sample.example/a?b`; everything before
+    the handler sees the canonical URL only. Other hosts are refused.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._base: str = crawler.settings["MIRROR"].rstrip("/")
+
+    async def download_request(self, request: Request) -> Response:
+        mirrored = request.replace(url=mirrored_url(self._base, request.url))
+        response = await super().download_request(mirrored)
+        request.meta.update(mirrored.meta)  # the download latency, which AutoThrottle reads
+        return response.replace(url=request.url)
+
+
+def mirrored_url(base: str, url: str) -> str:
+    """Return where the mirror at ``base`` answers for ``url``; raise `IgnoreRequest` for other hosts.
+
+    >>> mirrored_url("http://127.0.0.1:8000", "https://blog.sample.example/page/2/?a=b")
+    'http://127.0.0.1:8000/blog.sample.example/page/2/?a=b'
+    """
+    parts = urlsplit(url)
+    if not is_mirrored(url):
+        raise IgnoreRequest(f"not a host of the sample site: {parts.hostname}")
+    return base + urlunsplit(("", "", f"/{parts.hostname}{parts.path or '/'}", parts.query, ""))
+
+
+def is_mirrored(url: str) -> bool:
+    name, _, domain = (urlsplit(url).hostname or "").partition(".")
+    return domain == SAMPLE_DOMAIN and (SAMPLE_SITES / name / "routes.json").is_file()
+
+
+def check_mirrored(urls: tuple[str, ...]) -> None:
+    bad = [url for url in urls if not is_mirrored(url)]
+    if bad:
+        known = sorted(f"{path.parent.name}.{SAMPLE_DOMAIN}" for path in SAMPLE_SITES.glob("*/routes.json"))
+        raise InputError(
+            *(
+                f"start: {url} is not on the sample site, which has {', '.join(known)}. "
+                "Leave out `mirror` to crawl other hosts."
+                for url in bad
+            )
+        )
+
+
+def settings_of(base: str) -> dict[str, Any]:
+    handler = "rag_assay.crawlers.download_handlers.MirrorHandler"
+    return {"MIRROR": base, "DOWNLOAD_HANDLERS": {"http": handler, "https": handler}}

@@ -1,1 +1,0 @@
-"""Office files: Word documents, workbooks and presentations, as `python-docx` and its like open them."""
