@@ -17,10 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from rag_assay.evals.question_sets.alignment import SIMILAR, most_similar
-from rag_assay.evals.question_sets.exact_matches import find_quote, places_of
-from rag_assay.evals.question_sets.lookup import COVERED, Lookup
-from rag_assay.evals.question_sets.word_spans import WordedText
+from rag_assay.evals.question_sets.alignment import SIMILAR, WordedText, find_quote, most_similar, places_of
+from rag_assay.evals.question_sets.evidence_resolution import COVERED, Lookup
 
 LENGTHS = (5, 8, 12, 20, 40)  # words of a quote, about
 PUT_IN = [

@@ -1,4 +1,4 @@
-"""annotations: the scores of people joined to the cells that hold what they scored, one partition a study."""
+"""annotations: the human ratings joined to the cells that hold what they scored, one partition a study."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 
 from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import StageTable, distribution
-from rag_assay.evals.human.snapshot import RatingSnapshot, drawing_probabilities, seen_now
+from rag_assay.evals.human.item_sampling import RatingSnapshot, drawing_probabilities, seen_now
 from rag_assay.evals.judge_calibration.agreement import agreement_rows, agreement_warnings
 from rag_assay.evals.pipeline.cell_items import item_needs, read_items, scorable, scored_cells
 from rag_assay.evals.pipeline.stage_inputs import read_questions
-from rag_assay.evals.rubrics.joins import Joined, RatableItems, Rejected, Row, join_scores
-from rag_assay.evals.rubrics.preview import preview
+from rag_assay.evals.rubrics.joins import Joined, RatableItems, Rejected, Row, join_scores, preview
 from rag_assay.evals.rubrics.rubric import Rubric, metric_name
 from rag_assay.evals.statistics.question_clusters import clustering
 from rag_assay.evals.study.cells import Cell
@@ -22,7 +21,7 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS, HUMAN_SCORES, REJECTED_SCORES
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
-from rag_assay.warehouse.human_scores import CHAT, HumanScores, Records, current_scores
+from rag_assay.warehouse.human_scores import CHAT, HumanScores, current_scores
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, write_parquet
 from rag_assay.warehouse.schemas import QUESTIONS
@@ -57,10 +56,10 @@ class Annotations(Stage):
     group = "grid"
     description = (
         "What people say of the answers of a study, a row for each cell, question and criterion that can be "
-        "scored: the mean over annotators, and how many of them; without a value where nobody has scored it. "
-        "What is said of one answer counts in all cells that give it from the same passages. Scores that fit "
-        "no answer, rubric or value of now are kept beside it, with the reason; and so is how far annotators "
-        "agree. A new score makes it anew."
+        "scored: the mean over annotators, and how many of them; without a value where there is no rating. "
+        "A score of one answer counts in all cells that give it from the same passages. Scores that fit no "
+        "current answer, rubric or value are kept beside it, with the reason; and so is how far annotators "
+        "agree. A new score rebuilds it."
     )
     table = StageTable(FILE, ANNOTATIONS, (), (distribution("scores of people", "value"),))
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
@@ -82,13 +81,11 @@ class Annotations(Stage):
         return sorted(name for name, study in self.grid.studies.items() if study.rubrics)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return what the items of the cells are made of, as far as these were answered."""
         study = self.grid.studies[key]
         found = [need for cell in self._run(study) for need in _needs(self.grid, study, cell)]
         return list(dict.fromkeys(found))
 
     def _run(self, study: Study) -> list[Cell]:
-        """Return the replicates of cells that were answered, or will be."""
         return [cell for cell in scored_cells(study) if not self.without & {*_needs(self.grid, study, cell)}]
 
     def recipes(self, key: str) -> dict[str, str]:
@@ -113,7 +110,6 @@ class Annotations(Stage):
         return [*super().cache_key_of(artifact), *([str(cut)] if cut else [])]
 
     def identity(self, key: str, store: ArtifactStore) -> str:
-        """Return the digest of all that goes in, of what people have said, and of which queue counts."""
         self._seen[key] = seen_now(store.home, self.grid.studies[key].whole)
         return self._identity(key, store)
 
@@ -130,7 +126,6 @@ class Annotations(Stage):
         return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Join the scores of one study to its cells."""
         study = self.grid.studies[key]
         seen = self._seen.get(key) or seen_now(work.home, study.whole)
         records = HumanScores(work.home).read(study.whole, seen.scores)
@@ -147,7 +142,9 @@ class Annotations(Stage):
             result.rejected.clear()
         # In a chat people ask what they like: what is said of questions that the study has not is no mistake.
         result.rejected[:] = [one for one in result.rejected if one.place != CHAT]
-        result.rejected.extend(_faults(records))
+        result.rejected.extend(
+            [Rejected(Path(one.place).name, None, None, None, one.reason) for one in records.faults]
+        )
         write_parquet(frame(result.rows, ANNOTATIONS), folder / FILE)
         write_parquet(frame(result.counted, HUMAN_SCORES), folder / COUNTED)
         rejected = frame([one._asdict() for one in result.rejected], REJECTED_SCORES)
@@ -169,7 +166,6 @@ class Annotations(Stage):
         places: Mapping[str | None, Mapping[str, RatableItems]],
         work: BuildContext,
     ) -> list[Row]:
-        """Return how far annotators agree, items of one question and cluster being drawn together."""
         found = [one for cells in places.values() for one in cells.values()]
         of_items = {item: question for one in found for question, item in one.items.items() if item}
         artifacts = [one for one in self.inputs(study.study, work.store) if one.stage == "questions"]
@@ -182,10 +178,6 @@ class Annotations(Stage):
     def _places(
         self, study: Study, work: BuildContext, *, is_scored: bool
     ) -> tuple[dict[str | None, dict[str, RatableItems]], int]:
-        """Return by cell what can be scored, alone and beside other cells, and how many answers cannot be.
-
-        is_scored: somebody has scored anything; else the items are not looked at
-        """
         inputs = dict(zip(self.needs(study.study), self.inputs(study.study, work.store), strict=True))
         found: dict[str | None, dict[str, RatableItems]] = {}
         missing = 0
@@ -209,11 +201,6 @@ class Annotations(Stage):
 def _needs(grid: Grid, study: Study, cell: Cell) -> list[PartitionRef]:
     against = dict.fromkeys(rubric.against for rubric in study.rubrics.values())
     return list(dict.fromkeys(need for one in against for need in item_needs(grid, cell, one)))
-
-
-def _faults(records: Records) -> list[Rejected]:
-    """Return the lines of files that are no scores; a file is named without its folder, which may move."""
-    return [Rejected(Path(one.place).name, None, None, None, one.reason) for one in records.faults]
 
 
 def _content(result: Joined) -> str:
@@ -285,7 +272,7 @@ def _agreement_check(agreement: Sequence[Row]) -> Check:
     return Check(
         "agreement",
         not warnings,
-        "; ".join(warnings) or "annotators agree well enough, or nobody has scored yet",
+        "; ".join(warnings) or "annotators agree well enough, or there are no ratings yet",
         {"alpha": alphas},
         severe=False,
     )

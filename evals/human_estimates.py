@@ -1,4 +1,4 @@
-"""human_estimates: what people's scores and judgements say together, one partition a study."""
+"""human_estimates: what human ratings and judgements say together, one partition a study."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import polars as pl
 from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, PartitionRef, Stage
 from rag_assay.assets.engine.table import StageTable
 from rag_assay.evals.human.item_sampling import drawing_weight
-from rag_assay.evals.human.queue_files import read_queue
+from rag_assay.evals.human.queue import read_queue
 from rag_assay.evals.judge_calibration.human_estimates import estimate_rows, judging_metrics, wanted_width
 from rag_assay.evals.pipeline.stage_inputs import read_questions
 from rag_assay.evals.statistics.question_clusters import clustering
@@ -55,7 +55,6 @@ class HumanEstimates(Stage):
         return sorted(name for name, study in self.grid.studies.items() if study.rubrics)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return what people said, the scores of every replicate that could be run, and the questions."""
         sets = [PartitionRef("questions", name) for name in self.grid.set_keys(key)]
         return [
             PartitionRef("annotations", key),
@@ -80,7 +79,6 @@ class HumanEstimates(Stage):
         }
 
     def identity(self, key: str, store: ArtifactStore) -> str:
-        """Return the digest of all that goes in, and of the order of the queue where that is not random."""
         sooner = _sooner(store.home, key)
         identity = super().identity(key, store)
         return digest([identity, sorted(sooner.items())]) if sooner else identity
@@ -90,7 +88,6 @@ class HumanEstimates(Stage):
         return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Estimate the means of one study."""
         study = self.grid.studies[key]
         inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
         annotations = _read(inputs[PartitionRef("annotations", key)], work)
@@ -104,7 +101,7 @@ class HumanEstimates(Stage):
 def _sooner(home: Home, study: str) -> Mapping[str, float]:
     """Return the weights of the items of a queue that shows the disputed sooner; of any other, nothing."""
     queue = None
-    with suppress(CorruptFileError):  # whoever asks for the queue is told
+    with suppress(CorruptFileError):  # the reader of the queue reports it
         queue = read_queue(home, study)
     if queue is None or queue.order != "disputed":
         return {}

@@ -15,8 +15,12 @@ from rag_assay.assets.engine.table import StageTable
 from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.judge_calibration.card import CardMeasure, card_rows, stored_rows
 from rag_assay.evals.judge_calibration.human_agreement import people_rows, rated_of, with_people
-from rag_assay.evals.judge_calibration.judge_trials import JudgeTrial, Trials, trials_of
-from rag_assay.evals.judge_calibration.judgements import CalibrationJudgements
+from rag_assay.evals.judge_calibration.judge_trials import (
+    CalibrationJudgements,
+    JudgeTrial,
+    Trials,
+    trials_of,
+)
 from rag_assay.evals.judging.cards.labels import read_labels
 from rag_assay.evals.judging.cards.mutations import ORIGINALS
 from rag_assay.evals.judging.contract import Judge, JudgeContext
@@ -79,18 +83,15 @@ class JudgeCards(Stage):
         self.grid = grid
 
     def keys(self) -> list[str]:
-        """Return `study.judge` keys."""
         return sorted(key for study in self.grid.studies for key in self.grid.cards_of(study))
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return the judge's judgements, what people said, and what the cases are made of that are drawn."""
         judged = [one for one in self._cells(key) if PartitionRef("judgements", one.key) not in self.without]
         cases = [need for one in self._drawn(key) for need in case_needs(self.grid, one)]
         of_judge = (PartitionRef("judgements", one.key) for one in judged)
         return list(dict.fromkeys([*of_judge, *self._of_people(key), *cases]))
 
     def _of_people(self, key: str) -> list[PartitionRef]:
-        """Return what people said, and the questions that it is of, where a study has rubrics."""
         study, _ = self._study(key)
         said = PartitionRef("annotations", study.study)
         if not study.rubrics or said in self.without:
@@ -102,14 +103,12 @@ class JudgeCards(Stage):
         return self.grid.studies[study], judge
 
     def _cells(self, key: str) -> list[JudgedCell]:
-        """Return the cells that the judge judges, each replicate for itself."""
         study, judge = self._study(key)
         return [
             one for one in self.grid.judged.values() if one.judge == judge and one.cell.study == study.study
         ]
 
     def _drawn(self, key: str) -> list[JudgedCell]:
-        """Return the cells whose answers are made worse: some that were run, drawn by the study's seed."""
         study, judge = self._study(key)
         if not study.card_of(judge).mutations:
             return []
@@ -149,18 +148,16 @@ class JudgeCards(Stage):
         return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
-        """Return whether the judge asks a model that may cost money."""
+        """Return whether the judge calls a model that may cost money."""
         study, name = self._study(key)
         return may_cost(study.judges[name], study.judges[name].embeds_with)
 
     def waits_for_servers(self, key: str) -> bool:
-        """Return whether the judge asks a language model on a server."""
         study, judge = self._study(key)
         chat = study.judges[judge].chat
         return chat is not None and not chat.is_local
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Try one judge; what it has judged before, and has not changed, is kept."""
         study, name = self._study(key)
         judge, card = study.judges[name], study.card_of(name)
         inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
@@ -193,7 +190,6 @@ class JudgeCards(Stage):
         stored: Mapping[str, pl.DataFrame],
         work: BuildContext,
     ) -> list[CardMeasure]:
-        """Return how far the judge agrees with people, by what it has judged of the study already."""
         study, name = self._study(key)
         said = inputs.get(PartitionRef("annotations", study.study))
         if said is None:
@@ -215,7 +211,6 @@ class JudgeCards(Stage):
         return replace(context, purpose=Purpose("judging", study.study, key), progress=work.progress)
 
     def _known(self, key: str, by: str, folder: Path, work: BuildContext) -> list[Row]:
-        """Return what the same judge has judged of its trials, in an incomplete build or before a change."""
         before = work.store.current(self.name, key)
         paths = [folder / JUDGED]
         if before and before.meta.get("judge") == by:
@@ -236,7 +231,6 @@ def _stored(artifact: Artifact, work: BuildContext) -> pl.DataFrame:
 
 
 def _bare(rows: pl.DataFrame, judge: Judge) -> list[Row]:
-    """Return rows without their long texts, of which only it counts whether there are any."""
     raw = pl.when(pl.col("raw").is_not_null()).then(pl.lit("")).alias("raw")
     compares = any("rival" in one.needs for one in judge.judged_metrics)
     statements = (
@@ -246,7 +240,6 @@ def _bare(rows: pl.DataFrame, judge: Judge) -> list[Row]:
 
 
 def _as_trials(trials: Sequence[JudgeTrial], stored: dict[str, pl.DataFrame]) -> list[Row]:
-    """Return judgements of the study for trials of the same case: they need not be judged again."""
     wanted = [case_id(trial.case) for trial in trials]
     by_case: dict[str, list[Row]] = {}
     for found in stored.values():
@@ -264,10 +257,6 @@ def _as_trials(trials: Sequence[JudgeTrial], stored: dict[str, pl.DataFrame]) ->
 def _judged(
     judge: Judge, trials: Sequence[JudgeTrial], context: JudgeContext, known: Sequence[Row], pieces: Pieces
 ) -> tuple[list[Row], list[Row]]:
-    """Return the judgements of all trials, and those that another run may mend.
-
-    Originals are judged twice at least, where the judge may say something else the second time.
-    """
     often = max(ORIGINALS, judge.times) if judge.varies else 1
     rows: list[Row] = []
     again: list[Row] = []
@@ -281,7 +270,6 @@ def _judged(
 
 
 def _stored_trials(trials: Trials) -> list[dict[str, Any]]:
-    """Return rows of `schemas.JUDGE_TRIALS`."""
     return [
         {
             "trial": one.trial_id,

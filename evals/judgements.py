@@ -15,9 +15,7 @@ from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.judging.judge_runner import JudgeTask, Row, judgement_rows, kept_rows, may_be_mended
 from rag_assay.evals.pipeline.judge_cases import case_needs, metrics_of, read_cases, rival_of
 from rag_assay.evals.pipeline.judge_setup import judge_context, judge_digest
-from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
-from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
@@ -33,7 +31,7 @@ CUT = "cut"
 READABLE = 0.9
 """Share of a judge's replies that must be readable, without a warning."""
 REPLIES = 5
-"""So many replies, none of which could be read, say that none ever will be."""
+"""After so many unreadable replies in a row, no reply is expected to be readable."""
 _MEASURED = (
     "reason",
     "raw",
@@ -69,8 +67,8 @@ class Judgements(Stage):
     upstream = ("answers", "rankings", "indexes", "chunks", "documents", "questions")
     resumes: ClassVar[bool] = True
     checks: ClassVar[dict[str, str]] = {
-        "parse_rate": f"At least {READABLE:.0%} of the judge's replies could be read. An error where none of "
-        f"{REPLIES} or more could; its metrics then have typed rows and no values.",
+        "parse_rate": f"At least {READABLE:.0%} of the judge's replies could be read. An error where all of "
+        f"{REPLIES} or more could not; its metrics then have typed rows and no values.",
         "judged": f"At least {MIN_COVERAGE:.0%} of the judgements were made; the others count as missing.",
         "within_budget": WITHIN_BUDGET,
     }
@@ -79,11 +77,9 @@ class Judgements(Stage):
         self.grid = grid
 
     def keys(self) -> list[str]:
-        """Return the keys of the cells with their judges."""
         return sorted(self.grid.judged)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return answers, what their passages are made of where the judge reads them, and questions."""
         return case_needs(self.grid, self.grid.judged[key])
 
     def recipes(self, key: str) -> dict[str, str]:
@@ -95,7 +91,10 @@ class Judgements(Stage):
         much = [
             study.judges[judged.judge].times,
             None if sample is None else [sample, study.seed],
-            [_writes_markers(study, cell) for cell in cells],
+            [
+                one in study.generators and study.generators[one].writes_markers
+                for one in (cell.generator for cell in cells)
+            ],
         ]
         where = f"{judged.cell.study}.{judged.judge}"
         return {f"judge.{where}": judge_digest(study, judged.judge), f"judged.{where}.{key}": digest(much)}
@@ -114,19 +113,17 @@ class Judgements(Stage):
         return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
-        """Return whether the judge asks a model that may cost money."""
+        """Return whether the judge calls a model that may cost money."""
         judged = self.grid.judged[key]
         judge = self.grid.studies[judged.cell.study].judges[judged.judge]
         return may_cost(judge, judge.embeds_with)
 
     def waits_for_servers(self, key: str) -> bool:
-        """Return whether the judge asks a language model on a server."""
         judged = self.grid.judged[key]
         chat = self.grid.studies[judged.cell.study].judges[judged.judge].chat
         return chat is not None and not chat.is_local
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Judge one cell by one judge; what was judged before, and has not changed, is kept."""
         judged = self.grid.judged[key]
         study = self.grid.studies[judged.cell.study]
         inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
@@ -142,7 +139,6 @@ class Judgements(Stage):
         return _built(rows, may_be_mended(rows, task), {JUDGE: by, "cases": len(cases)})
 
     def _known(self, key: str, by: str, folder: Path, work: BuildContext) -> list[Row]:
-        """Return what the same judge has judged of the cell in an incomplete build, and before a change."""
         before = work.store.current(self.name, key)
         paths = [folder / FILE]
         if before and before.meta.get(JUDGE) == by:
@@ -155,10 +151,6 @@ def _readable(path: Path) -> pl.DataFrame | None:
         return conform_rows(read_parquet(path), JUDGEMENTS) if path.exists() else None
     except CorruptFileError:
         return None
-
-
-def _writes_markers(study: Study, cell: Cell) -> bool:
-    return cell.generator in study.generators and study.generators[cell.generator].writes_markers
 
 
 def _built(rows: list[Row], again: list[Row], meta: dict[str, Any]) -> BuildResult:
@@ -196,7 +188,6 @@ def _built(rows: list[Row], again: list[Row], meta: dict[str, Any]) -> BuildResu
 
 
 def _checks(rows: list[Row]) -> tuple[Check, ...]:
-    """Return the checks of rows of `schemas.JUDGEMENTS`."""
     names = [f"{row['question_id']}, {row['metric']}: {row['reason']}" for row in rows]
     unread = [name for name, row in zip(names, rows, strict=True) if row["status"] == Status.PARSE_FAILED]
     failed = [name for name, row in zip(names, rows, strict=True) if row["status"] in RETRYABLE]

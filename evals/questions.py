@@ -13,15 +13,15 @@ from rag_assay.assets.cleaning.corpus import corpus_documents, corpus_duplicates
 from rag_assay.assets.engine.row_checks import FIRST
 from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import Plot, StageTable, bars
-from rag_assay.evals.question_sets.evidence import in_first_copies
-from rag_assay.evals.question_sets.evidence_resolution import Resolver
-from rag_assay.evals.question_sets.exact_matches import places_of
-from rag_assay.evals.question_sets.readers import files_of
-from rag_assay.evals.question_sets.similar_evidence import (
+from rag_assay.evals.question_sets.alignment import places_of
+from rag_assay.evals.question_sets.evidence import (
     ground_truths_without_place,
+    in_first_copies,
     similar_evidence,
     without_place,
 )
+from rag_assay.evals.question_sets.evidence_resolution import Resolver
+from rag_assay.evals.question_sets.readers import files_of
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.written_questions import source_of_set, written_questions
 from rag_assay.warehouse.files import fingerprint
@@ -70,7 +70,6 @@ class Questions(Stage):
         return sorted(self.grid.sets)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return the documents of the corpus."""
         corpus = self.grid.build.corpora[self.grid.sets[key].corpus]
         return [PartitionRef("documents", source) for source in corpus.sources]
 
@@ -99,7 +98,6 @@ class Questions(Stage):
         return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Read the set and resolve its evidence."""
         inputs = self.inputs(key, work.store)
         documents = corpus_documents(inputs, work)
         texts = {
@@ -126,7 +124,11 @@ class Questions(Stage):
             "evidence": sum(len(row["evidence"]) for row in rows),
             **{f"evidence_{what}": check.metadata["count"] for what, check in checks.items()},
         }
-        return BuildResult(digest(_identifying(rows)), meta, (_resolvable(rows), *checks.values()))
+        return BuildResult(
+            digest([{**row, "evidence": [_unlike(item) for item in row["evidence"]]} for row in rows]),
+            meta,
+            (_resolvable(rows), *checks.values()),
+        )
 
 
 def _resolvable(rows: list[dict[str, Any]]) -> Check:
@@ -141,11 +143,6 @@ def _resolvable(rows: list[dict[str, Any]]) -> Check:
     return Check("gold_resolvable", not evidence or found > 0, text, numbers)
 
 
-def _identifying(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows as they are digested: with similarities where these are not those of exact quotes."""
-    return [{**row, "evidence": [_unlike(item) for item in row["evidence"]]} for row in rows]
-
-
 def _unlike(item: dict[str, Any]) -> dict[str, Any]:
     is_exact = item["similarity"] in (None, 1.0)
     return {name: value for name, value in item.items() if name != "similarity" or not is_exact}
@@ -154,17 +151,13 @@ def _unlike(item: dict[str, Any]) -> dict[str, Any]:
 def _checks(
     rows: list[dict[str, Any]], texts: dict[str, dict[str, Any]], placeless: list[str]
 ) -> dict[str, Check]:
-    """Return the checks of resolved questions, by what they look for.
-
-    texts: doc_id -> the document's text, among others
-    placeless: questions whose ground truth was looked for, and stands nowhere
-    """
     evidence = [(row["question_id"], item) for row in rows for item in row["evidence"]]
     lost = [f"{question}: {item['reason']}: {item['url']}" for question, item in evidence if item["reason"]]
     repeated = [
         f"{question}: {item['quote']!r:.80}: {item['url']}"
         for question, item in evidence
-        if item["similarity"] == 1.0 and _is_repeated(item["quote"], texts[item["doc_id"]]["text"])
+        if item["similarity"] == 1.0
+        and (len(list(islice(places_of(texts[item["doc_id"]]["text"], item["quote"]), 2))) > 1)
     ]
     of = f"of {len(evidence)} pieces of evidence"
     again = "stand in their document more than once (the first place counts; a longer quote says which)"
@@ -178,16 +171,7 @@ def _checks(
     }
 
 
-def _is_repeated(quote: str, text: str) -> bool:
-    return len(list(islice(places_of(text, quote), 2))) > 1
-
-
 def _check(name: str, found: list[str], what: str, count: int | None = None, more: str = "") -> Check:
-    """Return a check that fails where anything was found.
-
-    count: how many of them are what is counted; None: all
-    more: what is said after the first of them
-    """
     number = len(found) if count is None else count
     first = f", first {found[0]}" if number else ""
     metadata = {"count": number, "found": found[:50]}

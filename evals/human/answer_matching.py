@@ -14,13 +14,13 @@ from rag_assay.evals.rubrics.rubric import metric_name
 from rag_assay.evals.spreadsheet_import.import_run import (
     ImportSummary,
     alone,
+    changes,
     check_rejects,
     name_of_file,
     read_drafts,
 )
 from rag_assay.evals.spreadsheet_import.mapping import ReadMapping, SheetMapping, with_rubrics
 from rag_assay.evals.spreadsheet_import.sheet_rows import ParsedRow, Scored
-from rag_assay.evals.spreadsheet_import.sheet_scores import changes
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.errors import InputError
@@ -32,11 +32,7 @@ Texts = tuple[str, str]
 
 
 class MatchedRow(NamedTuple):
-    """An item of the study that a row is of.
-
-    passages: their texts, white space aside
-    cells: keys of the cells that hold it
-    """
+    """An item of the study that a row is of."""
 
     item_id: str
     passages: tuple[str, ...]
@@ -49,15 +45,9 @@ def match_sheet(
     """Keep the scores of a sheet whose answers are those of a study: each counts in all cells that give it.
 
     Args:
-        path: of the sheet.
-        mapping_path: of the mapping file, for messages.
         mapping: what its columns mean; it says no cell.
-        study: whose answers they are.
         home: where they lie.
         partial: take the rows that can be taken; else one reject is enough for nothing to be kept
-
-    Raises:
-        InputError: the sheet cannot be read; or all rejects, unless ``partial``.
     """
     if mapping.cell is not None:
         raise InputError(
@@ -105,11 +95,6 @@ def _plain(text: str | None) -> str:
 
 
 def _items(study: Study, home: Home) -> Mapping[Texts, list[MatchedRow]]:
-    """Return the items of a study by question and answer.
-
-    Raises:
-        InputError: nothing of it has been answered yet.
-    """
     found: dict[Texts, dict[str, MatchedRow]] = {}
     work = BuildContext(home)
     try:
@@ -127,7 +112,6 @@ def _items(study: Study, home: Home) -> Mapping[Texts, list[MatchedRow]]:
 
 
 def _matched(draft: ParsedRow, known: Mapping[Texts, list[MatchedRow]]) -> MatchedRow | str:
-    """Return the item that a row is of, or why it is of none."""
     those = known.get((_plain(draft.question), _plain(draft.answer)), [])
     if draft.contexts:
         contexts = tuple(map(_plain, draft.contexts))
@@ -146,7 +130,6 @@ def _scores(
     found: Sequence[tuple[ParsedRow, MatchedRow]],
     rejects: list[tuple[int, str]],
 ) -> tuple[list[tuple[int, HumanScore]], int]:
-    """Return line and score of each row, and how many are doubles; contradictions are rejects."""
     by_said: dict[tuple[str, str, Scored], dict[int, tuple[ParsedRow, float]]] = {}
     for draft, one in found:
         for key, value in draft.scores.items():

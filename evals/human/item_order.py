@@ -9,15 +9,101 @@ passed over.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import ceil, floor
+from statistics import fmean
 from typing import Literal
 
 from rag_assay.evals.human.queue import Queue, QueuedItem, QueueProgress, Showing
-from rag_assay.evals.human.rating_progress import Scored
 from rag_assay.warehouse.human_scores import HumanScore
 from rag_assay.warehouse.identity import digest_strings
+
+_Asked = tuple[str, str | None]  # name of the rubric, name of the criterion
+_Shown = tuple[str, str, int]  # annotator, item_id, showing
+
+
+class Scored:
+    """The scores of a queue's items that stand: by a rubric as it is worded now, and not taken back."""
+
+    def __init__(self, queue: Queue, scores: Iterable[HumanScore]) -> None:
+        """Read scores.
+
+        scores: of the study by anybody, in the order of their files; those of other items are passed over
+        """
+        self._queue = queue
+        self._standing: dict[_Shown, dict[tuple[_Asked, str | None, str | None], HumanScore]]
+        self._standing = defaultdict(dict)
+        versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
+        for one in scores:
+            if one.item_id in queue.by_id and versions.get(one.rubric) == one.rubric_version:
+                shown = self._standing[one.annotator, one.item_id, 1 if one.showing == 1 else 2]
+                shown[(one.rubric, one.criterion), one.cell, one.question_id] = one
+        self._asked = {
+            rubrics: frozenset((name, one.name) for name in rubrics for one in queue.rubrics[name].criteria)
+            for rubrics in {one.rubrics for one in queue.items}
+        }
+        self._scorers: dict[str, set[str]] = defaultdict(set)
+        self._first: dict[str, list[str]] = defaultdict(list)
+        self._again: dict[str, list[str]] = defaultdict(list)
+        self._begun: dict[str, list[tuple[str, Literal[1, 2]]]] = defaultdict(list)
+        self._through: set[tuple[str, str]] = set()
+        self.annotators: set[str] = set()
+        for key in self._standing:
+            self._read(*key)
+
+    def _read(self, annotator: str, item_id: str, showing: int) -> None:
+        standing = {
+            asked: one.status
+            for (asked, _, _), one in self._standing[annotator, item_id, showing].items()
+            if one.status != "withdrawn"
+        }
+        asked = self._asked[self._queue.by_id[item_id].rubrics]
+        if not standing.keys() & asked:
+            return
+        self.annotators.add(annotator)
+        if not asked <= standing.keys():
+            self._begun[annotator].append((item_id, 1 if showing == 1 else 2))
+            return
+        (self._first if showing == 1 else self._again)[annotator].append(item_id)
+        self._through.add((annotator, item_id))
+        if "ok" in standing.values():
+            self._scorers[item_id].add(annotator)
+
+    def scorers(self, item_id: str) -> int:
+        return len(self._scorers[item_id]) if item_id in self._scorers else 0
+
+    def wants(self, item_id: str, annotator: str, wanted: int) -> bool:
+        return (annotator, item_id) not in self._through and self.scorers(item_id) < wanted
+
+    def first_showings(self, annotator: str) -> list[str]:
+        return self._first.get(annotator, [])
+
+    def skipped(self, annotator: str) -> set[str]:
+        return {one for one in self.first_showings(annotator) if annotator not in self._scorers.get(one, ())}
+
+    def repeated(self, annotator: str) -> list[str]:
+        """Return what an annotator has scored or skipped when it was shown again."""
+        return self._again.get(annotator, [])
+
+    def begun(self, annotator: str) -> Iterator[tuple[str, Literal[1, 2]]]:
+        """Yield (item, showing) of what an annotator has left half scored."""
+        yield from self._begun.get(annotator, ())
+
+    def shown(self, annotator: str) -> int:
+        """Return how many showings an annotator has been through."""
+        return len(self.first_showings(annotator)) + len(self.repeated(annotator))
+
+    def values(self, rubric: str, criterion: str | None) -> list[float]:
+        """Return a value for each item that was scored: the mean over annotators of that over showings."""
+        found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for (annotator, item_id, _), standing in self._standing.items():
+            for (asked, _, _), one in standing.items():
+                if asked == (rubric, criterion) and one.status == "ok" and one.value is not None:
+                    found[item_id][annotator].append(one.value)
+        return [fmean(map(fmean, by_annotator.values())) for by_annotator in found.values()]
+
 
 APART = 10  # other items, at least, between the two showings of an item
 RECENT = 500  # items, at most, among which one is drawn to be shown again
@@ -26,7 +112,7 @@ ANNOTATORS = 2  # that score an item which is scored twice
 
 
 def showings(queue: Queue, annotator: str, among: Sequence[str] = ()) -> list[Showing]:
-    """Return all that an annotator is shown, repeats included, if nobody else scores meanwhile.
+    """Return all that an annotator is shown, repeats included, if no other annotator scores meanwhile.
 
     among: the names of those who share the work; unless given, the annotator scores every item
     """
@@ -41,7 +127,7 @@ def next_showing(queue: Queue, annotator: str, scores: Iterable[HumanScore]) -> 
 
     First what was left half scored, then a repeat that is due, then the next item.
 
-    scores: of the study by anybody, in the order of their files
+    scores: of the study by any annotator, in the order of their files
     """
     scored = Scored(queue, scores)
     rank = _Order(queue, annotator)
@@ -59,7 +145,6 @@ def next_showing(queue: Queue, annotator: str, scores: Iterable[HumanScore]) -> 
 
 
 def progress(queue: Queue, annotator: str, scores: Iterable[HumanScore]) -> QueueProgress:
-    """Return how far an annotator is."""
     scored = Scored(queue, scores)
     rank = _Order(queue, annotator)
     names = scored.annotators | {annotator}
@@ -74,11 +159,6 @@ def progress(queue: Queue, annotator: str, scores: Iterable[HumanScore]) -> Queu
 def showing_of(
     queue: Queue, annotator: str, item_id: str, position: int, showing: Literal[1, 2] = 1
 ) -> Showing:
-    """Return an item as an annotator was shown it, as for going back to it.
-
-    Raises:
-        KeyError: it is not in the queue.
-    """
     return _Order(queue, annotator).showing(queue.by_id[item_id], position, showing)
 
 
@@ -122,25 +202,12 @@ def _hash(seed: int, *parts: str) -> str:
 
 @lru_cache(maxsize=4)
 def _scored_twice(seed: int, twice: float, ids: tuple[str, ...]) -> dict[str, int]:
-    """Return which items two annotators score, with their places among them.
-
-    They are the first by a hash, so that few change where the items do.
-    """
     drawn = sorted(ids, key=lambda one: _hash(seed, "twice", one))[: _share(twice, len(ids))]
     return {one: place for place, one in enumerate(drawn)}
 
 
 @lru_cache(maxsize=16)
 def _order(seed: int, annotator: str, order: str, twice: float, ids: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the items in the order of an annotator.
-
-    Those that are scored twice come in about the same order to everybody, so that what two have scored is
-    not long in coming; and so do all, where the more disputed come sooner.
-
-    They are mixed with the others at 2 t / (1 + t) of the showings, where t is their share: if each of them
-    is scored by two, and the others by one, t of the scored items are scored twice at any time, and both
-    sorts end together.
-    """
     shared = _scored_twice(seed, twice, ids)
     places = {one: place for place, one in enumerate(ids)}
     both = sorted(shared, key=(places if order == "disputed" else shared).__getitem__)
@@ -156,7 +223,6 @@ def _order(seed: int, annotator: str, order: str, twice: float, ids: tuple[str, 
 
 
 def _owed(rank: _Order, scored: Scored) -> Iterator[QueuedItem]:
-    """Yield what an annotator has not scored and not enough others have: their own first."""
     names = scored.annotators | {rank.annotator}
     left = []
     for one in rank.items:
@@ -172,7 +238,6 @@ def _owed(rank: _Order, scored: Scored) -> Iterator[QueuedItem]:
 
 
 def _with_repeats(rank: _Order, items: Sequence[QueuedItem]) -> Iterator[Showing]:
-    """Yield items as they are shown one after the other, with repeats among them and at the end."""
     position = 0
     repeated: set[str] = set()
     ids = [one.item_id for one in items]
@@ -188,12 +253,6 @@ def _with_repeats(rank: _Order, items: Sequence[QueuedItem]) -> Iterator[Showing
 
 
 def _repeat(rank: _Order, shown: Sequence[str], repeats: int, never: set[str], *, at_end: bool) -> str | None:
-    """Return the item that is shown again now, if one is due.
-
-    shown: the ids of what the annotator has been through, in order
-    repeats: how many were shown again so far
-    never: what is not shown again
-    """
     due = _final_repeats(rank.queue, len(shown)) if at_end else _due(rank, len(shown))
     if repeats >= due:
         return None
@@ -203,7 +262,6 @@ def _repeat(rank: _Order, shown: Sequence[str], repeats: int, never: set[str], *
 
 
 def _due(rank: _Order, shown: int) -> int:
-    """Return how many repeats are due after so many items: one in each stretch of 1 / `repeats`, anywhere."""
     share = rank.queue.repeats
     if share <= 0:
         return 0
@@ -213,7 +271,6 @@ def _due(rank: _Order, shown: int) -> int:
 
 
 def _final_repeats(queue: Queue, shown: int) -> int:
-    """Return how many repeats there are when an annotator has scored so many items."""
     return _share(queue.repeats, shown) if shown > APART else 0
 
 

@@ -15,17 +15,22 @@ with a probability of about min(1, t w), where t is such that these add up to th
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rag_assay.evals.human.queue import Queue, QueuedItem
+from rag_assay.evals.human.queue import Queue, QueuedItem, queue_version, read_queue
 from rag_assay.evals.rubrics.items import Item
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.human_scores import HumanScores, ScoreSnapshot
 from rag_assay.warehouse.identity import digest, digest_strings
+from rag_assay.warehouse.paths import Home
 
-MOST_LIKELY = 5.0  # how much likelier the most disputed item is drawn than one that nobody disputes
+MOST_LIKELY = 5.0  # how much likelier the most disputed item is drawn than an undisputed one
 _DIGITS = 13  # hex digits that a float holds
 _STEPS = 60  # halvings until t is as near as a float can be
 Floats = NDArray[np.float64]
@@ -35,7 +40,6 @@ Floats = NDArray[np.float64]
 class QueueCandidate:
     """An item that can be drawn.
 
-    rubrics: names of those that it is scored by
     questions: ids of the questions that it is of: of several only, if they are worded alike
     strata: what is not to be without an item: cells that it stands in, each with what it compares them with
     disputed: 0 to 1; None: not known
@@ -107,7 +111,6 @@ def _order(candidates: Sequence[QueueCandidate], seed: int, weights: Floats) -> 
 
 
 def _firsts(candidates: Sequence[QueueCandidate], order: Sequence[int]) -> dict[int, None]:
-    """Return the places of the first item of each stratum, in the order of drawing."""
     seen: set[tuple[str, str]] = set()
     found: dict[int, None] = {}
     for n in order:
@@ -120,10 +123,6 @@ def _firsts(candidates: Sequence[QueueCandidate], order: Sequence[int]) -> dict[
 def _probabilities(
     candidates: Sequence[QueueCandidate], weights: Floats, size: int, *, of_firsts: bool
 ) -> Floats:
-    """Return with which probability each candidate is drawn; they add up to the size.
-
-    of_firsts: there is room for no more than the first items of some strata
-    """
     sums: dict[tuple[str, str], float] = {}
     for one, weight in zip(candidates, weights, strict=True):
         for stratum in one.strata:
@@ -167,3 +166,32 @@ def probabilities(queue: Queue, scored: Collection[str]) -> dict[str, float]:
         reached = (np.minimum(np.minimum(middle * weights, 1.0), drawing) / drawing).sum()
         low, high = (middle, high) if reached < number else (low, middle)
     return dict(zip(found, np.minimum(high * weights, drawing).tolist(), strict=True))
+
+
+class RatingSnapshot(NamedTuple):
+    """What people had said, and the version of the queue that counted; None: there was none."""
+
+    scores: ScoreSnapshot
+    queue: str | None
+
+
+def seen_now(home: Home, study: str) -> RatingSnapshot:
+    """Return what people have said by now."""
+    version = None
+    with suppress(CorruptFileError):  # the reader of the queue reports it
+        version = queue_version(home, study)
+    return RatingSnapshot(HumanScores(home).snapshot(study), version)
+
+
+def drawing_probabilities(
+    home: Home, study: str, seen: RatingSnapshot, scored: Collection[str] = ()
+) -> Mapping[str, float]:
+    """Return item id -> the probability with which it was drawn into the queue; nothing without a queue.
+
+    scored: ids of the items that people have scored: where the more disputed come sooner, it is the
+        probability with which an item is among so many
+    """
+    queue = None
+    with suppress(CorruptFileError):
+        queue = read_queue(home, study, seen.queue) if seen.queue else None
+    return probabilities(queue, scored) if queue else {}

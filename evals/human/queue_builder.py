@@ -2,26 +2,128 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cache
+from math import sqrt
+
+import numpy as np
+import polars as pl
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.generation.contract import Passage
-from rag_assay.evals.human.disputes import Place, disputes
+from rag_assay.evals.human.item_order import Scored
 from rag_assay.evals.human.item_sampling import QueueCandidate, draw_items, without_items
-from rag_assay.evals.human.labels_needed import labels_needed, likely_variance
-from rag_assay.evals.human.queue import Queue
-from rag_assay.evals.human.rating_progress import Scored
-from rag_assay.evals.pipeline.cell_items import current_items
-from rag_assay.evals.rubrics.item_records import blind
-from rag_assay.evals.rubrics.items import Item
+from rag_assay.evals.human.queue import Queue, read_queue, write_queue
+from rag_assay.evals.judging.judge_metrics import JudgedScores
+from rag_assay.evals.pipeline.cell_items import current_items, scored_cells
+from rag_assay.evals.rubrics.items import Item, blind
+from rag_assay.evals.rubrics.rubric import PEOPLE
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
-from rag_assay.warehouse.human_scores import HumanScore
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import CorruptFileError, InputError
+from rag_assay.warehouse.human_scores import HumanScore, HumanScores
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import Home
+
+Place = tuple[str, str]  # key of a cell, id of a question
+
+
+def disputes(study: Study, cells: Iterable[Cell], store: ArtifactStore) -> dict[Place, float]:
+    """Return how disputed the answers of cells are, 0 to 1, by the scores that are stored.
+
+    They are those of the study's judges, or of its other metrics of answers where no judge looks at answers;
+    human ratings are not looked at. Items without any value are left out.
+    """
+    named = [name for name in study.measured if not name.startswith(f"{PEOPLE}.")]
+    of_answers = [one for one in map(study.metric, named) if one.kind == "answer"]
+    judged = [one for one in of_answers if isinstance(one, JudgedScores)]
+    metrics = [*(judged or of_answers)]
+    names = [metric.name for metric in metrics]
+    frames = []
+    for cell in cells:
+        artifact = store.current("scores", cell.key)
+        if artifact is not None and names:
+            rows = read_parquet(store.folder("scores", artifact.identity) / "scores.parquet")
+            kept = rows.filter(pl.col("metric").is_in(names), pl.col("value").is_not_null())
+            frames.append(kept.select(pl.lit(cell.key).alias("cell"), "question_id", "metric", "value"))
+    if not frames:
+        return {}
+    lower = [metric.name for metric in metrics if not metric.higher_is_better]
+    return {
+        (cell, question): value
+        for cell, question, value in dispute_scores(pl.concat(frames), lower).iter_rows()
+    }
+
+
+def dispute_scores(scores: pl.DataFrame, lower_is_better: Iterable[str] = ()) -> pl.DataFrame:
+    """Return (cell, question_id, disputed), the latter 0 to 1.
+
+    Values are compared as their ranks among all values of their metric, as shares from 0 to 1. An answer is
+    disputed by twice the standard deviation of its ranks by several metrics, or of the mean ranks of all
+    answers to its question, whatever is more.
+
+    scores: cell, question_id, metric, value
+    """
+    share = (pl.col("value").rank("average").over("metric") - 0.5) / pl.len().over("metric")
+    turned = pl.when(pl.col("metric").is_in(list(lower_is_better))).then(1 - share).otherwise(share)
+    answers = (
+        scores.with_columns(turned.alias("share"))
+        .group_by("cell", "question_id", maintain_order=True)
+        .agg(pl.col("share").mean(), (2 * pl.col("share").std(ddof=0)).alias("by_metrics"), pl.len())
+    )
+    of_question = pl.col("share").std(ddof=0).over("question_id")
+    by_cells = pl.when(pl.len().over("question_id") > 1).then(2 * of_question)
+    by_metrics = pl.when(pl.col("len") > 1).then("by_metrics")
+    largest = pl.max_horizontal(by_metrics, by_cells).fill_null(0.0).clip(0.0, 1.0)
+    return answers.select("cell", "question_id", largest.alias("disputed"))
+
+
+LEVEL = 0.95
+AT_EACH_END = 2  # values that are added to those so far at either bound
+
+
+def labels_needed(half_width: float, population: int, variance: float) -> int:
+    """Return how many items of a population have to be scored for their mean to be known so well.
+
+    The smallest n for which t S sqrt((1 - n / N) / n) is at most the half width, with the variance S² (of
+    divisor N - 1), the finite population correction, and the 97.5 % quantile t of Student's distribution with
+    n - 1 degrees of freedom (Cochran, Sampling Techniques, 3rd edition, 1977, 2.8 and 4.6).
+
+    >>> labels_needed(0.1, 1_000_000, 0.25), labels_needed(0.1, 100, 0.25), labels_needed(0.1, 100, 0.0)
+    (99, 51, 2)
+    """
+    from scipy.special import stdtrit
+
+    least, most = min(2, population), population
+    while least < most:
+        n = (least + most) // 2
+        wide = stdtrit(n - 1, (1 + LEVEL) / 2) * sqrt(variance * (1 - n / population) / n)
+        least, most = (least, n) if wide <= half_width else (n + 1, most)
+    return least
+
+
+def likely_variance(values: Sequence[float], bounds: tuple[float, float], population: int) -> float:
+    """Return the variance to plan with: of the scores so far, and two more at either bound.
+
+    So equal scores of a few items do not say that all others are equal, too (Agresti and Coull, The American
+    Statistician 52, 1998, add as many to a share). It is at most the widest that there can be, of a
+    population of which one half has the one bound and the other the other (Popoviciu 1935), with the divisor
+    N - 1; which it is where nothing has been scored.
+
+    >>> likely_variance([], (0, 1), 100) == 0.25 * 100 / 99
+    True
+    """
+    low, high = bounds
+    widest = (high - low) ** 2 / 4 * population / max(population - 1, 1)
+    if not values:
+        return widest
+    return min(float(np.var([*values, *[low, high] * AT_EACH_END], ddof=1)), widest)
 
 
 @dataclass
@@ -38,8 +140,7 @@ class _Found:
 class BuiltQueue:
     """A queue, and what a person should know of it.
 
-    cells: how many cells have answers that people can score
-    missing: how many answers there are none of: (cell, question) whose answer or ranking failed
+    missing: how many answers are missing: (cell, question) whose answer or ranking failed
     without: keys of cells of which nothing was drawn, for want of room
     """
 
@@ -52,7 +153,7 @@ class BuiltQueue:
 def build_queue(grid: Grid, study: Study, work: BuildContext, scores: Iterable[HumanScore]) -> BuiltQueue:
     """Build the queue of a study: nothing is written.
 
-    scores: what people have said so far, in the order of their files: what the precision needs hangs on it
+    scores: what people have said so far, in the order of their files: what the precision needs depends on it
     """
     reading = _Reading(grid, study, work)
     candidates = reading.candidates()
@@ -137,7 +238,6 @@ def items_needed(
 ) -> int:
     """Return how many items, in the order of drawing, the means of all cells need to be known so well.
 
-    queue: of all candidates
     precision: half width of a 95 % interval of a cell's mean, as a share of the rubric's scale
     """
     strata = {one.item.item_id: one.strata for one in candidates}
@@ -166,3 +266,69 @@ def items_needed(
             if not left[stratum]:
                 del left[stratum]
     return len(queue.items)
+
+
+log = logging.getLogger(__name__)
+_NAMED = 3  # cells that are named in a sentence
+
+
+def prepare_queue(study: Study, home: Home, say: Callable[[str], None] = log.warning) -> Queue:
+    """Return the queue of a study as its answers are now, written if it is another than that which counts.
+
+    say: is told in a sentence what a person should know of it: what there is no room for
+    """
+    if not study.scored_by:
+        raise InputError(
+            f"{study.path}: the study {study.study} does not say by what people score its answers; "
+            "add `rubrics: {points: {points: {}}}`"
+        )
+    if not any(study.people_score(cell) for cell in scored_cells(study)):
+        raise InputError(f"{study.path}: the study {study.study} has no cell whose answers people score")
+    work = BuildContext(home)
+    try:
+        rows = HumanScores(home).rows(study.study)
+        built = build_queue(Grid([study]), study, work, [HumanScore(**row) for row in rows])
+    finally:
+        work.close()
+    if not built.queue.items:
+        raise InputError(_why_nothing(study, built))
+    for sentence in _warnings(study, built):
+        say(sentence)
+    return _written(home, built.queue, say)
+
+
+def _written(home: Home, queue: Queue, say: Callable[[str], None]) -> Queue:
+    try:
+        current = read_queue(home, queue.study)
+    except CorruptFileError as error:
+        say(f"{error}")
+        current = None
+    if current is not None and (current.version, current.needed) == (queue.version, queue.needed):
+        return current
+    write_queue(home, queue)
+    return queue
+
+
+def _why_nothing(study: Study, built: BuiltQueue) -> str:
+    if not built.cells:
+        return f"the study {study.study} has no answers yet; run it first: `assay run {study.study}`"
+    if built.missing:
+        return f"the study {study.study} has no answer that people can score: {built.missing:,} failed"
+    return f"the study {study.study} has nothing to score: all answers that are compared are alike"
+
+
+def _warnings(study: Study, built: BuiltQueue) -> list[str]:
+    queue, found = built.queue, []
+    if built.without:
+        named = ", ".join(built.without[:_NAMED]) + (", …" if len(built.without) > _NAMED else "")
+        found.append(
+            f"{len(built.without)} of {built.cells} cells have no answer among the {len(queue.items)} that "
+            f"are scored ({named}): a larger `sample` has room for them"
+        )
+    if queue.needed is not None and queue.needed > len(queue.items):
+        said = study.annotation
+        found.append(
+            f"`sample: {said.sample}` is too small for `precision: {said.precision:g}`: "
+            f"{queue.needed:,} answers are needed"
+        )
+    return found

@@ -4,19 +4,105 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from rag_assay.evals.judge_calibration.rating_overlap import Flags, RatingOverlap, overlap
 from rag_assay.evals.rubrics.rubric import Rubric, metric_name
 from rag_assay.evals.statistics.alpha import TENTATIVE, Level, krippendorffs_alpha
 from rag_assay.evals.statistics.bootstrap import UNIT
+from rag_assay.evals.statistics.clusters import Codes
 from rag_assay.evals.statistics.estimate import Estimate, Floats
 from rag_assay.evals.statistics.kappa import Weights, cohens_kappa
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
 from rag_assay.evals.statistics.raters import bias_of, change, equal_pairs, mean_of, to_the_others
+
+Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+class RatingOverlap(NamedTuple):
+    """What people said of the items of one criterion, first and once more.
+
+    people: names, in order
+    who, items, values: of each first score the person's and the item's number, and what was given
+    at: the place of each first score among the person's own, 0 to 1; NaN where the order is not known
+    again: of each first score what the same person gave the second time; NaN: was not asked again
+    clusters: of the items, shape (items,); None: each is about a question of its own
+    """
+
+    people: Sequence[str]
+    who: Codes
+    items: Codes
+    values: Floats
+    at: Floats
+    again: Floats
+    clusters: Codes | None
+
+    def of(self, chosen: Flags) -> Codes | None:
+        """Return the clusters of some scores by their items, numbered without gaps."""
+        if self.clusters is None:
+            return None
+        return np.unique(self.clusters[self.items[chosen]], return_inverse=True)[1].astype(np.int64)
+
+
+def overlap(scores: pl.DataFrame, questions: Mapping[str, str], clusters: Clustering) -> RatingOverlap:
+    """Arrange the scores of one criterion that hold.
+
+    A score of one cell alone is of an item of its own: equal contents may have been scored unequally there. A
+    score of all cells stands beside each of those, or where there is none beside the others like it.
+
+    Args:
+        scores: rows of `annotation_schemas.HUMAN_SCORES` of one criterion, with values.
+        questions: id of an item -> its question, where the scores do not say it.
+        clusters: which questions are not independent of each other.
+    """
+    rows = by_item(scores)
+    first = rows.unique(["annotator", "item"], keep="first", maintain_order=True)
+    later = rows.join(first.select("annotator", "item", "showing"), on=["annotator", "item"], suffix="_first")
+    second = (
+        later.filter(pl.col("showing") > pl.col("showing_first"))
+        .unique(["annotator", "item"], keep="first", maintain_order=True)
+        .select("annotator", "item", again="value")
+    )
+    first = first.join(second, on=["annotator", "item"], how="left", maintain_order="left")
+    ids = first["item"].unique(maintain_order=True)
+    number = {name: at for at, name in enumerate(ids)}
+    people = sorted(first["annotator"].unique())
+    of_people = {name: at for at, name in enumerate(people)}
+    of_items = first.unique("item", keep="first", maintain_order=True)
+    asked = [
+        question or questions.get(item) or item
+        for question, item in of_items.select("question_id", "item_id").iter_rows()
+    ]
+    return RatingOverlap(
+        people,
+        np.array([of_people[name] for name in first["annotator"]], np.int64),
+        np.array([number[name] for name in first["item"]], np.int64),
+        first["value"].to_numpy().astype(np.float64),
+        first["at"].to_numpy().astype(np.float64),
+        first["again"].to_numpy().astype(np.float64),
+        clusters.codes(asked),
+    )
+
+
+def by_item(scores: pl.DataFrame) -> pl.DataFrame:
+    """Return rows with `item`, what is scored by itself, and `at`; the first showing first."""
+    alone = scores.filter(pl.col("cell").is_not_null())
+    everywhere = scores.filter(pl.col("cell").is_null()).drop("cell", "question_id")
+    places = alone.select("item_id", "cell", "question_id").unique(maintain_order=True)
+    beside = everywhere.join(places, on="item_id", how="left", maintain_order="left")
+    name = pl.concat_str("item_id", "cell", "question_id", separator="\x1f", ignore_nulls=True)
+    order = pl.struct("scored_at", "position").rank("average").over("annotator")
+    many = pl.len().over("annotator")
+    known = pl.struct("scored_at", "position").n_unique().over("annotator") > 1
+    return (
+        pl.concat([alone, beside.select(alone.columns)])
+        .with_columns(item=name, at=pl.when(known).then((order - 1) / (many - 1)).otherwise(None))
+        .sort("item", "annotator", "showing", "scored_at", nulls_last=True, maintain_order=True)
+    )
+
 
 FEW = 20
 """With fewer items that two people have scored, nothing is known of their agreement."""
@@ -59,14 +145,12 @@ def agreement_rows(
 ) -> list[dict[str, Any]]:
     """Return rows of `annotation_schemas.AGREEMENT`, rubric by rubric and criterion by criterion.
 
-    A criterion that nobody has scored has its rows of all together, with the reason.
+    A criterion without ratings has its rows of all together, with the reason.
 
     Args:
         scores: rows of `annotation_schemas.HUMAN_SCORES` that hold: none that was corrected or withdrawn, and
             one a person, item, criterion and showing.
-        rubrics: those of the study.
         questions: id of an item -> its question, where the scores do not say it.
-        seed: the study's.
         clusters: which questions are not independent of each other.
     """
     valued = scores.filter((pl.col("status") == "ok") & pl.col("value").is_not_null())
@@ -121,13 +205,12 @@ def _row(rubric: str, criterion: str | None, one: Agreed) -> dict[str, Any]:
 
 
 def _together(held: RatingOverlap, level: Level, seed: int) -> Iterator[Agreed]:
-    """Yield what is known of all people together."""
     often = np.bincount(held.items)
     items, shared = len(often), int((often > 1).sum())
     yield Agreed("items", Estimate(items, n=items))
     yield Agreed("shared", Estimate(shared, n=shared))
     if not shared:
-        why = "nobody has scored by it yet" if not items else _alone(held)
+        why = "there are no ratings by it yet" if not items else _alone(held)
         yield Agreed("alpha", Estimate(None, reason=why))
         yield Agreed("equal", Estimate(None, reason=why))
     else:
@@ -143,7 +226,6 @@ def _alone(held: RatingOverlap) -> str:
 
 
 def _apart(held: RatingOverlap, level: Level, seed: int) -> Iterator[Agreed]:
-    """Yield what is known of each person, and of each two."""
     differences = to_the_others(held.items, held.values)
     for number, name in enumerate(held.people):
         own = held.who == number
@@ -158,7 +240,6 @@ def _apart(held: RatingOverlap, level: Level, seed: int) -> Iterator[Agreed]:
 def _habits(
     held: RatingOverlap, chosen: Flags, differences: Floats, seed: int, name: str
 ) -> Iterator[Agreed]:
-    """Yield how somebody differs from the others, and how that changes in the course of the work."""
     clusters = held.of(chosen)
     yield Agreed("bias", bias_of(differences[chosen], seed, clusters), name)
     at = held.at[chosen]
@@ -172,7 +253,6 @@ def _habits(
 
 
 def _repeats(held: RatingOverlap, own: Flags, level: Level, seed: int, name: str | None) -> Iterator[Agreed]:
-    """Yield how far people give the same value again."""
     chosen = own & np.isfinite(held.again)
     if not chosen.any():
         for measure in ("repeats", "repeats_apart", "repeats_alpha"):
@@ -202,7 +282,6 @@ def _pair(held: RatingOverlap, one: int, other: int, level: Level, seed: int) ->
 
 
 def _minutes(scores: pl.DataFrame) -> Iterator[Agreed]:
-    """Yield for how long each person has looked at the items of a rubric, whatever was said of them."""
     looked = scores.group_by("annotator", "item_id", "cell", "question_id", "showing").agg(
         pl.col("seconds").max()
     )
@@ -215,4 +294,4 @@ def _minutes(scores: pl.DataFrame) -> Iterator[Agreed]:
         if n:
             yield Agreed("minutes", Estimate(seconds / 60, n=n), name)
         else:
-            yield Agreed("minutes", Estimate(None, reason="nobody has measured it"), name)
+            yield Agreed("minutes", Estimate(None, reason="it was not measured"), name)

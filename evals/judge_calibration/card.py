@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rag_assay.evals.judge_calibration.judgements import CalibrationJudgements, Row
+from rag_assay.evals.judge_calibration.judge_trials import CalibrationJudgements, Row
 from rag_assay.evals.judging.cards.mutations import MUTATIONS
 from rag_assay.evals.judging.contract import JudgedMetric
 from rag_assay.evals.statistics.bootstrap import bootstrap
@@ -49,7 +49,6 @@ def card_rows(judged: CalibrationJudgements, unmade: Mapping[str, Sequence[str]]
 
 
 def stored_rows(study: str, judge: str, measured: Sequence[CardMeasure]) -> list[dict[str, Any]]:
-    """Return rows of `schemas.JUDGE_CARDS`."""
     return [
         {
             "study": study,
@@ -77,7 +76,6 @@ def _parsed(judged: CalibrationJudgements, metric: JudgedMetric) -> Iterator[Car
 
 
 def _flips(judged: CalibrationJudgements, metric: JudgedMetric) -> Iterator[CardMeasure]:
-    """Yield how often two replicates of a case differ, and by how much: means over the cases."""
     pairs = [
         [abs(one - other) for one, other in combinations(values, 2)] for values in judged.replicates(metric)
     ]
@@ -102,11 +100,10 @@ def _mean(values: np.ndarray, seed: int) -> Estimate:
 
 
 def _labelled(judged: CalibrationJudgements, metric: JudgedMetric) -> Iterator[CardMeasure]:
-    """Yield the agreement with people: AUC first, then accuracy, kappa and the order."""
     labelled = [one for one in judged.trials.values() if metric.name in one.labels]
     n = len(labelled)
     if not n:
-        none = Estimate(0.0, reason="uncalibrated: nobody has labelled cases of it")
+        none = Estimate(0.0, reason="uncalibrated: there are no labelled cases of it")
         yield CardMeasure(metric.name, "labels", none)
         return
     scored = [(one.labels[metric.name], judged.score(one.trial_id, metric)) for one in labelled]
@@ -131,7 +128,6 @@ def _labelled(judged: CalibrationJudgements, metric: JudgedMetric) -> Iterator[C
 
 
 def turned(values: Floats, metric: JudgedMetric) -> Floats:
-    """Return a judge's values so that higher is better."""
     return values if metric.higher_is_better else -values
 
 
@@ -189,7 +185,6 @@ def _pairs(
 def _caught(
     judged: CalibrationJudgements, metric: JudgedMetric, unmade: Mapping[str, Sequence[str]]
 ) -> Iterator[CardMeasure]:
-    """Yield which share of worse answers scores lower, and as high, by kind and of all kinds together."""
     if not unmade and not any(one.role == "worse" for one in judged.trials.values()):
         return
     width = metric.bounds[1] - metric.bounds[0]
@@ -212,7 +207,6 @@ def _caught(
 
 
 def _why(at_floor: int, without: int, unmade: Sequence[str]) -> str | None:
-    """Say what is not counted, and why; None where all is."""
     parts = []
     if at_floor:
         parts.append(f"{at_floor} of no value to lose")
@@ -234,7 +228,6 @@ def _share(hits: int, n: int, reason: str | None) -> Estimate:
 def _controls(
     judged: CalibrationJudgements, metric: JudgedMetric, unmade: Mapping[str, Sequence[str]]
 ) -> Iterator[CardMeasure]:
-    """Yield how often it scores the same words lower, or minds an order that means nothing."""
     width = metric.bounds[1] - metric.bounds[0]
     if preferred := judged.preferences(metric):
         yield CardMeasure(metric.name, "position_bias", _mean(np.array(preferred), judged.seed), "places")
@@ -259,7 +252,6 @@ def _controls(
 
 
 def _length(judged: CalibrationJudgements, metric: JudgedMetric) -> Iterator[CardMeasure]:
-    """Yield how far the value rises with the answer's length: of equal labels, or of the study's answers."""
     if "answer" not in metric.needs:
         return
     sign = 1 if metric.higher_is_better else -1
@@ -284,7 +276,6 @@ def _length(judged: CalibrationJudgements, metric: JudgedMetric) -> Iterator[Car
 
 
 def _costs(judged: CalibrationJudgements) -> Iterator[CardMeasure]:
-    """Yield what 1,000 cases cost that are judged once by all metrics: calls, tokens, seconds, dollars."""
     cases = judged.judged_cases()
     for name in ("calls", "prompt_tokens", "completion_tokens", "seconds", "usd"):
         yield CardMeasure(None, f"{name}_per_1000", _per(cases, name))

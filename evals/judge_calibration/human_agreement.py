@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from rag_assay.evals.judge_calibration.agreement import overlap
 from rag_assay.evals.judge_calibration.card import CardMeasure, accuracy, shares_of_range, turned
-from rag_assay.evals.judge_calibration.rating_overlap import overlap
 from rag_assay.evals.judging.contract import Judge, JudgedMetric
 from rag_assay.evals.judging.judge_metrics import aggregate_replicates
 from rag_assay.evals.metrics.contract import Score
@@ -58,14 +58,11 @@ def rated_of(
     seed: int,
     clusters: Clustering,
 ) -> list[Rated]:
-    """Return what people said by each criterion that anybody has scored.
+    """Return what people said by each criterion that any annotator has scored.
 
     Args:
-        rubrics: of the study.
         annotations: rows of `annotation_schemas.ANNOTATIONS`.
         counted: the scores that they come from, rows of `annotation_schemas.HUMAN_SCORES`.
-        seed: the study's.
-        clusters: of the study's questions.
     """
     given = _given(annotations)
     questions = dict(given.select("item_id", "question_id").iter_rows())
@@ -114,10 +111,7 @@ def people_rows(
     those that stand for themselves. An answer that several cells give is one case.
 
     Args:
-        judge: as the study has it.
         judgements: key of a cell and replicate -> rows of `schemas.JUDGEMENTS`.
-        rated: what people said.
-        clusters: of the study's questions.
     """
     for metric, one, cases in judged_cases(judge, judgements, rated):
         yield from _agreement(metric, one, cases, clusters)
@@ -141,7 +135,14 @@ def judged_cases(
     for metric in judge.judged_metrics:
         rival = judge.against if "rival" in metric.needs else None
         if "answer" in metric.needs:
-            said = _said(judge, metric, judgements)
+            found: dict[Place, list[Score]] = defaultdict(list)
+            for cell, rows in judgements.items():
+                for row in rows:
+                    if row["metric"] == metric.name and row["replicate"] <= judge.times:
+                        score = Score(Status(row["status"]), row["value"], row["reason"])
+                        found[cell, row["question_id"]].append(score)
+            scores = {place: aggregate_replicates(some, judge.vote).value for place, some in found.items()}
+            said = {place: value for place, value in scores.items() if value is not None}
             for one in rated:
                 if one.against == rival:
                     yield metric, one, _cases(one, said)
@@ -151,20 +152,6 @@ def good_side(score: float, criterion: Criterion) -> bool:
     """Return whether people call an answer good: at or above the middle of the values that there are."""
     least, most = criterion.bounds
     return score >= (least + most) / 2
-
-
-def _said(
-    judge: Judge, metric: JudgedMetric, judgements: Mapping[str, Sequence[Mapping[str, Any]]]
-) -> dict[Place, float]:
-    """Return what the replicates of each judgement come to, as they do in the study."""
-    found: dict[Place, list[Score]] = defaultdict(list)
-    for cell, rows in judgements.items():
-        for row in rows:
-            if row["metric"] == metric.name and row["replicate"] <= judge.times:
-                score = Score(Status(row["status"]), row["value"], row["reason"])
-                found[cell, row["question_id"]].append(score)
-    scores = {place: aggregate_replicates(some, judge.vote).value for place, some in found.items()}
-    return {place: value for place, value in scores.items() if value is not None}
 
 
 def with_people(card: Sequence[CardMeasure], people: Sequence[CardMeasure]) -> list[CardMeasure]:
@@ -214,7 +201,6 @@ def _alike(one: Floats, other: Floats) -> Estimate:
 
 
 def _kappa(criterion: Criterion) -> Agree:
-    """Return Cohen's kappa of the nearest grades of both, weighted by the square of their distance."""
     levels = np.array(sorted(criterion.anchors), np.float64)
 
     def nearest(values: Floats) -> Floats:
@@ -224,7 +210,6 @@ def _kappa(criterion: Criterion) -> Agree:
 
 
 def _cases(rated: Rated, said: Mapping[Place, float]) -> list[RatedAnswer]:
-    """Return what both have rated: an answer in several cells once, where people score it alike in all."""
     found: dict[tuple[str, float], list[tuple[str, float]]] = defaultdict(list)
     for place, score in rated.values.items():
         if place in said:

@@ -1,4 +1,4 @@
-"""Means of people's scores by cell, rubric and judge: rows of `annotation_schemas.HUMAN_ESTIMATES`."""
+"""Means of human ratings by cell, rubric and judge: rows of `annotation_schemas.HUMAN_ESTIMATES`."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Flags = npt.NDArray[np.bool_]
 
 
 def judging_metrics(study: Study) -> list[Metric]:
-    """Return the metrics of a study that people's scores can be held against.
+    """Return the metrics of a study that human ratings can be held against.
 
-    They say of answers how good they are: higher is better. What people say themselves is none of them.
+    They say of answers how good they are: higher is better. Human ratings are not among them.
     """
     found = (study.metric(name) for name in study.measured if name.partition(".")[0] != PEOPLE)
     return [one for one in found if one.kind == "answer" and one.higher_is_better]
@@ -52,7 +52,6 @@ def estimate_rows(
         study: whose rubrics people have scored by; criteria that they have not are left out.
         annotations: rows of `annotation_schemas.ANNOTATIONS`.
         scores: key of a cell and replicate -> rows of `schemas.SCORES`.
-        clusters: of the study's questions.
         sooner: id of an item -> its weight in a queue that shows heavier ones sooner; None: in any order.
     """
     names = {cell.key: cell.name for cell in study.runs()}
@@ -90,7 +89,6 @@ class _Scored:
     bounds: tuple[float, float]
 
     def of(self, cell: str | None) -> Flags:
-        """Return which entries are of a cell, or of any."""
         return np.array([cell in (None, name) for name in self.cells], bool)
 
     def items(self, judged: Floats, some: Flags) -> Items:
@@ -108,11 +106,6 @@ def _scored(
     clusters: Clustering,
     sooner: Mapping[str, float],
 ) -> _Scored:
-    """Read what people scored by one criterion.
-
-    Where a queue has drawn some of the scored answers, the others are no sample of anything: their scores are
-    left out, unless every answer is scored.
-    """
     rows = rows.sort("cell", "question_id")
     scores, drawn = (
         rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in ("value", "probability")
@@ -135,15 +128,6 @@ def _scored(
 
 
 def _likely(drawn: Floats, there: Flags, ties: Flags, weights: Floats) -> Floats:
-    """Return the probability with which each answer has been scored by now.
-
-    Of a queue in a random order, those that were scored so far are a random sample of what it drew. Of one
-    that shows heavier items sooner they are, as its drawing is, a sequential Poisson sample (Ohlsson, Journal
-    of Official Statistics 1998): min(1, t * weight), t such that as many are expected as are scored. Two
-    equal answers that were compared are a tie, which is known of all of them.
-
-    drawn: into the queue, NaN: not drawn; weights: NaN: not known
-    """
     able = ~ties & ~np.isnan(drawn)
     n = int(there.sum())
     if np.isnan(weights).all() or n >= able.sum():
@@ -172,7 +156,6 @@ def _judged(
 def _rows(
     scored: _Scored, metric: Metric, judged: Mapping[tuple[str, str], float], wanted: float
 ) -> list[Row]:
-    """Return the rows of one metric: of all cells together, and of each."""
     values = np.array([judged.get(place, np.nan) for place in scored.places], np.float64)
     cells: list[str | None] = [None, *dict.fromkeys(scored.cells)]
     found = {cell: estimate_mean(scored.items(values, scored.of(cell))) for cell in cells}
@@ -190,7 +173,6 @@ def _rows(
 
 
 def _means(scored: _Scored, metric: Metric, values: Floats, cell: str | None) -> Row:
-    """Return the mean of the judgements alone, on the scale of the rubric where the metric has bounds."""
     some = scored.of(cell)
     low, high = metric.bounds
     least, most = scored.bounds
@@ -230,14 +212,13 @@ def _of_powered(found: Powered, scored: _Scored, wanted: float) -> Row:
 
 def _why(mean: Mean) -> str | None:
     if mean.value is None:
-        return "nobody has scored any of its answers"
+        return "there are no ratings of its answers"
     if mean.low is None:
         return "scores of one question alone have no interval"
     return None
 
 
 def _leader(found: Mapping[str, Powered]) -> str | None:
-    """Return the cell with the highest combined estimate, of those with an interval."""
     able = [(one.combined.value, cell) for cell, one in found.items() if one.combined.low is not None]
     return min(((-(value or 0.0), cell) for value, cell in able), default=(0.0, None))[1]
 
@@ -245,10 +226,7 @@ def _leader(found: Mapping[str, Powered]) -> str | None:
 def _apart(
     found: Mapping[str | None, Powered], cell: str | None, leader: str | None, bounds: tuple[float, float]
 ) -> Row:
-    """Return how a cell differs from the leader; as many intervals hold together as there are others.
-
-    A cell without an interval may stand above the leader, which has one: they are not compared.
-    """
+    """Return how a cell differs from the leader; as many intervals hold together as there are others."""
     names = ("leader", "difference", "difference_low", "difference_high")
     if cell is None or leader is None or found[cell].combined.low is None:
         return dict.fromkeys(names)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import polars as pl
 
 from rag_assay.evals.generation.refusals import is_refusal
-from rag_assay.evals.judging.cards.label_scale import Label
-from rag_assay.evals.judging.cards.labels import LabelledCase
+from rag_assay.evals.judging.cards.labels import Label, LabelledCase
 from rag_assay.evals.judging.cards.mutations import MUTATIONS, Mutation, Role, mutate_case
-from rag_assay.evals.judging.contract import JudgeCase, JudgedMetric
+from rag_assay.evals.judging.contract import Judge, JudgeCase, JudgedMetric
+from rag_assay.evals.judging.judge_metrics import aggregate_replicates
+from rag_assay.evals.judging.judge_runner import kept_rows
+from rag_assay.evals.judging.pairwise import PLACES
+from rag_assay.evals.metrics.contract import Score
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.schemas import Status
 
@@ -21,7 +28,6 @@ class JudgeTrial(NamedTuple):
     """A case that a judge judges for its card; its question id is that of the trial.
 
     kind: of the mutation; None: it is an original, or labelled
-    of: id of the trial that was changed
     note: what was changed, or where a labelled case is from
     """
 
@@ -57,9 +63,7 @@ def trials_of(
     Args:
         cases: of the study; one answer a question is taken, drawn by the seed.
         labelled: of the judge; good ones among them are changed, where the study has too few.
-        metrics: of the judge.
         n_mutated: answers that are changed; 0: none.
-        seed: the study's.
     """
     tried = [
         JudgeTrial(
@@ -74,7 +78,7 @@ def trials_of(
         original = JudgeTrial("original", replace(case, question_id=f"answer.{number}"))
         tried.append(original)
         for mutation in MUTATIONS.values():
-            if any(mutation.moves(metric) and _can_judge(metric, case) for metric in metrics):
+            if any(mutation.moves(metric) and metric.can_judge(case) for metric in metrics):
                 _add(original, mutation, others, seed, tried, unmade)
     return Trials(tried, unmade)
 
@@ -95,15 +99,7 @@ def _add(
     tried.append(JudgeTrial(mutation.role, case, mutation.kind, original.trial_id, found.note))
 
 
-def _can_judge(metric: JudgedMetric, case: JudgeCase) -> bool:
-    return metric.applies(case) and metric.obstacle(case) is None
-
-
 def _drawn(cases: Sequence[JudgeCase], seed: int) -> list[JudgeCase]:
-    """Return the cases that can be changed, in an order that the seed decides.
-
-    Where there are answers, those that answer are taken; else passages are all that there is.
-    """
     answered = [
         one
         for one in cases
@@ -115,7 +111,6 @@ def _drawn(cases: Sequence[JudgeCase], seed: int) -> list[JudgeCase]:
 
 
 def _good(labelled: Iterable[LabelledCase]) -> list[JudgeCase]:
-    """Return the labelled cases that all of their labels call good."""
     return [
         one.case
         for one in labelled
@@ -128,3 +123,121 @@ def _one_a_question(cases: Iterable[JudgeCase]) -> list[JudgeCase]:
     for one in cases:
         found.setdefault(one.question.casefold(), one)
     return list(found.values())
+
+
+Row = dict[str, Any]
+Study = Mapping[str, Sequence[Row]]
+"""Key of a cell's judgements -> rows of schemas.JUDGEMENTS."""
+
+
+class CalibrationJudgements:
+    """What a judge has said of its trials and of the study.
+
+    Args:
+        judge: as the study has it.
+        metrics: that the card is about.
+        trials: with their judgements, rows of `schemas.JUDGEMENTS` whose question is the trial.
+        of_study: the judge's judgements of the study's answers.
+        lengths: case id -> characters of the answer, of cases of the study whose answers were read.
+        seed: the study's.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        metrics: Sequence[JudgedMetric],
+        trials: Sequence[JudgeTrial],
+        rows: Sequence[Row],
+        of_study: Study,
+        lengths: Mapping[str, int],
+        seed: int,
+    ) -> None:
+        self.judge = judge
+        self.metrics = metrics
+        self.trials = {trial.trial_id: trial for trial in trials}
+        self.seed = seed
+        self.lengths = lengths
+        self._of_study = of_study
+        self._rows = rows
+        self._by_metric: dict[str, list[tuple[str, Row]]] = defaultdict(list)
+        for source, found in (("", rows), *of_study.items()):
+            for row in found:
+                self._by_metric[row["metric"]].append((source, row))
+
+    def score(self, trial: str, metric: JudgedMetric) -> float | None:
+        """Return what the replicates of a trial come to, as they do in the study."""
+        return self._scores[trial, metric.name].value if (trial, metric.name) in self._scores else None
+
+    @cached_property
+    def _scores(self) -> dict[tuple[str, str], Score]:
+        found: dict[tuple[str, str], list[Score]] = defaultdict(list)
+        for row in self._rows:
+            if row["replicate"] <= self.judge.times:
+                one = Score(Status(row["status"]), row["value"], row["reason"])
+                found[row["question_id"], row["metric"]].append(one)
+        return {place: aggregate_replicates(scores, self.judge.vote) for place, scores in found.items()}
+
+    def asked(self, metric: JudgedMetric) -> list[Row]:
+        return [
+            row
+            for source, row in self._by_metric[metric.name]
+            if (_was_asked(row) if source else metric.obstacle(self.trials[row["question_id"]].case) is None)
+        ]
+
+    def replicates(self, metric: JudgedMetric) -> Iterator[list[float]]:
+        """Yield the values of the replicates of each case that has several."""
+        found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+        for source, row in self._by_metric[metric.name]:
+            if row["value"] is not None:
+                found[source, row["question_id"], row["case_id"]].append(row["value"])
+        yield from (values for values in found.values() if len(values) > 1)
+
+    def preferences(self, metric: JudgedMetric) -> list[float]:
+        """Return, of each judgement in both orders, how far what stands first was preferred: -1 to 1."""
+        found = []
+        for _, row in self._by_metric[metric.name]:
+            values = {one["of"]: one["value"] for one in row["statements"] or ()}
+            first, second = (values.get(place) for place in PLACES)
+            if first is not None and second is not None:
+                found.append(first - second)
+        return found
+
+    def answer_lengths(self, metric: JudgedMetric) -> list[tuple[float, int]]:
+        """Return value and characters of the answer of each case of the study whose answer was read."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for source, row in self._by_metric[metric.name]:
+            if source and row["value"] is not None and row["case_id"] in self.lengths:
+                found[row["case_id"]].append(row["value"])
+        return [(sum(values) / len(values), self.lengths[case]) for case, values in found.items()]
+
+    def judged_cases(self) -> list[list[Row]]:
+        found: dict[tuple[str, str, str, int], list[Row]] = defaultdict(list)
+        for source, rows in (("", self._rows), *self._of_study.items()):
+            for row in rows:
+                if source == "" or _was_asked(row):
+                    found[source, row["question_id"], row["case_id"], row["replicate"]].append(row)
+        return list(found.values())
+
+
+def _was_asked(row: Row) -> bool:
+    return any(row[name] is not None for name in ("value", "raw", "calls"))
+
+
+def labelled_pairs(
+    judge: Judge, trials: pl.DataFrame, judged: pl.DataFrame
+) -> Iterator[tuple[JudgedMetric, bool, float]]:
+    """Yield metric, whether people call the case good, and the judge's value of each that has one.
+
+    Of a metric of which less is better, the value is turned round.
+
+    Args:
+        trials: rows of `schemas.JUDGE_TRIALS`.
+        judged: the judge's judgements of them, rows of `schemas.JUDGEMENTS`.
+    """
+    said = CalibrationJudgements(judge, judge.judged_metrics, (), kept_rows(judged), {}, {}, 0)
+    for trial, labels in trials.filter(pl.col("labels").list.len() > 0).select("trial", "labels").iter_rows():
+        given = {one["metric"]: one["good"] for one in labels if one["good"] is not None}
+        for metric in judge.judged_metrics:
+            value = said.score(trial, metric) if metric.name in given else None
+            if value is not None:
+                yield metric, given[metric.name], value if metric.higher_is_better else -value

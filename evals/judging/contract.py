@@ -42,8 +42,7 @@ class JudgeCase:
 
     language: two-letter code of the question; None: not known
     answer: None where there is none; a refusal is an answer
-    status, reason: how the answer ended
-    ground_truth: the answer that is right; None where nobody wrote one
+    ground_truth: the right answer; None: there is none
     passages: those that the answer was made of; those that were found, where there is no generator
     question_id: names the question in its set; None: it is of none
     rival: the answer of the cell that `Judge.against` names, with which this one is compared
@@ -76,7 +75,6 @@ class JudgedMetric(NamedTuple):
     about: str = ""
 
     def applies(self, case: JudgeCase) -> bool:
-        """Return whether it can be asked of a question: a matter of the question alone, never of a cell."""
         return "ground_truth" not in self.needs or bool(case.ground_truth)
 
     def can_judge(self, case: JudgeCase) -> bool:
@@ -118,13 +116,9 @@ class Judgement:
 
     status: ok · refused · parse_failed (no verdict can be read) · no_context · or how a call failed
     value: within the metric's bounds; None unless the status is `ok`
-    reason: the judge's own, or why there is no value
-    raw: what its model gave, untouched but for its length
     seconds, prompt_tokens, completion_tokens, usd, cached: as in `Answer`, of all calls for this metric; None
         where nothing was asked. What several metrics share stands at the first of them: so sums are right
-    calls: that were asked, those of the cache among them
-    model: who answered, where the judge asks a model
-    statements: what it took the case apart into
+    model: the model that answered, where the judge calls one
     """
 
     status: Status
@@ -147,9 +141,7 @@ class JudgeContext:
 
     gateway: asks language models, and pays them from the budget that the judge has
     embed: texts -> unit vectors, shape (texts, dimensions), by the judge's embedder (`Judge.embeds_with`)
-    seed: the study's, for models that take one
     replicate: which of several tries this is, from 0: models are asked again for each
-    progress: is told (what is being done, done, of)
     purpose: what calls are made for; `purpose.of(case.question_id)` goes with each
     """
 
@@ -163,7 +155,7 @@ class JudgeContext:
     def each(
         self, ask: Callable[[Item], Result], items: Sequence[Item], chat: ChatModel, label: str
     ) -> Iterator[Result]:
-        """Do what asks a model for each item, side by side; yield what comes, in order; say how far it is.
+        """Call a model for each item concurrently; yield the results in order and report progress.
 
         label: what is being done, as in `judging entailment`
         """
@@ -227,10 +219,7 @@ class Judge(ChatComponent, Component):
 
     @abstractmethod
     def dependencies(self, seed: int) -> list[str | int]:
-        """Return what its judgements depend on beside its recipe and the cases: prompts, weights, seed.
-
-        seed: the study's
-        """
+        """Return what its judgements depend on beside its recipe and the cases: prompts, weights, seed."""
 
     def calls_per_case(self) -> CallsEach:
         """Return how many calls of its model one case takes, for the plan of a run.
@@ -241,11 +230,6 @@ class Judge(ChatComponent, Component):
         return self._calls_each(MOST_ASKED)
 
     def judge(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[Judgements]:
-        """Judge cases, in their order, by the metrics that apply to each.
-
-        Raises:
-            ValueError: the judge gave verdicts for another number of cases.
-        """
         judged = [case for case in cases if self._can_judge(case)]
         found = self.verdicts(judged, context) if judged else []
         if len(found) != len(judged):
@@ -266,7 +250,6 @@ class Judge(ChatComponent, Component):
 
 
 def _checked(judgement: Judgement, metric: JudgedMetric) -> Judgement:
-    """Return a judgement whose value is a number within bounds or none, and whose texts can be stored."""
     kept = replace(
         judgement,
         reason=_cut(judgement.reason, LONGEST_REASON),

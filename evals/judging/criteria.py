@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from rag_assay.evals.generation.prompt_fitting import ContextWindow
-from rag_assay.evals.judging.case_fitting import fit_case
 from rag_assay.evals.judging.contract import (
-    Judge,
     JudgeCase,
     JudgeContext,
     JudgedMetric,
@@ -19,21 +16,164 @@ from rag_assay.evals.judging.contract import (
     Need,
     Statement,
 )
-from rag_assay.evals.judging.criteria_verdicts import CriterionVerdict, reply_schema, tokens_of, verdicts_in
-from rag_assay.evals.judging.criterion_texts import (
+from rag_assay.evals.judging.prompt_files import (
+    Language,
     OwnWordings,
     check_names,
     metrics_of,
     wording,
-    wordings_identity,
 )
-from rag_assay.evals.judging.prompt_files import JudgePrompt, Language
-from rag_assay.evals.judging.replies import make_judgement
-from rag_assay.evals.judging.structured_calls import VerdictAsker
-from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.evals.judging.structured_calls import (
+    PromptedJudge,
+    ReplySchema,
+    VerdictAsker,
+    grade_within,
+    make_judgement,
+    mending,
+    met_within,
+)
 from rag_assay.warehouse.inference.chat_part import CallsEach
 from rag_assay.warehouse.inference.gateway import Messages
-from rag_assay.warehouse.inference.structured import MOST_ASKED, Structured
+from rag_assay.warehouse.inference.structured import MOST_ASKED, Structured, schema_only
+from rag_assay.warehouse.recipe import Strict
+
+LONGEST_REASON = 400  # characters of a reason, which the model is told
+TOKENS = 300  # of one verdict
+MORE_TOKENS = 150  # of each further one
+
+Reason = Annotated[str, schema_only(maxLength=LONGEST_REASON)]
+Name = Annotated[str, schema_only(maxLength=40)]
+
+
+class _Loose(Strict):
+    """What a model wrote beside is left out."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class Grade(_Loose):
+    """A verdict on a scale from 1."""
+
+    reason: Reason = ""
+    grade: int
+
+
+class Met(_Loose):
+    """A verdict of two kinds."""
+
+    reason: Reason = ""
+    met: bool
+
+
+class NamedGrade(_Loose):
+    """A grade by one of several criteria."""
+
+    criterion: Name
+    reason: Reason = ""
+    grade: int
+
+
+class NamedMet(_Loose):
+    """A verdict of two kinds by one of several criteria."""
+
+    criterion: Name
+    reason: Reason = ""
+    met: bool
+
+
+class Grades(_Loose):
+    """Grades by several criteria."""
+
+    verdicts: Annotated[tuple[NamedGrade, ...], schema_only(maxItems=60)]
+
+
+class Mets(_Loose):
+    """Verdicts of two kinds by several criteria."""
+
+    verdicts: Annotated[tuple[NamedMet, ...], schema_only(maxItems=60)]
+
+
+class CriterionVerdict(NamedTuple):
+    """What the model says of one criterion.
+
+    value: from 0 to 1
+    word: as it said it: `4 of 5`, `met`
+    """
+
+    value: float
+    word: str
+    reason: str
+
+
+def tokens_of(criteria: int) -> int:
+    return TOKENS + MORE_TOKENS * (criteria - 1)
+
+
+def reply_schema(names: Sequence[str], grades: int | None, *, together: bool) -> ReplySchema:
+    """Return the JSON that a model is to write.
+
+    grades: how many there are; None: met or not
+    together: a list of verdicts, each with its criterion
+    """
+    tokens = tokens_of(len(names) if together else 1)
+
+    def said(text: str) -> Mapping[str, Any] | None:
+        """Return the one verdict that the words of a reply hold; of several criteria, none is sure."""
+        if grades is None:
+            met = met_within(text)
+            return None if met is None else {"met": met}
+        grade = grade_within(text, grades)
+        return None if grade is None else {"grade": grade}
+
+    def check(found: BaseModel) -> None:
+        _check(found, names, grades)
+
+    of_grade: dict[str, object] = {"minimum": 1, "maximum": grades}
+    if not together:
+        shape: type[BaseModel] = Met if grades is None else Grade
+        bounds = {} if grades is None else {"Grade.grade": of_grade}
+        return ReplySchema(shape, shape.__name__.lower(), bounds, check, mending(shape, said), tokens)
+    several, one = (Mets, NamedMet) if grades is None else (Grades, NamedGrade)
+    bounds = {
+        f"{several.__name__}.verdicts": {"minItems": len(names), "maxItems": len(names)},
+        f"{one.__name__}.criterion": {"enum": list(names)},
+        **({} if grades is None else {f"{one.__name__}.grade": of_grade}),
+    }
+    return ReplySchema(
+        several, several.__name__.lower(), bounds, check, mending(several, lambda _: None), tokens
+    )
+
+
+def verdicts_in(found: BaseModel, names: Sequence[str], grades: int | None) -> dict[str, CriterionVerdict]:
+    """Return what the model says of each criterion.
+
+    >>> verdicts_in(Grade(reason="Nearly.", grade=4), ["detail"], 5)
+    {'detail': CriterionVerdict(value=0.75, word='4 of 5', reason='Nearly.')}
+    """
+    listed = found.verdicts if isinstance(found, Grades | Mets) else [found]
+    by_name = [getattr(one, "criterion", name) for one, name in zip(listed, names, strict=True)]
+    return {name: _verdict(one, grades) for name, one in zip(by_name, listed, strict=True)}
+
+
+def _verdict(one: object, grades: int | None) -> CriterionVerdict:
+    if isinstance(one, Grade | NamedGrade):
+        assert grades is not None  # noqa: S101 -- a grade is asked for with a scale
+        return CriterionVerdict((one.grade - 1) / (grades - 1), f"{one.grade} of {grades}", one.reason)
+    assert isinstance(one, Met | NamedMet)  # noqa: S101 -- there are no others
+    return CriterionVerdict(float(one.met), "met" if one.met else "not met", one.reason)
+
+
+def _check(found: BaseModel, names: Sequence[str], grades: int | None) -> None:
+    listed = found.verdicts if isinstance(found, Grades | Mets) else [found]
+    if isinstance(found, Grades | Mets):
+        judged = [one.criterion for one in found.verdicts]
+        if sorted(judged) != sorted(names):
+            raise ValueError(f"it must have one verdict each for {', '.join(names)}, not for {judged}")
+    for one in listed:
+        grade = getattr(one, "grade", None)
+        if grade is not None and grades is not None and not 1 <= grade <= grades:
+            raise ValueError(f"the grade must be from 1 to {grades}, not {grade}")
+
 
 Preset = Literal["correctness", "relevance", "conciseness", "helpfulness", "detail"]
 _ANSWER: frozenset[Need] = frozenset({"answer"})
@@ -59,8 +199,8 @@ class _Task:
         return frozenset().union(*(metric.needs for metric in self.metrics))
 
 
-class CriteriaJudge(ChatModel, Judge):
-    """Asks a language model how an answer meets criteria, ours or a study's, with a reason for each.
+class CriteriaJudge(PromptedJudge):
+    """Calls a language model to rate an answer by criteria, ours or a study's, with a reason for each.
 
     metrics: which of our own: correctness (as the ground truth has it), relevance, conciseness, helpfulness,
         detail
@@ -68,20 +208,15 @@ class CriteriaJudge(ChatModel, Judge):
     scale: a grade from 1 to so many, the value of which is (grade - 1) / (scale - 1); or binary: met or not
     shown: what the model sees beside question and answer whatever the criterion: ground_truth, passages
     together: all criteria of a case by one call; false: a call each
-    language: of the prompt's own text, en | de; unless said, the question's, or English
-    window: tokens that the model reads; unless said, what is known of it. Passages are cut to fit
     """
 
     kind: ClassVar[str] = "criteria"
-    unless_said: ClassVar[frozenset[str]] = frozenset({"language", "window"})
 
     metrics: tuple[Preset, ...] = ("correctness", "relevance", "conciseness")
     criteria: OwnWordings = {}  # noqa: RUF012 - pydantic copies it
     scale: Annotated[int, Field(ge=2, le=10)] | Literal["binary"] = 5
     shown: tuple[Literal["ground_truth", "passages"], ...] = ()
     together: bool = False
-    language: Language | None = None
-    window: Annotated[int, Field(ge=64, le=100_000_000)] | None = None
 
     @model_validator(mode="after")
     def _has_each_once(self) -> Self:
@@ -90,14 +225,12 @@ class CriteriaJudge(ChatModel, Judge):
 
     @property
     def judged_metrics(self) -> tuple[JudgedMetric, ...]:
-        """Our own first; each needs an answer, and what is shown whatever the criterion."""
         needs: dict[str, frozenset[Need]] = {name: NEEDS[name] for name in self.metrics}
         value = f"Grade from 1 to {self.grades}, as 0 to 1" if self.grades else "Met (1) or not (0)"
         found = metrics_of("criteria", needs, self.criteria, value)
         return tuple(one._replace(needs=one.needs | _ANSWER | {*self.shown}) for one in found)
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
-        """Judge each case by each criterion that can judge it, as many at once as the limits allow."""
         tasks = [task for case in cases for task in self._tasks(case)]
         asker = VerdictAsker(self, context)
         judgements = context.each(lambda task: self._called(task, asker), tasks, self, "criteria")
@@ -112,7 +245,6 @@ class CriteriaJudge(ChatModel, Judge):
         return [_Task(case, (metric,)) for metric in metrics]
 
     def _called(self, task: _Task, asker: VerdictAsker) -> dict[str, Judgement]:
-        """Ask for the verdicts of one call."""
         names = [metric.name for metric in task.metrics]
         verdict = reply_schema(tuple(names), self.grades, together=self.together)
 
@@ -123,15 +255,10 @@ class CriteriaJudge(ChatModel, Judge):
                 case, task.shown, criteria=criteria, scale=self.grades, together=self.together
             )
 
-        window = ContextWindow(
-            self, asker.context.gateway, self.max_tokens or verdict.max_tokens, self.window
-        )
-        needs_passages = "passages" in task.shown
-        case = task.case if needs_passages else replace(task.case, passages=())
-        fitted = fit_case(case, write, window, needs_passages=needs_passages)
+        fitted = self.fit(task.case, write, asker.context.gateway, verdict.max_tokens, task.shown)
         if isinstance(fitted, Judgement):
             return dict.fromkeys(names, fitted)
-        found = asker.ask(fitted.messages, verdict, case.question_id)
+        found = asker.ask(fitted.messages, verdict, task.case.question_id)
         return self._read(task, found, fitted.note)
 
     def _read(self, task: _Task, found: Structured[BaseModel], note: str) -> dict[str, Judgement]:
@@ -145,7 +272,8 @@ class CriteriaJudge(ChatModel, Judge):
         judgements = {}
         for place, name in enumerate(names):
             one = read[name]
-            statement = self._statement(name, one, task.case)
+            asked = self.wording(name, self.prompt.language_of(task.case))
+            statement = Statement(name, asked, one.word, one.value, one.reason or None)
             whole = make_judgement(
                 found.replies,
                 value=one.value,
@@ -155,45 +283,26 @@ class CriteriaJudge(ChatModel, Judge):
             judgements[name] = _without_costs(whole) if place else whole
         return judgements
 
-    def _statement(self, name: str, one: CriterionVerdict, case: JudgeCase) -> Statement:
-        asked = self.wording(name, self.prompt.language_of(case))
-        return Statement(name, asked, one.word, one.value, one.reason or None)
-
     @property
     def grades(self) -> int | None:
         """How many grades there are; None: a criterion is met or not."""
         return None if self.scale == "binary" else self.scale
 
     def wording(self, metric: str, language: Language) -> str:
-        """Return what is asked for a metric."""
         own = self.criteria.get(metric)
         return own.ask if own else wording("criteria", metric, language)
 
     @property
-    def prompt(self) -> JudgePrompt:
-        """The files that it asks by."""
-        return JudgePrompt("criteria", self.language)
-
-    def dependencies(self, seed: int) -> list[str | int]:
-        """Return the digests of its prompt and of our own criteria, the seed, and who answers."""
-        asked = wordings_identity("criteria", self.metrics)
-        served = self.served_by()
-        return [self.prompt.identity(), asked, seed, *([served] if served else [])]
+    def worded(self) -> tuple[str, ...]:
+        return self.metrics
 
     def calls_per_case(self) -> CallsEach:
-        """Return one call for each criterion, or for all; and a second where its reply cannot be read."""
         calls = 1 if self.together else len(self.judged_metrics)
         return CallsEach(calls, MOST_ASKED * calls)
 
     @property
     def longest_reply(self) -> int:
-        """Tokens that a reply has at most."""
         return self.max_tokens or tokens_of(len(self.judged_metrics) if self.together else 1)
-
-    @property
-    def chat(self) -> ChatModel:
-        """The recipe itself."""
-        return self
 
 
 def _without_costs(one: Judgement) -> Judgement:

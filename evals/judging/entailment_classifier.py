@@ -23,9 +23,8 @@ from rag_assay.evals.judging.contract import (
     Judgement,
     Statement,
 )
-from rag_assay.evals.judging.entailment.hypotheses import Splitting
+from rag_assay.evals.judging.entailment.hypotheses import Splitting, windows
 from rag_assay.evals.judging.entailment.pairs import PAIRS, WORDS, EntailmentPair, PairName, split, text_of
-from rag_assay.evals.judging.entailment.windows import windows
 from rag_assay.warehouse.encodable import all_encodable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference.cross_encoders import PairModel, load_pair_model
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 
 Label = Literal["entailment", "neutral", "contradiction"]
 LABELS: tuple[Label, ...] = ("entailment", "neutral", "contradiction")
-DECIMALS = 4  # of a probability that are kept: below them, it hangs on what else is in the batch
+DECIMALS = 4  # of a probability that are kept: below them, it depends on what else is in the batch
 LEAST_ROOM = 16  # tokens of a premise, beside a hypothesis
 Floats = npt.NDArray[np.float64]
 
@@ -68,8 +67,8 @@ class EntailmentClassifier(PairModel, Splitting, Judge):
     over the sentences of the probability of entailment, which is the highest of all windows of the premise
     (SummaC, Laban and others, TACL 2022, arXiv:2111.09525). Pronouns stay, facts are not split.
 
-    metrics: those that are judged; all unless said
-    labels: what the model's outputs mean, in their order; unless said, as its config.json has it
+    metrics: those that are judged; default: all
+    labels: what the model's outputs mean, in their order; default: as its config.json has it
     batch_size: pairs of premise and hypothesis that are read together; changes no value
     max_length: tokens of both that are read, at most as many as the model has places; a longer premise is
         read in windows of whole sentences, each of which begins with the last one of the window before
@@ -106,11 +105,9 @@ class EntailmentClassifier(PairModel, Splitting, Judge):
 
     @property
     def judged_metrics(self) -> tuple[JudgedMetric, ...]:
-        """The metrics that were chosen, in the order of their kind."""
         return tuple(PAIRS[name].metric for name in self.metrics)
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
-        """Judge cases, the sentences of all of them in common batches."""
         wanted = [
             {name: pair for name in self.metrics if (pair := PAIRS[name]).metric.can_judge(case)}
             for case in cases
@@ -176,10 +173,7 @@ class EntailmentClassifier(PairModel, Splitting, Judge):
         for at in range(0, len(pairs), step):
             some = pairs[at : at + step]
             scores = model.predict(
-                some,
-                batch_size=self.batch_size,
-                show_progress_bar=False,
-                activation_fn=torch.nn.Identity(),
+                some, batch_size=self.batch_size, show_progress_bar=False, activation_fn=torch.nn.Identity()
             )
             order = [labels.index(label) for label in LABELS]
             known |= zip(
@@ -210,7 +204,6 @@ class EntailmentClassifier(PairModel, Splitting, Judge):
         return replace(judged, statements=tuple(map(_statement, ready, found)))
 
     def dependencies(self, seed: int) -> list[str | int]:
-        """Return the digest of its weights."""
         return [self.weights()]
 
 
@@ -249,7 +242,6 @@ def _tasks(ready: Ready) -> tuple[_Task, ...]:
 
 
 def _read_of(case: JudgeCase) -> list[str]:
-    """Return the sentences of the passages."""
     texts = [one.text for one in case.passages if one.text.strip()]
     return [sentence for text in texts for sentence in sentences(text) or [text]]
 
@@ -265,13 +257,11 @@ def _statement(task: _Task, read: _Read) -> Statement:
 
 
 def _counts(model: Model, texts: Sequence[str]) -> list[int]:
-    """Return how many tokens each text has, special tokens not counted."""
     found = model.tokenizer(list(texts), add_special_tokens=False, truncation=False, verbose=False)
     return [len(tokens) for tokens in found["input_ids"]]
 
 
 def _softmax(scores: Floats) -> Floats:
-    """Return probabilities of scores, row by row."""
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)
 

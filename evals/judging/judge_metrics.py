@@ -22,7 +22,6 @@ class JudgedScores(Metric):
     reads = frozenset({"judgements"})
 
     def __init__(self, name: str, judge: Judge, metric: JudgedMetric) -> None:
-        """Take the judge by its name in the study."""
         self.judge = name
         self.metric = metric
         self.name = f"{name}.{metric.name}"
@@ -31,7 +30,12 @@ class JudgedScores(Metric):
         self.sees = "answers" if "answer" in metric.needs else "passages"
         self.bounds = metric.bounds
         self.higher_is_better = metric.higher_is_better
-        self.explanation = _explained(name, judge, metric)
+        least, most = metric.bounds
+        chat = judge.chat
+        who = f"the judge `{name}` ({judge.kind}{f', which asks {chat.model}' if chat else ''})"
+        often = f"; the {judge.vote} of {judge.times} judgements" if judge.times > 1 else ""
+        about = metric.about.rstrip(".") or f"From {least:g} to {most:g}"
+        self.explanation = f"{about}, as {who} says{often}."
         self._vote: Vote = judge.vote
 
     @property
@@ -40,28 +44,15 @@ class JudgedScores(Metric):
         return "passages" in self.metric.needs
 
     def versions(self) -> list[str]:
-        """Return its code version and how it votes; who judged what is in the judgements that it reads."""
         return [self.code_version, self._vote]
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Return whether the judge can be asked of this question."""
         return self.metric.applies(
             JudgeCase(question["question"], ground_truth=question["ground_truth"] or None)
         )
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        """Let the replicates of each judgement vote."""
         return [aggregate_replicates(case.judged.get(self.name, ()), self._vote) for case in cases]
-
-
-def _explained(name: str, judge: Judge, metric: JudgedMetric) -> str:
-    """Say what the metric is, who judges, and what several replicates come to."""
-    least, most = metric.bounds
-    chat = judge.chat
-    who = f"the judge `{name}` ({judge.kind}{f', which asks {chat.model}' if chat else ''})"
-    often = f"; the {judge.vote} of {judge.times} judgements" if judge.times > 1 else ""
-    about = metric.about.rstrip(".") or f"From {least:g} to {most:g}"
-    return f"{about}, as {who} says{often}."
 
 
 def aggregate_replicates(judgements: Sequence[Score], vote: Vote) -> Score:
@@ -85,7 +76,8 @@ def aggregate_replicates(judgements: Sequence[Score], vote: Vote) -> Score:
     values = [one.value for one in judgements if one.value is not None]
     without = [one for one in judgements if one.value is None]
     if not values:
-        return _most_common(without)
+        (status, _), *_ = Counter(one.status for one in without).most_common(1)
+        return next(Score(one.status, reason=one.reason) for one in without if one.status == status)
     reason = _missing(without, len(judgements)) if without else None
     if vote == "mean":
         return Score(Status.OK, sum(values) / len(values), reason)
@@ -97,12 +89,6 @@ def aggregate_replicates(judgements: Sequence[Score], vote: Vote) -> Score:
         f"{n} {'judgement of ' if not at else 'of '}{value:g}" for at, (value, n) in enumerate(counts.items())
     ]
     return Score(Status.PARSE_FAILED, reason=f"no majority: {', '.join(found)}")
-
-
-def _most_common(judgements: Sequence[Score]) -> Score:
-    """Return the outcome of most judgements, of equally many the first, with its first reason."""
-    (status, _), *_ = Counter(one.status for one in judgements).most_common(1)
-    return next(Score(one.status, reason=one.reason) for one in judgements if one.status == status)
 
 
 def _missing(without: Sequence[Score], of: int) -> str:

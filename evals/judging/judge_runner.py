@@ -1,7 +1,7 @@
 """Has a judge judge cases, each replicate and metric once; what was judged before is kept, as rows.
 
 A row is one of `schemas.JUDGEMENTS`. It is known again by its question, by the digest of all that the judge
-read (`case_id`), and by its replicate: so what an answer has not changed is not judged anew.
+read (`case_id`), and by its replicate: so a case that has not changed is not judged again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ BATCH = 32  # cases that a judge without a chat model judges before they are kep
 class JudgeTask(NamedTuple):
     """What is to be judged.
 
-    metrics: those of the judge that are wanted
     blocked: question ids of cases that cannot be judged, since their ranking failed
     """
 
@@ -61,7 +60,7 @@ def judgement_rows(
     """Return the rows of all cases, replicates and metrics, in this order.
 
     context: for the first replicate
-    known: rows of earlier runs, of the same judge; those that another try may mend are judged again
+    known: rows of earlier runs, of the same judge; those that a retry may fix are judged again
     pieces: keeps what a judge without calls has judged, a batch at a time
     """
     ids = [case_id(case) for case in task.cases]
@@ -89,7 +88,7 @@ def judgement_rows(
 
 
 def may_be_mended(rows: Sequence[Row], task: JudgeTask) -> list[Row]:
-    """Return the rows that another try of the judge may mend: not those that wait for an answer."""
+    """Return the rows that a retry may fix: not those that wait for an answer."""
     cases = {case.question_id: case for case in task.cases}
     metrics = {metric.name: metric for metric in task.metrics}
     return [
@@ -106,7 +105,6 @@ def _place(row: Row) -> tuple[str | None, str, int, str]:
 
 
 def _batches(waiting: list[tuple[JudgeCase, str]], judge: Judge) -> Iterator[list[tuple[JudgeCase, str]]]:
-    """Yield what is judged at once: all cases where every call is kept as soon as it ends, else a few."""
     size = BATCH if judge.chat is None else max(1, len(waiting))
     yield from (waiting[at : at + size] for at in range(0, len(waiting), size))
 

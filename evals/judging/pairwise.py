@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from rag_assay.evals.generation.prompt_fitting import ContextWindow
-from rag_assay.evals.judging.case_fitting import fit_case
 from rag_assay.evals.judging.contract import (
-    Judge,
     JudgeCase,
     JudgeContext,
     JudgedMetric,
@@ -19,14 +15,20 @@ from rag_assay.evals.judging.contract import (
     Need,
     Statement,
 )
-from rag_assay.evals.judging.criteria_verdicts import Reason
-from rag_assay.evals.judging.criterion_texts import Words, wording, wordings_identity
-from rag_assay.evals.judging.frames import quote_for_judge
-from rag_assay.evals.judging.loose_verdicts import choice_within, mending
-from rag_assay.evals.judging.prompt_files import JudgePrompt, Language
-from rag_assay.evals.judging.replies import make_judgement
-from rag_assay.evals.judging.structured_calls import ReplySchema, VerdictAsker
-from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.evals.judging.criteria import Reason
+from rag_assay.evals.judging.prompt_files import (
+    Words,
+    quote_for_judge,
+    wording,
+)
+from rag_assay.evals.judging.structured_calls import (
+    PromptedJudge,
+    ReplySchema,
+    VerdictAsker,
+    choice_within,
+    make_judgement,
+    mending,
+)
 from rag_assay.warehouse.inference.chat_part import CallsEach
 from rag_assay.warehouse.inference.gateway import Messages
 from rag_assay.warehouse.inference.structured import MOST_ASKED, Structured
@@ -53,31 +55,27 @@ class Better(Strict):
 _Write = Callable[[JudgeCase], Messages]
 
 
-class PairwiseJudge(ChatModel, Judge):
-    """Asks a language model which of two answers is better, in both orders: its own, or that of another cell.
+class PairwiseJudge(PromptedJudge):
+    """Calls a language model to compare an answer with that of another cell, in both orders.
 
     The value is 1 where its own wins in both orders, 0 where the other does, else 0.5. Equal texts are a tie
-    that nobody is asked about.
+    without a call.
 
     against: the other cell, without the study, as in `tokens-128.minilm.bm25.extractive`
     ask: what is asked, in place of our own wording
     shown: what the model sees beside the question and the answers: ground_truth, passages of the cell
-    language: of the prompt's own text, en | de; unless said, the question's, or English
-    window: tokens that the model reads; unless said, what is known of it. Passages are cut to fit
     """
 
     model_config = ConfigDict(serialize_by_alias=True)
 
     kind: ClassVar[str] = "pairwise"
-    unless_said: ClassVar[frozenset[str]] = frozenset({"ask", "language", "window"})
+    unless_said: ClassVar[frozenset[str]] = PromptedJudge.unless_said | {"ask"}
 
     cell: Annotated[
         str, StringConstraints(pattern=r"^[^.\s]+(\.[^.\s]+)+$", max_length=500), Field(alias="against")
     ]
     ask: Words | None = None
     shown: tuple[Literal["ground_truth", "passages"], ...] = ()
-    language: Language | None = None
-    window: Annotated[int, Field(ge=64, le=100_000_000)] | None = None
 
     @property
     def against(self) -> str:
@@ -86,7 +84,6 @@ class PairwiseJudge(ChatModel, Judge):
 
     @property
     def judged_metrics(self) -> tuple[JudgedMetric, ...]:
-        """One, of which 0.5 is a tie."""
         needs: frozenset[Need] = frozenset({"answer", "rival", *self.shown})
         about = (
             f"1 where it is preferred to that of {self.cell} in both orders, 0 where that one is, else 0.5"
@@ -94,21 +91,17 @@ class PairwiseJudge(ChatModel, Judge):
         return (JudgedMetric(WIN, needs, about=about),)
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
-        """Compare the answers of each case, as many at once as the model's limits allow."""
         asker = VerdictAsker(self, context)
         found = context.each(lambda case: self._win(case, asker), cases, self, "comparing")
         return [{WIN: one} for one in found]
 
     def _win(self, case: JudgeCase, asker: VerdictAsker) -> Judgement:
         if (case.answer or "").split() == (case.rival or "").split():
-            return Judgement(Status.OK, 0.5, "the two answers are equal; nobody was asked")
-        window = ContextWindow(self, asker.context.gateway, self.max_tokens or _TOKENS, self.window)
-        needs_passages = "passages" in self.shown
-        shown = case if needs_passages else replace(case, passages=())
+            return Judgement(Status.OK, 0.5, "the two answers are equal; no model was called")
         found: list[Structured[BaseModel]] = []
         notes = []
         for is_first in (True, False):
-            fitted = fit_case(shown, self._written(is_first), window, needs_passages=needs_passages)
+            fitted = self.fit(case, self._written(is_first), asker.context.gateway, _TOKENS, self.shown)
             if isinstance(fitted, Judgement):
                 return fitted
             notes.append(fitted.note)
@@ -118,8 +111,6 @@ class PairwiseJudge(ChatModel, Judge):
         return _judgement(found, notes[0], self._asked(case))
 
     def _written(self, is_first: bool) -> _Write:
-        """Return what writes the prompt of a case with the answer before that of the other cell, or after."""
-
         def write(case: JudgeCase) -> Messages:
             answers = [quote_for_judge(case.answer or ""), quote_for_judge(case.rival or "")]
             first, second = answers if is_first else answers[::-1]
@@ -131,33 +122,18 @@ class PairwiseJudge(ChatModel, Judge):
         return self.ask or wording("pairwise", "better", self.prompt.language_of(case))
 
     @property
-    def prompt(self) -> JudgePrompt:
-        """The files that it asks by."""
-        return JudgePrompt("pairwise", self.language)
-
-    def dependencies(self, seed: int) -> list[str | int]:
-        """Return the digests of its prompt and of our own wording, the seed, and who answers."""
-        asked = [] if self.ask else [wordings_identity("pairwise", ("better",))]
-        served = self.served_by()
-        return [self.prompt.identity(), *asked, seed, *([served] if served else [])]
+    def worded(self) -> tuple[str, ...] | None:
+        return None if self.ask else ("better",)
 
     def calls_per_case(self) -> CallsEach:
-        """Return none for equal texts, else one for each order; and a second for what cannot be read."""
         return CallsEach(0, 2 * MOST_ASKED)
 
     @property
     def longest_reply(self) -> int:
-        """Tokens that a reply has at most."""
         return self.max_tokens or _TOKENS
-
-    @property
-    def chat(self) -> ChatModel:
-        """The recipe itself."""
-        return self
 
 
 def _judgement(found: Sequence[Structured[BaseModel]], note: str, asked: str) -> Judgement:
-    """Put the verdicts of both orders together, the one with the answer first before the other."""
     replies = [reply for one in found for reply in one.replies]
     orders = zip(found, (True, False), strict=False)
     said = [_read(one.value, is_first) for one, is_first in orders if one.value is not None]
@@ -189,7 +165,6 @@ def _read(found: BaseModel | None, is_first: bool) -> tuple[Preferred, str]:
 
 
 def _said(text: str) -> Mapping[str, Any] | None:
-    """Return the verdict that the words of a reply hold."""
     better = choice_within(text)
     return None if better is None else {"better": better}
 

@@ -45,23 +45,19 @@ class Similarity(Judge):
 
     @property
     def judged_metrics(self) -> tuple[JudgedMetric, ...]:
-        """The answer's, and the question's as its baseline."""
         return (PASSAGE, BASELINE)
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
-        """Embed the texts of all cases together, each once."""
         texts = sorted({text for case in cases for text in _texts(case)})
         vectors = dict(zip(texts, context.embed(texts), strict=True)) if texts else {}
         context.progress("similarity", len(cases), len(cases))
         return [_judgements(case, vectors) for case in cases]
 
     def dependencies(self, seed: int) -> list[str | int]:
-        """Return the embedder's revision."""
         return [self.embeds_with.passage_revision()]
 
 
 def _passages(case: JudgeCase) -> list[tuple[int, str]]:
-    """Return the passages that have a text, with their numbers."""
     return [(number, one.text) for number, one in enumerate(case.passages, 1) if one.text.strip()]
 
 

@@ -1,39 +1,402 @@
-"""Asks a judge's model for a verdict in JSON: of servers that know its schema, and of those that do not."""
+"""Judges that are language models: fits a case into the window, calls the model, and reads its reply."""
 
 from __future__ import annotations
 
+import json
+import math
+import re
 import threading
-from collections.abc import Callable
+import unicodedata
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from functools import cache
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from rag_assay.evals.judging.case_fitting import reply_room
-from rag_assay.evals.judging.contract import JudgeContext
-from rag_assay.evals.judging.judge_refusals import refusal_apart
-from rag_assay.evals.judging.loose_verdicts import Mend
+from rag_assay.evals.generation.contract import Request
+from rag_assay.evals.generation.prompt_fitting import ContextWindow, fit_prompt
+from rag_assay.evals.judging.contract import Judge, JudgeCase, JudgeContext, Judgement, Need, Statement
+from rag_assay.evals.judging.prompt_files import JudgePrompt, Language, wordings_identity
+from rag_assay.evals.word_lists import entries
+from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference.chat_model import ChatModel
-from rag_assay.warehouse.inference.gateway import Messages
-from rag_assay.warehouse.inference.replies import Reply
+from rag_assay.warehouse.inference.first_token import FirstTokens
+from rag_assay.warehouse.inference.gateway import Gateway, Messages
+from rag_assay.warehouse.inference.replies import Reply, together
 from rag_assay.warehouse.inference.structured import (
     Bounds,
     Shape,
     Structured,
     ask_structured,
+    read_json,
     response_format_of,
 )
 from rag_assay.warehouse.schemas import Status
+
+DECLINED = "the model declines to judge"
+LOOK = 300  # characters in which a model that declines says so
+_DECLINES = re.compile(
+    r"""\b(?:
+      (?:i['’]?m|i\sam|we\sare)\s(?:very\s|so\s)?sorry\b|^sorry\b
+      |i\s(?:cannot|can['’]t|can\snot|won['’]t|will\snot|am\s(?:un|not\s)able\sto|must\s(?:decline|refuse)|refuse\sto)\b
+      |i['’]m\s(?:un|not\s)able\sto\b
+      |as\san\sai\b
+      |(?:es\s)?tut\smir\s(?:sehr\s)?leid\b
+      |(?:ich|leider)\s(?:kann|darf|werde|möchte)\b[^.\n]{0,120}\bnicht\b
+      |als\s(?:ki|künstliche\sintelligenz|sprachmodell)\b
+    )""",
+    re.VERBOSE | re.IGNORECASE,
+)
+
+
+def declines(text: str) -> bool:
+    """Return whether a reply is prose that begins with a refusal; never for one that begins with JSON.
+
+    >>> declines("I'm sorry, but I can't judge this."), declines('{"reason": "I cannot tell", "verdict": 0}')
+    (True, False)
+    """
+    beginning = " ".join(text.lstrip().strip("`\"'*_ ")[:LOOK].split())
+    return not beginning.startswith(("{", "[", "json")) and _DECLINES.search(beginning) is not None
+
+
+def refusal_apart(found: Structured[Shape]) -> Structured[Shape]:
+    """Return what came of asking; as `refused` where what cannot be read is a refusal to judge."""
+    if found.status is not Status.PARSE_FAILED or not declines(found.reply.text):
+        return found
+    return replace(found, status=Status.REFUSED, reason=f"{DECLINED}: {found.reply.text}")
+
+
+def make_judgement(
+    replies: Sequence[Reply],
+    *,
+    value: float | None = None,
+    status: Status | None = None,
+    reason: str | None = None,
+    statements: tuple[Statement, ...] = (),
+) -> Judgement:
+    """Return a judgement that one or several replies came to, with what they cost together.
+
+    status: `ok` where there is a value, else that of the last reply that failed, by default
+    """
+    if not replies:
+        return Judgement(status or Status.OK, value, reason, statements=statements)
+    whole = together(tuple(replies))
+    failed = next((one for one in reversed(replies) if one.status is not Status.OK), None)
+    ended = status or (Status.OK if value is not None else failed.status if failed else Status.PARSE_FAILED)
+    return Judgement(
+        ended,
+        value if ended is Status.OK else None,
+        reason or (failed.reason if failed and ended is not Status.OK else None),
+        whole.raw,
+        whole.seconds,
+        whole.prompt_tokens,
+        whole.completion_tokens,
+        whole.usd,
+        whole.cached,
+        len(replies),
+        whole.model,
+        statements,
+    )
+
+
+class FittedCase(NamedTuple):
+    """A prompt that fits, and what it does not show.
+
+    note: which passages were cut, for the reason of the judgement; empty where none was
+    """
+
+    messages: Messages
+    note: str = ""
+
+
+def fit_case(
+    case: JudgeCase, write: Callable[[JudgeCase], Messages], window: ContextWindow, *, needs_passages: bool
+) -> FittedCase | Judgement:
+    """Return the longest prompt of a case that fits, or a judgement that says why there is none.
+
+    write: makes the prompt of a case
+    needs_passages: a prompt without any of its passages is of no use
+    """
+    request = Request(case.question, case.language, passages=case.passages)
+    try:
+        found = fit_prompt(request, lambda one: write(replace(case, passages=one.passages)), window.fits)
+    except AssayError:  # weights that are not there fail the call itself
+        return FittedCase(write(case))
+    if found is None:
+        return Judgement(Status.TRUNCATED, reason=f"the case does not fit into {window.words}")
+    left_out, total = len(found.left_out), len(case.passages)
+    if needs_passages and left_out == total:
+        return Judgement(Status.NO_CONTEXT, reason=f"no passage fits into {window.words}")
+    note = f"{len(found.cuts)} of {total} passages were cut or left out to fit" if found.cuts else ""
+    return FittedCase(found.messages, note)
+
+
+def reply_room(
+    chat: ChatModel, gateway: Gateway, messages: Messages, wanted: int, window: int | None = None
+) -> int:
+    """Return how many tokens a reply may have: as many as wanted, or as a prompt leaves of the window.
+
+    window: as the recipe says, in tokens; None: what is known of the model
+    """
+    tokens = ContextWindow(chat, gateway, wanted, window).tokens
+    if tokens is None:
+        return wanted
+    try:
+        return min(wanted, tokens - gateway.count_tokens(chat, messages))
+    except AssayError:  # weights that are not there fail the call itself
+        return wanted
+
+
+_SPACES = str.maketrans("ĠĊ▁", "   ")  # as vocabularies write them
+_EDGES = re.compile(r"^[\W\d_]+|[\W\d_]+$")
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+class Chances(NamedTuple):
+    """How likely an answer is to begin with yes, and with no."""
+
+    yes: float
+    no: float
+
+    @property
+    def share(self) -> float:
+        """Of all first tokens, those that are either."""
+        return self.yes + self.no
+
+    @property
+    def value(self) -> float:
+        """The chance of yes where it is one of both: P(yes) / (P(yes) + P(no))."""
+        return self.yes / self.share
+
+
+def chances(tokens: FirstTokens) -> Chances:
+    """Add up the probabilities of all tokens that begin a yes or a no: any case, with a space, ja and nein.
+
+    A side of which no token is listed counts as 0: it is less likely than the last token of the list.
+
+    >>> found = chances(((" Yes", math.log(0.5)), ("No", math.log(0.2)), ("yes", math.log(0.1)), ("A", -2.0)))
+    >>> round(found.yes, 9), round(found.no, 9), round(found.value, 9)
+    (0.6, 0.2, 0.75)
+    """
+    read = [(_side(token), math.exp(chance)) for token, chance in tokens]
+    yes, no = (sum((chance for side, chance in read if side is wanted), 0.0) for wanted in (True, False))
+    return Chances(yes, no)
+
+
+def word_of(text: str) -> bool | None:
+    """Return whether a text says yes or no; None where it does not begin with either, or has both.
+
+    >>> word_of("**Yes**, they do."), word_of("nein"), word_of("Yes and no."), word_of("I would say yes.")
+    (True, False, None, None)
+    """
+    words = [word.casefold() for word in _WORD.findall(unicodedata.normalize("NFKC", text))]
+    sides = {side for side in (True, False) if not _words(is_yes=side).isdisjoint(words)}
+    if len(sides) != 1 or words[0] not in _words(is_yes=True) | _words(is_yes=False):
+        return None
+    return sides.pop()
+
+
+def _side(token: str) -> bool | None:
+    """Return whether a token is a yes, a no, or the beginning of one; None: neither."""
+    plain = _EDGES.sub("", unicodedata.normalize("NFKC", token).translate(_SPACES)).casefold()
+    for is_yes in (True, False):
+        if plain in _beginnings(is_yes=is_yes):
+            return is_yes
+    return None
+
+
+@cache
+def _words(*, is_yes: bool) -> frozenset[str]:
+    return frozenset(entries("judging", "yes" if is_yes else "no"))
+
+
+@cache
+def _beginnings(*, is_yes: bool) -> frozenset[str]:
+    return frozenset(_prefixes(_words(is_yes=is_yes)))
+
+
+def _prefixes(words: Iterable[str]) -> Iterable[str]:
+    for word in words:
+        for end in range(1, len(word) + 1):
+            yield word[:end]
+
+
+Mend = Callable[[str], str | None]
+"""What a model said -> the JSON that it means; None where that is not sure, or it holds JSON already."""
+
+LONGEST = 20_000  # characters of a reply that is looked through
+KEPT = 400  # characters of a reply that stand for its reason
+# A sentence or a line begins.
+_BEGIN = (
+    r"(?:^|[\n.;:!?{,(])[\s\"'*_#>-]{0,8}(?:(?:and|or|und|oder|the|my|final|overall|die|meine)\s{1,3}){0,4}"
+)
+_BETWEEN = r"[\s\"'*_:=([{`#]{0,8}(?:is|of|ist|lautet)?[\s\"'*_:=([{`]{0,8}"
+_OF = r"(?:\s{0,3}(?:/|out of|of|von)\s{0,3}(?P<of>\d{1,3}))?"
+_GRADE = re.compile(
+    rf"{_BEGIN}(?:score|grade|rating|bewertung|punktzahl|wertung)\b{_BETWEEN}"
+    rf"(?P<n>\d{{1,3}}(?:[.,]\d+)?){_OF}(?=[^\S\n]{{0,8}}(?P<next>\S?))",
+    re.IGNORECASE,
+)
+_ALONE = re.compile(rf"[\s\"'*_`]{{0,8}}(?P<n>\d{{1,3}}){_OF}[\s\"'*_`.]{{0,8}}")
+_ENDS = frozenset(".;,!?)*_`\"'}]")  # what may follow a grade that is one
+_MET = re.compile(
+    rf"{_BEGIN}(?:met|verdict|erfüllt|urteil)\b{_BETWEEN}(?P<word>true|false|yes|no|ja|nein|wahr|falsch)\b",
+    re.IGNORECASE,
+)
+_CHOICE = re.compile(
+    rf"{_BEGIN}(?:better|winner|verdict|besser|urteil)\b{_BETWEEN}(?:answer|antwort)?\s{{0,3}}(?P<n>[12]|tie)"
+    r"(?=[^\S\n]{0,8}(?P<next>\S?))",
+    re.IGNORECASE,
+)
+_TRUE = {"true", "yes", "ja", "wahr"}
+
+
+def grade_within(text: str, scale: int) -> int | None:
+    """Return the grade that a text names, of a scale from 1; None where it names none, or several.
+
+    A number counts that is called a grade, or stands alone, and a fraction only if it is of that scale.
+
+    >>> [grade_within(text, 5) for text in ("Short. **Score:** 4/5", "Score: 8/10", "Score: 4 or 5", "3")]
+    [4, None, None, 3]
+    """
+    text = unicodedata.normalize("NFKC", text)
+    if len(text) > LONGEST:
+        return None
+    alone = _ALONE.fullmatch(text)
+    named = [match.groupdict() for match in ([alone] if alone else _GRADE.finditer(text))]
+    grades = {_grade(one, scale) for one in named}
+    return grades.pop() if len(grades) == 1 else None
+
+
+def met_within(text: str) -> bool | None:
+    """Return whether a text says that a criterion is met; None where it does not say, or says both.
+
+    >>> met_within("Too long. Verdict: no"), met_within("Yes, it is."), met_within("met: true, or met: false")
+    (False, True, None)
+    """
+    text = unicodedata.normalize("NFKC", text)
+    if len(text) > LONGEST:
+        return None
+    words = {match["word"].casefold() in _TRUE for match in _MET.finditer(text)}
+    if words:
+        return words.pop() if len(words) == 1 else None
+    return word_of(text)
+
+
+def choice_within(text: str) -> str | None:
+    """Return which of two answers a text calls better: 1, 2 or tie; None: it does not, or says several.
+
+    >>> [choice_within(text) for text in ("Better: 2", "I like 1.", "**Winner:** tie", "1 or 2", " 1 ")]
+    ['2', None, 'tie', None, '1']
+    """
+    text = unicodedata.normalize("NFKC", text)
+    if len(text) > LONGEST:
+        return None
+    found = {
+        None if match["next"] and match["next"] not in _ENDS else match["n"].lower()
+        for match in _CHOICE.finditer(text)
+    }
+    alone = text.strip(" \n\t\"'*_`.").lower()
+    found |= {alone} & {"1", "2", "tie"}
+    return found.pop() if len(found) == 1 else None
+
+
+def mending(shape: type[BaseModel], verdict: Callable[[str], Mapping[str, Any] | None]) -> Mend:
+    """Return what finds the verdict in the words of a text that holds no JSON of a shape.
+
+    verdict: text -> what the JSON would have said beside the reason
+    """
+
+    def mend(text: str) -> str | None:
+        try:
+            read_json(text, shape)
+        except ValueError:
+            said = verdict(text)
+            return None if said is None else json.dumps({"reason": text[:KEPT], **said})
+        return None
+
+    return mend
+
+
+def _grade(named: Mapping[str, str | None], scale: int) -> int | None:
+    number = float((named["n"] or "").replace(",", "."))
+    of = named.get("of")
+    after = named.get("next")
+    if (after and after not in _ENDS) or not number.is_integer() or not 1 <= number <= scale:
+        return None
+    return int(number) if of is None or int(of) == scale else None
+
+
+class ModelJudge(ChatModel, Judge):
+    """A judge that is a language model.
+
+    window: tokens that the model reads, prompt and reply together; default: what is known of it
+    """
+
+    unless_said: ClassVar[frozenset[str]] = frozenset({"window"})
+
+    window: Annotated[int, Field(ge=64, le=100_000_000)] | None = None
+
+    @property
+    def chat(self) -> ChatModel:
+        return self
+
+    def served(self) -> list[str]:
+        """Return who answers, where that is known: judgements depend on it."""
+        found = self.served_by()
+        return [found] if found else []
+
+
+class PromptedJudge(ModelJudge):
+    """A judge that asks in one prompt of its kind, `prompts/KIND.LANGUAGE.j2`, which holds the passages.
+
+    language: of the prompt's own text, en | de; default: the question's, or English
+    window: tokens that the model reads; default: what is known of it. Passages are cut to fit
+    """
+
+    unless_said: ClassVar[frozenset[str]] = frozenset({"language", "window"})
+
+    language: Language | None = None
+
+    @property
+    def prompt(self) -> JudgePrompt:
+        return JudgePrompt(self.kind, self.language)
+
+    @property
+    @abstractmethod
+    def worded(self) -> tuple[str, ...] | None:
+        """What it asks in our own words: names in the table of its kind in the word lists `judging`."""
+
+    def dependencies(self, seed: int) -> list[str | int]:
+        asked = [] if self.worded is None else [wordings_identity(self.kind, self.worded)]
+        return [self.prompt.identity(), *asked, seed, *self.served()]
+
+    def fit(
+        self,
+        case: JudgeCase,
+        write: Callable[[JudgeCase], Messages],
+        gateway: Gateway,
+        longest: int,
+        shown: Collection[Need],
+    ) -> FittedCase | Judgement:
+        """Return the prompt of a case as `fit_case` does; passages that are not shown take no room.
+
+        longest: tokens of a reply, where the recipe does not limit it
+        """
+        needs_passages = "passages" in shown
+        window = ContextWindow(self, gateway, self.max_tokens or longest, self.window)
+        read = case if needs_passages else replace(case, passages=())
+        return fit_case(read, write, window, needs_passages=needs_passages)
 
 
 @dataclass(frozen=True)
 class ReplySchema:
     """The JSON that a verdict is.
 
-    name: of its schema
     bounds: see `response_format_of`
     check: raises ValueError for what has the shape and is of no use
-    mend: reads a reply that is no such JSON
     """
 
     shape: type[BaseModel]
@@ -42,19 +405,6 @@ class ReplySchema:
     check: Callable[[BaseModel], None]
     mend: Mend
     max_tokens: int
-
-
-class ReplyBudget(NamedTuple):
-    """How long a reply may be, in tokens.
-
-    wanted: at most
-    least: with less than this, and less than wanted, nothing is sent
-    window: tokens that the model reads, as the recipe says; None: what is known of it
-    """
-
-    wanted: int
-    least: int
-    window: int | None = None
 
 
 @dataclass(frozen=True)
@@ -70,10 +420,10 @@ class VerdictAsker:
     _refused: threading.Event = field(default_factory=threading.Event)
 
     def ask(self, messages: Messages, wanted: ReplySchema, question_id: str | None) -> Structured[BaseModel]:
-        """Ask for a verdict."""
-
         def sent(chat: Messages) -> Reply:
-            return _mended(self._reply(chat, wanted, question_id), wanted.mend)
+            reply = self._reply(chat, wanted, question_id)
+            mended = wanted.mend(reply.text) if reply.status is Status.OK else None
+            return reply if mended is None else replace(reply, text=mended)
 
         return refusal_apart(ask_structured(sent, messages, wanted.shape, wanted.check))
 
@@ -111,12 +461,6 @@ def _refuses_schemas(reply: Reply) -> bool:
     )
 
 
-def _mended(reply: Reply, mend: Mend) -> Reply:
-    """Return a reply whose text is the JSON that it means, where it is none and that is sure."""
-    mended = mend(reply.text) if reply.status is Status.OK else None
-    return reply if mended is None else replace(reply, text=mended)
-
-
 def ask_in_room(  # noqa: PLR0913 - the parameters of a request, by name
     chat: ChatModel,
     context: JudgeContext,
@@ -124,19 +468,17 @@ def ask_in_room(  # noqa: PLR0913 - the parameters of a request, by name
     shape: type[Shape],
     *,
     name: str,
-    room: ReplyBudget,
+    max_tokens: int,
+    least: int,
+    window: int | None,
     question_id: str | None,
     bounds: Bounds | None = None,
     check: Callable[[Shape], None] | None = None,
     replicate: int | None = None,
 ) -> Structured[Shape]:
-    """Ask for JSON of a shape, for a reply that the model's window has room for; else nothing is sent.
-
-    name: of the schema
-    replicate: in place of the context's
-    """
-    left = reply_room(chat, context.gateway, messages, room.wanted, room.window)
-    if left < min(room.wanted, room.least):
+    """Ask for JSON of a shape, for a reply that the model's window has room for; else nothing is sent."""
+    left = reply_room(chat, context.gateway, messages, max_tokens, window)
+    if left < min(max_tokens, least):
         reason = f"the prompt leaves {max(0, left)} tokens of the model's window for its reply; not asked"
         return Structured(None, Status.TRUNCATED, reason, ())
     found = context.gateway.structured(

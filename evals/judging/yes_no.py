@@ -1,18 +1,15 @@
-"""Asks a model yes or no, and takes how likely it is to begin with yes: what small models can do."""
+"""Calls a model with a yes/no question; the value is the probability of yes, which small models give well."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rag_assay.evals.generation.prompt_fitting import ContextWindow
-from rag_assay.evals.judging.case_fitting import fit_case
 from rag_assay.evals.judging.contract import (
-    Judge,
     JudgeCase,
     JudgeContext,
     JudgedMetric,
@@ -20,18 +17,22 @@ from rag_assay.evals.judging.contract import (
     Need,
     Statement,
 )
-from rag_assay.evals.judging.criterion_texts import (
+from rag_assay.evals.judging.prompt_files import (
+    Language,
     OwnWordings,
     check_names,
     metrics_of,
     wording,
-    wordings_identity,
 )
-from rag_assay.evals.judging.judge_refusals import DECLINED, declines
-from rag_assay.evals.judging.prompt_files import JudgePrompt, Language
-from rag_assay.evals.judging.replies import make_judgement
-from rag_assay.evals.judging.yes_or_no import Chances, chances, word_of
-from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.evals.judging.structured_calls import (
+    DECLINED,
+    Chances,
+    PromptedJudge,
+    chances,
+    declines,
+    make_judgement,
+    word_of,
+)
 from rag_assay.warehouse.inference.chat_part import CallsEach
 from rag_assay.warehouse.inference.gateway import Messages
 from rag_assay.warehouse.inference.replies import Reply
@@ -55,8 +56,8 @@ class _Task:
     metric: JudgedMetric
 
 
-class YesNo(ChatModel, Judge):
-    """Asks a language model yes or no; the value is how likely its answer is to begin with yes.
+class YesNo(PromptedJudge):
+    """Calls a language model with yes/no questions; the value is how likely its answer is to begin with yes.
 
     The value is P(yes) / (P(yes) + P(no)) over the likeliest first tokens. Where the server does not give
     their probabilities, the word of the reply is read: 1 or 0.
@@ -64,19 +65,14 @@ class YesNo(ChatModel, Judge):
     metrics: which of our own questions are asked: supported (by the passages), correct (as the ground truth
         has it), relevant
     questions: further ones, metric to question, or to a mapping of `ask` and `needs`
-    language: of the prompt's own text, en | de; unless said, the question's, or English
-    window: tokens that the model reads; unless said, what is known of it. Passages are cut to fit
     top_logprobs: first tokens that the server is asked for; most servers give 20 at most
     least_share: of all first tokens that yes and no must have together, else there is no value
     """
 
     kind: ClassVar[str] = "yes_no"
-    unless_said: ClassVar[frozenset[str]] = frozenset({"language", "window"})
 
     metrics: tuple[Preset, ...] = ("supported", "correct")
     questions: OwnWordings = {}  # noqa: RUF012 - pydantic copies it
-    language: Language | None = None
-    window: Annotated[int, Field(ge=64, le=100_000_000)] | None = None
     top_logprobs: Annotated[int, Field(ge=2, le=100)] = 20
     least_share: Annotated[float, Field(ge=0, le=1)] = 0.05
 
@@ -87,12 +83,10 @@ class YesNo(ChatModel, Judge):
 
     @property
     def judged_metrics(self) -> tuple[JudgedMetric, ...]:
-        """Our own first."""
         needs: dict[str, frozenset[Need]] = {name: NEEDS[name] for name in self.metrics}
         return metrics_of("yes_no", needs, self.questions, "How likely the judge is to say yes")
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
-        """Ask about each case by each metric that can judge it, as many at once as the limits allow."""
         tasks = [_Task(case, metric) for case in cases for metric in self._of(case)]
         asking = _Asking(self, context)
         found = context.each(asking.judgement, tasks, self, "yes or no")
@@ -102,35 +96,20 @@ class YesNo(ChatModel, Judge):
         return [one for one in self.judged_metrics if one.can_judge(case)]
 
     def wording(self, metric: str, language: Language) -> str:
-        """Return the question that is asked for a metric."""
         own = self.questions.get(metric)
         return own.ask if own else wording("yes_no", metric, language)
 
     @property
-    def prompt(self) -> JudgePrompt:
-        """The files that it asks by."""
-        return JudgePrompt("yes_no", self.language)
-
-    def dependencies(self, seed: int) -> list[str | int]:
-        """Return the digests of its prompt and of our own questions, the seed, and who answers."""
-        asked = wordings_identity("yes_no", self.metrics)
-        served = self.served_by()
-        return [self.prompt.identity(), asked, seed, *([served] if served else [])]
+    def worded(self) -> tuple[str, ...]:
+        return self.metrics
 
     def calls_per_case(self) -> CallsEach:
-        """Return one call for each question, and a second for the word where probabilities do not come."""
         asked = len(self.judged_metrics)
         return CallsEach(asked, 2 * asked)
 
     @property
     def longest_reply(self) -> int:
-        """Tokens that a reply has at most: one where the server gives probabilities, else a few words."""
         return self.max_tokens or WORD_TOKENS
-
-    @property
-    def chat(self) -> ChatModel:
-        """The recipe itself."""
-        return self
 
 
 class _Asking:
@@ -149,9 +128,7 @@ class _Asking:
             ask = judge.wording(task.metric.name, judge.prompt.language_of(case))
             return judge.prompt.messages(case, needs, ask=ask)
 
-        window = ContextWindow(judge, self._context.gateway, judge.max_tokens or WORD_TOKENS, judge.window)
-        shown = task.case if "passages" in needs else replace(task.case, passages=())
-        found = fit_case(shown, write, window, needs_passages="passages" in needs)
+        found = judge.fit(task.case, write, self._context.gateway, WORD_TOKENS, needs)
         if isinstance(found, Judgement):
             return found
         replies: list[Reply] = []
@@ -183,20 +160,17 @@ class _Asking:
         if reply.raw is None or reply.status is Status.REFUSED:
             return make_judgement([reply])
         if reply.first_tokens:
-            return self._of_chances(reply, chances(reply.first_tokens), note)
+            found = chances(reply.first_tokens)
+            said = f"P(yes) {found.yes:.3g}, P(no) {found.no:.3g} of the first token"
+            reason = "; ".join(filter(None, [said, note]))
+            if found.share <= 0 or found.share < self._judge.least_share:
+                reason = f"it would begin with neither yes nor no: {reason}"
+                return make_judgement([reply], status=Status.PARSE_FAILED, reason=reason)
+            return make_judgement([reply], value=found.value, reason=reason, statements=_statements(found))
         return None if word_of(reply.text) is None else _of_word([reply], note)
-
-    def _of_chances(self, reply: Reply, found: Chances, note: str) -> Judgement:
-        said = f"P(yes) {found.yes:.3g}, P(no) {found.no:.3g} of the first token"
-        reason = "; ".join(filter(None, [said, note]))
-        if found.share <= 0 or found.share < self._judge.least_share:
-            reason = f"it would begin with neither yes nor no: {reason}"
-            return make_judgement([reply], status=Status.PARSE_FAILED, reason=reason)
-        return make_judgement([reply], value=found.value, reason=reason, statements=_statements(found))
 
 
 def _of_word(replies: Sequence[Reply], note: str) -> Judgement:
-    """Read the word of the last reply."""
     last = replies[-1]
     if last.raw is None or last.status is Status.REFUSED:
         return make_judgement(replies)
@@ -211,7 +185,4 @@ def _of_word(replies: Sequence[Reply], note: str) -> Judgement:
 
 
 def _statements(found: Chances) -> tuple[Statement, ...]:
-    return (
-        Statement("first token", "yes", value=found.yes),
-        Statement("first token", "no", value=found.no),
-    )
+    return (Statement("first token", "yes", value=found.yes), Statement("first token", "no", value=found.no))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import polars as pl
 
 from rag_assay.evals.generation.contract import Answer, Passage
-from rag_assay.evals.spreadsheet_import.sheet_cells import Place, SheetRow, cell_digest, cell_rows
+from rag_assay.evals.spreadsheet_import.bundle import Place, SheetRow, cell_digest, cell_rows
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.imported_study import ImportedStudy
 from rag_assay.evals.study.study import Study

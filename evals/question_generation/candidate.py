@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
+from collections import Counter
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rag_assay.warehouse.identity import digest
 
@@ -30,7 +31,6 @@ class QuestionCandidate:
 
     kind: what it was made from: `title`, `heading`, …
     evidence: where the answer stands
-    needs: all of the evidence, or any piece of it
     """
 
     kind: str
@@ -53,3 +53,32 @@ def normalize(text: str) -> str:
     ('what is a ferry', 'what is a ferry')
     """
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).rstrip("?.!:… ")
+
+
+class Drop(NamedTuple):
+    """A title, heading, sentence or link that no question was made of, and why."""
+
+    kind: str
+    reason: str
+
+
+class Tally:
+    """Counts what was looked at, dropped and kept, by kind.
+
+    >>> tally = Tally()
+    >>> tally.drop(Drop("title", "generic"))
+    >>> tally.lines()
+    ['1 title: generic']
+    """
+
+    def __init__(self) -> None:
+        self.dropped: Counter[Drop] = Counter()
+
+    def drop(self, drop: Drop, times: int = 1) -> None:
+        """Count something that is no question."""
+        self.dropped[drop] += times
+
+    def lines(self) -> list[str]:
+        """Return a line for each kind and reason, the most frequent of a kind first."""
+        ordered = sorted(self.dropped.items(), key=lambda item: (item[0].kind, -item[1], item[0].reason))
+        return [f"{count:,} {drop.kind}{'' if count == 1 else 's'}: {drop.reason}" for drop, count in ordered]

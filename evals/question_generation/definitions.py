@@ -9,9 +9,7 @@ from typing import NamedTuple
 
 from rag_assay.assets.chunking.sentence_splitter import word_set
 from rag_assay.evals.question_generation.candidate import Language, QuestionCandidate
-from rag_assay.evals.question_generation.sentences import turned_around
-from rag_assay.evals.question_generation.text_rules import LISTS, content_words
-from rag_assay.evals.question_generation.texts import SourceText
+from rag_assay.evals.question_generation.texts import LISTS, SourceText, content_words, turned_around
 from rag_assay.evals.retrieval.question_words import stop_words
 from rag_assay.evals.word_lists import entries, groups
 

@@ -123,7 +123,6 @@ def questions_of(
     Questions that ask nearly the same are one; those that go on from a conversation only where that is the
     same, too. What the study asks already is left out.
 
-    known: the questions of the study
     embed: texts -> unit vectors, shape (texts, dimensions)
     pages: id of a document -> its page; what was cited of others is no evidence any more
     """
@@ -207,7 +206,6 @@ def _reviewed(group: _Group, pages: Mapping[str, Page]) -> ReviewedQuestion | No
 
 
 def _evidence(every: Sequence[ConversationQuestion], pages: Mapping[str, Page]) -> list[EvidenceQuote]:
-    """Return what was cited by answers with a thumb up: the sentences that they rest on."""
     found: dict[tuple[str, str], EvidenceQuote] = {}
     for asked in every:
         for turn in asked.turns:

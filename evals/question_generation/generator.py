@@ -2,22 +2,305 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, zip_longest
+from typing import NamedTuple
 
-from rag_assay.evals.question_generation.candidate import QuestionCandidate
-from rag_assay.evals.question_generation.drop_reasons import Tally
-from rag_assay.evals.question_generation.kinds import KINDS, Texts, draw_candidates
-from rag_assay.evals.question_generation.near_duplicates import UNRELATED, Matrix, chance_cosine
-from rag_assay.evals.question_generation.selection import (
-    EvidenceIndex,
-    Near,
-    chosen,
-    in_turn,
-    verify_questions,
+import numpy as np
+
+from rag_assay.assets.indexing.lexical import lexical_of
+from rag_assay.evals.question_generation.candidate import Drop, QuestionCandidate, Quote, Tally
+from rag_assay.evals.question_generation.kinds import KINDS, Sample, Texts, draw_candidates
+from rag_assay.evals.question_generation.near_duplicates import (
+    UNRELATED,
+    Matrix,
+    NearDuplicates,
+    beyond_chance,
+    chance_cosine,
 )
-from rag_assay.evals.question_generation.title_groups import group_titles
+from rag_assay.evals.question_generation.texts import LISTS
+from rag_assay.evals.question_sets.alignment import places_of
+from rag_assay.evals.retrieval.analyzer import Analyzer, Tokenizer, merge_forms, question_tokens
+from rag_assay.evals.retrieval.bm25_scores import Bm25Scores, Parameters
 from rag_assay.warehouse.paths import Home
+
+TOKENIZERS: tuple[Tokenizer, ...] = ("plain", "stemmed", "lemmatised")
+PARAMETERS = Parameters("okapi", 1.5, 0.75, 0.25, 0.0)
+WORDS = 100  # of a passage
+_WORD = re.compile(r"\S+")
+
+Place = tuple[str, int, int]
+"""Document, first character and the one after the last."""
+
+
+@dataclass(frozen=True)
+class TextPassage:
+    """A stretch of a document as a search finds it."""
+
+    place: Place
+    title: str
+    text: str
+
+
+class FirstPlaces:
+    """Tells whether any BM25 has a question's evidence on its first place.
+
+    Terms are taken in three ways (plain, stemmed, lemmatised), with and without those of the document's
+    title in each passage: six searches.
+
+    Args:
+        passages: of the corpus, or of a part of it with the evidence of all questions.
+    """
+
+    def __init__(self, passages: Sequence[TextPassage]) -> None:
+        self._places = [passage.place for passage in passages]
+        self._plain = (
+            lexical_of(passage.text for passage in passages),
+            lexical_of(f"{passage.title} {passage.text}" for passage in passages),
+        )
+        self._models: dict[tuple[Analyzer, int], Bm25Scores] = {}
+
+    def any_finds(self, question: QuestionCandidate, evidence: Sequence[Place]) -> bool:
+        """Return whether one of the searches has a passage with evidence before all others."""
+        ways = [Analyzer(tokenizer, LISTS[question.language], False) for tokenizer in TOKENIZERS]
+        return any(self._finds(question, way, titled, evidence) for way in ways for titled in (0, 1))
+
+    def _finds(
+        self, question: QuestionCandidate, way: Analyzer, titled: int, evidence: Sequence[Place]
+    ) -> bool:
+        if (way, titled) not in self._models:
+            self._models[way, titled] = Bm25Scores.of(merge_forms(self._plain[titled], way), PARAMETERS)
+        model = self._models[way, titled]
+        words = way.counted(question_tokens(question.question))
+        rows, scores = model.score(dict.fromkeys(words, 1.0))
+        return len(rows) > 0 and touches(self._places[int(rows[int(np.argmax(scores))])], evidence)
+
+
+def touches(place: Place, others: Iterable[Place]) -> bool:
+    """Return whether a stretch shares a character with one of others.
+
+    >>> touches(("a", 0, 10), [("a", 9, 20)]), touches(("a", 0, 10), [("a", 10, 20), ("b", 0, 5)])
+    (True, False)
+    """
+    document, start, end = place
+    return any(document == doc and start < last and first < end for doc, first, last in others)
+
+
+def passages_in(doc_id: str, title: str, text: str, words: int = WORDS) -> list[TextPassage]:
+    """Cut a text into passages of so many words, none shared.
+
+    >>> [passage.text for passage in passages_in("a", "", "one two three four five", words=2)]
+    ['one two', 'three four', 'five']
+    """
+    spans = [found.span() for found in _WORD.finditer(text)]
+    ends = [
+        (part[0][0], part[-1][1]) for at in range(0, len(spans), words) if (part := spans[at : at + words])
+    ]
+    return [TextPassage((doc_id, start, end), title, text[start:end]) for start, end in ends]
+
+
+EASY = 1 / 3
+"""Share of a set that a search by words may find at once: about that of sets that people have written."""
+FEW = 20  # questions: a corpus that gives no more keeps easy ones too, for a set of none says nothing
+CORPUS = (
+    20_000  # passages that questions are tried on; of a larger corpus, those of a sample of its documents
+)
+AGAIN = "the evidence stands more than once in its document"
+LOST = "the evidence is not found in its document"
+
+
+class Near(NamedTuple):
+    """How like each other questions are.
+
+    vectors: of the questions, unit length, shape (questions, dimensions)
+    chance: `chance_cosine` of the embedder
+    """
+
+    vectors: Matrix
+    chance: float = 0.0
+
+
+def in_turn(kinds: Iterable[Sequence[QuestionCandidate]]) -> list[QuestionCandidate]:
+    """Return the candidates of several kinds, one of each kind by turns.
+
+    >>> [str(one) for one in in_turn(["ab", "x"])]  # type: ignore[list-item]
+    ['a', 'x', 'b']
+    """
+    return [one for one in chain.from_iterable(zip_longest(*kinds)) if one is not None]
+
+
+class EvidenceIndex:
+    """Where the evidence of candidates stands, and the passages that search tells it from.
+
+    Args:
+        candidates: whose evidence is looked up.
+        texts: the documents, which are read once.
+        seed: of the sample of documents, where the corpus has more passages than CORPUS.
+    """
+
+    def __init__(self, candidates: Sequence[QuestionCandidate], texts: Texts, seed: int) -> None:
+        wanted: dict[str, set[Quote]] = {}
+        for quote in chain.from_iterable(one.evidence for one in candidates):
+            wanted.setdefault(quote.doc_id, set()).add(quote)
+        self._places: dict[Quote, Place | str] = {}
+        own: list[TextPassage] = []
+        others: Sample[list[TextPassage]] = Sample(CORPUS // 4, seed)
+        for text in texts():
+            found = passages_in(text.doc_id, text.title, text.text)
+            for quote in wanted.get(text.doc_id, ()):
+                self._places[quote] = _place(quote, text.text)
+            if text.doc_id in wanted:
+                own += found
+            else:
+                others.add(text.doc_id, found[: CORPUS // 10])
+        rest = chain.from_iterable(thing for one in others.drawn() for thing in one.things)
+        room = max(CORPUS - len(own), CORPUS // 2)
+        self.passages = own + [passage for _, passage in zip(range(room), rest, strict=False)]
+
+    def places(self, candidate: QuestionCandidate) -> list[Place] | str:
+        """Return where all evidence of a candidate stands; or why it cannot be used."""
+        found = [self._places.get(quote, LOST) for quote in candidate.evidence]
+        reason = next((one for one in found if isinstance(one, str)), None)
+        return reason or [one for one in found if not isinstance(one, str)]
+
+
+def _place(quote: Quote, text: str) -> Place | str:
+    if quote.quote is None:
+        return quote.doc_id, 0, len(text)
+    start = text.find(quote.quote)
+    if start < 0:
+        return LOST
+    end = start + len(quote.quote)
+    return AGAIN if text.find(quote.quote, start + 1) >= 0 else (quote.doc_id, start, end)
+
+
+def verify_questions(
+    questions: Sequence[QuestionCandidate], texts: Texts, tally: Tally
+) -> list[QuestionCandidate]:
+    """Return the questions whose evidence a run will find, each at one place of its document alone."""
+    wanted: dict[str, set[Quote]] = {}
+    for quote in chain.from_iterable(one.evidence for one in questions):
+        wanted.setdefault(quote.doc_id, set()).add(quote)
+    reasons: dict[Quote, str | None] = {}
+    for text in texts():
+        for quote in wanted.get(text.doc_id, ()):
+            reasons[quote] = _why_not(text.text, quote.quote)
+    kept = []
+    for one in questions:
+        found = (reasons.get(quote, LOST) for quote in one.evidence)
+        reason = next((reason for reason in found if reason), None)
+        if reason:
+            tally.drop(Drop(one.kind, reason))
+        else:
+            kept.append(one)
+    return kept
+
+
+def _why_not(text: str, quote: str | None) -> str | None:
+    if quote is None:
+        return None
+    found = places_of(text, quote)
+    if next(found, None) is None:
+        return LOST
+    return AGAIN if next(found, None) is not None else None
+
+
+def chosen(
+    candidates: Sequence[QuestionCandidate],
+    near: Near,
+    evidence: EvidenceIndex,
+    n: int,
+    documents: int,
+    tally: Tally,
+) -> list[QuestionCandidate]:
+    """Return the questions to be asked, at most ``n``, in the order of the candidates.
+
+    Args:
+        candidates: of all kinds, by turns; the first ones are taken.
+        near: how like each other they are.
+        documents: of the corpus; of one, no more than a few times its share are asked.
+    """
+    most = max(3, -(-3 * n // max(1, documents)))
+    firsts = FirstPlaces(evidence.passages)
+    hard: list[int] = []
+    easy: list[int] = []
+    for number in _usable(candidates, near, evidence, most, tally):
+        places = evidence.places(candidates[number])
+        assert not isinstance(places, str)  # noqa: S101 -- those are not usable
+        (easy if firsts.any_finds(candidates[number], places) else hard).append(number)
+        if len(hard) >= n:
+            break
+    allowed = round(len(hard) * EASY / (1 - EASY))
+    n_easy = min(len(easy), round(n * EASY), max(allowed, FEW - len(hard)))
+    n_easy = max(n_easy, min(len(easy), n, FEW) - len(hard))
+    kept = {*easy[: max(0, n_easy)], *hard[: n - max(0, n_easy)]}
+    for number in easy:
+        if number not in kept:
+            tally.drop(Drop(candidates[number].kind, "search by words finds it at once"))
+    return [candidates[number] for number in sorted(kept)]
+
+
+def _usable(
+    candidates: Sequence[QuestionCandidate], near: Near, evidence: EvidenceIndex, most: int, tally: Tally
+) -> Iterator[int]:
+    kept = NearDuplicates(near.chance)
+    of_document: Counter[str] = Counter()
+    for number, one in enumerate(candidates):
+        places = evidence.places(one)
+        if isinstance(places, str):
+            tally.drop(Drop(one.kind, places))
+        elif of_document[one.evidence[0].doc_id] >= most:
+            tally.drop(Drop(one.kind, f"its document has {most} questions already"))
+        elif kept.like(one.question, near.vectors[number]):
+            tally.drop(Drop(one.kind, "repeats another question"))
+        else:
+            kept.keep(one.question, near.vectors[number])
+            of_document[one.evidence[0].doc_id] += 1
+            yield number
+
+
+def by_kind(questions: Sequence[QuestionCandidate]) -> Mapping[str, int]:
+    return Counter(one.kind for one in questions)
+
+
+ALIKE = 0.8  # cosine above which titles form a group
+MOST = 10  # documents of a group; of more, the titles tell none apart
+
+
+def group_titles(
+    titles: Sequence[QuestionCandidate], vectors: Matrix, tally: Tally, chance: float = 0.0
+) -> Iterator[QuestionCandidate]:
+    """Yield the first title of each group, with the evidence of the whole group.
+
+    The group of a title are all whose cosine with it is above ALIKE (beyond chance, for models whose vectors
+    all lie close together), and that no earlier title's group has taken.
+
+    Args:
+        titles: as questions, each with the evidence of its documents.
+        vectors: of the titles, unit length, shape (titles, dimensions).
+        chance: `chance_cosine` of the embedder.
+    """
+    free = np.ones(len(titles), np.bool_)
+    for number, title in enumerate(titles):
+        if not free[number]:
+            continue
+        near = beyond_chance(vectors @ vectors[number], chance) > ALIKE
+        near[number] = True
+        group = [titles[at] for at in np.flatnonzero(near & free).tolist()]
+        free &= ~near
+        evidence = tuple(dict.fromkeys(quote for one in (title, *group) for quote in one.evidence))
+        if len(group) > 1:
+            tally.drop(Drop("title", "in a group with another title"), len(group) - 1)
+        if len({quote.doc_id for quote in evidence}) > MOST:
+            tally.drop(Drop("title", f"more than {MOST} documents have one like it"))
+        elif len(evidence) > 1:
+            yield replace(title, evidence=evidence, needs="any")
+        else:
+            yield title
+
 
 POOL = 5  # candidates that are drawn of a kind, for each question that is wanted
 DEFAULT = ("titles", "headings", "definitions", "dates")
@@ -25,12 +308,7 @@ DEFAULT = ("titles", "headings", "definitions", "dates")
 
 @dataclass(frozen=True)
 class GenerationPlan:
-    """What is to be made.
-
-    kinds: of KINDS
-    n: questions at most
-    seed: of the draws
-    """
+    """What is to be made."""
 
     kinds: tuple[str, ...] = DEFAULT
     n: int = 100
@@ -39,10 +317,7 @@ class GenerationPlan:
 
 @dataclass(frozen=True)
 class GeneratedQuestions:
-    """Questions, and what was none.
-
-    documents: that were read
-    """
+    """Questions, and what was none."""
 
     questions: list[QuestionCandidate]
     tally: Tally
@@ -56,7 +331,6 @@ def made(
 
     Args:
         texts: the documents, which are read several times, one after the other.
-        plan: what is to be made.
         embed: questions -> unit vectors, shape (questions, dimensions).
         home: where the pages lie, whose links are read.
     """

@@ -1,4 +1,4 @@
-"""Makes questions for a study and writes them as a question file, which a person can read and mend."""
+"""Makes questions for a study and writes them as a question file, which a person can read and edit."""
 
 from __future__ import annotations
 
@@ -11,28 +11,21 @@ from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.question_generation.candidate import QuestionCandidate, Quote
-from rag_assay.evals.question_generation.generator import GeneratedQuestions, GenerationPlan, made
+from rag_assay.evals.question_generation.generator import GeneratedQuestions, GenerationPlan, by_kind, made
 from rag_assay.evals.question_generation.near_duplicates import Matrix
-from rag_assay.evals.question_generation.selection import by_kind
 from rag_assay.evals.question_generation.texts import SourceText, texts_in
-from rag_assay.evals.question_sets.question_writer import write_yaml
+from rag_assay.evals.question_sets.question_files import write_yaml
 from rag_assay.evals.study.set_names import set_name
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.errors import AssayError, InputError
 
 HEADING = """\
 Questions made from the documents, without a model: {counts}.
-Each can be mended, and deleted; results are kept by the id. They tell less than questions that people ask:
+Each can be edited, and deleted; results are kept by the id. They tell less than questions that people ask:
 docs/questions.md, "Made without a model"."""
 
 
 def make_for(study: Study, plan: GenerationPlan, work: BuildContext) -> GeneratedQuestions:
-    """Make questions from the documents of a study as they are now.
-
-    Raises:
-        AssayError: the documents are not there yet.
-        InputError: no question could be made of them; says what they lack.
-    """
     made_questions = made(_texts(study, work), plan, embed_for(study, work), work.home)
     if not made_questions.questions:
         reasons = "; ".join(made_questions.tally.lines()[:8])
@@ -56,7 +49,7 @@ def write_questions(questions: GeneratedQuestions, study: Study, path: Path) -> 
 def counts(questions: GeneratedQuestions) -> str:
     """Say how many questions there are of each kind.
 
-    >>> from rag_assay.evals.question_generation.drop_reasons import Tally
+    >>> from rag_assay.evals.question_generation.candidate import Tally
     >>> counts(GeneratedQuestions([QuestionCandidate("title", "The ferry", "en", ())], Tally(), 1))
     '1 title'
     """

@@ -1,4 +1,4 @@
-"""The review file: questions that were made, for a person to accept, mend or drop, and read back."""
+"""The review file: questions that were made, for a reviewer to accept, edit or drop, and read back."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import Field, JsonValue, ValidationError, ValidationInfo, model_validator
 
-from rag_assay.evals.question_sets.exact_matches import find_quote
-from rag_assay.evals.question_sets.question_files import QuestionFile, WrittenQuestion, rows_of
-from rag_assay.evals.question_sets.question_writer import yaml_text
+from rag_assay.evals.question_sets.alignment import find_quote
+from rag_assay.evals.question_sets.question_files import QuestionFile, WrittenQuestion, rows_of, yaml_text
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.recipe import Strict
@@ -36,7 +35,7 @@ _KEYS = (
 
 
 class ReviewPassage(Strict):
-    """What a question was made from, for whoever reviews it."""
+    """What a question was made from, for its reviewer."""
 
     url: str
     text: str
@@ -63,7 +62,7 @@ class AskedInChat(Strict):
 class ReviewedQuestion(WrittenQuestion):
     """A question, and what a person says of it; one that counts has evidence, or says that it has none.
 
-    reason: why it is dropped, or what was mended; nobody reads it but people
+    reason: why it is dropped, or what was edited; for reviewers only
     made_as: the type that the model was asked for
     fault: the rule or verdict by which it was dropped when it was made
     passages: what it was made from, or answered from
@@ -87,7 +86,6 @@ class ReviewedQuestion(WrittenQuestion):
         return self.review in {"accept", "mend"} or (self.review == "drop" and self.fault is None)
 
     def written(self) -> WrittenQuestion:
-        """Return the question alone."""
         return WrittenQuestion.model_validate(
             self.model_dump(include=set(WrittenQuestion.model_fields), by_alias=True)
         )
@@ -124,9 +122,6 @@ def write_review(path: Path, file: ReviewFile, heading: str = HEADING) -> None:
     """Write a review file, as a whole or not at all.
 
     heading: says how it is read, with `{file}` for its name
-
-    Raises:
-        InputError: it would be larger than what is read back.
     """
     written = file.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     head = {"question_set": file.question_set, "language": file.language, "study": file.study}
@@ -140,7 +135,7 @@ def write_review(path: Path, file: ReviewFile, heading: str = HEADING) -> None:
 
 
 def _ordered(question: ReviewedQuestion) -> dict[str, Any]:
-    """Return a question with what a person decides on first; what is as it is unless said is left out."""
+    """Return a question with what a person decides on first; defaults are left out."""
     written = question.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     first = {"id": question.id, "review": question.review}
     return first | {key: written[key] for key in _KEYS if key in written}
@@ -149,11 +144,8 @@ def _ordered(question: ReviewedQuestion) -> dict[str, Any]:
 def with_earlier_reviews(new: ReviewFile, path: Path) -> ReviewFile:
     """Return a review file with what a person has said in the one that it replaces.
 
-    A question that a person accepted, mended or dropped stays as it stands there, also where it was not
+    A question that a person accepted, edited or dropped stays as it stands there, also where it was not
     made again (by another model, say); what was open gives way to what is made now.
-
-    Raises:
-        InputError: what is there is no review file of this question set.
     """
     marked, old = _parsed(path)
     if old.question_set != new.question_set:
@@ -171,7 +163,7 @@ def with_earlier_reviews(new: ReviewFile, path: Path) -> ReviewFile:
 class Review(NamedTuple):
     """What a review file says.
 
-    rows: of `schemas.QUESTIONS`, those that were accepted or mended (and the open ones, where they count)
+    rows: of `schemas.QUESTIONS`, those that were accepted or edited (and the open ones, where they count)
     counts: review -> questions
     """
 
@@ -186,12 +178,8 @@ def read_review(
     """Read a review file back; every quote of a question that counts must stand in its document.
 
     Args:
-        path: of the file.
         texts_of: (URL, source or None) -> the texts of the documents there.
-        accept_open: whether questions that nobody has looked at count.
-
-    Raises:
-        InputError: every error of the file, each with its line.
+        accept_open: whether questions that were not reviewed count.
     """
     marked, parsed = _parsed(path)
     wanted = {"accept", "mend"} | ({"open"} if accept_open else set())
@@ -223,11 +211,6 @@ def _parsed(path: Path) -> tuple[MarkedYaml, ReviewFile]:
 
 
 def study_of_review(path: Path) -> str:
-    """Return the study that a review file names.
-
-    Raises:
-        InputError: every error of the file, each with its line.
-    """
     return _parsed(path)[1].study
 
 
@@ -252,7 +235,6 @@ def _doubled(parsed: ReviewFile) -> list[Finding]:
 
 
 def _unfounded(chosen: Sequence[tuple[int, ReviewedQuestion]]) -> list[Finding]:
-    """Return the questions that nothing could be measured on."""
     text = "an answerable question needs evidence or a ground_truth: nothing could be measured on it"
     return [
         Finding(("questions", number), "nothing_to_measure", text)
@@ -264,7 +246,6 @@ def _unfounded(chosen: Sequence[tuple[int, ReviewedQuestion]]) -> list[Finding]:
 def _lost(
     number: int, question: ReviewedQuestion, texts_of: Callable[[str, str | None], Sequence[str]]
 ) -> list[Finding]:
-    """Return what is wrong with the evidence of a question."""
     findings = []
     for at, item in enumerate(question.evidence):
         place = ("questions", number, "evidence", at)

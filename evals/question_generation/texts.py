@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+from rag_assay.assets.chunking.sentence_splitter import sentence_places
 from rag_assay.assets.cleaning.outline import sections_in
 from rag_assay.assets.cleaning.text_files import headings_in
 from rag_assay.assets.indexing.lexical import plain_tokens
-from rag_assay.evals.question_generation.candidate import Language
-from rag_assay.evals.retrieval.question_words import language
+from rag_assay.evals.question_generation.candidate import Language, QuestionCandidate, Quote, normalize
+from rag_assay.evals.retrieval.question_words import language, stop_words, words
+from rag_assay.evals.word_lists import Language as Lists
+from rag_assay.evals.word_lists import entries
 
 BATCH = 200  # documents in memory
 _COLUMNS = ["doc_id", "source", "url", "title", "text", "language", "sections", "page_sha256"]
@@ -24,7 +27,6 @@ _HEAD = 2_000  # characters by which a language is told that the document does n
 class TextSection:
     """A part of a text under a heading.
 
-    heading: its words
     start, end: of what stands below the heading's line and above the next heading, white space left out
     """
 
@@ -111,3 +113,140 @@ def texts_in(files: Sequence[Path]) -> Iterator[SourceText]:
                         *(row["doc_id"], row["source"], row["url"], row["title"] or "", row["text"]),
                         *(row["language"], row["sections"] or (), row["page_sha256"]),
                     )
+
+
+LONGEST = 25  # words of a question
+QUOTED = 450  # characters of a section that are quoted, about: whole sentences, and one at least
+LEAST, MOST = 40, 1_500  # characters of a quote
+LISTS: dict[Language, Lists] = {"en": "english", "de": "german"}
+
+_MARKUP = re.compile(r"[<>{}\[\]|\\`\x00-\x08\x0b-\x1f\x7f\ufffd]|https?://|www\.|\]\(|\$\{")
+_ACT = re.compile(
+    r"^(?:article|artikel|annex|anhang|section|abschnitt|chapter|kapitel)\s+[\w.]+\s*[–—:-]\s*", re.I
+)
+_STRESS = re.compile(r"[*_]{1,3}(?=\S)(.+?)(?<=\S)[*_]{1,3}")
+_NO_PROSE = re.compile(r"[{<|]|!\[|\[!")
+_FILE = re.compile(r"\S+\.\w{2,5}", re.A)
+
+
+def tidy_text(text: str) -> str:
+    """Return a heading, title or link text without its number, its marks of stress and its white space.
+
+    >>> tidy_text("3.2  *Moorings* in  winter"), tidy_text("Article 5 – Fines"), tidy_text("2019 in numbers")
+    ('Moorings in winter', 'Fines', '2019 in numbers')
+    """
+    plain = " ".join(_STRESS.sub(r"\1", text).split()).strip(" #*:")
+    plain = _ACT.sub("", plain)
+    found = re.match(r"(?:§\s*)?(?:\d{1,2}(?:\.\d{1,2})*[.)]?|[IVX]+[.)]|[A-Za-z][.)])\s+(?=[^\W\d])", plain)
+    if found and not re.match(r"\d+\s", found.group()):
+        return plain[found.end() :]
+    return plain
+
+
+def flaw(text: str) -> str | None:
+    """Return why a text cannot be a question as it stands; None: it can.
+
+    >>> flaw("Where to moor?"), flaw("setup.cfg"), flaw("{{ post.title }}")
+    (None, 'the name of a file', 'markup or a URL in it')
+    """
+    if _MARKUP.search(text):
+        return "markup or a URL in it"
+    if _FILE.fullmatch(text):
+        return "the name of a file"
+    if len(words(text)) > LONGEST:
+        return f"longer than {LONGEST} words"
+    if not content_words(text):
+        return "no word that says anything"
+    return None
+
+
+def content_words(text: str) -> list[str]:
+    """Return the words of a text but for stop words of both languages, numbers and single letters."""
+    every = stop_words()
+    plain = (word.text.casefold() for word in words(text))
+    return [word for word in plain if word not in every and len(word) > 1 and not word.isdigit()]
+
+
+@cache
+def _generic(language: Language) -> tuple[frozenset[str], re.Pattern[str]]:
+    lists = LISTS[language]
+    whole = frozenset(map(normalize, entries("making", "generic", lists)))
+    return whole, re.compile("|".join(entries("making", "generic_patterns", lists)), re.I)
+
+
+def is_generic(text: str) -> bool:
+    """Return whether a heading, title or link text says nothing of what it stands for, in either language.
+
+    >>> [is_generic(text) for text in ("Introduction", "Article 1", "3. Fazit", "Moorings")]
+    [True, True, True, False]
+    """
+    plain = normalize(tidy_text(text))
+    return any(plain in whole or pattern.fullmatch(plain) for whole, pattern in map(_generic, ("en", "de")))
+
+
+def opening(text: str, start: int, end: int) -> str | None:
+    """Return the first sentences of `text[start:end]`, about QUOTED characters; None where it is too little.
+
+    Pictures, tags and tables before the first sentence are passed over.
+    """
+    begin, until = start, start
+    for first, stop in sentence_places(text[start : min(end, start + 3 * MOST)]):
+        if until == begin and _NO_PROSE.match(text[start + first : start + stop]):
+            begin = until = start + stop
+            continue
+        if until > begin and start + stop - begin > QUOTED:
+            break
+        until = start + stop
+    quote = text[begin:until].strip()
+    return quote if LEAST <= len(quote) <= MOST and len(content_words(quote)) >= 5 else None
+
+
+SHORTEST_SENTENCE, LONGEST_SENTENCE = 5, 60  # words
+_HEADING_LINES = re.compile(r"\A(?:\s*#{1,6} [^\n]*\n)+\s*|\A\s*[-*+•] ")
+_ENDS = ".!;”\"'’)“"
+_LINK = re.compile(r"!?\[([^\]\[]*)\]\([^()]*(?:\([^()]*\)[^()]*)*\)")
+_EMPHASIS = re.compile(r"(?<!\w)[*_]{1,3}(?=\S)([^*_]+)(?<=\S)[*_]{1,3}(?!\w)")
+
+
+def sentences_of(text: SourceText) -> list[tuple[str, str]]:
+    """Return each sentence that has the length of one: as it stands, and with single spaces.
+
+    Those of the last document are kept, for several kinds of questions. Headings of Markdown are no
+    part of a sentence; of links and stress the words stay.
+    """
+    return _kept(text.text)
+
+
+@lru_cache(maxsize=1)
+def _kept(text: str) -> list[tuple[str, str]]:
+    return list(_sentences(text))
+
+
+def _sentences(text: str) -> Iterator[tuple[str, str]]:
+    for start, end in sentence_places(text):
+        quote = _HEADING_LINES.sub("", text[start:end])
+        plain = " ".join(_EMPHASIS.sub(r"\1", _LINK.sub(r"\1", quote)).split())
+        if (
+            len(plain) >= LEAST
+            and SHORTEST_SENTENCE <= plain.count(" ") + 1 <= LONGEST_SENTENCE
+            and plain[-1] in _ENDS
+        ):
+            yield quote, plain
+
+
+def turned_around(
+    text: SourceText, kind: str, question_of: Callable[[str, Language], str | None]
+) -> Iterator[QuestionCandidate]:
+    """Yield the question that each sentence of a text answers, where it answers one that can be asked.
+
+    The sentence is its ground truth, too.
+
+    question_of: a sentence and its language -> the question, None where it answers none
+    """
+    if text.language is None:
+        return
+    for quote, plain in sentences_of(text):
+        question = question_of(plain, text.language)
+        if question and not flaw(question):
+            evidence = (Quote(text.doc_id, text.source, text.url, quote),)
+            yield QuestionCandidate(kind, question, text.language, evidence, ground_truth=plain)

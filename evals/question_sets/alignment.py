@@ -10,23 +10,180 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Indel
 
-from rag_assay.evals.question_sets.text_normalization import readable
-from rag_assay.evals.question_sets.word_spans import (
-    Stretch,
-    Weights,
-    WordedText,
-    numbered,
-    plain_words,
-    stretches,
+Ids = npt.NDArray[np.int32]
+Weights = npt.NDArray[np.float64]
+_UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"  # written without spaces
+_WORD = re.compile(r"\w+")
+_SIGN_OR_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+_ANY_UNSPACED = re.compile(f"[{_UNSPACED}]")
+UNKNOWN = -1
+_PER_LENGTH = 0.2  # share that a whole stretch must hold more than a very short part of it
+
+
+class WordedText:
+    """A text and its words with their places; of scripts without spaces each sign is a word.
+
+    words: as they are compared
+    starts, ends: offsets of each in the text
+
+    >>> worded = WordedText("Art. 5, 海港")
+    >>> worded.words, worded.starts, worded.ends
+    (['art', '5', '海', '港'], [0, 5, 8, 9], [3, 6, 9, 10])
+    """
+
+    __slots__ = ("ends", "starts", "text", "words")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        found = list(_pattern(text).finditer(text))
+        self.words = [_form(match[0]) for match in found]
+        self.starts = [match.start() for match in found]
+        self.ends = [match.end() for match in found]
+
+
+def plain_words(text: str) -> list[str]:
+    return [_form(word) for word in _pattern(text).findall(text)]
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    return _SIGN_OR_WORD if _ANY_UNSPACED.search(text) else _WORD
+
+
+def _form(word: str) -> str:
+    return word.lower() if word.isascii() else unicodedata.normalize("NFKC", word).casefold()
+
+
+def numbered(words: Sequence[str], numbers: Mapping[str, int]) -> Ids:
+    """Return the number of each word, shape (words,); UNKNOWN where it has none."""
+    return np.fromiter((numbers.get(word, UNKNOWN) for word in words), np.int32, len(words))
+
+
+class Stretch(NamedTuple):
+    """Words ``first`` to ``last`` of a text, both included, and the share of the weights that they hold."""
+
+    first: int
+    last: int
+    share: float
+
+
+def stretches(ids: Ids, weights: Weights, width: int, most: int) -> list[Stretch]:
+    """Return the stretches of ``width`` words that hold most, the best first, none overlapping.
+
+    A word counts once, however often it stands there.
+
+    Args:
+        ids: of the text's words, shape (n,): places in ``weights``, or UNKNOWN.
+        weights: what each word that is looked for counts, shape (m,), each at least 0.
+        width: words of a stretch; its ends are moved in to words that are looked for.
+
+    >>> stretches(np.array([-1, 0, 1, -1, -1, 1], np.int32), np.array([1.0, 3.0]), 3, 2)
+    [Stretch(first=1, last=2, share=1.0), Stretch(first=5, last=5, share=0.75)]
+    """
+    held = _held(ids, weights, width)
+    total = float(weights.sum())
+    known = np.flatnonzero(ids >= 0)
+    found: list[Stretch] = []
+    while len(found) < most and len(held):
+        at = int(held.argmax())
+        value = float(held[at])
+        if value <= 1e-9 * total:
+            break
+        inside = known[np.searchsorted(known, at) : np.searchsorted(known, at + width)]
+        found.append(Stretch(int(inside[0]), int(inside[-1]), round(value / total, 12)))
+        held[max(0, at - width + 1) : at + width] = 0
+    return found
+
+
+def tighten_stretch(ids: Ids, weights: Weights, stretch: Stretch) -> Stretch:
+    """Return the part of a stretch that holds nearly as much in fewer words.
+
+    It is the part with the greatest share, less `_PER_LENGTH` times its length over the stretch's.
+
+    >>> ids = np.array([0, -1, -1, -1, 1, 2, 0], np.int32)
+    >>> tighten_stretch(ids, np.array([1.0, 2.0, 2.0]), Stretch(0, 6, 1.0))
+    Stretch(first=4, last=6, share=1.0)
+    """
+    known = [at for at in range(stretch.first, stretch.last + 1) if ids[at] >= 0]
+    total, length = float(weights.sum()), stretch.last - stretch.first + 1
+    best = (stretch.share - _PER_LENGTH, stretch)
+    for number, first in enumerate(known):
+        seen: set[int] = set()
+        held = 0.0
+        for last in known[number:]:
+            if ids[last] not in seen:
+                seen.add(ids[last])
+                held += float(weights[ids[last]])
+                value = held / total - _PER_LENGTH * (last - first + 1) / length
+                if value > best[0] + 1e-9:
+                    best = (value, Stretch(first, last, round(held / total, 12)))
+    return best[1]
+
+
+def _held(ids: Ids, weights: Weights, width: int) -> Weights:
+    at = np.flatnonzero(ids >= 0)
+    words = ids[at]
+    order = np.lexsort((at, words))
+    at, words = at[order], words[order]
+    begins = np.maximum(at - width + 1, 0)
+    # A stretch that holds a word twice counts it at the earlier place.
+    again = np.flatnonzero(words[1:] == words[:-1]) + 1
+    begins[again] = np.maximum(begins[again], at[again - 1] + 1)
+    steps = np.zeros(len(ids) + 1)
+    np.add.at(steps, begins, weights[words])
+    np.subtract.at(steps, at + 1, weights[words])
+    return np.cumsum(steps)[:-1]
+
+
+SPACE = re.compile(r"\s+")
+_UNSEEN = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # soft hyphens, joiners, marks of zero width
+# Typographic variants that a reader takes for the same sign, and what no reader sees.
+_SAME = str.maketrans(
+    {
+        **dict.fromkeys("’‘‚‹›", "'"),
+        **dict.fromkeys("„“”«»", '"'),
+        **dict.fromkeys("‐‑‒–—−", "-"),
+        **dict.fromkeys(_UNSEEN),
+    }
 )
+Folded = tuple[str, list[int] | None]
+"""A text as it is compared, and the place that each of its characters comes from; None: each from its own."""
+
+
+def canonical(text: str) -> Folded:
+    """Return a text in NFC with the variants of a sign as one."""
+    plain = text.translate(_SAME)
+    if len(plain) == len(text):
+        return plain, None
+    return plain, [at for at, sign in enumerate(text) if sign not in _UNSEEN]
+
+
+def compatible(text: str) -> Folded:
+    """Return a text with ligatures, superscripts and their like as the letters and digits they stand for."""
+    if unicodedata.is_normalized("NFKC", text):
+        return canonical(text)
+    parts = [unicodedata.normalize("NFKC", sign).translate(_SAME) for sign in text]
+    return "".join(parts), [at for at, part in enumerate(parts) for _ in part]
+
+
+def readable(text: str) -> str:
+    """Return a text for comparing by likeness: folded, in small letters, any white space one space.
+
+    >>> readable("The  „ﬁrst“\\nFähre\u00ad")
+    'the "first" fähre'
+    """
+    plain = unicodedata.normalize("NFKC", text).translate(_SAME)
+    return SPACE.sub(" ", plain).strip().casefold()
+
 
 SIMILAR = 0.9
 """From here on a stretch counts as the quote (docs/questions.md says what was measured)."""
@@ -75,13 +232,10 @@ def most_similar(document: WordedText, quote: str, least: float = SIMILAR) -> Al
 
 
 def _weights(numbers: dict[str, int], counts: Counter[int], n_words: int) -> Weights:
-    """Return what each word of the quote counts: more, the rarer it is in the text."""
     return np.array([math.log(1 + n_words / (counts[number] + 1)) for number in numbers.values()])
 
 
 def _by_words(ids: list[int], wanted: list[int], stretch: Stretch) -> tuple[int, int]:
-    """Return the first and last word of the part around a stretch whose words are most like the quote's."""
-
     def likeness(first: int, last: int) -> float:
         return Indel.normalized_similarity(wanted, ids[first : last + 1])
 
@@ -90,7 +244,6 @@ def _by_words(ids: list[int], wanted: list[int], stretch: Stretch) -> tuple[int,
 
 
 def _by_signs(document: WordedText, target: str, first: int, last: int) -> Alignment:
-    """Return the place around words ``first`` to ``last`` that is most similar, sign by sign."""
     text, starts, ends = document.text, document.starts, document.ends
 
     def likeness(first: int, last: int) -> float:
@@ -124,3 +277,33 @@ def _ascended(
             if value > best + 1e-9:
                 best, (first, last), moved = value, one, True
     return first, last
+
+
+def find_quote(text: str, quote: str) -> tuple[int, int] | None:
+    """Return the offsets of the first place of ``quote`` in ``text`` (in NFC, as documents are); or None.
+
+    White space, the style of quotation marks and dashes, and signs that no reader sees (soft hyphens) do not
+    count. A quote that is not there is looked for once more with ligatures, superscripts and their like as
+    the plain letters and digits that they stand for (Unicode's form NFKC).
+
+    >>> find_quote("A  b\\nc", "b c")
+    (3, 6)
+    """
+    return next(places_of(text, quote), None)
+
+
+def places_of(text: str, quote: str) -> Iterator[tuple[int, int]]:
+    """Yield the offsets of each place of ``quote`` in ``text``, as `find_quote` sees them, none overlapping.
+
+    >>> list(places_of("noon and noon", "noon"))
+    [(0, 4), (9, 13)]
+    """
+    composed = unicodedata.normalize("NFC", quote)  # a quote that was typed elsewhere may not be
+    for fold in (canonical, compatible):
+        words = SPACE.split(fold(composed)[0].strip())
+        plain, origin = fold(text)
+        found = re.finditer(r"\s+".join(map(re.escape, words)), plain) if words[0] else iter(())
+        spans = [match.span() for match in found]
+        yield from spans if origin is None else ((origin[a], origin[b - 1] + 1) for a, b in spans)
+        if spans:
+            return

@@ -127,7 +127,6 @@ def fate(
 def _held_after(
     evidence: dict[str, Any], steps: Sequence[TraceStep], near: Rows, index: OpenIndex
 ) -> list[bool]:
-    """Say after which steps the candidates held the evidence; ``near``: the rows that meet it."""
     held: list[bool] = []
     for step in steps:
         # A step that widens what is delivered drops nothing: a chunk that it left out is part of another now.
@@ -137,7 +136,6 @@ def _held_after(
 
 
 def _passages(evidence: dict[str, Any], step: TraceStep, near: Rows, index: OpenIndex) -> list[Span]:
-    """Return the passages of a step that may hold the evidence."""
     # Where a step noted what it delivers of each row, that; else the rows' own contexts.
     spans = step.spans
     if spans is None:
@@ -148,20 +146,8 @@ def _passages(evidence: dict[str, Any], step: TraceStep, near: Rows, index: Open
 
 
 def _lost_after(
-    steps: Sequence[TraceStep],
-    held: Sequence[bool],
-    n_delivered: int,
-    holds: Callable[[TraceStep], bool],
+    steps: Sequence[TraceStep], held: Sequence[bool], n_delivered: int, holds: Callable[[TraceStep], bool]
 ) -> Fate:
-    """Name the step that lost the evidence: as a rule the one after the last that held it.
-
-    A step that shortens its list loses what lies below the cut. A fusion or re-ranking step is to blame only
-    if it moved the evidence there from inside the cut of some earlier list; else the cut itself is.
-
-    held: after which steps the candidates held the evidence
-    n_delivered: passages that the ranking ended with
-    holds: whether the candidates after a step hold the evidence
-    """
     at = _next_step(steps, held)
     loser = None if at is None else steps[at]
     if loser is not None and loser.kind not in _SHORTENING:
@@ -176,11 +162,6 @@ def _lost_after(
 
 
 def _next_step(steps: Sequence[TraceStep], held: Sequence[bool]) -> int | None:
-    """Return the number of the step that reads what the last list that holds the evidence left.
-
-    A step that is neither an arm nor a fusion reads what the step before it left; a fusion reads several, so
-    that between an arm and its fusion those of other arms may stand.
-    """
     last = len(held) - 1 - held[::-1].index(True)
     following = range(last + 1, len(steps))
     if following and steps[last + 1].kind not in {"arm", "fuse"}:
@@ -193,7 +174,6 @@ def _first(step: TraceStep, k: int) -> TraceStep:
 
 
 def _near(evidence: dict[str, Any], index: OpenIndex) -> Rows:
-    """Return the rows whose passage meets the evidence: of a whole document, all of its rows."""
     rows = index.spans.rows[evidence["doc_id"]]
     if evidence["start"] is None:
         return rows
@@ -230,7 +210,6 @@ def uncovered(span: Span, passages: Sequence[Span]) -> list[Span]:
 
 
 def _found_at(evidence: dict[str, Any], delivered: Sequence[Span], index: OpenIndex) -> int | None:
-    """Return how many of the delivered passages, from the first on, it takes to hold the evidence."""
     met: list[Span] = []
     for rank, passage in enumerate(delivered, 1):
         if _meets(passage, evidence):

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
+import yaml
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, model_validator
 
 from rag_assay.evals.question_sets.no_answer_sentence import UNANSWERED
+from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.recipe import Strict
-from rag_assay.warehouse.validation_errors import Finding, in_words, lines_of
-from rag_assay.warehouse.yaml_positions import MarkedYaml, load
+from rag_assay.warehouse.validation_errors import Finding, display_place, in_words, lines_of
+from rag_assay.warehouse.yaml_positions import MAX_BYTES, MarkedYaml, escape_text, load
 
 UNFILLED = "Replace this by "
-"""How a question of the template of `assay init` begins: it is not asked until somebody has written one."""
+"""How a question of the template of `assay init` begins: it is not used until a real question is written."""
 
 
 class EvidenceQuote(Strict):
@@ -69,10 +72,6 @@ _BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and a symbol that no reader
 
 
 def _signs(text: str) -> list[str]:
-    """Return the Unicode category of each sign that means something by itself: letters, digits, symbols.
-
-    Punctuation, white space, control characters and marks on other signs do not.
-    """
     found = (unicodedata.category(sign) for sign in text if sign not in _BLANK)
     return [one for one in found if one[0] not in "MPZ" and one not in {"Cc", "Cf", "Cs"}]
 
@@ -144,9 +143,6 @@ class WrittenQuestion(Strict):
         """Return itself, if something can be measured on it.
 
         judged_alone: there are answers to it that people have judged
-
-        Raises:
-            ValueError: says what it lacks.
         """
         if self.answerable and not self.evidence and not self.ground_truth and not judged_alone:
             raise ValueError(
@@ -170,11 +166,7 @@ class QuestionFile(Strict):
 
 
 def read_yaml(path: Path) -> list[dict[str, Any]]:
-    """Read a question file; return rows of `schemas.QUESTIONS` whose evidence is not resolved yet.
-
-    Raises:
-        InputError: every error of the file, each with its line.
-    """
+    """Read a question file; return rows of `schemas.QUESTIONS` whose evidence is not resolved yet."""
     marked = load(path)
     if not isinstance(marked.data, dict):
         text = "a question file is a mapping with the keys question_set, language and questions"
@@ -195,17 +187,11 @@ def read_yaml(path: Path) -> list[dict[str, Any]]:
 
 
 def rows_of(parsed: QuestionFile, questions: Iterable[WrittenQuestion]) -> list[dict[str, Any]]:
-    """Return questions of a file as rows of `schemas.QUESTIONS` whose evidence is not resolved yet."""
     asked_at = parsed.asked_at.isoformat() if parsed.asked_at else None
     return [row_of(question, parsed.question_set, parsed.language, asked_at) for question in questions]
 
 
 def _written(parsed: QuestionFile, marked: MarkedYaml) -> list[WrittenQuestion]:
-    """Return the questions but those of the template that nobody has filled in.
-
-    Raises:
-        InputError: there is none besides; or a question was written, and its ground truth was not.
-    """
     half = [
         Finding(
             ("questions", number, "ground_truth"),
@@ -227,7 +213,6 @@ def _written(parsed: QuestionFile, marked: MarkedYaml) -> list[WrittenQuestion]:
 
 
 def _doubled(ids: list[str]) -> list[tuple[int, str]]:
-    """Return (position, id) of every id that stands earlier in the list already."""
     first = {name: number for number, name in reversed(list(enumerate(ids)))}
     return [(number, name) for number, name in enumerate(ids) if first[name] != number]
 
@@ -261,7 +246,136 @@ def row_of(
 
 
 def _gold(question: WrittenQuestion) -> str:
-    """Return what the gold of a question is: quotes, whole documents where nothing is quoted, or nothing."""
     if any(evidence.quote or evidence.start is not None for evidence in question.evidence):
         return "spans"
     return "documents" if question.evidence else "none"
+
+
+_DEFAULTS: dict[str, Any] = {"type": "normal", "answerable": True, "needs": "all"}
+_UNPLAIN = re.compile(
+    r"[^\t -\x7e\u00a0-\u1fff\u2010-\u2027\u2030-\u205e\u2070-\ud7ff\uf900-\ufdcf\ufdf0-\ufdff]"
+)
+"""What an editor may show as nothing, or YAML reads as the end of a line: written as an escape."""
+
+
+def write_yaml(rows: Sequence[Mapping[str, Any]], path: Path, heading: str = "") -> Path:
+    """Write a question file; return its path.
+
+    Args:
+        rows: of `schemas.QUESTIONS`, their evidence as written (`url`, `quote`, `grade` …) or resolved.
+        path: replaced where it is there, as a whole or not at all.
+        heading: lines of comment for its head, without `#`.
+    """
+    text = as_yaml(rows, heading)
+    if len(text.encode()) > MAX_BYTES:
+        raise InputError(f"{path}: the file would be larger than {MAX_BYTES // 1_000_000} MB; write fewer")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as new:
+        new.write_text(text, encoding="utf-8", newline="\n")
+    return path
+
+
+def as_yaml(rows: Sequence[Mapping[str, Any]], heading: str = "") -> str:
+    """Return the text of a question file, as `write_yaml` writes it.
+
+    >>> row = {"question_id": "a", "question_set": "s", "question": "Who, then: me?", "ground_truth": "- yes"}
+    >>> print(as_yaml([row | {"language": "en"}]), end="")
+    question_set: s
+    language: en
+    questions:
+    - id: a
+      question: 'Who, then: me?'
+      ground_truth: '- yes'
+    """
+    sets = {row["question_set"] for row in rows}
+    if len(sets) != 1:
+        raise InputError(f"a question file holds one set of questions; these are of {len(sets)}")
+    language = next((row["language"] for row in rows if row.get("language")), "en")
+    data = {
+        "question_set": sets.pop(),
+        "language": language,
+        "questions": [dict(_question(row, language)) for row in rows],
+    }
+    _check(data)
+    return yaml_text(data, heading)
+
+
+def yaml_text(data: Mapping[str, Any], heading: str = "") -> str:
+    """Return data as the text of a YAML file that `warehouse.yaml_positions` reads back as the same data.
+
+    heading: lines of comment for its head, without `#`
+    """
+    comment = "".join(f"# {line}".rstrip() + "\n" for line in heading.splitlines())
+    return comment + yaml.dump(
+        _escaped(dict(data)),
+        Dumper=_Dumper,
+        sort_keys=False,
+        allow_unicode=True,
+        width=110,
+        default_flow_style=False,
+    )
+
+
+def _check(data: dict[str, Any]) -> None:
+    try:
+        QuestionFile.model_validate(data)
+    except ValidationError as error:
+        found = in_words(error, QuestionFile)
+        raise InputError(*(f"{display_place(one.place)}: {one.text}" for one in found)) from error
+    ids = [question["id"] for question in data["questions"]]
+    doubled = sorted({name for name in ids if ids.count(name) > 1}) if len(set(ids)) < len(ids) else []
+    if doubled:
+        raise InputError(*(f"two questions have the id {name}" for name in doubled))
+
+
+def _question(row: Mapping[str, Any], language: str) -> Iterator[tuple[str, Any]]:
+    yield "id", row["question_id"]
+    if row.get("language") not in (None, language):
+        yield "language", row["language"]
+    yield "question", row["question"]
+    truth = row.get("ground_truth")
+    is_refusal = row.get("answerable") is False and truth == UNANSWERED.get(row.get("language") or language)
+    if truth is not None and not is_refusal:
+        yield "ground_truth", truth
+    for name, default in _DEFAULTS.items():
+        if row.get(name, default) != default:
+            yield name, row[name]
+    frame = {key: row[name] for key, name in (("from", "time_from"), ("to", "time_to")) if row.get(name)}
+    if frame:
+        yield "time_frame", frame
+    if row.get("asked_at"):
+        yield "asked_at", row["asked_at"]
+    if row.get("conversation"):
+        yield "conversation", list(row["conversation"])
+    if row.get("evidence"):
+        yield "evidence", [_evidence(item) for item in row["evidence"]]
+
+
+def _evidence(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return evidence as it is written; of what was resolved, the quote says the place."""
+    keys = ("url", "source", "quote") if "similarity" in item else ("url", "source", "quote", "start", "end")
+    found = {key: item[key] for key in keys if item.get(key) is not None}
+    return found | ({"grade": item["grade"]} if item.get("grade", 1) != 1 else {})
+
+
+def _escaped(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _escaped(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_escaped(one) for one in value]
+    return escape_text(value) if isinstance(value, str) else value
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes every list and mapping in full, never a reference to one that was written before."""
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        return True
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    style = '"' if _UNPLAIN.search(text) else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _text)

@@ -9,7 +9,7 @@ import polars as pl
 
 from rag_assay.evals.judge_calibration import human_agreement
 from rag_assay.evals.judge_calibration.human_agreement import Rated, good_side, judged_cases, scored_by
-from rag_assay.evals.judge_calibration.labelled_cases import labelled_pairs
+from rag_assay.evals.judge_calibration.judge_trials import labelled_pairs
 from rag_assay.evals.judging.contract import Judge
 from rag_assay.evals.reporting.rating_scores import ScoresOfPeople
 from rag_assay.evals.study.study import Study

@@ -8,7 +8,7 @@ import polars as pl
 
 from rag_assay.evals.annotations import AGREED, COUNTED, FILE
 from rag_assay.evals.reporting.rating_scores import AXES, CELLS, ScoresOfPeople
-from rag_assay.evals.spreadsheet_import.sheet_cells import axis_words
+from rag_assay.evals.spreadsheet_import.bundle import axis_words
 from rag_assay.evals.study.cells import UNREAD, Cell
 from rag_assay.evals.study.imported_study import ImportedStudy
 from rag_assay.evals.study.study import Study

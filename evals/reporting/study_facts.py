@@ -10,8 +10,7 @@ from typing import Any
 import yaml
 
 from rag_assay.evals.reporting.data import ChunkingFacts, Duplicates, SourceFacts
-from rag_assay.evals.spreadsheet_import.bundle import sheet_facts
-from rag_assay.evals.spreadsheet_import.sheet_cells import axis_words
+from rag_assay.evals.spreadsheet_import.bundle import axis_words, sheet_facts
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.imported_study import ImportedStudy
 from rag_assay.evals.study.study import Study

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from rag_assay.evals.rubrics.anchors import Wording
-from rag_assay.evals.rubrics.rubric import Criterion, Rubric
+from rag_assay.evals.rubrics.rubric import Criterion, Rubric, Wording
 
 
 class Binary(Rubric):

@@ -8,11 +8,9 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from rag_assay.evals.judging.criteria import Preset
-from rag_assay.evals.judging.criterion_texts import check_names, wording
-from rag_assay.evals.judging.prompt_files import Language
-from rag_assay.evals.rubrics.anchors import Anchors, Wording, graded
+from rag_assay.evals.judging.prompt_files import Language, accept_text, check_names, wording
 from rag_assay.evals.rubrics.ordinal import check_grades
-from rag_assay.evals.rubrics.rubric import Criterion, Rubric
+from rag_assay.evals.rubrics.rubric import Anchors, Criterion, Rubric, Wording, graded
 from rag_assay.warehouse.recipe import Strict, error_at
 
 Scale = Annotated[int, Field(ge=2, le=10)] | Literal["binary"]
@@ -26,7 +24,7 @@ class WordedCriterion(Strict):
     """A criterion in a study's own words; a high value is good.
 
     ask: what the annotator is asked
-    scale: grades from 1 to so many, or `binary`: 1 or 0; that of the rubric unless said
+    scale: grades from 1 to so many, or `binary`: 1 or 0; default: that of the rubric
     anchors: value -> what it means; of grades, the lowest and the highest at least
     """
 
@@ -35,12 +33,7 @@ class WordedCriterion(Strict):
     anchors: Anchors | None = None
 
 
-def _written_out(written: object) -> object:
-    """Let the text stand for the criterion."""
-    return {"ask": written} if isinstance(written, str) else written
-
-
-Worded = Annotated[WordedCriterion, BeforeValidator(_written_out)]
+Worded = Annotated[WordedCriterion, BeforeValidator(accept_text)]
 
 
 class CriteriaRubric(Rubric):
@@ -58,8 +51,7 @@ class CriteriaRubric(Rubric):
 
     metrics: tuple[Preset, ...] = ("correctness", "relevance", "conciseness")
     own: Annotated[
-        dict[CriterionName, Worded],
-        Field(default_factory=dict, max_length=MOST_CRITERIA, alias="criteria"),
+        dict[CriterionName, Worded], Field(default_factory=dict, max_length=MOST_CRITERIA, alias="criteria")
     ]
     scale: Scale = 5
     language: Language = "en"

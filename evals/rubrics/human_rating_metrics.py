@@ -12,7 +12,7 @@ from rag_assay.evals.metrics.contract import Case, Metric, Score
 from rag_assay.evals.rubrics.rubric import PEOPLE, Criterion, Rubric, metric_name
 from rag_assay.warehouse.schemas import Status
 
-NOBODY = "nobody has scored it yet"
+NOBODY = "there are no ratings yet"
 UNDECIDED = "could not say"
 UNRATED = "not rated yet"  # in counts of missing values, where others have their status
 
@@ -30,7 +30,6 @@ class PeopleScores(Metric):
     sees = "answers"
 
     def __init__(self, name: str, rubric: Rubric, criterion: Criterion) -> None:
-        """Take the rubric by its name in the study."""
         self.rubric = name
         self.criterion = criterion.name
         self.against = rubric.against
@@ -38,19 +37,18 @@ class PeopleScores(Metric):
         said = " ".join([name, *([criterion.name] if criterion.name else [])])
         self.title = f"{said.replace('_', ' ').capitalize()} by people"
         self.bounds = criterion.bounds
-        self.explanation = _explained(name, rubric, criterion)
+        anchors = "; ".join(f"{value:g}: {text.rstrip('.')}" for value, text in criterion.anchors.items())
+        beside = f", beside the answer of `{rubric.against}`" if rubric.against else ""
+        self.explanation = f"{criterion.ask} As people say by the rubric `{name}`{beside}. {anchors}."
         self._rubric = rubric
 
     def versions(self) -> list[str]:
-        """Return its code version and that of the rubric: scores by another wording are not mixed."""
         return [self.code_version, self._rubric.version]
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Return whether people can be asked of the question: of any."""
         return True
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        """Return what people say of each answer."""
         unknown = Score(Status.NOT_RUN, reason=NOBODY)
         return [case.annotated.get(self.name, unknown) for case in cases]
 
@@ -75,15 +73,8 @@ def said(row: dict[str, Any]) -> Score:
     '2 annotators could not say'
     """
     if row["value"] is not None:
-        tie = "both answers are the same; nobody was asked" if not row["annotators"] else None
+        tie = "both answers are the same; they were not rated" if not row["annotators"] else None
         return Score(Status.OK, row["value"], tie)
     skipped = row["skipped"]
     reason = f"{skipped} {'annotators' if skipped > 1 else 'annotator'} {UNDECIDED}" if skipped else NOBODY
     return Score(Status.NOT_RUN, reason=reason)
-
-
-def _explained(name: str, rubric: Rubric, criterion: Criterion) -> str:
-    """Say what people were asked, and what their values mean."""
-    anchors = "; ".join(f"{value:g}: {text.rstrip('.')}" for value, text in criterion.anchors.items())
-    beside = f", beside the answer of `{rubric.against}`" if rubric.against else ""
-    return f"{criterion.ask} As people say by the rubric `{name}`{beside}. {anchors}."

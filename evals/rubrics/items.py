@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
+from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.judging.contract import JudgeCase
-from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.identity import Json, digest
+from rag_assay.warehouse.schemas import Status
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,6 @@ class Item:
 
     case: what is shown, as judges read it, but for the markers of citations, which stay in the answer; they
         are the numbers of the passages
-    evidence: texts of the question's evidence
     marks: (passage from 0, start, end) in characters of its text, where evidence stands in the passages
     conversation: what was said before the question, oldest first, question and answer by turns
     asked_at: ISO 8601 date on which the question is asked; None: any day
@@ -47,7 +49,7 @@ def item_id(
 ) -> str:
     """Return the id of an item: a digest of question, answer, texts of the passages in order, and the rival.
 
-    The ground truth is no part of it: it may be mended, and the scores stay.
+    The ground truth is no part of it: it may be edited, and the scores stay.
 
     setting: what the question does not say by itself: the conversation before it, and its day
 
@@ -56,3 +58,68 @@ def item_id(
     """
     said = [one for one in setting if one]
     return digest(["item", question, answer, passages, rival, *([said] if said else [])])
+
+
+def written_item(item: Item) -> dict[str, Json]:
+    """Return an item as JSON; what is not shown of a passage (ids, offsets, scores) is left out."""
+    case = item.case
+    return {
+        "question": case.question,
+        "question_id": case.question_id,
+        "language": case.language,
+        "answer": case.answer,
+        "status": str(case.status),
+        "ground_truth": case.ground_truth,
+        "rival": case.rival,
+        "passages": [_written_passage(one) for one in case.passages],
+        "evidence": list(item.evidence),
+        "marks": [list(one) for one in item.marks],
+        "conversation": list(item.conversation),
+        "asked_at": item.asked_at,
+    }
+
+
+def read_item(written: Mapping[str, Any]) -> Item:
+    """Return the item that `written_item` wrote.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is none.
+
+    >>> item = Item(JudgeCase("Why?", answer="So.", passages=(Passage("a"),)), ("a",))
+    >>> read_item(written_item(item)) == item
+    True
+    """
+    case = JudgeCase(
+        question=written["question"],
+        language=written["language"],
+        answer=written["answer"],
+        status=Status(written["status"]),
+        ground_truth=written["ground_truth"],
+        passages=tuple(_read_passage(one) for one in written["passages"]),
+        question_id=written["question_id"],
+        rival=written["rival"],
+    )
+    marks = tuple((passage, start, end) for passage, start, end in written["marks"])
+    conversation = tuple(written["conversation"])
+    return Item(case, tuple(written["evidence"]), marks, conversation, written["asked_at"])
+
+
+def blind(item: Item) -> Item:
+    """Return an item without what may tell where it is from: ids, offsets and scores of chunks, reasons."""
+    return read_item(written_item(item))
+
+
+def _written_passage(passage: Passage) -> dict[str, Json]:
+    return {
+        "text": passage.text,
+        "title": passage.title,
+        "url": passage.url,
+        "date": passage.date,
+        "section": list(passage.section),
+        "number": passage.number,
+    }
+
+
+def _read_passage(written: Mapping[str, Any]) -> Passage:
+    shown = {name: written[name] for name in ("text", "title", "url", "date", "number")}
+    return Passage(**shown, section=tuple(written["section"]))

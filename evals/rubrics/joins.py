@@ -1,4 +1,4 @@
-"""Joins the scores of people to the cells that hold what they scored.
+"""Joins the human ratings to the cells that hold what they scored.
 
 A score without a cell counts for every (cell, question) with its item; one with a cell for that alone. The
 value of a (cell, question, criterion) is the mean over annotators of the mean over their showings.
@@ -20,7 +20,7 @@ _Asked = tuple[str, str | None]  # name of a rubric, name of its criterion
 class RatableItems(NamedTuple):
     """What people can score of a cell.
 
-    items: question id -> item id; None: not looked up, for nobody has scored anything
+    items: question id -> item id; None: not looked up, since there are no ratings
     ties: ids of questions that the two cells of a pair answer in the same words
     """
 
@@ -66,7 +66,6 @@ def join_scores(
     """Join scores to places.
 
     Args:
-        rubrics: of the study, by name.
         places: name of a rubric -> key of a cell -> what of it can be scored.
         scores: current ones (`warehouse.human_scores.current_scores`).
         probabilities: item id -> with which it was drawn into the queue.
@@ -109,7 +108,6 @@ def _by_item(cells: Mapping[str, RatableItems]) -> dict[str, list[_Place]]:
 
 
 def _misfit(row: Row, rubric: Rubric | None) -> str | None:
-    """Return why a score is none by the rubrics of the study."""
     if rubric is None:
         return f"the study has no rubric `{row['rubric']}`"
     if row["rubric_version"] != rubric.version:
@@ -128,7 +126,6 @@ def _misfit(row: Row, rubric: Rubric | None) -> str | None:
 def _where(
     row: Row, cells: Mapping[str, RatableItems], by_item: Mapping[str, list[_Place]]
 ) -> tuple[list[_Place], str | None]:
-    """Return the places that a score is of, and why there are none."""
     cell, question = row["cell"], row["question_id"]
     if cell is None:
         found = by_item.get(row["item_id"], [])
@@ -180,3 +177,34 @@ def _rows(
                 **dict.fromkeys(("annotators", "skipped"), 0),
                 **dict.fromkeys(("item_id", "probability")),
             }
+
+
+MOST = 20  # annotators that are listed
+
+
+def preview(meta: Mapping[str, Any], rubrics: Mapping[str, Rubric]) -> str:
+    """Return tables of the rubrics and of the annotators.
+
+        meta: scores, coverage, annotators and rejects, as the stage `annotations` counts them
+
+        >>> print(preview({"scores": 0, "skipped": 0, "annotators": {}, "coverage": {}, "reasons": {}}, {}))
+    There are no ratings yet.
+    """
+    if not meta["scores"] and not meta["reasons"]:
+        return "There are no ratings yet."
+    lines = ["| rubric | version | scored |", "|---|---|---|"]
+    for name, rubric in rubrics.items():
+        share = meta["coverage"].get(name)
+        lines.append(f"| {name} | {rubric.version} | {'–' if share is None else f'{share:.0%}'} |")
+    lines += ["", "| annotator | scores |", "|---|---|"]
+    people = sorted(meta["annotators"].items(), key=lambda one: (-one[1], one[0]))
+    lines += [f"| {_cell(name)} | {count} |" for name, count in people[:MOST]]
+    if len(people) > MOST:
+        lines.append(f"| and {len(people) - MOST} more | {sum(count for _, count in people[MOST:])} |")
+    lines += ["", f"{meta['scores']} scores count, {meta['skipped']} were skipped."]
+    lines += [f"- {count} do not: {_cell(reason)}" for reason, count in meta["reasons"].items()]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return "".join(f"\\{sign}" if sign in "\\|`*_<>[]#!~" else sign for sign in " ".join(text.split()))

@@ -7,21 +7,13 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from rag_assay.evals.rubrics.anchors import Anchors, Wording, graded
-from rag_assay.evals.rubrics.rubric import Criterion, Rubric
+from rag_assay.evals.rubrics.rubric import Anchors, Criterion, Rubric, Wording, graded
 from rag_assay.warehouse.recipe import error_at
 
 LOWEST, HIGHEST = "Of no use", "As good as it can be"
 
 
 def check_grades(scale: int, anchors: Mapping[float, str], place: tuple[str, ...] = ()) -> None:
-    """Check that anchors are of the grades of a scale, the lowest and the highest among them.
-
-    place: of what holds the anchors, in the rubric
-
-    Raises:
-        ValidationError: one is of no grade, or they lack one of the two.
-    """
     for value in anchors:
         if value not in range(1, scale + 1):
             reason = f"the anchor `{value:g}` is of no grade: they are 1 to {scale}"

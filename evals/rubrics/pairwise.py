@@ -6,8 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from rag_assay.evals.rubrics.anchors import Wording
-from rag_assay.evals.rubrics.rubric import Criterion, Rubric
+from rag_assay.evals.rubrics.rubric import Criterion, Rubric, Wording
 
 WIN, TIE, LOSS = 1.0, 0.5, 0.0
 

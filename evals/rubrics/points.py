@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Literal
 
-from rag_assay.evals.rubrics.anchors import Anchors, Wording
-from rag_assay.evals.rubrics.rubric import Criterion, Rubric
+from rag_assay.evals.rubrics.rubric import Anchors, Criterion, Rubric, Wording
 
 DEFAULT = {
     5.0: "Right, and in the language of the question; or it rightly says that it does not know",

@@ -1,47 +1,52 @@
-"""What is kept of an imported sheet, and where.
+"""What is kept of an imported spreadsheet, and where.
 
 A study that was imported lies in `<home>/imports/<study>/`:
 
     study.yaml          a study file like any other; written once, then the person's own
-    questions.jsonl     the questions of all of its sheets
+    questions.jsonl     the questions of all of its spreadsheets
     sheets/<name>/      a sheet: rows.parquet (`annotation_schemas.IMPORTED`) and sheet.json (`Sheet`)
 
-A sheet is put there as a whole, or not at all.
+A spreadsheet is put there as a whole, or not at all.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 
+from rag_assay.evals.spreadsheet_import.mapping import AXES, UNSAID
 from rag_assay.warehouse.annotation_schemas import IMPORTED
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.encodable import encodable
-from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.errors import CorruptFileError, InputError
+from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, read_parquet, write_batches
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.validation_errors import NAME_PATTERN, NAME_RULE
 
 ROWS, SHEET, STUDY_FILE, QUESTIONS_FILE = "rows.parquet", "sheet.json", "study.yaml", "questions.jsonl"
 SHEETS = "sheets"
-AT_ONCE = 5_000  # rows of a sheet that are put into a frame at once
+AT_ONCE = 5_000  # rows of a spreadsheet that are put into a frame at once
 Row = dict[str, Any]
 """A row of `annotation_schemas.IMPORTED`."""
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """Where the rows of a sheet are from.
+    """Where the rows of a spreadsheet are from.
 
-    name: of the sheet in its study: another sheet of that name replaces it
+    name: of the spreadsheet in its study: another spreadsheet of that name replaces it
     file: the name of the file; sha256: of its bytes
     mapping: digest of the mapping that was read by
     rows: that were taken; rejects: that were not, as `FILE:LINE: reason`
@@ -58,19 +63,17 @@ class Sheet:
 
 
 class StoredSheet(NamedTuple):
-    """A sheet of an imported study, and its rows in the order of their lines."""
+    """A spreadsheet of an imported study, and its rows in the order of their lines."""
 
     sheet: Sheet
     rows: pl.DataFrame
 
 
 def imported_files(home: Home) -> list[Path]:
-    """Return the study files that were imported into a home, by the names of their studies."""
     return sorted(path.resolve() for path in home.root.glob(f"imports/*/{STUDY_FILE}") if path.is_file())
 
 
 def imports_folder(home: Home, study: str) -> Path:
-    """Return the folder of an imported study."""
     return home.root / "imports" / study
 
 
@@ -86,28 +89,23 @@ def cell_key(study: str, row: Mapping[str, Any]) -> str:
 
 
 def read_sheets(home: Home, study: str) -> list[StoredSheet]:
-    """Return the sheets of an imported study, by name; none where there is no such study.
-
-    Raises:
-        CorruptFileError: a file of theirs is damaged.
-    """
+    """Return the spreadsheets of an imported study, by name; none where there is no such study."""
     folders = sorted((imports_folder(home, study) / SHEETS).glob(f"[!.]*/{SHEET}"))
     return [StoredSheet(_sheet(path), _rows(path.with_name(ROWS))) for path in folders]
 
 
 def sheet_facts(folder: Path) -> list[Sheet]:
-    """Return what is said of the sheets in the folder of an imported study, by name."""
+    """Return what is said of the spreadsheets in the folder of an imported study, by name."""
     return [_sheet(path) for path in sorted((folder / SHEETS).glob(f"[!.]*/{SHEET}"))]
 
 
 def write_sheet(home: Home, study: str, sheet: Sheet, rows: Sequence[Row]) -> None:
-    """Put a sheet among those of its study, in place of one of its name.
+    """Put a spreadsheet among those of its study, in place of one of its name.
 
     A new one appears with both of its files. Of one that is there, the rows are replaced at once, and then
     what is said of them.
 
     Args:
-        home: that it is stored in.
         study: its name; the folder is made.
         sheet: what is said of it; ``rows`` of it is counted here.
         rows: of `IMPORTED`, in the order of their lines.
@@ -124,15 +122,15 @@ def write_sheet(home: Home, study: str, sheet: Sheet, rows: Sequence[Row]) -> No
 
 
 def write_sheet_facts(home: Home, study: str, sheet: Sheet) -> None:
-    """Replace what is said of a sheet that is there, its rows left as they are."""
+    """Replace what is said of a spreadsheet that is there, its rows left as they are."""
     with atomic_write(imports_folder(home, study) / SHEETS / sheet.name / SHEET) as new:
         new.write_text(_facts(sheet), encoding="utf-8")
 
 
 def write_questions(home: Home, study: str) -> None:
-    """Write the questions of all sheets of a study, each once; a file that holds them already stays.
+    """Write the questions of all spreadsheets of a study, each once; a file that holds them already stays.
 
-    A question is as the first sheet, by name, has it first.
+    A question is as the first spreadsheet, by name, has it first.
     """
     found: dict[str, str] = {}
     columns = ("question_id", "question", "ground_truth", "language")
@@ -184,7 +182,6 @@ def _sheet(path: Path) -> Sheet:
 
 @contextmanager
 def _building(folder: Path) -> Iterator[Path]:
-    """Yield a folder beside ``folder`` that takes its place when the block ends well."""
     new = folder.with_name(f".{folder.name}.{os.getpid()}.{uuid.uuid4().hex[:8]}")
     new.mkdir(parents=True)
     try:
@@ -193,3 +190,158 @@ def _building(folder: Path) -> Iterator[Path]:
         new.rename(folder)
     finally:
         shutil.rmtree(new, ignore_errors=True)
+
+
+_HELD = 2  # spreadsheets whose rows are held
+_LOOKED_AT = 64  # spreadsheets whose digests are
+_PLACE = (*AXES, "replicate")
+_SAID = ("question_id", "answer", "contexts")
+
+
+Axes = tuple[str, str, str, str]
+"""Chunking, embedder, retriever and generator."""
+
+
+class SheetCell(NamedTuple):
+    """One combination of the axes that a spreadsheet has rows of."""
+
+    chunking: str
+    embedder: str
+    retriever: str
+    generator: str
+    replicates: int = 1
+
+    @property
+    def axes(self) -> Axes:
+        return self.chunking, self.embedder, self.retriever, self.generator
+
+
+class SheetRow(NamedTuple):
+    """What a spreadsheet has of one question in one replicate of a cell.
+
+    answer: None: nothing was answered; empty: the model wrote nothing
+    contexts: texts of the passages, best first; empty where the spreadsheet has none
+    """
+
+    question_id: str
+    answer: str | None
+    contexts: tuple[str, ...]
+
+
+Place = tuple[str, str, str, str, int]
+"""Chunking, embedder, retriever, generator and replicate."""
+
+
+def sheet_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob(f"{SHEETS}/[!.]*/{ROWS}"))
+
+
+def sheet_cells(folder: Path) -> list[SheetCell]:
+    files = sheet_files(folder)
+    if not files:
+        raise InputError(f"there is no sheet in {folder}; `assay ratings import` puts one there")
+    names = pl.concat([_named(path) for path in files])
+    for axis in AXES:
+        kept = () if axis == "generator" else (UNSAID,)
+        for name, sheet in names.unique(axis, keep="first", maintain_order=True)[[axis, "sheet"]].iter_rows():
+            if name not in kept and not (name and re.fullmatch(NAME_PATTERN, name)):
+                raise InputError(f"the sheet {sheet} has a {axis} `{name}`: {NAME_RULE}")
+    _check_once(names, files)
+    found = names.group_by(AXES, maintain_order=True).agg(pl.col("replicate").max())
+    return [SheetCell(*row) for row in found.iter_rows()]
+
+
+def cell_rows(folder: Path, place: Place) -> list[SheetRow]:
+    files = [(path, _state(path)) for path in sheet_files(folder)]
+    having = [(path, state) for path, state in files if place in _digests(path, *state)]
+    return list(dict.fromkeys(row for path, state in having for row in _held(path, *state).of(place)))
+
+
+def cell_digest(folder: Path, place: Place) -> str:
+    """Return the digest of what the sheets say of one replicate of a cell: questions, answers, contexts.
+
+    Lines, scores and other cells are no part of it, nor in which spreadsheet it stands, nor in how many.
+    """
+    found = dict.fromkeys(_digests(path, *_state(path)).get(place) for path in sheet_files(folder))
+    return digest([one for one in found if one is not None])
+
+
+def axis_words(folder: Path) -> dict[tuple[str, str], str]:
+    """Return (axis, name) -> what the sheets themselves say for the name, where that is something else."""
+    found: dict[tuple[str, str], str] = {}
+    for path in sheet_files(folder):
+        rows = _read(path, [*AXES, "axes"])
+        for axis in AXES:
+            first = rows.unique(axis, keep="first", maintain_order=True).select(axis, "axes")
+            for name, axes in first.iter_rows():
+                words = json.loads(axes or "{}").get(axis)
+                if words and words != name:
+                    found.setdefault((axis, name), str(words))
+    return found
+
+
+def _named(path: Path) -> pl.DataFrame:
+    return _read(path, [*_PLACE, "question_id"]).with_columns(pl.lit(path.parent.name).alias("sheet"))
+
+
+def _check_once(names: pl.DataFrame, files: Sequence[Path]) -> None:
+    """Refuse two answers of one replicate to a question; rows of several annotators have one between them."""
+    of_question = [*_PLACE, "question_id"]
+    if not names.select(pl.struct(of_question).is_duplicated().any()).item():
+        return
+    contents = pl.concat(
+        _read(path, [*of_question, "answer", "contexts"]).with_columns(
+            pl.lit(path.parent.name).alias("sheet")
+        )
+        for path in files
+    ).unique([*of_question, "answer", "contexts"], keep="first", maintain_order=True)
+    doubled = contents.filter(pl.struct(of_question).is_duplicated())
+    if doubled.is_empty():
+        return
+    first = doubled.row(0, named=True)
+    same = doubled.filter(*(pl.col(name) == first[name] for name in of_question))
+    sheets = " and ".join(dict.fromkeys(same["sheet"]))
+    cell = ".".join(first[axis] for axis in AXES)
+    raise InputError(
+        f"the cell {cell} has two answers to {first['question_id']!r} (replicate {first['replicate']}) in "
+        f"{sheets}: give one of the sheets another name for its generator, or delete its folder"
+    )
+
+
+@lru_cache(maxsize=_LOOKED_AT)
+def _digests(path: Path, *state: int) -> Mapping[Place, str]:
+    held = _held(path, *state)
+    return {place: digest(sorted(held.of(place), key=lambda row: row.question_id)) for place in held.places}
+
+
+class _Held(NamedTuple):
+    """The rows of a spreadsheet, and which of them each place has."""
+
+    rows: pl.DataFrame
+    places: Mapping[Place, pl.Series]
+
+    def of(self, place: Place) -> list[SheetRow]:
+        """Return the rows of a place; those of several annotators are one."""
+        found = self.rows[self.places[place]].select(_SAID).iter_rows()
+        rows = (SheetRow(question, answer, tuple(contexts or ())) for question, answer, contexts in found)
+        return list(dict.fromkeys(rows))
+
+
+@lru_cache(maxsize=_HELD)
+def _held(path: Path, *_state: int) -> _Held:
+    rows = _read(path, [*_PLACE, *_SAID])
+    numbered = rows.select(_PLACE).with_row_index("row").group_by(_PLACE, maintain_order=True).agg("row")
+    places = {(one[0], one[1], one[2], one[3], one[4]): pl.Series(one[5]) for one in numbered.iter_rows()}
+    return _Held(rows, places)
+
+
+def _state(path: Path) -> tuple[int, ...]:
+    state = path.stat()
+    return state.st_mtime_ns, state.st_size, state.st_ino
+
+
+def _read(path: Path, columns: Sequence[str]) -> pl.DataFrame:
+    try:
+        return read_parquet(path, [*columns]).select(columns)
+    except (CorruptFileError, pl.exceptions.ColumnNotFoundError) as error:
+        raise InputError(f"{path} cannot be read: import the sheet again, or delete its folder") from error

@@ -1,8 +1,11 @@
-"""Guesses what the columns of a sheet mean, and says why; what cannot be told is left to the person."""
+"""Guesses what the columns of a spreadsheet mean, and says why; what cannot be told is left to the person."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -10,10 +13,45 @@ from typing import Any
 
 from rag_assay.assets.cleaning.language import detect
 from rag_assay.evals.rubrics.points import Points
-from rag_assay.evals.spreadsheet_import.column_names import AXES_TOLD, role_of
 from rag_assay.evals.spreadsheet_import.key_names import is_missing, key_name, value_of
-from rag_assay.evals.spreadsheet_import.tables import InputTable, fold_name, open_table
-from rag_assay.evals.spreadsheet_import.workbook import UnusableCell, filled_worksheets
+from rag_assay.evals.spreadsheet_import.tables import (
+    InputTable,
+    UnusableCell,
+    filled_worksheets,
+    fold_name,
+    open_table,
+)
+from rag_assay.warehouse.yaml_positions import escape_text
+
+_NAMES = tomllib.loads(Path(__file__).with_name("column_names.toml").read_text("utf-8"))
+KNOWN: dict[str, tuple[str, ...]] = {role: tuple(names) for role, names in _NAMES.items()}
+"""Role of a column -> what it is called, the likeliest first."""
+
+AXES_TOLD = ("chunking", "embedder", "retriever", "generator")
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a column as `KNOWN` has it: `_`, `-` and the like are white space.
+
+    >>> plain_name(" Retrieve_Methods"), plain_name("userInput")
+    ('retrieve methods', 'user input')
+    """
+    parted = re.sub(r"(?<=[a-zß-ÿ])(?=[A-Z])", " ", name)
+    return " ".join(re.sub(r"[_\-/:]+", " ", fold_name(parted)).split())
+
+
+def role_of(name: str) -> tuple[str, int] | None:
+    """Return the role of a column that is called so, and how far down its list the name stands.
+
+    >>> role_of("Chunk-Strategie"), role_of("Bewertung"), role_of("x")
+    (('chunking', 1), ('score', 12), None)
+    """
+    plain = plain_name(name)
+    for role, names in KNOWN.items():
+        if plain in names:
+            return role, names.index(plain)
+    return None
+
 
 LOOKED_AT = 5_000  # rows
 MOST_VALUES = 11  # of a rubric
@@ -32,13 +70,12 @@ class ColumnGuess:
 
 @dataclass
 class Guess:
-    """What a sheet seems to say.
+    """What a spreadsheet seems to say.
 
     roles: role -> its column; the axes of cells are roles, too
     scores: columns of scores, the likeliest first
     words: words in the column of scores -> value; empty: they are numbers
     values: that the column of scores has, the best first
-    unread: columns that have no role
     language: of the questions; None: not told
     unanswered: rows that have a score and no answer, if all of them have the lowest one; None: some have not
     worksheet, others: which worksheet of a workbook was looked at, and those that were not
@@ -104,11 +141,7 @@ class ColumnSample:
 
 
 def guess(path: Path) -> Guess:
-    """Guess the mapping of a sheet.
-
-    Raises:
-        InputError: the sheet cannot be read.
-    """
+    """Guess the mapping of a spreadsheet."""
     worksheets = filled_worksheets(path) if path.suffix.lower() in {".xlsx", ".xlsm"} else []
     one = worksheets[0] if len(worksheets) > 1 else None
     table = open_table(path, worksheet=one)
@@ -137,7 +170,6 @@ def _columns(table: InputTable, rows: Sequence[Mapping[str, Any]]) -> list[Colum
 
 
 def _by_name(columns: Sequence[ColumnSample], found: Guess) -> None:
-    """Give columns the roles that their names say, where what they hold is not against it."""
     best: dict[str, tuple[int, ColumnSample]] = {}
     for column in columns:
         known = role_of(column.name)
@@ -159,7 +191,6 @@ def _fits(role: str, column: ColumnSample) -> bool:
 
 
 def _by_contents(columns: Sequence[ColumnSample], found: Guess) -> None:
-    """Give roles that no name has said by what the cells of the columns that are left hold."""
     for role, find in _FINDERS.items():
         taken = {one.column for one in found.roles.values()}
         left = [one for one in columns if one.values and one.name not in taken]
@@ -202,9 +233,7 @@ def _chunking(left: Sequence[ColumnSample]) -> ColumnGuess | None:
 
 def _retriever(left: Sequence[ColumnSample]) -> ColumnGuess | None:
     methods = [one for one in left if one.distinct <= FEW and one.is_listed and not _is_size(one)]
-    return (
-        ColumnGuess(methods[0].name, "short lists that come again and again") if len(methods) == 1 else None
-    )
+    return ColumnGuess(methods[0].name, "short lists that recur") if len(methods) == 1 else None
 
 
 _FINDERS: dict[str, Callable[[Sequence[ColumnSample]], ColumnGuess | None]] = {
@@ -232,7 +261,6 @@ def _is_size(column: ColumnSample) -> bool:
 
 
 def _check_ids(rows: Sequence[Mapping[str, Any]], found: Guess) -> None:
-    """Leave out ids of which one stands for several questions, as the numbers of rows do not."""
     if "question_id" not in found.roles or "question" not in found.roles:
         return
     asked, named = (fold_name(found.roles[role].column) for role in ("question", "question_id"))
@@ -243,7 +271,6 @@ def _check_ids(rows: Sequence[Mapping[str, Any]], found: Guess) -> None:
 
 
 def _look_at_scores(columns: Sequence[ColumnSample], rows: Sequence[Mapping[str, Any]], found: Guess) -> None:
-    """Find which values the scores have, and whether rows without an answer have any but the lowest."""
     if "score" not in found.roles:
         return
     column = next(one for one in columns if one.name == found.roles["score"].column)
@@ -266,3 +293,129 @@ def _number(value: Any) -> float | None:
         return float(str(value).strip().replace(",", "."))
     except ValueError:
         return None
+
+
+_PLAIN = re.compile(r"[A-Za-z_ÄÖÜäöüß][\w ÄÖÜäöüß.-]*(?<! )")
+_WORDS = frozenset({"yes", "no", "true", "false", "null", "on", "off", "y", "n", "none"})
+_COLUMNS = (
+    *("question", "answer", "contexts", "ground_truth", "question_id"),
+    *("language", "annotator", "comment", "scored_at"),
+)
+_NEEDED = ("question", "answer")
+
+
+def quote_yaml(text: str) -> str:
+    """Return a text as a value of YAML.
+
+    >>> quote_yaml("Score"), quote_yaml("yes"), quote_yaml("a: b")
+    ('Score', '"yes"', '"a: b"')
+    """
+    if _PLAIN.fullmatch(text) and text.casefold() not in _WORDS:
+        return text
+    return json.dumps(escape_text(text), ensure_ascii=True)
+
+
+def write_mapping(found: Guess, file: Path) -> str:
+    """Return the text of a mapping file; what could not be told is a line of comment, or an empty value."""
+    return "\n".join(_lines(found, file)) + "\n"
+
+
+def _lines(found: Guess, file: Path) -> Iterator[str]:
+    yield f"# Guessed from {_comment(file.name)} by `assay ratings import --guess`; read it first."
+    yield f"study: {found.study}  # a name of your choice; the same for all sheets of one study"
+    yield f"sheet: {found.study}"
+    if found.worksheet:
+        yield f"worksheet: {quote_yaml(found.worksheet)}  # others are {_comment(', '.join(found.others))}"
+    yield f"language: {found.language}" if found.language else "# language: en"
+    yield "columns:"
+    for role in _COLUMNS:
+        yield from _column(found, role)
+    yield "cell:"
+    for axis in AXES_TOLD:
+        yield from _axis(found, axis)
+    yield from _scores(found)
+    if "annotator" not in found.roles:
+        yield "# annotator: NAME  # who scored? the sheet does not say"
+    yield from _answers(found)
+    for name in found.unread:
+        yield f"# not read: the column {_comment(name)}"
+
+
+def _column(found: Guess, role: str) -> Iterator[str]:
+    if role in found.roles:
+        yield f"  {role}: {quote_yaml(found.roles[role].column)}"
+    elif role in _NEEDED:
+        yield f"  {role}:  # which column? none looks like it"
+    elif role in {"contexts", "ground_truth"}:
+        yield f"  # {role}: NAME OF A COLUMN"
+
+
+def _axis(found: Guess, axis: str) -> Iterator[str]:
+    if axis in found.roles:
+        yield f"  {axis}: {{column: {quote_yaml(found.roles[axis].column)}}}"
+    elif axis == "generator":
+        yield "  generator:  # who answered? the sheet does not say: a name, as in llama-2-13b"
+    else:
+        yield f"  # {axis}: NAME, or {{column: NAME OF A COLUMN}}"
+
+
+def _scores(found: Guess) -> Iterator[str]:
+    yield "scores:"
+    if "score" not in found.roles or not found.values:
+        yield "  points:  # which column? none has few different numbers alone"
+        return
+    column = quote_yaml(found.roles["score"].column)
+    if found.words:
+        words = ", ".join(f"{quote_yaml(word)}: {value:g}" for word, value in found.words.items())
+        yield f"  points: {{column: {column}, values: {{{words}}}}}"
+    else:
+        yield f"  points: {column}"
+    if found.is_default:
+        return
+    yield "rubrics:"
+    yield "  points:"
+    yield "    points:"
+    if not 2 <= len(found.values) <= MOST_VALUES:
+        yield f"      anchors:  # value: what it is given for; {len(found.values)} values are there"
+        return
+    yield "      anchors:  # write what each is given for: scores by other words are not mixed with these"
+    for value in found.values:
+        yield f"        {value:g}: {quote_yaml(f'{value:g} in the sheet')}"
+
+
+def _answers(found: Guess) -> Iterator[str]:
+    if found.unanswered is None:
+        yield "# empty_answers: keep  # some rows have no answer, but a score that is not the lowest one"
+    elif found.unanswered:
+        yield f"empty_answers: keep  # {found.unanswered} rows have no answer, and the lowest score"
+
+
+def reasons(found: Guess) -> Iterator[str]:
+    """Say why each column is taken for what it is, and what could not be told."""
+    for role, one in found.roles.items():
+        yield (
+            f"{role}: the column {one.column!r}, by {one.why}"
+            if one.why == "its name"
+            else (f"{role}: the column {one.column!r}: {one.why}")
+        )
+    if found.language:
+        yield f"language: {found.language}, as the questions are written"
+    if found.values:
+        told = ", ".join(f"{value:g}" for value in found.values)
+        rubric = ", ".join(f"{value:g}" for value in Points().anchors)
+        what = f"as the rubric of {rubric}" if found.is_default else "no rubric is known: say what each means"
+        yield f"scores: {told}: {what}"
+    if found.unanswered:
+        yield f"empty_answers: keep: {found.unanswered} rows have no answer and the lowest score"
+    if found.others:
+        others = ", ".join(map(repr, found.others))
+        yield f"worksheet: {found.worksheet!r} is the first; there are {others}, too"
+    lacking = [role for role in ("question", "answer", "score", "generator") if role not in found.roles]
+    for role in lacking:
+        yield f"{role}: not told; fill it in"
+    if found.unread:
+        yield f"not read: {', '.join(map(repr, found.unread[:20]))}"
+
+
+def _comment(text: str) -> str:
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())[:120]

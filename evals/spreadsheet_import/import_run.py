@@ -3,39 +3,386 @@
 from __future__ import annotations
 
 import fcntl
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from rag_assay.evals.question_sets.question_files import short_questions
-from rag_assay.evals.rubrics.rubric import metric_name
+from rag_assay.evals.question_sets.question_files import short_questions, yaml_text
+from rag_assay.evals.rubrics.items import item_id
+from rag_assay.evals.rubrics.points import Points
+from rag_assay.evals.rubrics.rubric import Rubric, metric_name
 from rag_assay.evals.spreadsheet_import.bundle import (
+    QUESTIONS_FILE,
     STUDY_FILE,
     Row,
     Sheet,
     StoredSheet,
+    cell_key,
     imports_folder,
     read_sheets,
+    replace_text,
     write_questions,
     write_sheet,
     write_sheet_facts,
 )
-from rag_assay.evals.spreadsheet_import.deduplication import OtherSheets, Settled, deduplicate_rows
 from rag_assay.evals.spreadsheet_import.key_names import key_name
 from rag_assay.evals.spreadsheet_import.mapping import AXES, ReadMapping, SheetMapping, with_rubrics
-from rag_assay.evals.spreadsheet_import.sheet_rows import ParsedRow, RowReader, fallen_together
-from rag_assay.evals.spreadsheet_import.sheet_scores import ScoreChanges, changes, scores_of
-from rag_assay.evals.spreadsheet_import.study_text import write_study
+from rag_assay.evals.spreadsheet_import.sheet_rows import ParsedRow, RowReader, axes_text, fallen_together
 from rag_assay.evals.spreadsheet_import.tables import open_table
+from rag_assay.warehouse.components import as_written
 from rag_assay.warehouse.errors import InputError, Mistake
-from rag_assay.warehouse.human_scores import HumanScores
-from rag_assay.warehouse.identity import sha256_file
+from rag_assay.warehouse.human_scores import HumanScore, HumanScores
+from rag_assay.warehouse.identity import digest, sha256_file
 from rag_assay.warehouse.paths import Home
 
+HEADING = """\
+Written by `assay ratings import`, once; change it as you like. Its cells are what the sheets beside it have
+rows of (sheets/). Add `judges:` to have the answers judged, too (docs/judging.md)."""
+
+
+def write_study(path: Path, read: ReadMapping) -> None:
+    if not path.exists():
+        replace_text(path, study_text(read))
+
+
+def study_text(read: ReadMapping) -> str:
+    """Return the text of the study file of a mapping's sheets: their scores are its metrics."""
+    language = {"language": read.mapping.language} if read.mapping.language else {}
+    data: dict[str, Any] = {
+        "study": read.mapping.study,
+        "imports": ".",
+        "questions": [{"file": QUESTIONS_FILE, **language}],
+        "rubrics": {name: _written(rubric) for name, rubric in read.rubrics.items()},
+        "metrics": [metric_name(*key) for key in read.criteria],
+    }
+    return yaml_text(data, HEADING)
+
+
+def _written(rubric: Rubric) -> Any:
+    if rubric == Points():
+        return {rubric.kind: {}}
+    return json.loads(json.dumps(as_written(rubric, exclude_none=True)))
+
+
+Content = tuple[str | None, tuple[str, ...]]
+Place = tuple[str, ...]
+Said = tuple[Place, Content, str, str, str | None]
+"""Who said by which criterion what is said: place, content, annotator, rubric, criterion."""
+
+
+@dataclass
+class Settled:
+    """The rows of a spreadsheet that can stand beside each other.
+
+    rows: of `IMPORTED`, in the order of their lines
+    rejects: line and reason of each that cannot
+    doubles: rows that say what another one says, too, and count once
+    """
+
+    rows: list[Row] = field(default_factory=list)
+    rejects: list[tuple[int, str]] = field(default_factory=list)
+    notes: list[tuple[int, str]] = field(default_factory=list)
+    doubles: int = 0
+
+
+class OtherSheets:
+    """What the other spreadsheets of a study say already, and this one said when it was last imported."""
+
+    def __init__(self, stored: Iterable[StoredSheet], name: str) -> None:
+        self.replicates: dict[Place, dict[Content, int]] = {}
+        self.before: dict[Place, dict[Content, int]] = {}
+        self.scores: dict[Said, tuple[float, str]] = {}
+        self.questions: dict[str, tuple[str, str]] = {}
+        for one in stored:
+            is_other = one.sheet.name != name
+            for row in one.rows.iter_rows(named=True):
+                self._add(row, one.sheet.name, is_other=is_other)
+
+    def _add(self, row: Mapping[str, Any], sheet: str, *, is_other: bool) -> None:
+        place = (*(row[axis] for axis in AXES), row["question_id"])
+        content = (row["answer"], tuple(row["contexts"]))
+        known = self.replicates if is_other else self.before
+        known.setdefault(place, {}).setdefault(content, row["replicate"])
+        if is_other:
+            self.questions.setdefault(row["question_id"], (row["question"], sheet))
+            for one in row["scores"]:
+                said = (place, content, row["annotator"], one["rubric"], one["criterion"])
+                self.scores[said] = (one["value"], f"line {row['line']} of the sheet {sheet}")
+
+
+def deduplicate_rows(drafts: Sequence[ParsedRow], others: OtherSheets) -> Settled:
+    """Return the rows of a sheet as they stand beside each other and the other sheets of the study.
+
+    Of equal answers of one cell to one question, to equal contexts:
+
+    - rows that agree in all else are one, and counted as doubles;
+    - a row of another annotator is that annotator's score of the same answer;
+    - two scores of one annotator by one criterion that differ contradict each other: neither is taken, for no
+      rule can tell which one was meant.
+
+    Unequal ones are replicates of the cell, numbered in the order of the lines; one keeps the number that it
+    had when the spreadsheet was last imported.
+    """
+    found = Settled()
+    left = _of_one_question(drafts, others, found)
+    left = _without_contradictions(left, others, found)
+    merged = _merged(left, found)
+    numbers = _numbers(merged, others)
+    for draft in merged:
+        found.rows.append(_row(draft, numbers[draft.place][draft.content]))
+    _note_ground_truths(merged, found)
+    return found
+
+
+def _of_one_question(drafts: Sequence[ParsedRow], others: OtherSheets, found: Settled) -> list[ParsedRow]:
+    first: dict[str, tuple[str, str]] = dict(others.questions)
+    left = []
+    for draft in drafts:
+        text, where = first.setdefault(draft.question_id, (draft.question, f"line {draft.line}"))
+        if text == draft.question:
+            left.append(draft)
+            continue
+        where = where if where.startswith("line ") else f"the sheet {where}"
+        found.rejects.append(
+            (draft.line, f"the question id {draft.question_id} is that of another question, in {where}")
+        )
+    return left
+
+
+def _without_contradictions(drafts: list[ParsedRow], others: OtherSheets, found: Settled) -> list[ParsedRow]:
+    by_said: dict[Said, list[tuple[ParsedRow, float]]] = {}
+    wrong: dict[int, str] = {}
+    for draft in drafts:
+        for key, value in draft.scores.items():
+            by_said.setdefault((draft.place, draft.content, draft.annotator, *key), []).append((draft, value))
+    for said, rows in by_said.items():
+        first, value = rows[0]
+        differing = [(draft, other) for draft, other in rows if other != value]
+        for draft, other in differing:
+            wrong.setdefault(draft.line, _contradiction(draft, said, other, value, f"line {first.line}"))
+        if differing:
+            draft, other = differing[0]
+            wrong.setdefault(first.line, _contradiction(first, said, value, other, f"line {draft.line}"))
+        elif said in others.scores and others.scores[said][0] != value:
+            theirs, where = others.scores[said]
+            text = _contradiction(first, said, value, theirs, where)
+            hint = f"; if it is the same sheet under another name, say `sheet: {where.rpartition(' ')[2]}`"
+            wrong.setdefault(first.line, text + hint)
+    found.rejects += sorted(wrong.items())
+    return [draft for draft in drafts if draft.line not in wrong]
+
+
+def _contradiction(draft: ParsedRow, said: Said, value: float, other: float, where: str) -> str:
+    what = ".".join(filter(None, said[3:]))
+    return (
+        f"{draft.annotator} gives the same answer {value:g} by {what} here and {other:g} in {where}: keep one"
+    )
+
+
+def _merged(drafts: list[ParsedRow], found: Settled) -> list[ParsedRow]:
+    merged: dict[tuple[Place, Content, str], ParsedRow] = {}
+    for draft in drafts:
+        key = (draft.place, draft.content, draft.annotator)
+        before = merged.get(key)
+        if before is None:
+            merged[key] = draft
+            continue
+        found.doubles += 1
+        comments = dict.fromkeys(filter(None, [before.comment, draft.comment]))
+        merged[key] = replace(
+            before,
+            scores={**before.scores, **draft.scores},
+            comment="\n".join(comments) or None,
+            scored_at=before.scored_at or draft.scored_at,
+            ground_truth=before.ground_truth or draft.ground_truth,
+        )
+    return list(merged.values())
+
+
+def _numbers(drafts: list[ParsedRow], others: OtherSheets) -> dict[Place, dict[Content, int]]:
+    contents: dict[Place, dict[Content, None]] = {}
+    for draft in drafts:
+        contents.setdefault(draft.place, {})[draft.content] = None
+    numbers: dict[Place, dict[Content, int]] = {}
+    for place, those in contents.items():
+        theirs = others.replicates.get(place, {})
+        before = others.before.get(place, {})
+        given = {one: theirs[one] for one in those if one in theirs}
+        own = [one for one in those if one not in given]
+        free = [n for n in range(1, len(own) + len(theirs) + 1) if n not in theirs.values()][: len(own)]
+        given |= {one: before[one] for one in own if before.get(one) in free}
+        left = (n for n in free if n not in given.values())
+        given |= {one: next(left) for one in own if one not in given}
+        numbers[place] = given
+    return numbers
+
+
+def _row(draft: ParsedRow, replicate: int) -> Row:
+    return {
+        "line": draft.line,
+        "question_id": draft.question_id,
+        "question": draft.question,
+        "language": draft.language,
+        "ground_truth": draft.ground_truth,
+        "answer": draft.answer,
+        "contexts": list(draft.contexts),
+        **draft.names,
+        "replicate": replicate,
+        "axes": axes_text(draft),
+        "annotator": draft.annotator,
+        "scores": [
+            {"rubric": rubric, "criterion": criterion, "value": value}
+            for (rubric, criterion), value in draft.scores.items()
+        ],
+        "comment": draft.comment,
+        "scored_at": draft.scored_at,
+    }
+
+
+def _note_ground_truths(drafts: list[ParsedRow], found: Settled) -> None:
+    """Say where a question has several ground truths: the first one counts."""
+    truths: dict[str, dict[str, int]] = {}
+    for draft in drafts:
+        if draft.ground_truth:
+            truths.setdefault(draft.question_id, {}).setdefault(draft.ground_truth, draft.line)
+    for lines in truths.values():
+        first, *more = lines.values()
+        for line in more:
+            text = f"another ground truth of the question in line {first}, which counts for all of its rows"
+            found.notes.append((line, text))
+
+
+Key = tuple[str | None, ...]
+"""Annotator, item, rubric, criterion, cell and question."""
+
+
+@dataclass
+class ScoreChanges:
+    """What an import changes of the scores of its spreadsheet."""
+
+    rows: list[HumanScore] = field(default_factory=list)
+    added: int = 0
+    corrected: int = 0
+    withdrawn: int = 0
+
+
+def place_of(file: str, line: int, sheet: str) -> str:
+    """Return where a score of a spreadsheet is from, as the rows of scores say it.
+
+    >>> place_of("scored.xlsx", 12, "llama")
+    'scored.xlsx:12 (sheet llama)'
+    """
+    return f"{file}:{line}{_ending(sheet)}"
+
+
+def _ending(sheet: str) -> str:
+    return f" (sheet {sheet})"
+
+
+def scores_of(
+    study: str, rows: Iterable[Row], rubrics: Mapping[str, Rubric]
+) -> Iterator[tuple[int, HumanScore]]:
+    """Yield line and score of each score of a spreadsheet with cells of its own, not stored yet.
+
+    rows: of `IMPORTED`; rubrics: of the study
+    """
+    now = datetime.now(UTC)
+    for row in rows:
+        for score in row["scores"]:
+            yield row["line"], _score(study, row, score, rubrics, now)
+
+
+def changes(
+    home: Home, study: str, sheet: str, file: str, scores: Iterable[tuple[int, HumanScore]]
+) -> ScoreChanges:
+    """Compare the scores of a spreadsheet with those that were kept of it.
+
+    What a person has corrected on the page since stays as it is, for as long as the sheet says what it said.
+
+    Args:
+        home: where the scores lie.
+        scores: line and score; ids and places are told here.
+    """
+    of_sheet, of_all = _sheet_score_kept(home, study, sheet)
+    found = ScoreChanges()
+    wanted: set[Key] = set()
+    for line, one in scores:
+        key = _key(one)
+        wanted.add(key)
+        before = of_sheet.get(key)
+        if before is not None and _says(before) == _says(one):
+            continue
+        is_new = before is None or before["status"] != "ok"
+        found.added, found.corrected = found.added + is_new, found.corrected + (not is_new)
+        found.rows.append(_kept_as(one, sheet, place_of(file, line, sheet), before))
+    taken_out = {"status": "withdrawn", "value": None, "comment": None, "scored_at": datetime.now(UTC)}
+    for key, before in of_sheet.items():
+        if key not in wanted and before["status"] == "ok":
+            found.withdrawn += 1
+            if of_all[key] is before:
+                found.rows.append(
+                    _kept_as(HumanScore(**{**before, **taken_out}), sheet, before["place"], before)
+                )
+    return found
+
+
+def _sheet_score_kept(
+    home: Home, study: str, sheet: str
+) -> tuple[dict[Key, dict[str, Any]], dict[Key, dict[str, Any]]]:
+    of_sheet: dict[Key, dict[str, Any]] = {}
+    of_all: dict[Key, dict[str, Any]] = {}
+    for row in HumanScores(home).rows(study):
+        if row["showing"] != 1:
+            continue
+        key = _key(row)
+        of_all[key] = row
+        if str(row["place"]).endswith(_ending(sheet)):
+            of_sheet[key] = row
+    return of_sheet, of_all
+
+
+def _key(score: HumanScore | Mapping[str, Any]) -> Key:
+    row = score if isinstance(score, Mapping) else vars(score)
+    return tuple(row[name] for name in ("annotator", "item_id", "rubric", "criterion", "cell", "question_id"))
+
+
+def _says(score: HumanScore | Mapping[str, Any]) -> tuple[Any, ...]:
+    row = score if isinstance(score, Mapping) else vars(score)
+    return tuple(row[name] for name in ("status", "value", "comment", "rubric_version"))
+
+
+def _score(
+    study: str, row: Row, score: Mapping[str, Any], rubrics: Mapping[str, Rubric], now: datetime
+) -> HumanScore:
+    return HumanScore(
+        score_id="",
+        study=study,
+        annotator=row["annotator"],
+        item_id=item_id(row["question"], row["answer"], row["contexts"]),
+        rubric=score["rubric"],
+        rubric_version=rubrics[score["rubric"]].version,
+        scored_at=row["scored_at"] or now,
+        criterion=score["criterion"],
+        value=score["value"],
+        comment=row["comment"],
+        cell=cell_key(study, row),
+        question_id=row["question_id"],
+    )
+
+
+def _kept_as(score: HumanScore, sheet: str, place: str, before: Mapping[str, Any] | None) -> HumanScore:
+    after = before["score_id"] if before is not None else None
+    known = ["sheet", sheet, score.study, *_key(score), *_says(score), after]
+    return HumanScore(**{**vars(score), "score_id": digest(known), "place": place})
+
+
 MOST_ROWS = 200_000
-MOST_TOLD = 100  # rejects of a sheet that a message has
+MOST_TOLD = 100  # rejects of a spreadsheet that a message has
 _SAME_ROWS = (
     *("question_id", "question", "language", "ground_truth", "answer", "contexts", *AXES, "replicate"),
     *("axes", "annotator", "scores", "comment", "scored_at"),
@@ -47,12 +394,9 @@ _SAME_ROWS = (
 class ImportSummary:
     """What came of an import.
 
-    study, sheet: under which names it is kept
-    study_file: of the study that it became
     rows: that were taken; doubles: that say what another one says, and count once
-    questions, cells, answers: how many different ones
     scores: metric -> value -> how many rows
-    added, corrected, withdrawn: scores that were new, changed, or stand in the sheet no longer
+    added, corrected, withdrawn: scores that were new, changed, or stand in the spreadsheet no longer
     rejects, notes: as `FILE:LINE: text`
     changed: whether anything is kept otherwise than before
     """
@@ -77,17 +421,11 @@ class ImportSummary:
 def import_sheet(
     path: Path, mapping_path: Path, mapping: SheetMapping, home: Home, *, partial: bool = False
 ) -> ImportSummary:
-    """Import a sheet into its study, which is made where it is not there.
+    """Import a spreadsheet into its study, which is made where it is not there.
 
     Args:
-        path: of the sheet.
-        mapping_path: of the mapping file, for messages.
-        mapping: what its columns mean.
         home: where the study is kept.
         partial: take the rows that can be taken; else one reject is enough for nothing to be kept
-
-    Raises:
-        InputError: the sheet cannot be read; or all rejects, unless ``partial``.
     """
     if mapping.cell is None:
         text = "`cell` is missing: say who answered, as in `cell: {generator: llama-2-13b}`"
@@ -108,11 +446,7 @@ def import_sheet(
 
 
 def read_drafts(path: Path, read: ReadMapping) -> tuple[list[ParsedRow], list[tuple[int, str]], list[str]]:
-    """Return the usable rows of a sheet, line and reason of each that is not, and what should be known.
-
-    Raises:
-        InputError: the sheet cannot be read; or two things that it says have become one name.
-    """
+    """Return the usable rows of a sheet, line and reason of each that is not, and what should be known."""
     table = open_table(path, read.mapping.wanted(), read.mapping.worksheet)
     reader = RowReader(read)
     drafts: list[ParsedRow] = []
@@ -149,11 +483,7 @@ def read_drafts(path: Path, read: ReadMapping) -> tuple[list[ParsedRow], list[tu
 
 
 def check_rejects(path: Path, rejects: Sequence[tuple[int, str]], taken: int, *, partial: bool) -> None:
-    """Refuse a sheet with rejects, unless the other rows are to be taken and there are any.
-
-    Raises:
-        InputError: all rejects, each with its line.
-    """
+    """Refuse a spreadsheet with rejects, unless the other rows are to be taken and there are any."""
     if rejects and not partial:
         last = f"{path}: nothing was imported; --partial takes the other rows"
         raise InputError(*_shortened(path, rejects), last)
@@ -168,12 +498,10 @@ def _shortened(path: Path, rejects: Sequence[tuple[int, str]]) -> list[str]:
 
 
 def name_of_file(path: Path) -> str:
-    """Return the name that a sheet has by its file."""
     return key_name(path.name.rpartition(".")[0])
 
 
 def _name_of(path: Path, stored: Sequence[StoredSheet], drafts: Sequence[ParsedRow]) -> str:
-    """Return the name of a sheet whose mapping names none: that of its file, unless the file was renamed."""
     name = name_of_file(path)
     if any(one.sheet.name == name for one in stored):
         return name
@@ -189,7 +517,6 @@ def _is_same_by_content(stored: StoredSheet, drafts: Sequence[ParsedRow]) -> boo
 
 
 def _same(stored: StoredSheet, rows: Sequence[Row]) -> bool:
-    """Return whether the rows of a sheet say what was kept of it, in whatever order."""
     if stored.rows.height != len(rows):
         return False
     kept = Counter(_content(row) for row in stored.rows.iter_rows(named=True))
@@ -251,7 +578,7 @@ def _summary(
 
 @contextmanager
 def alone(home: Home) -> Iterator[None]:
-    """Let one import at a time change the imported studies of a home."""
+    """Let one import at a time change the imported studies of a workspace."""
     folder = home.root / "imports"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as file:

@@ -1,16 +1,159 @@
-"""Names of axes as keys can hold them, made of what a sheet says."""
+"""Names of axes as keys can hold them, made of what a spreadsheet says."""
 
 from __future__ import annotations
 
+import ast
+import json
 import math
 import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-from rag_assay.evals.spreadsheet_import.literals import looks_listed, read_literal
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.validation_errors import NAME_PATTERN
+
+MOST_ITEMS, DEPTH = 10_000, 6
+EXCEL_CELL = 32_767  # characters that a cell of Excel holds: longer texts are cut there
+_CLOSING = {"[": "]", "(": ")", "{": "}"}
+_TOKEN = re.compile(
+    r"""\s*(?:(?P<text>[uUbB]?(?:'[^'\\]*+(?:\\.[^'\\]*+)*+'|"[^"\\]*+(?:\\.[^"\\]*+)*+"))
+    |(?P<number>[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan\b|inf\b))
+    |(?P<word>[A-Za-z_]\w*)
+    |(?P<sign>[\[\](){},:=]))""",
+    re.VERBOSE | re.DOTALL,
+)
+_WORDS = {"None": None, "null": None, "True": True, "true": True, "False": False, "false": False}
+
+
+def looks_listed(text: str) -> bool:
+    """Return whether a text begins as a list or a tuple of texts or numbers does, and ends as one.
+
+    >>> [looks_listed(one) for one in ("['a']", "(508, 170)", "[]", "[1] as said there", "(so he says)")]
+    [True, True, True, False, False]
+    """
+    plain = text.strip()
+    closes = plain[:1] in ("[", "(") and plain.endswith(_CLOSING[plain[0]])
+    return (
+        closes
+        and re.match(r"[\[(]\s*(?:['\"\[({\])]|[uUbB]['\"]|[-+.\d]|None\b|Document\()", plain) is not None
+    )
+
+
+def read_literal(text: str) -> Any:
+    """Return the list or tuple that a text holds.
+
+    Raises:
+        ValueError: it is none, or more than is read.
+
+    >>> read_literal("['a', 'b']"), read_literal("(508, 170)"), read_literal("['a' 'b']")
+    (['a', 'b'], (508, 170), ['a', 'b'])
+    """
+    plain = text.strip()
+    if plain.startswith("["):
+        try:
+            return _bounded(json.loads(plain))
+        except (ValueError, RecursionError):
+            pass
+    found, at = _Reader(plain).value(plain, 0, 0)
+    if plain[at:].strip():
+        raise ValueError(f"not a list: {plain[at : at + 20]!r} stands behind its end")
+    if not isinstance(found, list | tuple):
+        raise ValueError("must be a list")  # noqa: TRY004 -- what a person wrote
+    return found
+
+
+def _bounded(value: Any) -> Any:
+    if isinstance(value, list) and len(value) > MOST_ITEMS:
+        raise ValueError(f"more than {MOST_ITEMS:,} items")
+    return value
+
+
+class _Reader:
+    """Reads one text; counts what it has read."""
+
+    def __init__(self, text: str) -> None:
+        self._n = 0
+        self._cut = len(text) >= EXCEL_CELL - 1
+
+    def value(self, text: str, at: int, depth: int) -> tuple[Any, int]:
+        """Return the value that begins at a place, and where it ends."""
+        token = self._token(text, at)
+        self._n += 1
+        if self._n > MOST_ITEMS:
+            raise ValueError(f"more than {MOST_ITEMS:,} items")
+        kind, found = token.lastgroup, token[token.lastgroup or 0]
+        if kind == "text":
+            return _unquoted(found), token.end()
+        if kind == "number":
+            return _number(found), token.end()
+        if kind == "word":
+            return self._named(text, found, token.end(), depth)
+        if found in _CLOSING and depth < DEPTH:
+            return self._items(text, found, token.end(), depth + 1)
+        what = "nested too deeply" if found in _CLOSING else f"{found!r} stands where an item should"
+        raise ValueError(f"not a list that can be read: {what}")
+
+    def _named(self, text: str, word: str, at: int, depth: int) -> tuple[Any, int]:
+        if word in _WORDS:
+            return _WORDS[word], at
+        if text[at : at + 1] == "(" and depth < DEPTH:
+            return self._items(text, "(", at + 1, depth + 1, keyed=True)
+        raise ValueError(f"not a list that can be read: {word[:20]!r} is not in quotes")
+
+    def _items(self, text: str, opening: str, at: int, depth: int, *, keyed: bool = False) -> tuple[Any, int]:
+        items: list[Any] = []
+        named: dict[str, Any] = {}
+        while True:
+            token = self._token(text, at)
+            sign = token["sign"]
+            if sign == _CLOSING[opening]:
+                return _closed(opening, items, named, keyed=keyed), token.end()
+            if sign == ",":
+                at = token.end()
+                continue
+            if keyed:
+                name, at = token[0].strip(), self._token(text, token.end()).end()
+                named[name], at = self.value(text, at, depth)
+                continue
+            one, at = self.value(text, at, depth)
+            if opening == "{":
+                at = self._token(text, at).end()  # the colon
+                named[str(one)], at = self.value(text, at, depth)
+            else:
+                items.append(one)
+
+    def _token(self, text: str, at: int) -> re.Match[str]:
+        found = _TOKEN.match(text, at)
+        if found is None or found.lastgroup is None:
+            why = f"cut at {EXCEL_CELL:,} characters, as Excel does" if self._cut else "it does not end"
+            rest = text[at : at + 20].strip()
+            what = why if not rest or self._cut else f"{rest!r} cannot be read"
+            raise ValueError(f"not a list that can be read: {what}")
+        return found
+
+
+def _closed(opening: str, items: list[Any], named: dict[str, Any], *, keyed: bool) -> Any:
+    if keyed or opening == "{":
+        return named
+    return tuple(items) if opening == "(" else items
+
+
+def _unquoted(token: str) -> str:
+    plain = token.lstrip("uUbB")
+    try:
+        found = ast.literal_eval(plain)  # one text in quotes: no more than that can be in it
+    except (ValueError, SyntaxError):  # a line break within, or a backslash that escapes nothing
+        return plain[1:-1]
+    return str(found)
+
+
+def _number(token: str) -> int | float:
+    if re.fullmatch(r"[-+]?\d{1,18}", token):
+        return int(token)
+    value = float(token)
+    return value if math.isfinite(value) else math.nan
+
 
 MOST = 60  # characters of a name
 NO_ITEM = "none"
@@ -29,7 +172,7 @@ def value_of(cell: Any) -> Any:
 
 
 def said(value: Any) -> str:
-    """Return what a sheet says, in one form only: by it two cells are told to say the same.
+    """Return what a spreadsheet says, in one form only: by it two cells are told to say the same.
 
     >>> said(128.0), said(["a", "b"]), said((508, 170)), said(" BM25 ")
     ('128', "['a', 'b']", '(508, 170)', 'BM25')
@@ -40,7 +183,7 @@ def said(value: Any) -> str:
 
 
 def key_name(value: Any) -> str:
-    """Return the name that a key can hold for what a sheet says: small letters, digits, `-` and `+`.
+    """Return the name that a key can hold for what a spreadsheet says: small letters, digits, `-` and `+`.
 
     Items of a list are joined by `+`, those of a tuple and what is between words by `-`.
 
@@ -81,7 +224,7 @@ def is_missing(value: Any) -> bool:
 
 
 def chosen(values: Mapping[str, str], value: Any) -> str | None:
-    """Return the name that a mapping gives for what a sheet says; None where it gives none.
+    """Return the name that a mapping gives for what a spreadsheet says; None where it gives none.
 
     >>> chosen({"(508,170)": "large"}, (508, 170)), chosen({"(508,170)": "large"}, (128, 42))
     ('large', None)

@@ -1,4 +1,4 @@
-"""What the columns of somebody's sheet mean: a YAML file, typed, with a line for every mistake."""
+"""What the columns of a spreadsheet mean: a YAML file, typed, with a line for every mistake."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from rag_assay.warehouse.yaml_positions import Place, load
 
 AXES = ("chunking", "embedder", "retriever", "generator")
 UNSAID = "-"
-"""What an axis is called of which a sheet says nothing."""
+"""What an axis is called of which a spreadsheet says nothing."""
 UNNAMED = "unnamed"
-"""What an annotator is called whom a sheet does not name."""
+"""Name of an annotator that a spreadsheet does not name."""
 Heading = Annotated[str, Field(min_length=1, max_length=300)]
 
 
 class Columns(Strict):
-    """Names of the sheet's columns, white space and case aside.
+    """Names of the spreadsheet's columns, white space and case aside.
 
     question_id: told by the question's text unless there is one
     contexts: the passages that the answer was made of, best first: a list, or a text that is one
@@ -51,8 +51,8 @@ class Axis(Strict):
 
     name: of every row
     column: whose value makes the name of each row
-    values: what the sheet says -> name, where the one that is made of it will not do
-    empty: name where the cell is empty, or holds an empty list; `none` for an empty list unless said
+    values: what the spreadsheet says -> name, where the one that is made of it will not do
+    empty: name where the cell is empty, or holds an empty list; default for an empty list: `none`
     """
 
     name: Name | None = None
@@ -67,10 +67,6 @@ class Axis(Strict):
         return self
 
 
-def _named(value: Any) -> Any:
-    return {"name": value} if isinstance(value, str) else value
-
-
 class Cells(Strict):
     """Which cell a row is of."""
 
@@ -82,7 +78,7 @@ class Cells(Strict):
     @field_validator("*", mode="before")
     @classmethod
     def _takes_a_name(cls, value: Any) -> Any:
-        return _named(value)
+        return {"name": value} if isinstance(value, str) else value
 
     def axes(self) -> Iterator[tuple[str, Axis]]:
         """Yield the axes of which the mapping says anything, by name."""
@@ -95,7 +91,7 @@ class Cells(Strict):
 class ScoreColumn(Strict):
     """A column of scores.
 
-    values: words of the sheet -> value
+    values: words of the spreadsheet -> value
     """
 
     column: Heading
@@ -105,13 +101,13 @@ class ScoreColumn(Strict):
 class SheetMapping(Strict):
     """A mapping file.
 
-    study: that the sheet becomes, or is one of the sheets of
-    sheet: name of the sheet in the study; that of the file unless said
+    study: that the spreadsheet becomes, or is one of the spreadsheets of
+    sheet: name of the spreadsheet in the study; default: that of the file
     worksheet: of a workbook with several
     language: of the questions, where no column says it
     cell: of which cell a row is; a study of answers of its own needs none: its items are told by their texts
     scores: rubric, or rubric.criterion -> column
-    rubrics: by what was scored, as a study has them; the study's own unless said, else points 5, 3, 0
+    rubrics: by what was scored, as a study has them; default: the study's own, else points 5, 3, 0
     annotator: who scored, where no column says it
     empty_answers: `keep`: the model wrote nothing where a cell is empty; `reject`: its row is not taken
     """
@@ -150,10 +146,6 @@ class SheetMapping(Strict):
         return digest(self.model_dump(mode="json"))
 
     def criteria(self, rubrics: Mapping[str, Rubric]) -> dict[tuple[str, str | None], Criterion]:
-        """Return (rubric, criterion) -> what is scored there, for each column of scores.
-
-        rubrics: of the study
-        """
         found: dict[tuple[str, str | None], Criterion] = {}
         for name in self.scores:
             key, criterion = self._criterion(name, rubrics)
@@ -210,11 +202,6 @@ class ReadMapping:
 
 
 def read_mapping(path: Path) -> SheetMapping:
-    """Read a mapping file.
-
-    Raises:
-        InputError: every mistake with its line.
-    """
     marked = load(path)
     if not isinstance(marked.data, dict):
         raise InputError(
@@ -233,7 +220,6 @@ def read_mapping(path: Path) -> SheetMapping:
 
 
 def _kept_names(mapping: SheetMapping) -> list[Finding]:
-    """Return where the generator has the name that cells without one have."""
     if mapping.cell is None:
         return []
     axis = mapping.cell.generator
@@ -247,12 +233,7 @@ def with_rubrics(path: Path, mapping: SheetMapping, stored: Path) -> ReadMapping
     """Return a mapping with the rubrics that its scores are by: those of the study, those it brings itself.
 
     Args:
-        path: of the mapping.
-        mapping: what it says.
         stored: the file of the study, which may not be there yet; its rubrics count before the mapping's.
-
-    Raises:
-        InputError: a score is by no rubric, or the study words one of the same name otherwise.
     """
     known = _rubrics_of(stored) if stored.is_file() else {}
     findings = [

@@ -1,4 +1,4 @@
-"""Makes rows of answers and scores out of the rows of a sheet, one by one, each checked."""
+"""Makes rows of answers and scores out of the rows of a spreadsheet, one by one, each checked."""
 
 from __future__ import annotations
 
@@ -12,11 +12,18 @@ from functools import lru_cache
 from typing import Any
 
 from rag_assay.evals.question_sets.question_files import EMPTY, is_empty
-from rag_assay.evals.question_sets.readers.cells import MAX_CELL
-from rag_assay.evals.question_sets.readers.records import stable_id
+from rag_assay.evals.question_sets.readers.records import MAX_CELL, stable_id
 from rag_assay.evals.rubrics.rubric import Criterion
-from rag_assay.evals.spreadsheet_import.key_names import NO_ITEM, chosen, is_missing, key_name, said, value_of
-from rag_assay.evals.spreadsheet_import.literals import looks_listed, read_literal
+from rag_assay.evals.spreadsheet_import.key_names import (
+    NO_ITEM,
+    chosen,
+    is_missing,
+    key_name,
+    looks_listed,
+    read_literal,
+    said,
+    value_of,
+)
 from rag_assay.evals.spreadsheet_import.mapping import (
     AXES,
     UNNAMED,
@@ -26,8 +33,7 @@ from rag_assay.evals.spreadsheet_import.mapping import (
     ScoreColumn,
     anchors_of,
 )
-from rag_assay.evals.spreadsheet_import.tables import display_value, fold_name
-from rag_assay.evals.spreadsheet_import.workbook import UnusableCell
+from rag_assay.evals.spreadsheet_import.tables import display_value, fold_name, usable
 from rag_assay.warehouse.encodable import encodable
 
 Scored = tuple[str, str | None]
@@ -39,10 +45,10 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)")
 
 @dataclass(frozen=True)
 class ParsedRow:
-    """A row of a sheet that can be used for itself.
+    """A row of a spreadsheet that can be used for itself.
 
     names: axis -> name, as keys can hold it
-    words: axis -> what the sheet says for it
+    words: axis -> what the spreadsheet says for it
     """
 
     line: int
@@ -71,7 +77,7 @@ class ParsedRow:
 
 
 class RowReader:
-    """Reads the rows of one sheet by its mapping."""
+    """Reads the rows of one spreadsheet by its mapping."""
 
     def __init__(self, read: ReadMapping) -> None:
         self._read = read
@@ -83,14 +89,13 @@ class RowReader:
         self._wanted = [fold_name(name) for name in read.mapping.wanted()]
         self._names: dict[tuple[str, str], tuple[str, str]] = {}
         self.words: dict[str, dict[str, dict[str, int]]] = {axis: {} for axis in AXES}
-        """Axis -> name -> what the sheet says for it -> the first line that does."""
+        """Axis -> name -> what the spreadsheet says for it -> the first line that does."""
 
     def is_empty(self, row: Mapping[str, Any]) -> bool:
-        """Return whether none of the columns that are read holds anything in a row."""
         return all(is_missing(row.get(name)) for name in self._wanted)
 
     def draft(self, line: int, row: Mapping[str, Any]) -> ParsedRow | list[str]:
-        """Return a row of the sheet, or all that is wrong with it."""
+        """Return a row of the spreadsheet, or all that is wrong with it."""
         wrong: list[str] = []
         text = {
             name: self._text(row, name, wrong)
@@ -108,7 +113,12 @@ class RowReader:
         scores = self._scores(row, wrong)
         answer = text["answer"]
         if answer is None and scores and not any(one.startswith("answer:") for one in wrong):
-            answer = self._no_answer(wrong)
+            if self._mapping.empty_answers == "reject":
+                wrong.append(
+                    "no answer, but a score; where an empty cell means that the model wrote nothing, say "
+                    "`empty_answers: keep` in the mapping"
+                )
+            answer = ""
         question_id = self._question_id(text.get("question_id"), question, wrong)
         if wrong:
             return wrong
@@ -127,14 +137,6 @@ class RowReader:
             comment=text.get("comment"),
             scored_at=scored_at,
         )
-
-    def _no_answer(self, wrong: list[str]) -> str:
-        if self._mapping.empty_answers == "reject":
-            wrong.append(
-                "no answer, but a score; where an empty cell means that the model wrote nothing, say "
-                "`empty_answers: keep` in the mapping"
-            )
-        return ""
 
     def _value(self, row: Mapping[str, Any], name: str) -> Any:
         return row.get(self._columns[name])
@@ -211,24 +213,9 @@ class RowReader:
         return found
 
 
-def _usable(value: Any) -> Any:
-    """Return the value of a cell.
-
-    Raises:
-        ValueError: it cannot be used.
-    """
-    if isinstance(value, UnusableCell):
-        raise ValueError(value.reason)  # noqa: TRY004 -- what a person wrote
-    return value
-
-
 def score_of(cell: Any, column: ScoreColumn, criterion: Criterion) -> float | None:
-    """Return the value that a cell of scores has; None: nobody has scored it.
-
-    Raises:
-        ValueError: it is no value of the rubric.
-    """
-    cell = _usable(cell)
+    """Return the value that a cell of scores has; None: no score."""
+    cell = usable(cell)
     if not isinstance(cell, float) and is_missing(cell):
         return None
     word = said(cell).casefold()
@@ -242,15 +229,10 @@ def score_of(cell: Any, column: ScoreColumn, criterion: Criterion) -> float | No
 
 
 def _number(cell: Any) -> float:
-    """Return a cell of scores as a finite number.
-
-    Raises:
-        ValueError: it is none.
-    """
     if isinstance(cell, datetime | date | time | timedelta):
         raise ValueError(  # noqa: TRY004 -- what a person wrote
             f"a date ({cell}), no score; Excel makes dates of 3.5 or 1/2: give the column the format text, "
-            "and write the score anew"
+            "and enter the score again"
         )
     text = str(cell).strip()
     if isinstance(cell, bool) or not isinstance(cell, int | float | str):
@@ -264,17 +246,13 @@ def _number(cell: Any) -> float:
     except (ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f"{display_value(text)} is no number; leave the cell empty where nobody has scored")
+        raise ValueError(f"{display_value(text)} is no number; leave the cell empty where there is no score")
     return value
 
 
 def _plain(value: Any) -> str | None:
-    """Return a cell as text without white space around it; None where it is empty.
-
-    Raises:
-        ValueError: it is no text.
-    """
-    value = _usable(value)
+    """Return a cell as text without white space around it; None where it is empty."""
+    value = usable(value)
     if is_missing(value):
         return None
     if isinstance(value, datetime | date | time):
@@ -292,12 +270,8 @@ def _plain(value: Any) -> str | None:
 
 
 def _contexts(value: Any) -> tuple[str, ...]:
-    """Return passages: a list of texts, or of objects with a text; a text that is no list is one passage.
-
-    Raises:
-        ValueError: it is none of these.
-    """
-    value = _usable(value)
+    """Return passages: a list of texts, or of objects with a text; a text that is no list is one passage."""
+    value = usable(value)
     if isinstance(value, str):
         if len(value) > MAX_CELL:
             raise ValueError(f"longer than {MAX_CELL:,} characters")
@@ -317,14 +291,9 @@ def _passage(value: Any, number: int) -> str:
 
 
 def _name(recipe: Axis, cell: Any) -> tuple[str, str]:
-    """Return the name of an axis, and what the sheet says for it.
-
-    Raises:
-        ValueError: the cell says nothing.
-    """
     if recipe.name is not None:
         return recipe.name, recipe.name
-    value = value_of(_usable(cell))
+    value = value_of(usable(cell))
     words = "" if is_missing(value) else encodable(said(value))
     named = chosen(recipe.values, value if words else "")
     if named is None and (not words or (isinstance(value, list | tuple) and not value)):
@@ -335,12 +304,8 @@ def _name(recipe: Axis, cell: Any) -> tuple[str, str]:
 
 
 def _moment(value: Any) -> datetime | None:
-    """Return when a row was scored; a time without a zone is of UTC.
-
-    Raises:
-        ValueError: it is no date.
-    """
-    value = _usable(value)
+    """Return when a row was scored; a time without a zone is of UTC."""
+    value = usable(value)
     if is_missing(value):
         return None
     try:
@@ -353,7 +318,7 @@ def _moment(value: Any) -> datetime | None:
 
 
 def fallen_together(reader: RowReader, file: str) -> Iterator[str]:
-    """Yield where two things that a sheet says have become one name."""
+    """Yield where two things that a spreadsheet says have become one name."""
     for axis, by_name in reader.words.items():
         for name, words in by_name.items():
             if len(words) > 1:
@@ -366,5 +331,5 @@ def fallen_together(reader: RowReader, file: str) -> Iterator[str]:
 
 
 def axes_text(draft: ParsedRow) -> str:
-    """Return what the sheet says for its axes as JSON."""
+    """Return what the spreadsheet says for its axes as JSON."""
     return json.dumps(dict(draft.words), ensure_ascii=False, sort_keys=True)

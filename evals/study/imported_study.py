@@ -15,8 +15,8 @@ from rag_assay.assets.recipes.build_half import Chunking, Corpus, Name, absolute
 from rag_assay.evals.generation.contract import AnyGenerator
 from rag_assay.evals.generation.imported_answers import ImportedGenerator
 from rag_assay.evals.retrieval.contract import Retriever
+from rag_assay.evals.spreadsheet_import.bundle import Axes, SheetCell, sheet_cells
 from rag_assay.evals.spreadsheet_import.mapping import AXES
-from rag_assay.evals.spreadsheet_import.sheet_cells import Axes, SheetCell, sheet_cells
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.sections import QuestionSource
 from rag_assay.evals.study.study import Study

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from rag_assay.assets.recipes.build_half import Name
-from rag_assay.evals.judging.cards.label_scale import LabelFile
+from rag_assay.evals.judging.cards.labels import LabelFile
 from rag_assay.evals.question_sets.readers import SUFFIXES, Evidence, Form, suffix_of
 from rag_assay.warehouse.cron import check_cron
 from rag_assay.warehouse.inference.budget import Caps

@@ -12,15 +12,15 @@ from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.assets.recipes.build_half import absolute
 from rag_assay.evals.judging.cards.labels import read_labels
 from rag_assay.evals.metrics import counts_passages
-from rag_assay.evals.question_sets.evidence_resolution import Resolver
-from rag_assay.evals.question_sets.question_files import short_questions
-from rag_assay.evals.question_sets.readers import WrittenSet, read_set
-from rag_assay.evals.question_sets.readers.contract import SetFile
-from rag_assay.evals.question_sets.similar_evidence import (
+from rag_assay.evals.question_sets.evidence import (
     ground_truths_without_place,
     similar_evidence,
     without_place,
 )
+from rag_assay.evals.question_sets.evidence_resolution import Resolver
+from rag_assay.evals.question_sets.question_files import short_questions
+from rag_assay.evals.question_sets.readers import WrittenSet, read_set
+from rag_assay.evals.question_sets.readers.contract import SetFile
 from rag_assay.evals.study.grid import Grid, read_questions_of
 from rag_assay.evals.study.measured_losses import measured_losses
 from rag_assay.evals.study.registry import GENERATORS, JUDGES

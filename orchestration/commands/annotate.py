@@ -46,7 +46,7 @@ def annotate(
     where = home_of(found)
     page = PageOptions("annotate", (found.study,), host, port, password, open_browser)
     with serve_page(page, where) as server:  # it starts while the queue is made
-        from rag_assay.evals.human.queue_update import prepare_queue
+        from rag_assay.evals.human.queue_builder import prepare_queue
 
         queue = prepare_queue(found, where, say)
         sentence = f"{len(queue.items):,} answers of {found.study} can be rated here"

@@ -79,7 +79,7 @@ def _file(
     from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.pipeline.study_questions import StudyQuestions
     from rag_assay.evals.question_generation.from_conversations import questions_of
-    from rag_assay.evals.question_generation.llm.corpus_pieces import corpus_frame, documents_of
+    from rag_assay.evals.question_generation.llm.nearest_pieces import corpus_frame, documents_of
     from rag_assay.evals.question_generation.question_file import embed_for
     from rag_assay.evals.question_generation.review import ReviewFile
 

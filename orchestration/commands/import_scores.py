@@ -75,8 +75,7 @@ def import_scores(
 def _guess(file: Path, path: Path, *, force: bool) -> int:
     """Write a mapping for a sheet, and say why each column is taken for what it is."""
     from rag_assay.evals.spreadsheet_import.bundle import replace_text
-    from rag_assay.evals.spreadsheet_import.column_inference import guess
-    from rag_assay.evals.spreadsheet_import.mapping_draft import reasons, write_mapping
+    from rag_assay.evals.spreadsheet_import.column_inference import guess, reasons, write_mapping
 
     if path.exists() and not force:
         raise InputError(f"{path} is there already; name another one by --mapping, or say --force")

@@ -226,7 +226,7 @@ def review(
     """Write the accepted and edited questions of a review file as a question file."""
     from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.question_generation.review import read_review, study_of_review
-    from rag_assay.evals.question_sets.question_writer import write_yaml
+    from rag_assay.evals.question_sets.question_files import write_yaml
 
     path = output or file.with_name(file.name.removesuffix(".yaml").removesuffix(".review") + QUESTIONS)
     if path.exists() and not force:
@@ -250,7 +250,7 @@ def _beside(file: Path, named: str) -> str:
 
 
 def _texts(study: Study, work: BuildContext) -> Any:
-    from rag_assay.evals.question_generation.llm.corpus_pieces import corpus_frame, documents_of
+    from rag_assay.evals.question_generation.llm.nearest_pieces import corpus_frame, documents_of
 
     documents = documents_of(corpus_frame(study, work))
 

@@ -48,7 +48,7 @@ def export_queue(
 ) -> int:
     """Export the annotation queue as a spreadsheet, or as tasks for Label Studio."""
     import rag_assay.evals.human.spreadsheets.export as sheets
-    from rag_assay.evals.human.queue_update import prepare_queue
+    from rag_assay.evals.human.queue_builder import prepare_queue
     from rag_assay.warehouse.annotator_names import annotator_name
     from rag_assay.warehouse.human_scores import HumanScores
 
@@ -82,7 +82,7 @@ def export_scores(
 ) -> int:
     """Export the human ratings of a study: who gave which value to which answer, and when."""
     import rag_assay.evals.human.spreadsheets.score_tables as tables
-    from rag_assay.evals.human.queue_files import read_queue
+    from rag_assay.evals.human.queue import read_queue
     from rag_assay.warehouse.human_scores import HumanScores
 
     found = whole_study_of(study)

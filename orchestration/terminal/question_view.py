@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from rag_assay.evals.question_sets.similar_evidence import in_words
+from rag_assay.evals.question_sets.evidence import in_words
 from rag_assay.evals.reporting.answer_steps import steps_of
 from rag_assay.evals.reporting.display import number, several, truncate
 from rag_assay.evals.reporting.judged_answers import judgements_of

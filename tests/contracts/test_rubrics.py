@@ -14,7 +14,7 @@ import yaml
 from pydantic import TypeAdapter, ValidationError
 
 from rag_assay.evals.human.item_order import showings
-from rag_assay.evals.human.queue_files import read_queue, write_queue
+from rag_assay.evals.human.queue import read_queue, write_queue
 from rag_assay.evals.judging.criteria import Preset
 from rag_assay.evals.rubrics.binary import Binary
 from rag_assay.evals.rubrics.criteria import CriteriaRubric

@@ -92,8 +92,8 @@ def test_before_anybody_has_scored_there_are_rows_without_values(town: Town) -> 
     assert len(rows) == 3 * len(IDS)
     assert rows["value"].null_count() == rows["item_id"].null_count() == len(rows)
     assert set(rows["annotators"]) == {0}
-    assert said(town) == dict.fromkeys(IDS, ("not_run", None, "nobody has scored it yet"))
-    assert meta(town)["preview"] == "Nobody has scored anything yet."
+    assert said(town) == dict.fromkeys(IDS, ("not_run", None, "there are no ratings yet"))
+    assert meta(town)["preview"] == "There are no ratings yet."
     assert not checks(town)["coverage"]["passed"]
     assert not checks(town)["coverage"]["severe"]
     assert checks(town)["rejects"]["passed"]
@@ -338,7 +338,7 @@ def test_a_pair_that_says_the_same_is_a_tie_that_nobody_is_asked_about(town: Tow
     assert len(found) == 3
     assert found[question] == ("ok", 0.75, None)
     assert all(
-        found[one] == ("ok", 0.5, "both answers are the same; nobody was asked") for one in of_pair.ties
+        found[one] == ("ok", 0.5, "both answers are the same; they were not rated") for one in of_pair.ties
     )
     assert {value for _, value, _ in said(town, short, "people.duel").values()} == {0.5}
     assert {value for _, value, _ in said(town, CELL).values()} == {None}
@@ -440,7 +440,7 @@ def agreement(town: Town) -> dict[tuple[str, str | None], dict[str, Any]]:
 def test_agreement_is_stored_checked_and_reported(town: Town) -> None:
     town.run(SCORED, "home")
     assert checks(town)["agreement"]["passed"], "nobody has scored yet"
-    assert agreement(town)["alpha", None]["reason"] == "nobody has scored by it yet"
+    assert agreement(town)["alpha", None]["reason"] == "there are no ratings by it yet"
     for number, question in enumerate(IDS):
         give(town, question, 5.0, number, seconds=30.0)
         give(town, question, 5.0 * (number % 2), number + 20, annotator="Bob", comment="<i>so</i>")

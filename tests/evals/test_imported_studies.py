@@ -13,8 +13,7 @@ from rag_assay.evals.pipeline.imported_answers import contexts_of
 from rag_assay.evals.question_sets.readers.records import stable_id
 from rag_assay.evals.reporting.effects import effects
 from rag_assay.evals.reporting.rows import report_data
-from rag_assay.evals.spreadsheet_import.bundle import Sheet, cell_key, write_sheet_facts
-from rag_assay.evals.spreadsheet_import.sheet_cells import cell_digest
+from rag_assay.evals.spreadsheet_import.bundle import Sheet, cell_digest, cell_key, write_sheet_facts
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.imported_study import ImportedStudy
 from rag_assay.evals.study.study_file import read_study

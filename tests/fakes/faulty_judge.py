@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement
-from rag_assay.evals.judging.replies import make_judgement
+from rag_assay.evals.judging.structured_calls import make_judgement
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Messages
 from rag_assay.warehouse.schemas import Status

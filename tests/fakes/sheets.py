@@ -11,8 +11,7 @@ from typing import Any
 
 from openpyxl import Workbook, load_workbook
 
-from rag_assay.evals.human.queue import Queue
-from rag_assay.evals.human.queue_files import write_queue
+from rag_assay.evals.human.queue import Queue, write_queue
 from rag_assay.evals.human.spreadsheets.export import export_queue
 from rag_assay.evals.human.spreadsheets.score_updates import Returned
 from rag_assay.evals.human.spreadsheets.upload import bring_back, keep

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from rag_assay.evals.human.queue import Queue
-from rag_assay.evals.human.spreadsheets.csv_tables import csv_text
-from rag_assay.evals.human.spreadsheets.formula_escaping import BOOK, CSV
-from rag_assay.evals.human.spreadsheets.heading import heading_of
-from rag_assay.evals.human.spreadsheets.item_showings import showings_of
+from rag_assay.evals.human.spreadsheets.formula_escaping import BOOK, CSV, quoted_csv
 from rag_assay.evals.human.spreadsheets.label_studio import config_xml, tasks_json
-from rag_assay.evals.human.spreadsheets.rating_base import Past, Row
-from rag_assay.evals.human.spreadsheets.table import table_of
+from rag_assay.evals.human.spreadsheets.table import (
+    SKIP,
+    Cell,
+    Past,
+    QueueTable,
+    Row,
+    heading_of,
+    number,
+    showings_of,
+    table_of,
+)
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.extras import require
+
+
+def csv_text(table: QueueTable) -> str:
+    """Return a table as the text of a CSV file, with what its values mean in lines that begin with `#`."""
+    rows = [[table.heading.line()]]
+    for column, criterion in table.legend:
+        anchors = "; ".join(f"{number(value)} = {words}" for value, words in criterion.anchors.items())
+        said = f"# {column.name}: {criterion.ask} {anchors}; {SKIP} = you cannot say"
+        rows.append([re.sub(r"\s+", " ", said)])
+    rows.append([column.name for column in table.columns])
+    written = [[CSV.written(cell) for cell in row] for row in rows]
+    return quoted_csv([*written, *([_written(cell) for cell in row] for row in table.rows)])
+
+
+def _written(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    return cell if isinstance(cell, str) else number(cell)
+
 
 SUFFIXES = (".xlsx", ".csv", ".json")
 MOST_ROWS = 1_000_000  # a worksheet of Excel has 1,048,576
@@ -33,11 +59,7 @@ class QueueExport:
 
 
 def check_form(path: Path, annotator: str | None) -> str:
-    """Return the form of a file, as its ending.
-
-    Raises:
-        InputError: it is none that a queue is written in, or a sheet has no annotator.
-    """
+    """Return the form of a file, as its ending."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: a queue is exported as {', '.join(SUFFIXES)} (tasks for Label Studio)")
@@ -55,18 +77,13 @@ def export_queue(
     annotator: str | None = None,
     among: Sequence[str] = (),
 ) -> QueueExport:
-    """Write a queue as a sheet (`.xlsx`, `.csv`) or as tasks for Label Studio (`.json`).
+    """Write a queue as a spreadsheet (`.xlsx`, `.csv`) or as tasks for Label Studio (`.json`).
 
     Args:
-        queue: what is to be scored.
-        path: of the file, which is replaced.
-        rows: scores of the study by anybody, in the order of their files.
+        rows: scores of the study by any annotator, in the order of their files.
         now: the time; two exports are two sheets.
-        annotator: whose sheet it is; only tasks can do without, for people who work on them together.
+        annotator: whose spreadsheet it is; only tasks can do without, for people who work on them together.
         among: names of those who share the work; unless given, the annotator scores every item.
-
-    Raises:
-        InputError: the file's form is none of these, a sheet has no annotator, or the queue is too long.
     """
     suffix = check_form(path, annotator)
     shown = showings_of(queue, annotator, among)
@@ -91,6 +108,5 @@ def export_queue(
 
 
 def export_config(queue: Queue, path: Path, annotator: str | None = None, among: Sequence[str] = ()) -> None:
-    """Write the labeling configuration of the tasks of a queue."""
     with atomic_write(path) as new:
         new.write_text(config_xml(queue, showings_of(queue, annotator, among)), encoding="utf-8")

@@ -1,8 +1,8 @@
 r"""Texts as cells of a spreadsheet that no program takes for formulas, and back.
 
-A text that begins with `=`, `+`, `-`, `@`, a tab or a line break may be run as a formula by whoever opens
-the sheet (CWE-1236; OWASP, "CSV Injection"), and an error such as `#N/A` is none. It gets an apostrophe in
-front, which spreadsheets read as "this is text". In a CSV file a cell can begin inside of a text as well,
+A text that begins with `=`, `+`, `-`, `@`, a tab or a line break may be run as a formula by the program
+that opens it (CWE-1236; OWASP, "CSV Injection"), and an error such as `#N/A` is none. It gets an apostrophe
+in front, which spreadsheets read as "this is text". In a CSV file a cell can begin inside of a text as well,
 where the program that opens it splits at another sign than we do: behind a line break, a tab, a semicolon,
 a comma. There it gets one, too. Reading takes away exactly what writing has added.
 
@@ -13,9 +13,11 @@ longer text is written as several pieces.
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 LONGEST_CELL = 32_767  # units of UTF-16 that Excel keeps of a cell
@@ -100,6 +102,13 @@ CSV = CellEncoding(
 )
 
 
+def quoted_csv(rows: Iterable[Sequence[str]]) -> str:
+    """Return rows of a CSV file, every cell quoted, as spreadsheets take it."""
+    out = io.StringIO(newline="")
+    csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(rows)
+    return out.getvalue()
+
+
 def units(text: str) -> int:
     """Return how many characters Excel counts in a text: units of UTF-16."""
     return len(text) + sum(char > "\uffff" for char in text)
@@ -109,7 +118,6 @@ def pieces(text: str, written: Callable[[str], str]) -> list[str]:
     """Return the cells that hold a text, at least one.
 
     Args:
-        text: of any length.
         written: how a piece of it is written as a cell, as by `guard_cell`.
     """
     found: list[str] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Iterable
@@ -10,7 +9,7 @@ from datetime import UTC
 from pathlib import Path
 
 from rag_assay.evals.human.queue import Queue
-from rag_assay.evals.human.spreadsheets.formula_escaping import BOOK, CSV, CellEncoding, pieces
+from rag_assay.evals.human.spreadsheets.formula_escaping import BOOK, CSV, CellEncoding, pieces, quoted_csv
 from rag_assay.evals.human.spreadsheets.table import number
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
@@ -35,11 +34,8 @@ def export_scores(path: Path, rows: Iterable[Row], queue: Queue | None) -> int:
 
     Args:
         path: of the file, which is replaced: `.xlsx`, `.csv` or `.json`.
-        rows: of the study by anybody, in the order of their files.
+        rows: of the study by any annotator, in the order of their files.
         queue: where questions and answers are read; None: there is none.
-
-    Raises:
-        InputError: the file's form is none of these, or a sheet cannot hold so many rows.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -56,7 +52,6 @@ def export_scores(path: Path, rows: Iterable[Row], queue: Queue | None) -> int:
 
 
 def _named(row: Row, queue: Queue | None) -> dict[str, Json]:
-    """Return a score by the names of the columns."""
     queued = queue.by_id.get(row["item_id"]) if queue else None
     case = queued.item.case if queued else None
     texts = {
@@ -73,12 +68,8 @@ def _json(rows: list[dict[str, Json]]) -> bytes:
 
 
 def _csv(rows: list[dict[str, Json]]) -> bytes:
-    out = io.StringIO(newline="")
-    written = csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
-    written.writerow(COLUMNS)
-    for row in rows:
-        written.writerow([_text(value, CSV) for value in row.values()])
-    return out.getvalue().encode("utf-8-sig", "replace")
+    cells = ([_text(value, CSV) for value in row.values()] for row in rows)
+    return quoted_csv([list(COLUMNS), *cells]).encode("utf-8-sig", "replace")
 
 
 def _book(rows: list[dict[str, Json]]) -> bytes:
@@ -108,7 +99,6 @@ def _book(rows: list[dict[str, Json]]) -> bytes:
 
 
 def _text(value: Json, form: CellEncoding) -> str:
-    """Return a value as a cell, cut where a cell holds no more; the JSON has all of it."""
     if value is None:
         return ""
     if isinstance(value, int | float):

@@ -1,4 +1,4 @@
-"""What a sheet that came back adds to the scores of its annotators: each edited cell is a later row."""
+"""What a spreadsheet that came back adds to the scores of its annotators: each edited cell is a later row."""
 
 from __future__ import annotations
 
@@ -8,21 +8,30 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from rag_assay.evals.human.queue import Queue, Showing
-from rag_assay.evals.human.spreadsheets.filled_rows import Filled, FilledRow, read_comment, read_entry
 from rag_assay.evals.human.spreadsheets.formula_escaping import same_text
-from rag_assay.evals.human.spreadsheets.heading import criterion_version, token
-from rag_assay.evals.human.spreadsheets.item_showings import showings_of
-from rag_assay.evals.human.spreadsheets.rating_base import (
+from rag_assay.evals.human.spreadsheets.table import (
+    PASSAGES,
+    TRUTH,
     Asked,
     CommentedRating,
+    Filled,
+    FilledRow,
     Past,
     RatingEntry,
     Row,
     State,
+    criteria_of,
+    criterion_version,
+    join_passages,
+    mirrored,
+    read_comment,
+    read_entry,
+    score_column,
     score_id,
+    showings_of,
+    texts_of,
+    token,
 )
-from rag_assay.evals.human.spreadsheets.table import criteria_of, mirrored, score_column
-from rag_assay.evals.human.spreadsheets.texts import PASSAGES, TRUTH, join_passages, texts_of
 from rag_assay.evals.rubrics.rubric import Criterion
 from rag_assay.warehouse.human_scores import HumanScore
 from rag_assay.warehouse.identity import digest
@@ -30,11 +39,9 @@ from rag_assay.warehouse.identity import digest
 
 @dataclass
 class Returned:
-    """What came of a sheet.
+    """What came of a spreadsheet.
 
-    scores: rows to be added, none of which is there yet
     rejects: rows that cannot be taken, as `FILE:LINE: reason`
-    unchanged: entries that the sheet held already
     notes: what else a person should know
     """
 
@@ -50,14 +57,12 @@ class Returned:
 
 
 def score_updates(filled: Filled, then: Queue, now: Queue, rows: Iterable[Row], at: datetime) -> Returned:
-    """Return what a sheet adds to scores.
+    """Return what a spreadsheet adds to scores.
 
     Args:
-        filled: the sheet.
-        then: the queue that it was written of.
         now: the queue that counts now; scores are by its rubrics.
-        rows: of the study by anybody, in the order of their files.
-        at: when it came back; the time of scores of which the sheet has none.
+        rows: of the study by any annotator, in the order of their files.
+        at: when it came back; the time of scores of which the spreadsheet has none.
     """
     return _Returning(filled, then, now, list(rows), at).result()
 
@@ -106,7 +111,6 @@ class _Returning:
         return self.found
 
     def _once(self) -> Iterator[FilledRow]:
-        """Yield the rows that are of the sheet, each item of an annotator once."""
         seen: dict[tuple[str, str | None], FilledRow] = {}
         for row in self.filled.rows:
             first = seen.setdefault((row.token, row.annotator), row)
@@ -122,7 +126,6 @@ class _Returning:
                 )
 
     def _edited(self, row: FilledRow, showing: Showing) -> Iterator[str]:
-        """Yield which texts of a row are not as they were written: what was scored may be something else."""
         texts = texts_of(self.then, showing)
         texts[PASSAGES] = join_passages(texts)
         for name, text in row.texts.items():
@@ -137,7 +140,6 @@ class _Returning:
             yield "the ground truth was changed since the sheet was written; export the queue again"
 
     def _read(self, row: FilledRow, showing: Showing, problems: list[str]) -> _Change:
-        """Return what a row says otherwise than its sheet held; problems are added to the list."""
         asked = criteria_of(self.then, showing)
         base = self._past_of(row).base((showing.item.item_id, showing.showing), self.heading)
         entries: dict[Asked, RatingEntry | None] = {}
@@ -175,7 +177,6 @@ class _Returning:
         return RatingEntry("ok", mirrored(entry.value, criterion))
 
     def _check_wording(self, one: Asked) -> None:
-        """Refuse an edit by a criterion that means something else by now."""
         name, criterion = one
         rubric = self.now.rubrics.get(name)
         if rubric is None:
@@ -193,11 +194,6 @@ class _Returning:
         stands: Mapping[Asked, RatingEntry],
         edited: Mapping[Asked, RatingEntry | None],
     ) -> dict[Asked, str]:
-        """Return the comments that are to stand, by what is asked; what stands without one is left out.
-
-        The one cell of comments holds those of all criteria. Where it was edited, its text goes to the first
-        criterion that has an entry, and those of the others are emptied.
-        """
         text = base.comment if row.comment is None else read_comment(row.comment)
         if same_text(text, base.comment):
             return {one: said.comment for one, said in base.items() if one in stands}
@@ -211,7 +207,7 @@ class _Returning:
         return {one: text if one == first else "" for one in stands}
 
     def _scores(self, row: FilledRow, showing: Showing, change: _Change) -> Iterator[HumanScore]:
-        """Yield the rows that a change makes; one that somebody has made meanwhile makes none."""
+        """Yield the rows that a change makes; none where the same change was made meanwhile."""
         past, shown = self._past_of(row), (showing.item.item_id, showing.showing)
         base, current = past.base(shown, self.heading), past.now(shown, self.versions)
         number = past.brought(shown, self.heading)

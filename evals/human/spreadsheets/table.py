@@ -2,25 +2,261 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, Literal, NamedTuple
 
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from rag_assay.assets.recipes.build_half import Name
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.human.item_order import showings
 from rag_assay.evals.human.queue import Queue, Showing
 from rag_assay.evals.human.spreadsheets.formula_escaping import pieces
-from rag_assay.evals.human.spreadsheets.heading import SheetHeading, token
-from rag_assay.evals.human.spreadsheets.rating_base import Asked, Past, RatingEntry
-from rag_assay.evals.human.spreadsheets.texts import ANSWER, PASSAGE, QUESTION, SECOND, TRUTH, texts_of
-from rag_assay.evals.rubrics.rubric import Criterion
+from rag_assay.evals.rubrics.rubric import Criterion, Rubric
+from rag_assay.evals.spreadsheet_import.tables import usable
+from rag_assay.warehouse.human_scores import LONGEST_TEXT
+from rag_assay.warehouse.identity import digest
 
+QUESTION, ANSWER, SECOND, TRUTH, PASSAGE = "question", "answer", "second answer", "ground truth", "passage"
+PASSAGES = "passages"
+
+
+def texts_of(queue: Queue, showing: Showing) -> dict[str, str]:
+    """Return the texts of a showing, in the order in which they are read.
+
+    Of a pair, `answer` is the one that stands first, whichever it is. The ground truth is there where one
+    of the item's rubrics shows it.
+    """
+    case = showing.item.case
+    texts = {QUESTION: case.question}
+    first, second = case.answer or "", case.rival
+    if second is not None and showing.swapped:
+        first, second = second, first
+    texts[ANSWER] = first
+    if second is not None:
+        texts[SECOND] = second
+    if case.ground_truth is not None and any(
+        queue.rubrics[one].shows_ground_truth for one in showing.rubrics
+    ):
+        texts[TRUTH] = case.ground_truth
+    for place, passage in enumerate(case.passages, 1):
+        texts[f"{PASSAGE} {place}"] = _passage(passage, place)
+    return texts
+
+
+def join_passages(texts: Mapping[str, str]) -> str:
+    """Return the passages of a showing as one text."""
+    return "\n\n".join(text for name, text in texts.items() if name.startswith(f"{PASSAGE} "))
+
+
+def _passage(passage: Passage, place: int) -> str:
+    number = passage.number if passage.number is not None else place
+    known = " · ".join(one for one in (passage.title, " › ".join(passage.section), passage.date) if one)
+    head = " ".join(part for part in (f"[{number}]", known) if part)
+    return "\n".join(part for part in (head, passage.url, passage.text) if part)
+
+
+def showings_of(queue: Queue, annotator: str | None, among: Sequence[str] = ()) -> list[Showing]:
+    """Return the showings of an annotator; of a sheet that many work on, each item once, as it was drawn.
+
+    among: names of those who share the work; unless given, the annotator scores every item
+    """
+    if annotator is not None:
+        return showings(queue, annotator, among)
+    return [Showing(one.item, one.rubrics, place) for place, one in enumerate(queue.items, 1)]
+
+
+MARK = "# rag-assay queue "
+FORM = 1
+LONGEST_NAME = 200
+
+
+class Worded(BaseModel):
+    """How a rubric was worded when the sheet was written: its version, and a digest of each criterion."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: str
+    criteria: Mapping[str, str]
+
+
+class SheetHeading(BaseModel):
+    """The first line of a spreadsheet, and part of each task for another tool.
+
+    sheet: id of this spreadsheet alone, by which what it brought is known when it comes again
+    annotator: whose spreadsheet it is; None: of any annotator who works on it together
+    among: names of those who share the work; none: the spreadsheet holds every item
+    known: how many rows the annotator's scores had when it was written: what it was filled in with
+    rubrics: by name, as they were worded
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    form: int = FORM
+    sheet: str = Field(pattern=r"^[0-9a-f]{10}$")
+    study: Name  # it becomes part of a path
+    queue: str = Field(pattern=r"^[0-9a-f]{12}$")
+    annotator: str | None = Field(default=None, min_length=1, max_length=LONGEST_NAME)
+    among: tuple[str, ...] = ()
+    exported_at: datetime
+    known: int = Field(ge=0)
+    rubrics: Mapping[str, Worded]
+
+    def line(self) -> str:
+        return MARK + json.dumps(self.model_dump(mode="json"))
+
+
+def heading_of(
+    queue: Queue, annotator: str | None, known: int, now: datetime, among: Sequence[str] = ()
+) -> SheetHeading:
+    found = SheetHeading(
+        sheet="0" * 10,
+        study=queue.study,
+        queue=queue.version,
+        annotator=annotator,
+        among=tuple(sorted(among)),
+        exported_at=now.astimezone(UTC),
+        known=known,
+        rubrics={name: current_wording(rubric) for name, rubric in queue.rubrics.items()},
+    )
+    return found.model_copy(update={"sheet": _sheet_id(found)})
+
+
+def _sheet_id(heading: SheetHeading) -> str:
+    return digest(["sheet", heading.model_dump(mode="json", exclude={"sheet"})])[:10]
+
+
+def current_wording(rubric: Rubric) -> Worded:
+    criteria = {one.name or "": criterion_version(rubric, one) for one in rubric.criteria}
+    return Worded(version=rubric.version, criteria=criteria)
+
+
+def criterion_version(rubric: Rubric, criterion: Criterion) -> str:
+    """Return a digest of all that an annotator reads of one criterion, whatever else the rubric asks."""
+    anchors = sorted([value, text] for value, text in criterion.anchors.items())
+    seen = [rubric.kind, rubric.shows_ground_truth, rubric.against]
+    return digest(["criterion", criterion.name, criterion.ask, anchors, *seen])[:12]
+
+
+def is_heading(text: str) -> bool:
+    """Return whether a text begins a spreadsheet of ours."""
+    return text.startswith(MARK)
+
+
+def read_heading(line: str) -> SheetHeading:
+    try:
+        found = SheetHeading.model_validate(json.loads(line.removeprefix(MARK)))
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{'.'.join(map(str, first['loc'])) or 'it'}: {first['msg']}") from error
+    if found.sheet != _sheet_id(found):
+        raise ValueError("its parts do not belong together")
+    return found
+
+
+def token(heading: SheetHeading, item_id: str, showing: int) -> str:
+    """Return what names an item and its showing in a spreadsheet, without telling which are shown again."""
+    return "r" + digest(["row", heading.sheet, item_id, showing])[:12]  # no spreadsheet takes it for a number
+
+
+Asked = tuple[str, str | None]
+"""Name of a rubric, name of a criterion of it."""
+Shown = tuple[str, int]
+"""Id of an item, number of its showing."""
+Row = Mapping[str, Any]
+"""A row of `annotation_schemas.HUMAN_SCORES`."""
 SCORES = "scores"  # the worksheet that is filled in
+
+
+class RatingEntry(NamedTuple):
+    """What a person says by one criterion: a value of its anchors, or that they cannot say.
+
+    value: of the answer itself, whichever stood first
+    """
+
+    status: Literal["ok", "skipped"]
+    value: float | None = None
+
+
+class CommentedRating(NamedTuple):
+    """An entry and the comment beside it."""
+
+    entry: RatingEntry
+    comment: str = ""
+
+
+class State(dict[Asked, CommentedRating]):
+    """What is said of one showing, by what is asked."""
+
+    @property
+    def comment(self) -> str:
+        """The comments of all criteria as one text, each once."""
+        return "\n".join(dict.fromkeys(one.comment for one in self.values() if one.comment))
+
+
+class Past:
+    """The rows of one annotator, in the order of their file."""
+
+    def __init__(self, rows: Iterable[Row], annotator: str) -> None:
+        self.rows = [row for row in rows if row["annotator"] == annotator]
+        self._by_showing: dict[Shown, list[tuple[int, Row]]] = defaultdict(list)
+        for place, row in enumerate(self.rows):
+            if row["cell"] is None:  # else it is of one cell alone, and of no queue
+                self._by_showing[row["item_id"], row["showing"]].append((place, row))
+
+    def now(self, shown: Shown, versions: Mapping[str, str]) -> State:
+        """Return what stands of a showing by rubrics of these versions."""
+        rows = [row for _, row in self._by_showing.get(shown, ())]
+        return _state(row for row in rows if versions.get(row["rubric"]) == row["rubric_version"])
+
+    def base(self, shown: Shown, heading: SheetHeading) -> State:
+        """Return what a spreadsheet held last of a showing."""
+        versions = {name: one.version for name, one in heading.rubrics.items()}
+        return _state(
+            row
+            for place, row in self._by_showing.get(shown, ())
+            if _is_of(row, heading)
+            or (place < heading.known and versions.get(row["rubric"]) == row["rubric_version"])
+        )
+
+    def brought(self, shown: Shown, heading: SheetHeading) -> int:
+        return sum(_is_of(row, heading) for _, row in self._by_showing.get(shown, ()))
+
+
+def score_id(heading: SheetHeading, content: str) -> str:
+    return f"{heading.sheet}-{content}"
+
+
+def _is_of(row: Row, heading: SheetHeading) -> bool:
+    return str(row["score_id"]).startswith(f"{heading.sheet}-")
+
+
+def _state(rows: Iterable[Row]) -> State:
+    last: dict[Asked, Row] = {(row["rubric"], row["criterion"]): row for row in rows}
+    return State(
+        {
+            asked: CommentedRating(RatingEntry(row["status"], row["value"]), row["comment"] or "")
+            for asked, row in last.items()
+            if row["status"] != "withdrawn"
+        }
+    )
+
+
 ITEM, COMMENT, SCORE, SKIP = "item", "comment", "score: ", "skip"
 Kind = Literal["item", "text", "score", "comment"]
 Cell = str | float | None
 
 
 class SpreadsheetColumn(NamedTuple):
-    """A column of a sheet.
+    """A column of a spreadsheet.
 
     asked: what is scored in it; None: nothing
     """
@@ -52,10 +288,7 @@ def table_of(
     """Return the table of showings, in their order, filled in with what the annotator has said of them.
 
     Args:
-        queue: that they are of.
         shown: in the annotator's order.
-        heading: of the sheet.
-        past: the annotator's scores so far.
         written: how the form writes a piece of a text, as `guarding.guarded`.
     """
     versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
@@ -82,7 +315,6 @@ def table_of(
 
 
 def criteria_of(queue: Queue, showing: Showing) -> dict[Asked, Criterion]:
-    """Return what is asked of a showing, by rubric and name."""
     return {(name, one.name): one for name in showing.rubrics for one in queue.rubrics[name].criteria}
 
 
@@ -127,7 +359,6 @@ def number(value: float) -> str:
 
 
 def _columns(queue: Queue, texts: Sequence[dict[str, list[str]]]) -> list[SpreadsheetColumn]:
-    """Return what is read first, then what is filled in, then the passages."""
     longest: dict[str, int] = {}
     for row in texts:
         for name, parts in row.items():
@@ -171,7 +402,126 @@ def _legend(queue: Queue, columns: Sequence[SpreadsheetColumn]) -> list[tuple[Sp
 
 
 def explain_criterion(queue: Queue, asked: Asked, criterion: Criterion) -> Criterion:
-    """Return a criterion as a sheet asks it: of a pair, which of the two is meant."""
+    """Return a criterion as a spreadsheet asks it: of a pair, which of the two is meant."""
     if not queue.rubrics[asked[0]].compares:
         return criterion
     return criterion._replace(ask=f"{criterion.ask} (It: `{ANSWER}`. The other: `{SECOND}`.)")
+
+
+_SKIPS = frozenset({SKIP, "skipped", f"{SKIP}: you cannot say"})
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:[.,]\d*)?|[.,]\d+)(?:[eE][-+]?\d{1,3})?")
+_LONGEST_SHOWN = 40
+
+
+@dataclass(frozen=True)
+class FilledRow:
+    """A row that came back.
+
+    place: `FILE:LINE`
+    texts: what stands in columns of texts, by their names; of those columns that are there
+    scores: what stands in columns of scores, as it was read; of those columns that are there
+    comment: None where there is no column for it
+    annotator: who filled it in; None: whose the spreadsheet is
+    skipped: whether all of it was passed over
+    """
+
+    place: str
+    token: str
+    texts: Mapping[str, str] = field(default_factory=dict)
+    scores: Mapping[Asked, object] = field(default_factory=dict)
+    comment: object = None
+    annotator: str | None = None
+    seconds: float | None = None
+    scored_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Filled:
+    """A spreadsheet that came back.
+
+    rejects: rows that cannot even be read, as `FILE:LINE: reason`
+    notes: what else a person should know
+    """
+
+    heading: SheetHeading
+    rows: Sequence[FilledRow]
+    rejects: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+def read_entry(value: object, criterion: Criterion, *, compares: bool = False) -> RatingEntry | None:
+    """Return what a cell says by a criterion; None where it is empty.
+
+    A number may be text, with a decimal comma; the words of an anchor stand for its value, and TRUE and
+    FALSE for 1 and 0. Of a pair, `left` and `first` stand for the highest value, `right` and `second` for
+    the lowest.
+    """
+    value = usable(value)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return None
+    if isinstance(value, str) and value.strip().casefold() in _SKIPS:
+        return RatingEntry("skipped")
+    if isinstance(value, date | datetime | time | timedelta):
+        raise ValueError(f"a date or time ({value}) where a value is wanted; {_wanted(criterion)}")  # noqa: TRY004
+    said = _side(value, criterion) if compares else None
+    said = _number(value, criterion) if said is None else said
+    for anchor in criterion.anchors:
+        if said is not None and math.isclose(anchor, said, rel_tol=1e-9, abs_tol=1e-12):
+            return RatingEntry("ok", anchor)
+    if isinstance(value, str) and value.lstrip().startswith("="):
+        raise ValueError(f"a formula where a value is wanted; {_wanted(criterion)}")
+    shown = " ".join(str(value).split())
+    shown = shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + "…"
+    raise ValueError(f"`{shown}` is no value of it; {_wanted(criterion)}")
+
+
+def read_comment(value: object) -> str:
+    """Return the text of a cell of comments."""
+    value = usable(value)
+    if value is None:
+        return ""
+    text = number(value) if isinstance(value, float) else str(value).strip()
+    if len(text) > LONGEST_TEXT:
+        raise ValueError(f"{len(text):,} characters; a comment has at most {LONGEST_TEXT:,}")
+    return text
+
+
+def _number(value: object, criterion: Criterion) -> float | None:
+    is_binary = set(criterion.anchors) == {0.0, 1.0}
+    if isinstance(value, bool):
+        return float(value) if is_binary else None
+    if isinstance(value, int | float):
+        return _finite(value)
+    plain = str(value).strip()
+    if is_binary and plain.casefold() in {"true", "false"}:
+        return float(plain.casefold() == "true")
+    if _NUMBER.fullmatch(plain):
+        return _finite(plain.replace(",", "."))
+    words = [
+        anchor
+        for anchor, text in criterion.anchors.items()
+        if any(_same_words(one, plain) for one in (text, f"{number(anchor)}: {text}"))
+    ]
+    return words[0] if len(words) == 1 else None
+
+
+def _side(value: object, criterion: Criterion) -> float | None:
+    low, high = criterion.bounds
+    sides = {"left": high, "first": high, "right": low, "second": low, "none": (low + high) / 2}
+    return sides.get(value.strip().casefold()) if isinstance(value, str) else None
+
+
+def _finite(value: float | str) -> float | None:
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None
+
+
+def _same_words(one: str, other: str) -> bool:
+    return " ".join(one.split()).casefold() == " ".join(other.split()).casefold()
+
+
+def _wanted(criterion: Criterion) -> str:
+    return f"it takes {', '.join(map(number, criterion.anchors))} or {SKIP}"

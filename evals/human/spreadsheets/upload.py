@@ -1,24 +1,200 @@
-"""Brings a sheet of ours back: which file is one, what it adds to the scores; whole or not at all."""
+"""Brings a spreadsheet of ours back: which file is one, what it adds to the scores; whole or not at all."""
 
 from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
-from rag_assay.evals.human.queue_files import read_queue
-from rag_assay.evals.human.spreadsheets.filled_rows import Filled
-from rag_assay.evals.human.spreadsheets.heading import MARK
-from rag_assay.evals.human.spreadsheets.label_studio_results import read_tasks
-from rag_assay.evals.human.spreadsheets.reader import read_sheet
+from rag_assay.evals.human.queue import read_queue
+from rag_assay.evals.human.spreadsheets.formula_escaping import BOOK, CSV, CellEncoding
+from rag_assay.evals.human.spreadsheets.label_studio import read_tasks
 from rag_assay.evals.human.spreadsheets.score_updates import Returned, score_updates
+from rag_assay.evals.human.spreadsheets.table import (
+    COMMENT,
+    ITEM,
+    MARK,
+    SCORE,
+    SCORES,
+    Asked,
+    Filled,
+    FilledRow,
+    SheetHeading,
+    is_heading,
+    part_name,
+    read_heading,
+)
+from rag_assay.evals.question_sets.readers.table import rows_of_text
+from rag_assay.evals.spreadsheet_import.tables import MAX_TEXT, UnusableCell, decode_table, open_worksheet
 from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.files import read_bounded
 from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.paths import Home
+
+HEAD = 60  # rows among which the heading and the names of the columns are looked for
+Line = tuple[int, Sequence[Any]]
+
+
+def read_sheet(path: Path) -> Filled:
+    if path.suffix.lower() == ".csv":
+        return _of_text(path)
+    found = open_worksheet(path, SCORES, verbatim=True)
+    rows = list(found.rows)
+    return _filled(path, rows, BOOK, [one for one in found.notes if "hidden" not in one])
+
+
+def _of_text(path: Path) -> Filled:
+    text = decode_table(path, read_bounded(path, MAX_TEXT))
+    rows: list[Line] = []
+    for line, row in rows_of_text(text, _parted_by(text)):
+        if isinstance(row, str):
+            raise InputError(f"{path}:{line}: {row}")
+        rows.append((line, row))
+    return _filled(path, rows, CSV, [])
+
+
+def _parted_by(text: str) -> str:
+    widths = {}
+    for sign in ",;\t":
+        head = [row for _, row in islice(rows_of_text(text, sign), HEAD) if not isinstance(row, str)]
+        widths[sign] = max((len(row) for row in head if ITEM in map(_folded, row)), default=0)
+    return max(widths, key=lambda sign: widths[sign])
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """Where what stands; places from 0."""
+
+    item: int
+    texts: dict[str, list[int]]
+    scores: dict[Asked, int]
+    comment: list[int]
+
+
+def _filled(path: Path, rows: Sequence[Line], form: CellEncoding, notes: list[str]) -> Filled:
+    heading = _heading(path, rows)
+    start, columns = _columns(path, rows, heading)
+    found: list[FilledRow] = []
+    rejects: list[str] = []
+    for line, row in rows[start:]:
+        place = f"{path.name}:{line}"
+        read = _row(place, row, columns, form)
+        if isinstance(read, str):
+            rejects.append(read)
+        elif read is not None:
+            found.append(read)
+    return Filled(heading, found, rejects, notes)
+
+
+def _heading(path: Path, rows: Iterable[Line]) -> SheetHeading:
+    for line, row in islice(rows, HEAD):
+        for cell in row:
+            text = CSV.read(cell).strip() if isinstance(cell, str) else ""
+            if is_heading(text):
+                try:
+                    return read_heading(text)
+                except ValueError as error:
+                    raise InputError(
+                        f"{path}:{line}: what the sheet says of itself was changed ({error}); export the "
+                        "queue again, and copy the scores into the new file"
+                    ) from error
+    raise InputError(f"{path}: the line that says of which queue it is is missing; export the queue again")
+
+
+def _columns(path: Path, rows: Sequence[Line], heading: SheetHeading) -> tuple[int, _Columns]:
+    for start, (line, row) in enumerate(rows[:HEAD]):
+        names = [_folded(cell) for cell in row]
+        if ITEM in names:
+            return start + 1, _found_columns(f"{path}:{line}", names, heading)
+    raise InputError(f"{path}: no row names the columns: one is called `{ITEM}`; export the queue again")
+
+
+def _found_columns(place: str, names: list[str], heading: SheetHeading) -> _Columns:
+    scores = {
+        (rubric, criterion or None): _folded(SCORE + ".".join(part for part in (rubric, criterion) if part))
+        for rubric, worded in heading.rubrics.items()
+        for criterion in worded.criteria
+    }
+    known = {ITEM, *scores.values()}
+    findings = [
+        f"{place}: {names.count(name)} columns are called `{name}`; take one away"
+        for name in sorted(set(names))
+        if names.count(name) > 1 and (name in known or _is_text(name))
+    ]
+    findings += [
+        f"{place}: the column `{name}` is missing; undo its removal, or export the queue again"
+        for name in scores.values()
+        if name not in names
+    ]
+    if findings:
+        raise InputError(*findings)
+    places = {name: place for place, name in enumerate(names) if name}
+    texts: dict[str, list[int]] = {}
+    for name in places:
+        if _is_text(name) and "(part " not in name:
+            texts[name] = list(_parts(places, name))
+    comment = texts.pop(COMMENT, [])
+    return _Columns(places[ITEM], texts, {asked: places[name] for asked, name in scores.items()}, comment)
+
+
+def _is_text(name: str) -> bool:
+    """Return whether a column of ours has this name; columns that a person added are their own."""
+    base = name.partition(" (part ")[0]
+    first, _, rest = base.partition(" ")
+    return base in {"question", "answer", "second answer", "ground truth", COMMENT} or (
+        first == "passage" and rest.isdigit()
+    )
+
+
+def _parts(places: dict[str, int], name: str) -> Iterator[int]:
+    number = 1
+    while (place := places.get(part_name(name, number))) is not None:
+        yield place
+        number += 1
+
+
+def _row(place: str, row: Sequence[Any], columns: _Columns, form: CellEncoding) -> FilledRow | str | None:
+    """Return a row; why it is none; or None where nothing of ours stands in it."""
+
+    def cell(at: int) -> Any:
+        return row[at] if at < len(row) else None
+
+    token = cell(columns.item)
+    scores = {asked: cell(at) for asked, at in columns.scores.items()}
+    token = form.read(token).strip() if isinstance(token, str) else token
+    if token in (None, ""):
+        if all((one is None or (isinstance(one, str) and not one.strip())) for one in scores.values()):
+            return None
+        return f"{place}: a score in a row without an `{ITEM}`: it cannot be told of what it is"
+    if not isinstance(token, str):
+        return (
+            f"{place}: `{ITEM}` was changed to {token.reason if isinstance(token, UnusableCell) else token}"
+        )
+    texts = {name: "".join(_text(cell(at), form) for at in places) for name, places in columns.texts.items()}
+    comment: object = None
+    if columns.comment:
+        parts = [cell(at) for at in columns.comment]
+        odd = next((part for part in parts if part is not None and not isinstance(part, str)), None)
+        comment = odd if odd is not None else "".join(_text(part, form) for part in parts)
+    scores = {asked: form.read(one) if isinstance(one, str) else one for asked, one in scores.items()}
+    return FilledRow(place, token, texts, scores, comment)
+
+
+def _text(value: Any, form: CellEncoding) -> str:
+    if isinstance(value, str):
+        return form.read(value)
+    return "" if value is None else str(value.reason if isinstance(value, UnusableCell) else value)
+
+
+def _folded(value: object) -> str:
+    return " ".join(CSV.read(value).casefold().split()) if isinstance(value, str) else ""
+
 
 _HEAD = 1 << 18  # bytes of a text, or of a worksheet, among which the heading stands
 _MOST = 1 << 27  # bytes that are looked through of a table of texts, or of tasks
@@ -36,7 +212,8 @@ def is_ours(path: Path) -> bool:
         if not path.is_file():  # a pipe would be waited for without end
             return False
         if suffix in {".xlsx", ".xlsm"}:
-            return _is_book_of_ours(path)
+            with ZipFile(path) as book:
+                return any(_part_holds(book, part) for part in book.infolist()[:_PARTS])
         with path.open("rb") as file:
             if suffix == ".json":
                 return _holds(file, _IN_TASKS, _MOST)
@@ -48,17 +225,12 @@ def is_ours(path: Path) -> bool:
 
 
 def bring_back(path: Path, home: Home, at: datetime) -> Returned:
-    """Return what a sheet adds to the scores of its study; nothing is added yet.
+    """Return what a spreadsheet adds to the scores of its study; nothing is added yet.
 
     Args:
-        path: of the sheet.
         home: where the queue and the scores lie.
-        at: when it comes back.
-
-    Raises:
-        InputError: it cannot be read, or its queue is not here.
     """
-    filled = _read(path)
+    filled = read_tasks(path) if path.suffix.lower() == ".json" else read_sheet(path)
     heading = filled.heading
     then = read_queue(home, heading.study, heading.queue)
     if then is None:
@@ -71,23 +243,10 @@ def bring_back(path: Path, home: Home, at: datetime) -> Returned:
 
 
 def keep(found: Returned, home: Home) -> int:
-    """Add what a sheet adds; return how many rows were not there yet.
-
-    Raises:
-        ValueError: some rows of the sheet cannot be taken.
-    """
+    """Add what a spreadsheet adds; return how many rows were not there yet."""
     if found.rejects:
         raise ValueError("a sheet is kept as a whole, or not at all")
     return HumanScores(home).append(found.scores)
-
-
-def _read(path: Path) -> Filled:
-    return read_tasks(path) if path.suffix.lower() == ".json" else read_sheet(path)
-
-
-def _is_book_of_ours(path: Path) -> bool:
-    with ZipFile(path) as book:
-        return any(_part_holds(book, part) for part in book.infolist()[:_PARTS])
 
 
 def _part_holds(book: ZipFile, part: ZipInfo) -> bool:
@@ -100,12 +259,10 @@ def _part_holds(book: ZipFile, part: ZipInfo) -> bool:
 
 
 def _holds(file: IO[bytes], wanted: re.Pattern[bytes], most: int) -> bool:
-    """Return whether a pattern stands in the first bytes of a file, which are read in blocks."""
     return any(wanted.search(block) for block in _blocks(file, most))
 
 
 def _blocks(file: IO[bytes], most: int) -> Iterator[bytes]:
-    """Yield blocks of a file, each with the end of the one before it."""
     end, read = b"", 0
     while read < most and (block := file.read(min(_BLOCK, most - read))):
         yield end + block

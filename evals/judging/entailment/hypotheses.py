@@ -3,15 +3,119 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Annotated, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from rag_assay.assets.chunking.sentence_splitter import sentence_places
 from rag_assay.evals.generation.citations import without_markers
-from rag_assay.evals.judging.entailment.list_blocks import ListBlock, blocks
 from rag_assay.warehouse.recipe import Strict
+
+_ITEM = re.compile(r"\s*(?:[-–•*·+]|\(?\d{1,3}[.)]|\(?[a-zA-Z]\))\s+\S")
+_OF_A_RULE = frozenset("|:+- \t")  # which stands between the head of a table and its rows
+_HEADING = re.compile(r"\s*#{1,6} ")
+_ENDED = re.compile(r"[.!?…][\"'”’»)\]*_]*$")
+
+
+class ListBlock(NamedTuple):
+    """A list or table.
+
+    lead: the line that introduces it, and the head of a table; empty where there is neither
+    items: its entries or rows, each on one line or several
+    """
+
+    lead: tuple[str, ...]
+    items: tuple[str, ...]
+
+
+def blocks(text: str) -> Iterator[str | ListBlock]:
+    r"""Yield what a text is made of, in its order: prose, and lists or tables.
+
+    A list is two lines or more that begin with a bullet, a number or a letter, or one after a colon; a table
+    two lines or more of cells between bars or tabs. What introduces it is the last sentence of the line
+    before: one that stands right above it, or ends in no full stop.
+
+    >>> list(blocks("It sails. Fares are:\n\n- adult 5\n- child 2\n\nPay in cash."))
+    ['It sails.', ListBlock(lead=('Fares are:',), items=('- adult 5', '- child 2')), 'Pay in cash.']
+    """
+    lines = text.split("\n")
+    prose: list[str] = []
+    at = 0
+    while at < len(lines):
+        found = _table(lines, at) or _list(lines, at, prose)
+        if found is None:
+            prose.append(lines[at])
+            at += 1
+            continue
+        listed, at = found
+        before, introduction = _parted(prose)
+        if before.strip():
+            yield before
+        lead = tuple(one for one in (introduction, *listed.lead) if one)
+        yield ListBlock(lead, listed.items)
+        prose = []
+    if rest := "\n".join(prose).strip():
+        yield rest
+
+
+def _list(lines: Sequence[str], at: int, prose: Sequence[str]) -> tuple[ListBlock, int] | None:
+    """Return the list that begins at a line, and the line after it; None where none begins."""
+    if not _ITEM.match(lines[at]):
+        return None
+    items: list[str] = []
+    end = at
+    while at < len(lines):
+        line = lines[at]
+        if _ITEM.match(line):
+            items.append(line.strip())
+        elif line.strip() and end == at and (line[0].isspace() or line[0].islower()):
+            items[-1] += "\n" + line.strip()
+        elif line.strip():
+            break
+        at += 1
+        end = at if line.strip() else end
+    if len(items) == 1 and not _introduction(prose).rstrip("*_ ").endswith(":"):
+        return None
+    return ListBlock((), tuple(items)), end
+
+
+def _table(lines: Sequence[str], at: int) -> tuple[ListBlock, int] | None:
+    """Return the table that begins at a line, and the line after it; None where none begins."""
+    for sign in "|\t":
+        ruled = sign in lines[at] and any(
+            "--" in line and _OF_A_RULE.issuperset(line.strip()) for line in lines[at + 1 : at + 2]
+        )
+        end = at
+        while end < len(lines) and _is_row(lines[end], sign, ruled=ruled):
+            end += 1
+        rows = tuple(line.strip() for line in lines[at:end])
+        head = 2 if ruled else 1
+        if len(rows) > head:
+            return ListBlock(rows[:head], rows[head:]), end
+    return None
+
+
+def _is_row(line: str, sign: str, *, ruled: bool) -> bool:
+    """Return whether a line is a row; without a rule under the head of bars, each begins with one."""
+    return sign in line.strip() and (ruled or sign == "\t" or line.lstrip().startswith(sign))
+
+
+def _introduction(prose: Sequence[str]) -> str:
+    last = next((line for line in reversed(prose) if line.strip()), "")
+    is_right_above = bool(prose) and bool(prose[-1].strip())
+    if is_right_above or _HEADING.match(last) or not _ENDED.search(last.rstrip()):
+        return last.strip()
+    return ""
+
+
+def _parted(prose: Sequence[str]) -> tuple[str, str]:
+    text = "\n".join(prose).strip()
+    if not _introduction(prose):
+        return text, ""
+    start, end = sentence_places(text)[-1]
+    return text[:start].rstrip(), " ".join(text[start:end].split())
+
 
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 _LINE = re.compile(r"\n")
@@ -76,7 +180,6 @@ class Splitting(Strict):
 
 
 def _cut(text: str, longest: int) -> list[str]:
-    """Return a text in pieces that are not too long: at blank lines, then at lines, then anywhere."""
     pieces = [text]
     for split in (_BLANK_LINE.split, _LINE.split, re.compile(rf"(?s)(.{{{longest}}})").split):
         parted = [split(piece) if len(piece) > longest else [piece] for piece in pieces]
@@ -106,3 +209,68 @@ def _joined(pieces: list[str], shortest: int) -> list[str]:
 
 def _together(one: str, other: str) -> str:
     return f"{one}\n{other}" if "\n" in one + other else f"{one} {other}"
+
+
+Count = Callable[[Sequence[str]], list[int]]
+"""Texts -> how many tokens each has, special tokens not counted."""
+
+
+def windows(lead: str, texts: Sequence[str], room: int, count: Count) -> list[str]:
+    """Return texts one after another, in as few windows as have room for them.
+
+    Each window begins with the last text of the one before, if there is room for it beside the next; a text
+    for which a whole window is too small is cut between words.
+
+    Args:
+        lead: begins each window, unless it would take more than half of it; may be empty.
+        texts: sentences, in their order.
+        room: tokens of a window.
+        count: as the model's tokenizer has it.
+
+    >>> words = lambda texts: [len(text.split()) for text in texts]
+    >>> windows("q", ["a b c", "d e", "f g", "h"], 5, words)
+    ['q a b c', 'q d e f g', 'q f g h']
+    """
+    [of_lead, *tokens] = count([lead, *texts])
+    if of_lead > room // 2:
+        lead, of_lead = "", 0
+    room -= of_lead
+    units = [
+        unit
+        for text, n in zip(texts, tokens, strict=True)
+        for unit in ([(text, n)] if n <= room else _cut_to_fit(text, room, count))
+    ]
+    found, first = [], 0
+    while first < len(units):
+        end = _end(units, first, room)
+        found.append(" ".join([lead, *(text for text, _ in units[first:end])]).strip())
+        if end == len(units):
+            break
+        # The last one again, unless the next window would then be no longer than that.
+        first = end - 1 if end - 1 > first and _end(units, end - 1, room) > end else end
+    return found
+
+
+def _end(units: Sequence[tuple[str, int]], first: int, room: int) -> int:
+    """Return the unit after the last one that fits behind some first one."""
+    end, total = first + 1, units[first][1]
+    while end < len(units) and total + units[end][1] <= room:
+        total += units[end][1]
+        end += 1
+    return end
+
+
+def _cut_to_fit(text: str, room: int, count: Count) -> Iterator[tuple[str, int]]:
+    """Yield pieces of a text that fit, with their tokens; a word that is too long is cut, too."""
+    longest = max(1, room // 4)
+    words = [
+        word[at : at + longest] if len(word) > longest else word
+        for word in text.split()
+        for at in range(0, len(word), longest if len(word) > longest else len(word))
+    ]
+    units = list(zip(words, count(words), strict=True))
+    first = 0
+    while first < len(units):
+        end = _end(units, first, room)
+        yield " ".join(word for word, _ in units[first:end]), sum(n for _, n in units[first:end])
+        first = end

@@ -1,14 +1,14 @@
-"""A judge that asks a language model which facts of one text follow from another, and what refuses."""
+"""A judge that calls a language model: which facts of one text follow from another, and what refuses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
+from rag_assay.assets.chunking.sentence_splitter import sentence_places
 from rag_assay.evals.judging.contract import (
-    Judge,
     JudgeCase,
     JudgeContext,
     JudgedMetric,
@@ -16,27 +16,137 @@ from rag_assay.evals.judging.contract import (
     Judgements,
     Need,
 )
-from rag_assay.evals.judging.entailment.facts import Tag
 from rag_assay.evals.judging.entailment.hypotheses import Splitting
-from rag_assay.evals.judging.entailment.model_calls import EntailmentModel, prompts_identity
 from rag_assay.evals.judging.entailment.pairs import (
     PAIRS,
     WORDS,
+    EntailmentModel,
     PairName,
     PreparedCase,
     Side,
     SplitText,
+    Tag,
     judge_pairs,
     prepare,
+    prompts_identity,
     split,
     text_of,
 )
-from rag_assay.evals.judging.entailment.refusals import MOST_TEXTS, Opening, Refusal, opening, refusals
-from rag_assay.evals.judging.replies import make_judgement
-from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.evals.judging.prompt_files import frame_text
+from rag_assay.evals.judging.structured_calls import ModelJudge, make_judgement
 from rag_assay.warehouse.inference.chat_part import CallsEach
-from rag_assay.warehouse.inference.structured import MOST_ASKED
+from rag_assay.warehouse.inference.replies import Reply
+from rag_assay.warehouse.inference.structured import MOST_ASKED, Structured
 from rag_assay.warehouse.recipe import Strict
+from rag_assay.warehouse.schemas import RETRYABLE, Status
+
+MOST_TEXTS = 32  # of a prompt
+_LONGEST = 2_000  # characters that are read of the first sentences
+
+
+class RefusalVerdict(Strict):
+    """Of one text, by its number."""
+
+    number: int
+    refusal: bool
+
+
+class Verdicts(Strict):
+    """The model's reply."""
+
+    verdicts: Annotated[tuple[RefusalVerdict, ...], Field(max_length=MOST_TEXTS)]
+
+
+class Opening(NamedTuple):
+    """The first sentences of an answer or a ground truth."""
+
+    text: str
+    question_id: str | None
+
+
+class Refusal(NamedTuple):
+    """What came of one text.
+
+    refused: None where there is no verdict
+    replies: the calls that it was asked in; those of a prompt with several texts stand at its first
+    """
+
+    refused: bool | None
+    status: Status
+    reason: str | None
+    replies: tuple[Reply, ...]
+
+
+def opening(text: str, sentences: int) -> str:
+    """Return the first sentences of a text as it is written.
+
+    >>> opening("No. It is not known. Ask the harbour.", 2)
+    'No. It is not known.'
+    """
+    places = sentence_places(text[: 4 * _LONGEST])[:sentences]
+    return text[: places[-1][1]][:_LONGEST] if places else text[:_LONGEST]
+
+
+def refusals(openings: Sequence[Opening], asking: EntailmentModel, size: int) -> list[Refusal]:
+    """Ask of texts whether they refuse, so many a prompt, all prompts side by side.
+
+    A reply counts only if it has one verdict for the number of each text. Where the reply to several texts
+    cannot be used, each of them is asked by itself: none is lost for another's sake.
+    """
+    batches = [openings[at : at + size] for at in range(0, len(openings), size)]
+    label = "looking for refusals"
+    found = asking.each(lambda one: _asked(one, asking), batches, label)
+    alone = [
+        one
+        for batch, reply in zip(batches, found, strict=True)
+        if len(batch) > 1 and _is_unusable(reply)
+        for one in batch
+    ]
+    again = iter(asking.each(lambda one: _asked([one], asking), alone, label))
+    results: list[Refusal] = []
+    for batch, reply in zip(batches, found, strict=True):
+        if len(batch) > 1 and _is_unusable(reply):
+            held = reply.replies
+            for _ in batch:
+                results += _read(next(again), 1, held)
+                held = ()
+        else:
+            results += _read(reply, len(batch), ())
+    return results
+
+
+def _is_unusable(reply: Structured[Verdicts]) -> bool:
+    return reply.value is None and reply.status not in RETRYABLE
+
+
+def _asked(batch: Sequence[Opening], asking: EntailmentModel) -> Structured[Verdicts]:
+    count = len(batch)
+    texts = (frame_text(one.text, "text", number=number) for number, one in enumerate(batch, 1))
+    return asking.ask(
+        "refusals",
+        {"texts": "\n".join(texts), "count": count},
+        Verdicts,
+        max_tokens=40 + 40 * count,
+        question_id=batch[0].question_id if count == 1 else None,
+        bounds={"Verdicts.verdicts": {"minItems": count, "maxItems": count}},
+        check=lambda reply: _check(reply, count),
+    )
+
+
+def _check(reply: Verdicts, count: int) -> None:
+    numbers = sorted(one.number for one in reply.verdicts)
+    if numbers != list(range(1, count + 1)):
+        raise ValueError(f"it has verdicts on the texts {numbers} in place of 1 to {count}, each once")
+
+
+def _read(reply: Structured[Verdicts], count: int, before: tuple[Reply, ...]) -> list[Refusal]:
+    said = {one.number: one.refusal for one in reply.value.verdicts} if reply.value else {}
+    replies = before + reply.replies
+    return [
+        Refusal(said.get(number), reply.status, reply.reason, replies if number == 1 else ())
+        for number in range(1, count + 1)
+    ]
+
 
 RefusalName = Literal["answer_refusal", "truth_refusal"]
 Name = PairName | RefusalName
@@ -82,11 +192,10 @@ class TagValues(Strict):
     contradicted: Annotated[float, Field(ge=0, le=1)] = 0.0
 
     def by_tag(self) -> dict[Tag, float]:
-        """Return the value of each tag."""
         return {"entailed": self.entailed, "neutral": self.neutral, "contradicted": self.contradicted}
 
 
-class Entailment(ChatModel, Splitting, Judge):
+class Entailment(ModelJudge, Splitting):
     """Entailment by a language model, fact by fact, in both directions, and refusals.
 
     `faithfulness` says how much of the answer follows from the passages, `precision` how much of it follows
@@ -96,7 +205,7 @@ class Entailment(ChatModel, Splitting, Judge):
     begins with the last sentence of the question. `answer_refusal` and `truth_refusal` are 1 where the first
     sentences of the text refuse to answer. A sentence that cannot be judged leaves its pair without a value.
 
-    metrics: those that are judged; all unless said
+    metrics: those that are judged; default: all
     pronouns: whether pronouns are replaced; sentences whose reply cannot be used stand as they were written
     pronoun_batch: sentences of one prompt that replaces pronouns
     most_sentences: of a text; one with more is not judged (`truncated`)
@@ -104,12 +213,11 @@ class Entailment(ChatModel, Splitting, Judge):
     refusal_sentences: of a text that are read for a refusal
     refusal_batch: texts of one prompt that looks for refusals. With more than one, a verdict may depend on
         the other texts of its prompt, which are those that are judged together: another run may differ
-    window: tokens that the model reads, prompt and reply together; unless said, what is known of it. A
+    window: tokens that the model reads, prompt and reply together; default: what is known of it. A
         sentence whose premise does not fit is not judged (`truncated`)
     """
 
     kind: ClassVar[str] = "entailment"
-    unless_said: ClassVar[frozenset[str]] = frozenset({"window"})
 
     metrics: Annotated[tuple[Name, ...], Field(min_length=1)] = NAMES
     pronouns: bool = True
@@ -118,7 +226,6 @@ class Entailment(ChatModel, Splitting, Judge):
     tags: TagValues = TagValues()
     refusal_sentences: Annotated[int, Field(ge=1, le=20)] = 2
     refusal_batch: Annotated[int, Field(ge=1, le=MOST_TEXTS)] = 1
-    window: Annotated[int, Field(ge=64, le=100_000_000)] | None = None
 
     @field_validator("metrics")
     @classmethod
@@ -129,11 +236,9 @@ class Entailment(ChatModel, Splitting, Judge):
 
     @property
     def judged_metrics(self) -> tuple[JudgedMetric, ...]:
-        """The metrics that were chosen, in the order of their kind."""
         return tuple(METRICS[name] for name in self.metrics)
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[Judgements]:
-        """Judge cases stage by stage, the calls of each stage side by side over all cases."""
         asking = EntailmentModel(self, context, self.window)
         pairs = self._pairs(cases, asking)
         refused = self._refusals(cases, asking)
@@ -172,15 +277,8 @@ class Entailment(ChatModel, Splitting, Judge):
     def _judges(self, name: Name, case: JudgeCase) -> bool:
         return name in self.metrics and METRICS[name].can_judge(case)
 
-    @property
-    def chat(self) -> ChatModel:
-        """The recipe itself."""
-        return self
-
     def dependencies(self, seed: int) -> list[str | int]:
-        """Return the digest of its prompts, the seed, which goes to the model, and who answers."""
-        served = self.served_by()
-        return [prompts_identity(), seed, *([served] if served else [])]
+        return [prompts_identity(), seed, *self.served()]
 
     def calls_per_case(self) -> CallsEach:
         """Return the calls of a case without a ground truth whose answer is one sentence; and of one with it,

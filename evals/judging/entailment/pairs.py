@@ -2,30 +2,292 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import accumulate
-from typing import Literal, NamedTuple
+from pathlib import Path
+from typing import Annotated, Literal, NamedTuple, TypeVar, get_args
+
+from pydantic import Field
 
 from rag_assay.assets.chunking.sentence_splitter import sentences
-from rag_assay.evals.judging.contract import JudgeCase, JudgedMetric, Judgement, Need, Statement
-from rag_assay.evals.judging.entailment.facts import (
-    FactsReply,
-    Found,
-    Hypothesis,
-    Tag,
-    failure,
-    score,
-    statements,
-    tag_facts,
-)
+from rag_assay.evals.generation.templates import Template
+from rag_assay.evals.judging.contract import JudgeCase, JudgeContext, JudgedMetric, Judgement, Need, Statement
 from rag_assay.evals.judging.entailment.hypotheses import Splitting
-from rag_assay.evals.judging.entailment.model_calls import EntailmentModel, spent
-from rag_assay.evals.judging.entailment.pronouns import Resolved, Text, resolve_pronouns
-from rag_assay.evals.judging.frames import frame_passages, frame_text
-from rag_assay.evals.judging.replies import make_judgement
-from rag_assay.warehouse.inference.replies import Reply
-from rag_assay.warehouse.schemas import Status
+from rag_assay.evals.judging.prompt_files import frame_passages, frame_text
+from rag_assay.evals.judging.structured_calls import ask_in_room, make_judgement
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.replies import Reply, together
+from rag_assay.warehouse.inference.structured import Bounds, Shape, Structured, schema_only
+from rag_assay.warehouse.recipe import Strict
+from rag_assay.warehouse.schemas import RETRYABLE, Status
+
+Stage = Literal["pronouns", "facts", "refusals"]
+STAGES: tuple[Stage, ...] = ("pronouns", "facts", "refusals")
+LEAST_REPLY = 200  # tokens of a reply; with less room nothing is sent
+_VERSION = "2"  # of how values are made of a case
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@cache
+def _prompt(stage: Stage) -> Template:
+    return Template.read(Path(__file__).parent / "prompts" / f"{stage}.j2")
+
+
+def prompts_identity() -> str:
+    """Return the digest of every prompt: with another wording, judgements are others."""
+    return digest([_VERSION, [_prompt(stage).identity() for stage in STAGES]])
+
+
+@dataclass(frozen=True)
+class EntailmentModel:
+    """A model, and the context in which a judge asks it.
+
+    window: tokens that the model reads, as the recipe says; None: what is known of it
+    """
+
+    chat: ChatModel
+    context: JudgeContext
+    window: int | None = None
+
+    def ask(
+        self,
+        stage: Stage,
+        values: dict[str, object],
+        shape: type[Shape],
+        *,
+        max_tokens: int,
+        question_id: str | None,
+        bounds: Bounds | None = None,
+        check: Callable[[Shape], None] | None = None,
+    ) -> Structured[Shape]:
+        """Ask by the prompt of a stage, whose values are quoted already.
+
+        Where the prompt leaves too little of the model's window for a reply, nothing is sent.
+        """
+        messages = _prompt(stage).messages(values)
+        return ask_in_room(
+            self.chat,
+            self.context,
+            messages,
+            shape,
+            name=stage,
+            max_tokens=max_tokens,
+            least=LEAST_REPLY,
+            window=self.window,
+            question_id=question_id,
+            bounds=bounds,
+            check=check,
+        )
+
+    def each(self, ask: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
+        """Do what asks the model for each item, side by side, and say how far it is."""
+        return list(self.context.each(ask, items, self.chat, label))
+
+
+SPENT = r"^(\d+) calls?, ([\d.]+) s(?:, (\d+) \+ (\d+) tokens)?"
+"""Reads what `spent` writes: calls, seconds, tokens read and written; no match where there was no call."""
+
+
+def spent(replies: Sequence[Reply]) -> str:
+    """Return in words what calls took, as in `2 calls, 1.25 s, 310 + 84 tokens`: read and written."""
+    if not replies:
+        return "no call"
+    whole = together(tuple(replies))
+    words = [f"{len(replies)} {'call' if len(replies) == 1 else 'calls'}", f"{whole.seconds:.2f} s"]
+    if whole.prompt_tokens is not None and whole.completion_tokens is not None:
+        words.append(f"{whole.prompt_tokens} + {whole.completion_tokens} tokens")
+    return ", ".join(words)
+
+
+BEFORE = 2  # sentences that a prompt shows of those before its own
+_GROWTH, _MORE = 3, 200  # a sentence grows by a factor, and characters, at most
+
+
+class SentencesReply(Strict):
+    """The model's reply: the sentences that it was shown, in their order."""
+
+    sentences: Annotated[tuple[Annotated[str, schema_only(maxLength=1_500)], ...], Field(max_length=200)]
+
+
+class Text(NamedTuple):
+    """A text that was split.
+
+    question: what it is about, which may say what a pronoun stands for
+    """
+
+    question: str
+    sentences: tuple[str, ...]
+    question_id: str | None
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A text whose pronouns were replaced, or that could not be.
+
+    sentences: those of a prompt whose reply cannot be used stand as they were written
+    reason: why they were kept; or why there is nothing
+    failed: a call failed that a further run may get: the text cannot be judged now
+    """
+
+    sentences: tuple[str, ...]
+    replies: tuple[Reply, ...] = ()
+    kept: int = 0
+    reason: str | None = None
+    failed: Status | None = None
+
+
+class _Batch(NamedTuple):
+    text: int
+    first: int
+    sentences: tuple[str, ...]
+
+
+def resolve_pronouns(texts: Sequence[Text], asking: EntailmentModel, size: int) -> list[Resolved]:
+    """Replace the pronouns of texts, so many sentences a prompt at most, all prompts side by side.
+
+    A prompt has sentences of one text only: what else is judged changes nothing. A reply that cannot be used
+    (no JSON, another number of sentences, an empty or a far longer one) leaves its sentences as they were
+    written, which is counted; where a call fails that may pass later, the text waits for it.
+    """
+    batches = [
+        _Batch(number, first, text.sentences[first : first + size])
+        for number, text in enumerate(texts)
+        for first in range(0, len(text.sentences), size)
+    ]
+    replies = asking.each(lambda one: _asked(one, texts[one.text], asking), batches, "replacing pronouns")
+    found: list[list[tuple[_Batch, Structured[SentencesReply]]]] = [[] for _ in texts]
+    for batch, reply in zip(batches, replies, strict=True):
+        found[batch.text].append((batch, reply))
+    return [_put_together(one) for one in found]
+
+
+def _asked(batch: _Batch, text: Text, asking: EntailmentModel) -> Structured[SentencesReply]:
+    count = len(batch.sentences)
+    before = text.sentences[max(0, batch.first - BEFORE) : batch.first]
+    sentences = (frame_text(one, "sentence", number=number) for number, one in enumerate(batch.sentences, 1))
+    return asking.ask(
+        "pronouns",
+        {
+            "question": frame_text(text.question, "question"),
+            "before": frame_text("\n".join(before), "before") if before else "",
+            "sentences": "\n".join(sentences),
+            "count": count,
+        },
+        SentencesReply,
+        max_tokens=200 + sum(map(len, batch.sentences)),
+        question_id=text.question_id,
+        bounds={"SentencesReply.sentences": {"minItems": count, "maxItems": count}},
+        check=lambda reply: _check(reply, batch.sentences),
+    )
+
+
+def _check(reply: SentencesReply, written: Sequence[str]) -> None:
+    if len(reply.sentences) != len(written):
+        raise ValueError(f"it has {len(reply.sentences)} sentences in place of {len(written)}")
+    for number, (new, old) in enumerate(zip(reply.sentences, written, strict=True), 1):
+        if not new.strip():
+            raise ValueError(f"sentence {number} is empty")
+        if len(new) > _GROWTH * len(old) + _MORE:
+            raise ValueError(f"sentence {number} has {len(new)} characters in place of {len(old)}")
+
+
+def _put_together(parts: Sequence[tuple[_Batch, Structured[SentencesReply]]]) -> Resolved:
+    sentences: list[str] = []
+    replies: list[Reply] = []
+    reason, failed, kept = None, None, 0
+    for batch, found in parts:
+        replies += found.replies
+        if found.value is not None:
+            sentences += [one.strip() for one in found.value.sentences]
+            continue
+        sentences += batch.sentences
+        kept += len(batch.sentences)
+        if failed is None:
+            reason = f"{found.status}: {found.reason}"
+            failed = found.status if found.status in RETRYABLE else None
+    return Resolved(tuple(sentences), tuple(replies), kept, reason, failed)
+
+
+Tag = Literal["entailed", "neutral", "contradicted"]
+TAGS: tuple[Tag, ...] = get_args(Tag)
+MOST_FACTS = 20
+FACT_TOKENS = 2_000  # of a reply
+
+
+class Fact(Strict):
+    """One thing that a hypothesis claims; it is explained first, so that the tag follows."""
+
+    fact: Annotated[str, Field(min_length=1), schema_only(maxLength=400)]
+    explanation: Annotated[str, schema_only(maxLength=300)]
+    tag: Tag
+
+
+class FactsReply(Strict):
+    """The model's reply."""
+
+    facts: Annotated[tuple[Fact, ...], Field(min_length=1, max_length=MOST_FACTS)]
+
+
+class Hypothesis(NamedTuple):
+    """What is to follow, and from what.
+
+    of: where it is from, as in `answer, sentence 3`
+    premise: quoted and framed
+    asked: whether the premise begins with the question
+    """
+
+    of: str
+    text: str
+    premise: str
+    asked: bool
+    question_id: str | None
+
+
+Found = Structured[FactsReply]
+
+
+def tag_facts(hypotheses: Sequence[Hypothesis], asking: EntailmentModel) -> list[Found]:
+    """Have each hypothesis split into facts, and each fact tagged, all of them side by side."""
+
+    def ask(one: Hypothesis) -> Found:
+        return asking.ask(
+            "facts",
+            {"premise": one.premise, "hypothesis": frame_text(one.text, "hypothesis"), "asked": one.asked},
+            FactsReply,
+            max_tokens=FACT_TOKENS,
+            question_id=one.question_id,
+        )
+
+    return asking.each(ask, hypotheses, "judging entailment")
+
+
+def statements(hypothesis: Hypothesis, facts: FactsReply, values: Mapping[Tag, float]) -> list[Statement]:
+    return [
+        Statement(hypothesis.of, one.fact, one.tag, values[one.tag], one.explanation) for one in facts.facts
+    ]
+
+
+def score(of_hypotheses: Sequence[FactsReply], values: Mapping[Tag, float]) -> float:
+    """Return the mean over hypotheses of the mean over the facts of each.
+
+    >>> one, two = ([Fact(fact="f", explanation="", tag=tag) for tag in tags] for tags in (TAGS, TAGS[:1]))
+    >>> values = {"entailed": 1, "neutral": 0.5, "contradicted": 0}
+    >>> score([FactsReply(facts=one), FactsReply(facts=two)], values)
+    0.75
+    """
+    means = [sum(values[one.tag] for one in of.facts) / len(of.facts) for of in of_hypotheses]
+    return sum(means) / len(means)
+
+
+def failure(found: Sequence[Found]) -> Found | None:
+    """Return the reply that decides why there is no score: first one that a further run may fix; or None."""
+    failed = [one for one in found if one.value is None]
+    return next((one for one in failed if one.status in RETRYABLE), failed[0] if failed else None)
+
 
 Side = Literal["answer", "ground_truth"]
 PairName = Literal["faithfulness", "precision", "recall"]
@@ -96,10 +358,7 @@ def split(text: str, side: Side, splitting: Splitting, most: int) -> SplitText:
 
 @dataclass
 class PreparedCase:
-    """One case with its texts split and, once that is done, their pronouns replaced.
-
-    unpaid: replies about pronouns that no judgement has paid yet
-    """
+    """One case with its texts split and, once that is done, their pronouns replaced."""
 
     case: JudgeCase
     texts: dict[Side, SplitText]
@@ -115,7 +374,6 @@ class PreparedCase:
         return next((self.resolved[side] for side in pair.sides if self.resolved[side].failed), None)
 
     def hypotheses(self, pair: EntailmentPair) -> list[Hypothesis]:
-        """Return each hypothesis of a pair with its premise."""
         return [
             Hypothesis(
                 f"{WORDS[pair.hypothesis]}, sentence {number}",
@@ -175,7 +433,6 @@ def prepare(
 def judge_pairs(
     tasks: Sequence[tuple[PreparedCase, EntailmentPair]], asking: EntailmentModel, values: Mapping[Tag, float]
 ) -> list[Judgement]:
-    """Judge pairs, the hypotheses of all of them side by side."""
     asked = [[] if one.obstacle(pair) or one.failed(pair) else one.hypotheses(pair) for one, pair in tasks]
     found = tag_facts([one for hypotheses in asked for one in hypotheses], asking)
     ends = list(accumulate(map(len, asked), initial=0))

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from pydantic import BaseModel
 
-from rag_assay.evals.judging.contract import JudgeContext, Judgement, Statement
-from rag_assay.evals.judging.replies import make_judgement
-from rag_assay.evals.judging.structured_calls import ReplyBudget, ask_in_room
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.judging.contract import JudgeCase, JudgeContext, Judgement, Need, Statement
+from rag_assay.evals.judging.prompt_files import quote_for_judge
+from rag_assay.evals.judging.structured_calls import ask_in_room, make_judgement
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Messages
+from rag_assay.warehouse.inference.quoting import quote_line
 from rag_assay.warehouse.inference.replies import Reply
 from rag_assay.warehouse.inference.structured import Bounds, Structured
 from rag_assay.warehouse.schemas import Status
@@ -37,8 +39,6 @@ class StoppedError(Exception):
 class CaseCalls:
     """The calls of one case.
 
-    chat: the model
-    question_id: of the case
     window: tokens that the model reads, as the recipe says; None: what is known of it
     """
 
@@ -72,7 +72,9 @@ class CaseCalls:
             messages,
             shape,
             name=shape.__name__,
-            room=ReplyBudget(max_tokens, LEAST_ROOM, self.window),
+            max_tokens=max_tokens,
+            least=LEAST_ROOM,
+            window=self.window,
             question_id=self.question_id,
             bounds=bounds,
             check=check,
@@ -87,7 +89,6 @@ class MetricCalls:
     """What one metric has asked of one case.
 
     case: shared by the metrics of the case
-    replies: that this metric paid for
     values: what the model said, in the order in which it was asked
     stopped: why there will be no value; then nothing more is asked
     """
@@ -107,11 +108,7 @@ class MetricCalls:
         check: Callable[[Shape], None],
         turn: tuple[int, int] = (0, 1),
     ) -> Shape:
-        """Return what the model says.
-
-        Raises:
-            StoppedError: the call failed, or one before it.
-        """
+        """Return what the model says."""
         if self.stopped is not None:
             raise self.stopped
         found, new = self.case.ask(
@@ -139,3 +136,56 @@ class MetricCalls:
         found = make_judgement(self.replies, value=value, status=status, reason=reason, statements=statements)
         raws = [reply.raw for reply in self.replies if reply.raw is not None]
         return replace(found, raw="\n\n".join(raws) if raws else None)
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What the metrics of one case read.
+
+    passages: each with the line of its document, without blank ones
+    first: how many of them are looked at one by one
+    """
+
+    question: str
+    answer: str
+    truth: str
+    passages: tuple[str, ...]
+    first: int
+
+    def of(self, fields: Sequence[str]) -> dict[str, object]:
+        """Return the texts by the names that ragas' metrics have for them."""
+        found: dict[str, object] = {
+            "user_input": self.question,
+            "response": self.answer,
+            "reference": self.truth,
+            "retrieved_contexts": list(self.passages),
+        }
+        if "first_contexts" in fields:
+            found["retrieved_contexts"] = list(self.passages[: self.first])
+        wanted = {"retrieved_contexts" if name == "first_contexts" else name for name in fields}
+        return {name: text for name, text in found.items() if name in wanted}
+
+    def missing(self, needs: Collection[Need]) -> Judgement | None:
+        """Return why nothing can be judged (a text may hold only invisible characters), or None."""
+        if not self.question or ("answer" in needs and not self.answer):
+            what = "answer" if self.question else "question"
+            return Judgement(Status.PARSE_FAILED, reason=f"the {what} has no text that can be seen")
+        if "passages" in needs and not self.passages:
+            return Judgement(Status.NO_CONTEXT, reason="the passages have no text that can be seen")
+        if "ground_truth" in needs and not self.truth:
+            return Judgement(Status.NO_CONTEXT, reason="the ground truth has no text that can be seen")
+        return None
+
+
+def texts_of(case: JudgeCase, first: int) -> Texts:
+    passages = tuple(_passage(one) for one in case.passages if quote_for_judge(one.text))
+    question, answer, truth = map(
+        quote_for_judge, (case.question, case.answer or "", case.ground_truth or "")
+    )
+    return Texts(question, answer, truth, passages, first)
+
+
+def _passage(passage: Passage) -> str:
+    facts = [*filter(None, (passage.title, " › ".join(passage.section), (passage.date or "")[:10]))]
+    line = quote_for_judge(quote_line(" · ".join(facts)))
+    return f"{line}\n{quote_for_judge(passage.text)}" if line else quote_for_judge(passage.text)

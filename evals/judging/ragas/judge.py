@@ -4,19 +4,113 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
+from rag_assay.assets.chunking.sentence_splitter import sentence_places
 from rag_assay.assets.embedding.embedder import Matrix
-from rag_assay.evals.judging.contract import Judge, JudgeCase, JudgeContext, JudgedMetric, Judgement
-from rag_assay.evals.judging.ragas.calls import CaseCalls
-from rag_assay.evals.judging.ragas.metrics import METRICS, Times, calls_of, prompts_digest, reply_of
-from rag_assay.evals.judging.ragas.sentence_ratio import NAME, sentence_ratio
-from rag_assay.evals.judging.ragas.texts import texts_of
-from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.evals.judging.contract import (
+    JudgeCase,
+    JudgeContext,
+    JudgedMetric,
+    Judgement,
+    Statement,
+)
+from rag_assay.evals.judging.prompt_files import frame_text
+from rag_assay.evals.judging.ragas.calls import CaseCalls, MetricCalls, StoppedError, texts_of
+from rag_assay.evals.judging.ragas.metrics import (
+    METRICS,
+    MOST_SENTENCE_CALLS,
+    REASON_TOKENS,
+    SENTENCES,
+    Times,
+    calls_of,
+    prompt,
+    prompts_digest,
+    reply_of,
+)
+from rag_assay.evals.judging.structured_calls import ModelJudge
 from rag_assay.warehouse.inference.chat_part import CallsEach
-from rag_assay.warehouse.inference.structured import MOST_ASKED
+from rag_assay.warehouse.inference.structured import MOST_ASKED, schema_only
+from rag_assay.warehouse.recipe import Strict
+
+NAME = "relevant_sentence_ratio"
+
+
+class RelevantSentences(Strict):
+    """The model's reply: numbers of sentences, from 1."""
+
+    relevant: Annotated[tuple[Annotated[int, Field(ge=1)], ...], schema_only(maxItems=1)]
+
+
+class _Sentence(NamedTuple):
+    passage: int
+    text: str
+
+
+def sentence_ratio(case: JudgeCase, calls: CaseCalls) -> Judgement:
+    """Return |relevant sentences| / |sentences of the passages| (Es et al., 2023, section 3).
+
+    The paper has the model copy the relevant sentences out of the passages; here it names their numbers, so
+    that each is one that is there. Many sentences are asked about in several calls.
+    """
+    own = MetricCalls(calls)
+    sentences = [
+        _Sentence(number, passage.text[start:end])
+        for number, passage in enumerate(case.passages, 1)
+        for start, end in sentence_places(passage.text)
+    ]
+    size = max(SENTENCES, -(-len(sentences) // MOST_SENTENCE_CALLS))
+    found: list[Statement] = []
+    try:
+        for start in range(0, len(sentences), size):
+            batch = sentences[start : start + size]
+            relevant = _relevant(case.question, batch, own)
+            found += [
+                Statement(
+                    f"passage {one.passage}", one.text, _word(number in relevant), float(number in relevant)
+                )
+                for number, one in enumerate(batch, 1)
+            ]
+    except StoppedError:
+        return own.judgement(None, None)
+    if not found:
+        return own.judgement(None, "the passages hold no sentence")
+    counted = sum(one.value or 0 for one in found)
+    reason = f"{counted:.0f} of {len(found)} sentences of the passages are relevant"
+    return own.judgement(counted / len(found), reason, tuple(found))
+
+
+def _relevant(question: str, batch: list[_Sentence], calls: MetricCalls) -> frozenset[int]:
+    numbered = [frame_text(one.text, "sentence", number=number) for number, one in enumerate(batch, 1)]
+
+    def check(reply: RelevantSentences) -> None:
+        unknown = sorted(number for number in reply.relevant if number > len(batch))
+        if unknown:
+            raise ValueError(f"there are {len(batch)} sentences, and none with the number {unknown[0]}")
+
+    sentences = "\n".join(["<sentences>", *numbered, "</sentences>"])
+    reply = calls.ask(
+        prompt("relevant_sentences").messages(
+            {"sentences": sentences, "question": frame_text(question, "question")}
+        ),
+        RelevantSentences,
+        bounds={
+            "RelevantSentences.relevant": {
+                "maxItems": len(batch),
+                "items": {"type": "integer", "minimum": 1, "maximum": len(batch)},
+            }
+        },
+        max_tokens=REASON_TOKENS + 6 * len(batch),
+        check=check,
+    )
+    return frozenset(reply.relevant)
+
+
+def _word(relevant: bool) -> str:
+    return "relevant" if relevant else "irrelevant"
+
 
 MetricName = Literal[
     "faithfulness",
@@ -33,18 +127,16 @@ MetricName = Literal[
 ]
 
 
-class Ragas(ChatModel, Judge):
+class Ragas(ModelJudge):
     """The metrics of RAGAS that need a model, by the prompts and steps of ragas 0.4.3 (Es et al., 2023).
 
     metrics: which of them
     passages: how many of a case are looked at where each is judged by itself (`context_precision`,
         `context_utilization`, `noise_sensitivity`): the first ones; all others read all of them
     questions: how many `answer_relevancy` has written of an answer (ragas: strictness)
-    window: tokens that the model reads, prompt and reply together; unless said, what is known of it
     """
 
     kind: ClassVar[str] = "ragas"
-    unless_said: ClassVar[frozenset[str]] = frozenset({"window"})
 
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)] = (
         "faithfulness",
@@ -54,7 +146,6 @@ class Ragas(ChatModel, Judge):
     )
     passages: Annotated[int, Field(ge=1, le=100)] = 10
     questions: Annotated[int, Field(ge=1, le=10)] = 3
-    window: Annotated[int, Field(ge=64, le=100_000_000)] | None = None
 
     @field_validator("metrics")
     @classmethod
@@ -65,37 +156,26 @@ class Ragas(ChatModel, Judge):
         return names
 
     @property
-    def chat(self) -> ChatModel:
-        """The recipe itself."""
-        return self
-
-    @property
     def judged_metrics(self) -> tuple[JudgedMetric, ...]:
-        """The metrics of the recipe, in their order."""
         return tuple(METRICS[name].judged for name in self.metrics)
 
     def dependencies(self, seed: int) -> list[str | int]:
-        """Return the digest of the prompts with ragas' version, the seed, who answers, and what embeds."""
-        served = self.served_by()
         embeds = any(METRICS[name].embeds for name in self.metrics)
         return [
             prompts_digest(self.metrics),
             seed,
-            *([served] if served else []),
+            *self.served(),
             *([self.embeds_with.passage_revision()] if embeds else []),
         ]
 
     def calls_per_case(self) -> CallsEach:
-        """Return the calls of a case that is judged to the end; what two metrics share is asked once."""
         return calls_of(self.metrics, Times(self.passages, self.questions), MOST_ASKED)
 
     @property
     def longest_reply(self) -> int:
-        """Tokens that a reply has at most, on average over the calls of a case."""
         return self.max_tokens or reply_of(self.metrics, Times(self.passages, self.questions))
 
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
-        """Judge cases side by side; the metrics of one, one after another."""
         embed = _one_at_a_time(context.embed)
         return list(context.each(lambda case: self._of(case, context, embed), cases, self, "judging"))
 
@@ -121,7 +201,6 @@ class Ragas(ChatModel, Judge):
 
 
 def _one_at_a_time(embed: Callable[[Sequence[str]], Matrix]) -> Callable[[Sequence[str]], Matrix]:
-    """Return an embedder that several threads may ask."""
     lock = threading.Lock()
 
     def locked(texts: Sequence[str]) -> Matrix:

@@ -27,15 +27,11 @@ _SHARED = ("prompt/metrics/base_prompt.py", "prompt/metrics/common.py")
 
 
 def reply_tokens(verdicts: int) -> int:
-    """Return how many tokens a reply with so many statements, reasons and verdicts may have."""
     return min(MOST_TOKENS, 200 + 200 * verdicts)
 
 
 class Asks(NamedTuple):
-    """How often something is asked of a case: least and most, for each passage or question if so said.
-
-    tokens: of a reply at most
-    """
+    """How often something is asked of a case: least and most, for each passage or question if so said."""
 
     tokens: int
     least: int = 1
@@ -47,7 +43,6 @@ class Asks(NamedTuple):
 class RagasMetric(NamedTuple):
     """A metric of RAGAS.
 
-    judged: its name, what it needs, its bounds
     folder: of its prompts in `ragas.metrics.collections`; None: the prompt is ours
     asks: what is asked, by a name that metrics which ask the same share
     lists: the texts that are taken apart into statements, in that order
@@ -206,11 +201,7 @@ METRICS: dict[str, RagasMetric] = {
 
 
 class Times(NamedTuple):
-    """What decides how often something is asked.
-
-    passages: that are looked at one by one, at most
-    questions: that are made of an answer
-    """
+    """What decides how often something is asked."""
 
     passages: int
     questions: int
@@ -247,7 +238,6 @@ def reply_of(names: Collection[str], times: Times) -> int:
 
 
 def _asked(metrics: Iterable[RagasMetric]) -> dict[str, Asks]:
-    """Return all that metrics ask, each thing once."""
     return {what: asks for metric in metrics for what, asks in metric.asks.items()}
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple, get_args
 
+from rag_assay.warehouse.inference.quoting import Frames
+
 Kind = Literal["normal", "yes_no", "hypothetical", "complex", "multi_hop", "unanswerable", "follow_up"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -87,7 +89,6 @@ class QuestionDraft:
     answer: None for an unanswerable one
     quotes: the words of each piece's document that answer it; once they were found, as they stand there
     conversation: question and answer by turns, oldest first; of a follow-up
-    standalone: a follow-up as it reads without its conversation
     """
 
     question: str
@@ -124,3 +125,7 @@ class TaskOutcome:
     task: GenerationTask
     draft: QuestionDraft | None = None
     dropped: RejectedQuestion | None = None
+
+
+TAGS = ("passage", "title", "quote", "question", "answer", "conversation")
+framed = Frames(*TAGS).framed

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, Literal, TypeVar
 
 from pydantic import ValidationError
 
@@ -16,20 +17,30 @@ from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.question_generation.llm.candidates import (
     Document,
     DocumentPiece,
+    GenerationTask,
     Kind,
+    QuestionDraft,
     Reason,
+    RejectedQuestion,
     TaskOutcome,
+    framed,
 )
-from rag_assay.evals.question_generation.llm.corpus_pieces import (
+from rag_assay.evals.question_generation.llm.nearest_pieces import (
+    Nearness,
     corpus_frame,
     documents_of,
     pieces_of,
     urls_that_repeat,
 )
-from rag_assay.evals.question_generation.llm.generator import Workshop, make_questions, reasons_of
-from rag_assay.evals.question_generation.llm.nearest_pieces import Nearness
-from rag_assay.evals.question_generation.llm.prompts import prompts_identity
-from rag_assay.evals.question_generation.llm.task_plan import plan, stratify_pieces
+from rag_assay.evals.question_generation.llm.prompts import SHAPES, language_name, prompt, prompts_identity
+from rag_assay.evals.question_generation.llm.verdicts import (
+    GenerationContext,
+    Verifier,
+    failure_of,
+    fault_of_words,
+    quoted_words,
+)
+from rag_assay.evals.question_generation.near_duplicates import NearDuplicates, chance_cosine
 from rag_assay.evals.question_generation.review import NoQuestion, ReviewedQuestion, ReviewFile, ReviewPassage
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.errors import InputError
@@ -38,6 +49,163 @@ from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.redaction import without_key
+
+Item = TypeVar("Item")
+_SAMPLE = 64  # passages by which it is known how near unrelated texts lie
+_TOKENS = 700  # of a question with its answer and quotes, as JSON
+_TOKENS_OF_CONVERSATION = 1_200
+
+
+def make_questions(tasks: Sequence[GenerationTask], context: GenerationContext) -> list[TaskOutcome]:
+    """Make the questions of a plan; return what came of each task, in their order.
+
+    Every call is in the cache once it has ended: a run that was killed goes on where it was. Calls that cost
+    are made last: what breaks a rule, or repeats another question, is not verified.
+    """
+    written = _in_turn("writing questions", lambda task: _written(task, context), tasks, context)
+    distinct = _without_duplicates(written, tasks, context.embed)
+    verifier = Verifier(context)
+    left = [one for one in distinct if one.dropped is None]
+    verified = iter(_in_turn("verifying questions", lambda one: _verified(one, verifier), left, context))
+    return [one if one.dropped else next(verified) for one in distinct]
+
+
+def _in_turn(
+    label: str, ask: Callable[[Item], TaskOutcome], items: Sequence[Item], context: GenerationContext
+) -> list[TaskOutcome]:
+    found = []
+    for number, one in enumerate(context.gateway.map(ask, items, context.chat), 1):
+        found.append(one)
+        context.progress(f"{label} by {context.chat.model}", number, len(items))
+    return found
+
+
+def _written(task: GenerationTask, context: GenerationContext) -> TaskOutcome:
+    """Ask the model for a question; return it as it stands, with the first rule that it breaks."""
+    if task.kind == "multi_hop" and len(task.pieces) < 2:
+        return TaskOutcome(
+            task, dropped=RejectedQuestion(Reason.NO_PARTNER, "no other document is near its passage")
+        )
+    shape = SHAPES[task.kind]
+    language = language_name(task.pieces[0].document.language)
+    parts = []
+    for number, piece in enumerate(task.pieces, 1):
+        if piece.document.title:
+            parts.append(framed(piece.document.title[:200], "title", number=number))
+        parts.append(framed(piece.text, "passage", number=number))
+    values = {"material": ("\n".join(parts)), "language": language, "wanted": task.wanted}
+    found = context.gateway.structured(
+        context.chat,
+        prompt(task.kind).messages(values),
+        shape,
+        name=shape.__name__,
+        max_tokens=_TOKENS_OF_CONVERSATION if task.kind == "follow_up" else _TOKENS,
+        seed=context.seed,
+        purpose=context.purpose,
+    )
+    if found.value is None:
+        return TaskOutcome(task, dropped=failure_of(found.status, found.reason, found.reply.raw))
+    draft = found.value.draft()
+    if draft.quotes:
+        quotes = quoted_words(draft, task)
+        if isinstance(quotes, RejectedQuestion):
+            return TaskOutcome(task, draft, quotes)
+        draft = replace(draft, quotes=quotes)
+    return TaskOutcome(task, draft, fault_of_words(draft, task))
+
+
+def _without_duplicates(
+    outcomes: Sequence[TaskOutcome], tasks: Sequence[GenerationTask], embed: Callable[[Sequence[str]], Matrix]
+) -> list[TaskOutcome]:
+    drafts = [one.draft.whole for one in outcomes if one.draft and not one.dropped]
+    if not drafts:
+        return list(outcomes)
+    vectors = embed(drafts)
+    passages = list(dict.fromkeys(task.pieces[0].text for task in tasks))[:_SAMPLE]
+    kept = NearDuplicates(chance_cosine(embed(passages)))
+    rows = iter(vectors)
+    found = []
+    for one in outcomes:
+        if one.draft and not one.dropped:
+            found.append(_compared(one, one.draft, kept, next(rows)))
+        else:
+            found.append(one)
+    return found
+
+
+def _compared(one: TaskOutcome, draft: QuestionDraft, kept: NearDuplicates, vector: Matrix) -> TaskOutcome:
+    other = kept.like(draft.whole, vector)
+    if other is not None:
+        return replace(
+            one, dropped=RejectedQuestion(Reason.NEAR_DUPLICATE, f"it asks what {other!r:.200} asks")
+        )
+    kept.keep(draft.whole, vector)
+    return one
+
+
+def _verified(one: TaskOutcome, verifier: Verifier) -> TaskOutcome:
+    assert one.draft is not None  # noqa: S101 -- only a draft is verified
+    return replace(one, dropped=verifier.fault(one.draft, one.task))
+
+
+def reasons_of(outcomes: Sequence[TaskOutcome]) -> dict[str, int]:
+    """Return how many questions were dropped for each reason, the most frequent first."""
+    counts = Counter(one.dropped.reason.value for one in outcomes if one.dropped)
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+LEAST_WORDS = 25  # of a piece: a shorter one is a heading or a caption, and tells too little
+
+
+def stratify_pieces(pieces: Iterable[DocumentPiece], seed: int) -> list[DocumentPiece]:
+    """Return pieces in the order in which questions are made from them: one of each document, then a second.
+
+    Documents and the pieces of each come in the order of seeded digests, so that the first n are a sample and
+    a document more in the corpus moves few of them. Pieces of few words, or of few letters, are left out.
+    """
+    by_document: dict[str, list[tuple[str, DocumentPiece]]] = {}
+    for piece in pieces:
+        if _tells_something(piece.text):
+            drawn = digest([seed, piece.document.doc_id, piece.start])
+            by_document.setdefault(piece.document.doc_id, []).append((drawn, piece))
+    rounds = [
+        (turn, digest([seed, doc_id]), piece)
+        for doc_id, own in by_document.items()
+        for turn, (_, piece) in enumerate(sorted(own, key=lambda one: one[0]))
+    ]
+    return [piece for _, _, piece in sorted(rounds, key=lambda one: one[:2])]
+
+
+def _tells_something(text: str) -> bool:
+    letters = sum(sign.isalpha() or sign.isspace() for sign in text)
+    return len(text.split()) >= LEAST_WORDS and letters >= 0.7 * len(text)
+
+
+def plan(
+    pieces: Sequence[DocumentPiece],
+    kinds: Sequence[Kind],
+    n: int,
+    partner: Callable[[DocumentPiece], DocumentPiece | None],
+) -> list[GenerationTask]:
+    """Return the tasks of n questions, the types in turn; those of a smaller n are its beginning.
+
+    Args:
+        pieces: as `stratify_pieces` orders them.
+        kinds: each once; there are fewer tasks than n where each piece has been used for each of them.
+        partner: a piece of another document that goes with one, for `multi_hop`.
+    """
+    found: list[GenerationTask] = []
+    n_yes_no = count()
+    for number in range(min(n, len(pieces) * len(kinds))):
+        turn, place = divmod(number, len(pieces))
+        piece, kind = pieces[place], kinds[(place + turn) % len(kinds)]
+        wanted: Literal["yes", "no"] | None = None
+        if kind == "yes_no":
+            wanted = "no" if next(n_yes_no) % 2 else "yes"
+        beside = partner(piece) if kind == "multi_hop" else None
+        found.append(GenerationTask(number, kind, (piece, beside) if beside else (piece,), wanted))
+    return found
+
 
 CODE_VERSION = "1"
 DEFAULT_EMBEDDER = "all-MiniLM-L6-v2"
@@ -49,8 +217,6 @@ class Order:
 
     chat: the model, how it is asked, and what it may cost
     n: how many questions the model is to write; some are dropped
-    kinds: their types, in turn
-    seed: another one draws other passages
     """
 
     chat: ChatModel
@@ -63,12 +229,9 @@ class Order:
 class GenerationSummary:
     """What came of an order.
 
-    file: what is written for review, but for its place
-    tried: questions that the model was asked for
     kept: type -> questions that are left
     faults: reason -> questions that it has dropped
     unfinished: those that a failed call has dropped; the same order goes on with them
-    usd: spent now, calls of the cache not counted
     """
 
     file: ReviewFile
@@ -89,14 +252,7 @@ def make_for_study(
     """Make questions about a study's documents as they are now.
 
     Args:
-        study: whose documents.
-        order: what is wanted.
-        name: of the question set.
-        study_is: how the review file names the study.
         work: of the run; its gateway keeps every call.
-
-    Raises:
-        InputError: the documents are not there, or none has a passage that tells enough.
     """
     frame = corpus_frame(study, work)
     pieces = pieces_of(frame, work)
@@ -108,9 +264,9 @@ def make_for_study(
     budget = Budget(None if order.chat.is_local else order.chat.budget_usd)
     gateway = work.resource(RunResources).gateway(budget)
     purpose = Purpose("questions", study.study)
-    workshop = Workshop(order.chat, gateway, nearness, embed, order.seed, purpose, work.progress)
+    context = GenerationContext(order.chat, gateway, nearness, embed, order.seed, purpose, work.progress)
     tasks = plan(drawn, order.kinds, order.n, nearness.partner)
-    outcomes = make_questions(tasks, workshop)
+    outcomes = make_questions(tasks, context)
     file = review_of(outcomes, documents_of(frame), name).model_copy(
         update={"study": study_is, "made_by": _made_by(order)}
     )
@@ -133,7 +289,6 @@ def _made_by(order: Order) -> dict[str, Any]:
 
 
 def _embed(study: Study, work: BuildContext) -> Callable[[Sequence[str]], Matrix]:
-    """Return what embeds texts, by the first embedder of the study that runs here, one thread at a time."""
     own = (recipe for recipe in study.embedders.values() if recipe.api is None)
     recipe = next(own, None) or EmbedderRecipe(model=DEFAULT_EMBEDDER)
     embedder = work.resource(RunResources).embedder(recipe.model_copy(update={"overflow": "average"}))
@@ -172,7 +327,6 @@ def review_of(outcomes: Sequence[TaskOutcome], documents: Sequence[Document], na
 
 
 def _language(outcomes: Sequence[TaskOutcome]) -> str:
-    """Return the language of most of the questions."""
     codes = Counter(_code(one.task.pieces[0]) for one in outcomes)
     return min(codes, key=lambda code: (-codes[code], code), default=None) or "en"
 
@@ -183,7 +337,6 @@ def _code(piece: DocumentPiece) -> str | None:
 
 
 def _id(one: TaskOutcome, taken: set[str]) -> str:
-    """Return an id that hangs on type and words alone, and a number where two questions have the same."""
     draft = one.draft
     words = [draft.question, *draft.conversation] if draft else [one.task.number]
     plain = f"{one.task.kind}-{digest([one.task.kind, words])[:8]}"
@@ -216,7 +369,9 @@ def _question(one: TaskOutcome, name: str, language: str, repeated: set[str]) ->
         "evidence": [
             _evidence(piece, quote, repeated) for piece, quote in zip(task.pieces, draft.quotes, strict=False)
         ],
-        "passages": [ReviewPassage(url=one.document.url, text=_line(one.text)) for one in task.pieces],
+        "passages": [
+            ReviewPassage(url=one.document.url, text=" ".join(one.text.split())) for one in task.pieces
+        ],
     }
     try:
         return ReviewedQuestion.model_validate(fields)
@@ -228,7 +383,3 @@ def _evidence(piece: DocumentPiece, quote: str, repeated: set[str]) -> dict[str,
     document = piece.document
     found = {"url": document.url, "quote": quote}
     return found | {"source": document.source} if document.url in repeated else found
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())

@@ -5,29 +5,211 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
+from rag_assay.assets.cleaning.language import detect
 from rag_assay.assets.embedding.embedder import Matrix
+from rag_assay.evals.generation.refusals import is_refusal
 from rag_assay.evals.query_transforms.rules.follow_up_cues import depends
 from rag_assay.evals.question_generation.llm.candidates import (
+    Document,
     DocumentPiece,
     GenerationTask,
+    Kind,
     QuestionDraft,
     Reason,
     RejectedQuestion,
+    framed,
 )
-from rag_assay.evals.question_generation.llm.frames import framed
 from rag_assay.evals.question_generation.llm.nearest_pieces import Nearness
-from rag_assay.evals.question_generation.llm.prompts import Verdict, language_name, prompt
-from rag_assay.evals.question_generation.llm.reply_shapes import ClosedBookReply, VerdictReply
-from rag_assay.evals.question_generation.llm.wording_rules import language_of, verdict_of
+from rag_assay.evals.question_generation.llm.prompts import (
+    ClosedBookReply,
+    Verdict,
+    VerdictReply,
+    language_name,
+    prompt,
+)
+from rag_assay.evals.question_sets.alignment import WordedText, find_quote, most_similar
+from rag_assay.evals.question_sets.question_files import is_empty
 from rag_assay.evals.retrieval.question_words import content
+from rag_assay.evals.word_lists import Language, alternation
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.structured import Shape
 from rag_assay.warehouse.schemas import RETRYABLE, Status
+
+SHORTEST_QUOTE = 12  # characters: a shorter one stands anywhere
+TITLE_LETTERS = 12  # a shorter title is a subject, which a question may name
+TITLE_SHARE, TITLE_WORDS = 0.8, 3
+TELLING = 25  # characters from which on the language of a text can be told
+_MARKS = "?？؟;\u037e"  # the last two end questions in Greek
+_YES = "yes ja oui sí si sì sim tak ano igen da kyllä joo ναι áno jah jā taip"
+_NO = "no nein non não nie ne nee nem nu ei nej όχι nē nei"
+YES, NO = frozenset(_YES.split()), frozenset(_NO.split())
+_WORD = re.compile(r"\w+")
+
+
+def quoted_words(draft: QuestionDraft, task: GenerationTask) -> tuple[str, ...] | RejectedQuestion:
+    """Return the quotes of a draft as they stand in their documents; or why they are no evidence.
+
+    A quote that a model has copied with a slip is taken for the words of its passage that it is most like:
+    these are what is then verified, and stored.
+    """
+    found = []
+    for piece, quote in zip(task.pieces, draft.quotes, strict=True):
+        text = piece.document.text
+        span = find_quote(text, quote) or _most_similar(piece, quote)
+        if span is None:
+            return RejectedQuestion(
+                Reason.QUOTE_NOT_FOUND, f"{piece.document.url} does not hold {quote!r:.200}"
+            )
+        if span[1] - span[0] < SHORTEST_QUOTE:
+            return RejectedQuestion(Reason.QUOTE_TOO_SHORT, f"{quote!r} proves nothing")
+        found.append(text[span[0] : span[1]])
+    return tuple(found)
+
+
+def _most_similar(piece: DocumentPiece, quote: str) -> tuple[int, int] | None:
+    place = most_similar(WordedText(piece.text), quote)
+    return (piece.start + place.start, piece.start + place.end) if place else None
+
+
+def fault_of_words(draft: QuestionDraft, task: GenerationTask) -> RejectedQuestion | None:
+    """Return the first rule that a draft breaks; None: none."""
+    documents = [piece.document for piece in task.pieces]
+    rules: list[Callable[[], RejectedQuestion | None]] = [
+        lambda: _form(draft),
+        lambda: _pointing(draft),
+        lambda: _title(draft, documents),
+        lambda: _language(draft, documents[0].language),
+        lambda: _type(draft, task),
+        lambda: _gives_answer(draft, task.kind),
+    ]
+    return next((fault for rule in rules if (fault := rule()) is not None), None)
+
+
+def _form(draft: QuestionDraft) -> RejectedQuestion | None:
+    for question in (draft.question, draft.whole):
+        if is_empty(question) or question.rstrip(" \"”“»«'’)")[-1:] not in _MARKS:
+            return RejectedQuestion(Reason.NO_QUESTION, f"{question!r:.200} is no question")
+    if draft.answer is not None and (is_refusal(draft.answer) or not _WORD.search(draft.answer)):
+        return RejectedQuestion(Reason.NO_ANSWER, f"the answer is {draft.answer!r:.200}")
+    return None
+
+
+def _pointing(draft: QuestionDraft) -> RejectedQuestion | None:
+    found = (_pointers().search(text) for text in (draft.question, draft.whole, *draft.conversation))
+    match = next((one for one in found if one), None)
+    return RejectedQuestion(Reason.NAMES_THE_PASSAGE, f"it says {match[0]!r}") if match else None
+
+
+@cache
+def _pointers() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{alternation('made_questions', 'pointing')})", re.IGNORECASE)
+
+
+def _title(draft: QuestionDraft, documents: Sequence[Document]) -> RejectedQuestion | None:
+    asked = [_plain(text) for text in (draft.question, draft.whole, *draft.conversation[::2])]
+    for document in documents:
+        title = _plain(document.title or "")
+        words = {word.text.casefold() for word in content(document.title or "")}
+        for text in asked:
+            held = {word for word in words if re.search(rf"\b{re.escape(word)}\b", text)}
+            most = len(words) >= TITLE_WORDS and len(held) >= TITLE_SHARE * len(words)
+            if most or (len(title) >= TITLE_LETTERS and f" {title} " in f" {text} "):
+                return RejectedQuestion(Reason.LEAKS_TITLE, f"it says the title {document.title!r:.200}")
+    return None
+
+
+def _plain(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))
+
+
+def _language(draft: QuestionDraft, wanted: str | None) -> RejectedQuestion | None:
+    if wanted is None:
+        return None
+    for text in (draft.question, draft.answer or "", draft.standalone or "", *draft.conversation):
+        found = detect(text) if len(text) >= TELLING else None
+        if found not in (None, wanted[:2]):
+            return RejectedQuestion(
+                Reason.WRONG_LANGUAGE, f"{text!r:.200} is in {found}, and not in {wanted}"
+            )
+    return None
+
+
+def verdict_of(answer: str, *, alone: bool = True) -> str | None:
+    """Return whether an answer begins with yes or no, in any language of the Union; None: with neither.
+
+    alone: only where a sign or the end follows: "no one" is no verdict
+
+    >>> verdict_of("Nein, erst ab neun."), verdict_of("Yes."), verdict_of("No one is."), verdict_of("Noon.")
+    ('no', 'yes', None, None)
+    >>> verdict_of("Yes it is", alone=False)
+    'yes'
+    """
+    plain = answer.strip().casefold()
+    first = _WORD.match(plain)
+    if first is None or first[0] not in YES | NO:
+        return None
+    if alone and _WORD.match(plain[first.end() :].lstrip()):
+        return None
+    return "yes" if first[0] in YES else "no"
+
+
+def _type(draft: QuestionDraft, task: GenerationTask) -> RejectedQuestion | None:
+    """Return why a draft is not of the type that was asked for; English and German are looked at closely."""
+    verdict = verdict_of(draft.answer or "", alone=task.kind != "yes_no")
+    if task.kind == "yes_no":
+        if verdict is None or _opens_with_question_word(draft.question, language_of(task)):
+            said = f"{draft.question!r:.150} is answered by {draft.answer!r:.150}"
+            return RejectedQuestion(Reason.WRONG_TYPE, f"it is no question of yes or no: {said}")
+    elif task.kind == "normal" and verdict is not None:
+        return RejectedQuestion(Reason.WRONG_TYPE, f"it is answered by yes or no: {draft.answer!r:.150}")
+    elif task.kind == "hypothetical" and language_of(task) and not _opens_case(draft.question):
+        return RejectedQuestion(Reason.WRONG_TYPE, f"it opens no case: {draft.question!r:.200}")
+    return None
+
+
+def language_of(task: GenerationTask) -> Language | None:
+    """Return the language whose words are known here; None: another one, of which nothing is said."""
+    known: dict[str, Language] = {"en": "english", "de": "german"}
+    return known.get((task.pieces[0].document.language or "")[:2])
+
+
+def _opens_case(question: str) -> bool:
+    """Return whether a question names a condition, or is asked of a case that was told before it.
+
+    >>> _opens_case("A town builds a hall. Which standard must it meet?"), _opens_case("Which hall?")
+    (True, False)
+    """
+    return _conditions().search(question) is not None or re.search(r"\w{2}[.!;]\s", question) is not None
+
+
+@cache
+def _conditions() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{alternation('made_questions', 'conditional')})\b", re.IGNORECASE)
+
+
+def _opens_with_question_word(question: str, language: Language | None) -> bool:
+    if language is None:
+        return False
+    openers = alternation("questions", "openers", language)
+    return re.match(rf"\W*(?:{openers})\b", question, re.IGNORECASE) is not None
+
+
+def _gives_answer(draft: QuestionDraft, kind: Kind) -> RejectedQuestion | None:
+    """Return why a question holds its own answer; one of yes or no, or with a case, has to."""
+    if draft.answer is None or kind in {"yes_no", "hypothetical"} or verdict_of(draft.answer):
+        return None
+    said = {word.text.casefold() for word in content(" ".join((draft.question, *draft.conversation[::2])))}
+    answer = {word.text.casefold() for word in content(draft.answer)}
+    if answer and answer <= said:
+        return RejectedQuestion(Reason.ANSWER_IN_QUESTION, f"it says its answer {draft.answer!r:.150}")
+    return None
+
 
 BEST = 5  # passages that an unanswerable question is held against
 AGREEING = 0.5  # F1 of the content words from which on two answers say the same
@@ -50,13 +232,10 @@ def failure_of(status: Status, reason: str | None, raw: str | None) -> RejectedQ
 
 
 @dataclass(frozen=True)
-class Verifier:
-    """Asks the model about its own questions; every verdict but the right one drops a question.
+class GenerationContext:
+    """What questions are made with.
 
-    nearness: of the pieces of the corpus
-    embed: texts -> unit vectors, shape (texts, dimensions)
-    seed: goes to the model
-    purpose: what the calls are made for
+    embed: texts -> unit vectors, shape (texts, dimensions); safe to use from many threads
     """
 
     chat: ChatModel
@@ -64,7 +243,15 @@ class Verifier:
     nearness: Nearness
     embed: Callable[[Sequence[str]], Matrix]
     seed: int
-    purpose: Purpose
+    purpose: Purpose = Purpose("questions")
+    progress: Callable[[str, int, int], None] = lambda _label, _done, _of: None
+
+
+class Verifier:
+    """Asks the model about its own questions; every verdict but the right one drops a question."""
+
+    def __init__(self, context: GenerationContext) -> None:
+        self._context = context
 
     def fault(self, draft: QuestionDraft, task: GenerationTask) -> RejectedQuestion | None:
         """Return the first verdict that drops a draft; None: it may stay."""
@@ -89,7 +276,6 @@ class Verifier:
         return RejectedQuestion(Reason.NOT_SUPPORTED, f"{found.verdict}: {found.reason}")
 
     def _one_suffices(self, draft: QuestionDraft) -> RejectedQuestion | None:
-        """Return why a question of two hops has one: a single quote supports its whole answer."""
         for number, quote in enumerate(draft.quotes, 1):
             found = self._ask("supported", _quotes([quote]) + _asked(draft), VerdictReply, _VERDICT_TOKENS)
             if isinstance(found, RejectedQuestion):
@@ -99,7 +285,6 @@ class Verifier:
         return None
 
     def _known(self, draft: QuestionDraft, task: GenerationTask) -> RejectedQuestion | None:
-        """Return why a question needs no document: the model answers it as well from memory."""
         language = language_name(task.pieces[0].document.language)
         asked = framed(draft.whole, "question")
         found = self._ask("closed_book", asked, ClosedBookReply, _ANSWER_TOKENS, language=language)
@@ -112,19 +297,17 @@ class Verifier:
         return None
 
     def _agree(self, made: str, said: str) -> bool:
-        """Return whether two answers say the same: the same verdict and numbers, and much the same words."""
         if not said.strip() or verdict_of(made, alone=False) != verdict_of(said, alone=False):
             return False
         if not set(_NUMBER.findall(made)) <= set(_NUMBER.findall(said)):
             return False
         if shared_words(made, said) >= AGREEING:
             return True
-        vectors = self.embed([made, said])
+        vectors = self._context.embed([made, said])
         return bool(np.dot(vectors[0], vectors[1]) >= SAME_MEANING)
 
     def _answered(self, draft: QuestionDraft) -> RejectedQuestion | None:
-        """Return why a question is not unanswerable: the corpus answers it, or is about other things."""
-        best = self.nearness.best(draft.question, BEST)
+        best = self._context.nearness.best(draft.question, BEST)
         if _share(draft.question, best) < NEAR_WORDS:
             return RejectedQuestion(
                 Reason.OFF_TOPIC, "the best passages of the corpus share hardly a word with it"
@@ -155,14 +338,14 @@ class Verifier:
         self, name: Verdict, material: str, shape: type[Shape], max_tokens: int, **values: object
     ) -> Shape | RejectedQuestion:
         messages = prompt(name).messages({"material": material, **values})
-        found = self.gateway.structured(
-            self.chat,
+        found = self._context.gateway.structured(
+            self._context.chat,
             messages,
             shape,
             name=shape.__name__,
             max_tokens=max_tokens,
-            seed=self.seed,
-            purpose=self.purpose,
+            seed=self._context.seed,
+            purpose=self._context.purpose,
         )
         return found.value or failure_of(found.status, found.reason, found.reply.raw)
 
@@ -198,7 +381,6 @@ def _words(text: str) -> set[str]:
 
 
 def _share(question: str, pieces: Sequence[DocumentPiece]) -> float:
-    """Return the share of a question's content words that stand in the pieces."""
     asked = _words(question)
     held: set[str] = set().union(*(_words(piece.text) for piece in pieces)) if pieces else set()
     return len(asked & held) / len(asked) if asked else 0.0

@@ -17,7 +17,10 @@ def beir(material: ExportInput) -> QuestionExport:
     is there is left out.
     """
     export = QuestionExport(counts={"documents": len(material.documents)})
-    export.files["corpus.jsonl"] = (_document(row) for row in material.documents.values())
+    export.files["corpus.jsonl"] = (
+        json_line({"_id": document_id(row["url"]), "title": row["title"] or "", "text": row["text"]})
+        for row in material.documents.values()
+    )
     asked: dict[str, str] = {}
     all_rows = [row for rows in material.questions.values() for row in rows]
     for use, rows in material.questions.items():
@@ -38,7 +41,6 @@ def beir(material: ExportInput) -> QuestionExport:
 
 
 def _note(export: QuestionExport, rows: list[Row], asked: dict[str, str]) -> None:
-    """Say what BEIR has no place for."""
     left = [row for row in rows if row["question_id"] not in asked]
     kept = [row for row in rows if row["question_id"] in asked]
     export.note([r["question_id"] for r in left if not r["answerable"]], "are unanswerable and left out")
@@ -70,12 +72,7 @@ def document_id(url: str) -> str:
     return plain.replace("\t", "%09").replace("\n", "%0A").replace("\r", "%0D")
 
 
-def _document(row: Row) -> str:
-    return json_line({"_id": document_id(row["url"]), "title": row["title"] or "", "text": row["text"]})
-
-
 def _grades(row: Row, material: ExportInput) -> dict[str, int]:
-    """Return document -> grade, of the evidence that is in a document."""
     found: dict[str, int] = {}
     for item in _placed(row, material):
         name = document_id(material.documents[item["doc_id"]]["url"])

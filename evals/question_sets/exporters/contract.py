@@ -14,7 +14,6 @@ Row = Mapping[str, Any]
 class ExportInput:
     """Question sets with their evidence resolved, and the documents that it stands in.
 
-    name: of the study
     questions: `test` and `train` -> rows of `schemas.QUESTIONS`
     documents: doc_id -> url, title and text
     """
@@ -41,7 +40,6 @@ class QuestionExport:
 
     files: path within the folder -> its lines, each with its end
     counts: what is in them -> how many
-    notes: sentences about what the form cannot express
     """
 
     files: dict[str, Iterable[str]] = field(default_factory=dict)

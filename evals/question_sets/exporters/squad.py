@@ -27,7 +27,6 @@ def squad(material: ExportInput) -> QuestionExport:
 
 
 def _note(export: QuestionExport, rows: list[Row]) -> None:
-    """Say what SQuAD has no place for."""
     spans = {row["question_id"]: _spans(row) for row in rows}
     asked = [row for row in rows if row["answerable"]]
     export.note(

@@ -9,8 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from rag_assay.evals.question_sets.question_files import read_yaml
 from rag_assay.evals.question_sets.readers.autorag import corpus_of, is_autorag, read_autorag
 from rag_assay.evals.question_sets.readers.beir import read_beir
-from rag_assay.evals.question_sets.readers.bounded_files import whole_json
-from rag_assay.evals.question_sets.readers.contract import Row, SetFile
+from rag_assay.evals.question_sets.readers.contract import Row, SetFile, whole_json
 from rag_assay.evals.question_sets.readers.jsonl import read_jsonl, read_objects
 from rag_assay.evals.question_sets.readers.lines import read_lines
 from rag_assay.evals.question_sets.readers.squad import read_squad
@@ -59,11 +58,7 @@ def files_of(source: WrittenSet) -> list[Path]:
 
 
 def read_set(source: WrittenSet) -> list[Row]:
-    """Read a question set; its rows are those of `schemas.QUESTIONS` whose evidence is not resolved yet.
-
-    Raises:
-        InputError: all mistakes of its file.
-    """
+    """Read a question set; its rows are those of `schemas.QUESTIONS` whose evidence is not resolved yet."""
     rows = _read(source)
     if source.evidence == "none":
         return [_only_of_pages(row) for row in rows]
@@ -120,19 +115,13 @@ def _only_of_pages(row: Row) -> Row:
 
 
 def _by_truth(row: Row) -> Row:
-    """Let a question without evidence be answered by what is most like its ground truth."""
     if row["evidence"] or not row["answerable"] or not row["ground_truth"]:
         return row
     return {**row, "evidence": [{"url": None, "quote": row["ground_truth"], "grade": 1, "by_truth": True}]}
 
 
 def read_sets(sources: Iterable[WrittenSet]) -> list[dict[str, Any]]:
-    """Read several question sets that are asked together.
-
-    Raises:
-        InputError: all errors of all files; and a question id that two of the sets share, since results are
-            kept by it.
-    """
+    """Read several question sets that are asked together."""
     rows: list[dict[str, Any]] = []
     findings: list[str] = []
     home: dict[str, Path] = {}

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_assay.evals.question_sets.readers.cells import is_empty
 from rag_assay.evals.question_sets.readers.contract import QuestionRecord, Row, SetFile
-from rag_assay.evals.question_sets.readers.records import rows_of
+from rag_assay.evals.question_sets.readers.records import is_empty, rows_of
 from rag_assay.evals.question_sets.readers.table import parquet_rows
 from rag_assay.warehouse.errors import InputError
 
@@ -32,9 +31,6 @@ def read_autorag(file: SetFile) -> list[Row]:
 
     `retrieval_gt` names passages: of a list of lists all outer ones are needed, any one of each inner list. A
     question needs all or any of its evidence: of several inner lists, the first passage of each is taken.
-
-    Raises:
-        InputError: a column or a passage is missing, or a row is no question; all of them.
     """
     questions = parquet_rows(file.path)
     if missing := sorted(COLUMNS - set(questions.columns)):

@@ -8,18 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from rag_assay.evals.question_sets.question_files import EMPTY, is_empty
-from rag_assay.evals.question_sets.readers.bounded_files import lines_of_file
+from rag_assay.evals.question_sets.readers.contract import lines_of_file
 from rag_assay.warehouse.errors import InputError
 
 _WHOLE = re.compile(r"-?[0-9]{1,9}")
 
 
 def read_beir(folder: Path, split: str, name: str) -> list[dict[str, Any]]:
-    """Read the queries of a BEIR folder that a split grades; grades of 0 are no evidence.
-
-    Raises:
-        InputError: a file is missing or not in BEIR's form.
-    """
+    """Read the queries of a BEIR folder that a split grades; grades of 0 are no evidence."""
     qrels = folder / "qrels" / f"{split}.tsv"
     if not qrels.is_file():
         there = ", ".join(sorted(p.stem for p in (folder / "qrels").glob("*.tsv"))) or "none"
@@ -56,11 +52,11 @@ def read_beir(folder: Path, split: str, name: str) -> list[dict[str, Any]]:
 
 
 def _graded(qrels: Path) -> dict[str, list[dict[str, Any]]]:
-    """Return query -> its evidence, from rows (query, document, grade) or (query, 0, document, grade)."""
     evidence: dict[str, list[dict[str, Any]]] = {}
     for number, line in lines_of_file(qrels):
         row = line.split("\t")
-        grade = _grade(row[-1])
+        text = row[-1]
+        grade = int(text) if _WHOLE.fullmatch(text.strip()) else None
         if not line.strip() or (number == 1 and grade is None):
             continue  # the header
         if len(row) not in {3, 4} or grade is None:
@@ -71,13 +67,7 @@ def _graded(qrels: Path) -> dict[str, list[dict[str, Any]]]:
     return evidence
 
 
-def _grade(text: str) -> int | None:
-    """Return a whole number; None where it is none, or longer than any grade."""
-    return int(text) if _WHOLE.fullmatch(text.strip()) else None
-
-
 def _queries(folder: Path) -> dict[str, str]:
-    """Return query id -> text."""
     path = next((p for p in (folder / "queries.jsonl", folder / "queries.jsonl.gz") if p.is_file()), None)
     if path is None:
         raise InputError(f"{folder}: there is no queries.jsonl (nor queries.jsonl.gz): not a BEIR folder?")
@@ -95,7 +85,6 @@ def _queries(folder: Path) -> dict[str, str]:
 
 
 def _query(line: str) -> tuple[str, str]:
-    """Return the id and the text of a query, a line of JSON."""
     row = json.loads(line)
     if not isinstance(row["text"], str):
         raise TypeError(f"its text is of type {type(row['text']).__name__}")

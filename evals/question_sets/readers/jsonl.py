@@ -7,10 +7,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rag_assay.evals.question_sets.readers.bounded_files import lines_of_file
-from rag_assay.evals.question_sets.readers.column_names import cells_of, naming_of
-from rag_assay.evals.question_sets.readers.contract import QuestionRecord, Records, Row, SetFile
-from rag_assay.evals.question_sets.readers.records import rows_of
+from rag_assay.evals.question_sets.readers.contract import (
+    QuestionRecord,
+    Records,
+    Row,
+    SetFile,
+    lines_of_file,
+)
+from rag_assay.evals.question_sets.readers.records import cells_of, naming_of, rows_of
 from rag_assay.warehouse.errors import InputError
 
 
@@ -23,7 +27,6 @@ def read_jsonl(file: SetFile, form: str | None = None) -> list[Row]:
 
 
 def read_objects(data: list[Any], file: SetFile, form: str | None = None) -> list[Row]:
-    """Read questions that are a list in a JSON document."""
     items = (
         (f"item {number}", one if isinstance(one, dict) else f"expected an object, not {type(one).__name__}")
         for number, one in enumerate(data, start=1)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from rag_assay.evals.question_sets.readers.bounded_files import lines_of_file
-from rag_assay.evals.question_sets.readers.contract import QuestionRecord, Records, Row, SetFile
+from rag_assay.evals.question_sets.readers.contract import (
+    QuestionRecord,
+    Records,
+    Row,
+    SetFile,
+    lines_of_file,
+)
 from rag_assay.evals.question_sets.readers.records import rows_of
 
 
 def read_lines(file: SetFile) -> list[Row]:
-    """Read a text file of `question=answer` lines, each split at its first `=`; blank lines are passed over.
-
-    Raises:
-        InputError: every line that is none, and every question that stands there twice.
-    """
+    """Read a text file of `question=answer` lines, each split at its first `=`; blank lines are skipped."""
     return rows_of(_records(file), file)
 
 

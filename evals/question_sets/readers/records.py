@@ -2,20 +2,90 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime
 from typing import Any
 
 from pydantic import ValidationError
 
 from rag_assay.evals.question_sets.question_files import JUDGED_ALONE, WrittenQuestion, row_of
-from rag_assay.evals.question_sets.readers.bounded_files import MAX_ROWS
-from rag_assay.evals.question_sets.readers.cells import day, listed, plain_text, truth_value, whole
-from rag_assay.evals.question_sets.readers.contract import QuestionRecord, Row, SetFile
+from rag_assay.evals.question_sets.readers.contract import MAX_ROWS, QuestionRecord, Row, SetFile
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.suggestions import did_you_mean
 from rag_assay.warehouse.validation_errors import in_words
+
+MAX_CELL = 1_000_000  # characters
+_TRUE, _FALSE = frozenset({"true", "yes", "1"}), frozenset({"false", "no", "0"})
+
+
+def is_empty(value: Any) -> bool:
+    """Return whether a cell holds nothing: None, blanks, NaN, an empty list."""
+    if isinstance(value, float):
+        return math.isnan(value)
+    if isinstance(value, str):
+        return not value.strip()
+    return value is None or (isinstance(value, list | tuple | dict) and not value)
+
+
+def plain_text(value: Any) -> str:
+    """Return text; a number as it is written; the first of a list of texts."""
+    if isinstance(value, list) and value:
+        value = value[0]  # `ground_truths` and `generation_gt`: the first of several right answers
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(f"must be text, not {type(value).__name__}")  # noqa: TRY004 -- wrong input, as others
+    text = str(value)
+    if len(text) > MAX_CELL:
+        raise ValueError(f"longer than {MAX_CELL:,} characters")
+    return text.strip()
+
+
+def truth_value(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    word = str(value).strip().lower()
+    if word not in _TRUE | _FALSE:
+        raise ValueError(f"must be true or false, not {str(value)[:40]!r}")
+    return word in _TRUE
+
+
+def whole(value: Any) -> int:
+    """Return a whole number, also one that is written as text or as `3.0`."""
+    try:
+        number = (
+            float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+        )
+    except (ValueError, OverflowError):
+        number = None
+    if number is None or not math.isfinite(number) or not number.is_integer() or abs(number) > 1e12:
+        raise ValueError(f"must be a whole number, not {str(value)[:40]!r}")
+    return int(number)
+
+
+def day(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.date().isoformat()
+    return value.isoformat() if isinstance(value, date) else plain_text(value)[:10]
+
+
+def listed(value: Any) -> list[Any]:
+    """Return a list; written as text it is JSON, or as Python writes one (so pandas does in a CSV file)."""
+    if isinstance(value, list | tuple):
+        return list(value)
+    if isinstance(value, str) and len(value) <= MAX_CELL and value.lstrip().startswith("["):
+        for read in (json.loads, ast.literal_eval):
+            try:
+                found = read(value)
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                continue
+            if isinstance(found, list):
+                return found
+    raise ValueError('must be a list, as in ["a", "b"]')
+
 
 MOST_TOLD = 100  # mistakes of a file
 _ID = re.compile(r"[A-Za-z0-9._-]+")
@@ -41,9 +111,6 @@ def rows_of(records: Iterable[QuestionRecord], file: SetFile) -> list[Row]:
 
     A record that repeats id and question of another one adds its evidence to that. An id of other signs than
     letters, digits, `. _ -` is made one of them; the id of a record that has none follows from what it asks.
-
-    Raises:
-        InputError: every mistake of the file, each with its place; more than `MAX_ROWS` records, or none.
     """
     rows: dict[str, tuple[str, Row]] = {}
     mistakes: list[str] = []
@@ -55,7 +122,7 @@ def rows_of(records: Iterable[QuestionRecord], file: SetFile) -> list[Row]:
         if row is not None:
             mistakes += [_mistake(file, record.place, text) for text in _added(rows, record, row)]
         if len(mistakes) > MOST_TOLD:
-            mistakes[MOST_TOLD:] = [f"{file.path}: and more mistakes, from row {number} on; mend these first"]
+            mistakes[MOST_TOLD:] = [f"{file.path}: and more mistakes, from row {number} on; fix these first"]
             break
     if mistakes:
         raise InputError(*mistakes)
@@ -88,7 +155,6 @@ def _added(rows: dict[str, tuple[str, Row]], record: QuestionRecord, row: Row) -
 
 
 def _checked(record: QuestionRecord, file: SetFile) -> tuple[list[str], Row | None]:
-    """Return the mistakes of a record, or its row."""
     if record.unreadable:
         return [record.unreadable], None
     cells: dict[str, Any] = {}
@@ -117,7 +183,6 @@ def _checked(record: QuestionRecord, file: SetFile) -> tuple[list[str], Row | No
 
 
 def _written(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record as a question of a YAML file has it."""
     evidence = [*(cells.get("evidence") or ()), *({"quote": one["quote"]} for one in _contexts(cells))]
     own = {name: cells[name] for name in _OF_EVIDENCE if cells.get(name) is not None}
     if own:
@@ -133,7 +198,6 @@ def _written(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _contexts(cells: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the contexts of a record as quotes, each with the page that is said to have it, if it is."""
     contexts = list(dict.fromkeys(one for one in cells.get("contexts") or () if str(one).strip()))
     ids = cells.get("context_ids") or ()
     pages = [str(one) for one in ids] if len(ids) == len(contexts) else [None] * len(contexts)
@@ -141,7 +205,6 @@ def _contexts(cells: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _hinted(item: Row, hints: Mapping[Any, Any]) -> Row:
-    """Return evidence that looks first on the page that its context is said to be of."""
     if item["url"] is not None or item["quote"] not in hints:
         return item
     return {**item, "url": hints[item["quote"]], "anywhere": True}
@@ -171,3 +234,69 @@ def stable_id(given: Any, question: str, conversation: list[Any]) -> str:
         return text
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:60].strip("-")
     return f"{plain or 'q'}-{digest(text)[:8]}"
+
+
+_SHARED = {name: name for name in ("type", "language", "answerable", "needs", "asked_at")}
+RAGAS: Mapping[str, str] = {
+    **{"question_id": "id", "id": "id", "user_input": "question", "question": "question"},
+    **{"reference": "ground_truth", "ground_truth": "ground_truth", "ground_truths": "truths"},
+    **{"reference_contexts": "contexts", "contexts": "contexts", "reference_context_ids": "context_ids"},
+    **_SHARED,
+}
+"""Columns of a ragas data set -> ours: those of today, and those of versions before 0.2."""
+
+OURS: Mapping[str, str] = {name: name for name in NAMES}
+_ANSWERED = frozenset({"answer", "response", "retrieved_contexts"})
+
+
+def naming_of(columns: Sequence[str], form: str | None, place: str) -> Mapping[str, str]:
+    """Return column -> our name of it; what is passed over is left out.
+
+    A column whose name begins with `_` is a note. Of ragas, others are passed over as ragas
+    does; `contexts` beside an `answer` are what a system retrieved, and no evidence.
+
+    Args:
+        form: as the study says it; None: ragas where its columns are there.
+        place: FILE:LINE for errors.
+    """
+    doubled = sorted({name for name in columns if columns.count(name) > 1})
+    if doubled:
+        raise InputError(f"{place}: more than one column {doubled[0]!r}")
+    if form == "ragas" or (form is None and is_ragas(columns)):
+        known = {name: RAGAS[name] for name in columns if name in RAGAS}
+        if not {"reference_contexts"} & known.keys() and _ANSWERED & set(columns):
+            known.pop("contexts", None)
+        found: dict[str, str] = {}
+        for name in RAGAS:  # in the order of preference
+            if name in known and known[name] not in found.values():
+                found[name] = known[name]
+        if "question" not in found.values():
+            raise InputError(f"{place}: no column 'user_input' or 'question': not a ragas data set?")
+        return found
+    findings = [
+        f"{place}: unknown column {name!r}; {did_you_mean(name, NAMES)}; "
+        "begin its name with `_` to pass it over"
+        for name in columns
+        if name not in OURS and name and not name.startswith("_")
+    ]
+    if "question" not in columns:
+        findings.append(f"{place}: no column 'question'; there are {', '.join(columns[:20]) or 'none'}")
+    if findings:
+        raise InputError(*findings)
+    return {name: OURS[name] for name in columns if name in OURS}
+
+
+def is_ragas(columns: Sequence[str]) -> bool:
+    """Return whether a table has the columns of a ragas data set, of any version."""
+    names = set(columns)
+    return "user_input" in names or ("question" in names and bool(names & {"contexts", "ground_truths"}))
+
+
+def cells_of(row: Mapping[str, Any], naming: Mapping[str, str]) -> dict[str, Any]:
+    """Return the cells of a row under our names; an empty one is absent, but an id that is NaN stays."""
+    named = {naming[name]: value for name, value in row.items() if name in naming}
+    return {
+        name: value
+        for name, value in named.items()
+        if not is_empty(value) or (name == "id" and isinstance(value, float))
+    }

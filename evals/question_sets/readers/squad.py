@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
-from rag_assay.evals.question_sets.exact_matches import places_of
+from rag_assay.evals.question_sets.alignment import places_of
 from rag_assay.evals.question_sets.question_files import WrittenQuestion, row_of
-from rag_assay.evals.question_sets.readers.bounded_files import MAX_ROWS
-from rag_assay.evals.question_sets.readers.contract import Row, SetFile
+from rag_assay.evals.question_sets.readers.contract import MAX_ROWS, Row, SetFile
 from rag_assay.evals.question_sets.readers.records import MOST_TOLD, stable_id
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.validation_errors import in_words
@@ -33,9 +32,6 @@ def read_squad(data: Any, file: SetFile) -> list[Row]:
 
     Any one of several answers suffices; the first one is the ground truth. A question that `is_impossible` is
     unanswerable. Evidence is the answer in its context, which is looked for in all documents.
-
-    Raises:
-        InputError: every part that is not SQuAD's, an answer that does not stand in its context, no question.
     """
     rows: dict[str, Row] = {}
     findings: list[str] = []
@@ -50,7 +46,7 @@ def read_squad(data: Any, file: SetFile) -> list[Row]:
             else:
                 rows[row["question_id"]] = row
         if len(findings) > MOST_TOLD:
-            findings.append(f"{file.path}: and more; mend these first")
+            findings.append(f"{file.path}: and more; fix these first")
             break
         if len(rows) > MAX_ROWS:
             raise InputError(f"{file.path}: more than {MAX_ROWS:,} questions; split it into several files")
@@ -62,7 +58,6 @@ def read_squad(data: Any, file: SetFile) -> list[Row]:
 
 
 def _questions(data: Any) -> Iterator[_Asked | str]:
-    """Yield the questions of all articles, or what is wrong with one of the parts."""
     for place, article in _items(data, "data", ""):
         if article is None:
             yield place
@@ -116,11 +111,6 @@ def _row(asked: _Asked, file: SetFile, others: Mapping[str, Row]) -> Row:
 
 
 def _answers(answers: Any, context: str) -> list[Row]:
-    """Return the answers of a question as evidence, each once.
-
-    Raises:
-        _WrongError: there is none, or one is not in the context.
-    """
     if not isinstance(answers, list) or not answers:
         raise _WrongError("an answerable question needs `answers`")
     found: list[Row] = []

@@ -10,11 +10,15 @@ from pathlib import Path
 import polars as pl
 
 from rag_assay.crawlers.readers.table import delimiter
-from rag_assay.evals.question_sets.readers.bounded_files import MAX_ROWS, lines_of_file
-from rag_assay.evals.question_sets.readers.cells import MAX_CELL
-from rag_assay.evals.question_sets.readers.column_names import cells_of, naming_of
-from rag_assay.evals.question_sets.readers.contract import QuestionRecord, Records, Row, SetFile
-from rag_assay.evals.question_sets.readers.records import rows_of
+from rag_assay.evals.question_sets.readers.contract import (
+    MAX_ROWS,
+    QuestionRecord,
+    Records,
+    Row,
+    SetFile,
+    lines_of_file,
+)
+from rag_assay.evals.question_sets.readers.records import MAX_CELL, cells_of, naming_of, rows_of
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import check_regular
 
@@ -64,7 +68,7 @@ def rows_of_text(text: str, parted_by: str) -> Iterator[tuple[int, list[str] | s
             cells = next(rows, None)
         except csv.Error as error:
             yield line, f"not a row of a table ({error}); is a quotation mark left open?"
-            return  # nothing after it can be told apart
+            return  # the rest cannot be parsed
         if cells is None:
             return
         if any(cell.strip() for cell in cells):
@@ -83,11 +87,6 @@ def read_parquet_questions(file: SetFile, form: str | None = None) -> list[Row]:
 
 
 def parquet_rows(path: Path, most: int = MAX_ROWS) -> pl.DataFrame:
-    """Return the rows of a Parquet file.
-
-    Raises:
-        InputError: it is none, or says that it has more than ``most`` rows or `MAX_TABLE` bytes unpacked.
-    """
     import pyarrow as pa
     from pyarrow import parquet
 

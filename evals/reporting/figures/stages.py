@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from rag_assay.evals.judging.entailment.model_calls import SPENT
+from rag_assay.evals.judging.entailment.pairs import SPENT
 from rag_assay.evals.reporting import limits
 from rag_assay.evals.reporting.charts.bars import COUNT, BarTable, BarValue, ColumnHeading, column, rows_of
 from rag_assay.evals.reporting.data import ReportData

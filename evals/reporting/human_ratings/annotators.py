@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from rag_assay.evals.judge_calibration.rating_overlap import by_item
+from rag_assay.evals.judge_calibration.agreement import by_item
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import MISSING, count, interval, number, percent, truncate, with_sign
 from rag_assay.evals.reporting.rating_scores import ScoredAnswers, ScoresOfPeople, written

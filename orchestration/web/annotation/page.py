@@ -9,8 +9,7 @@ from functools import cache
 import streamlit as st
 
 import rag_assay.evals.study.registry  # noqa: F401 -- the rubrics that a queue may name
-from rag_assay.evals.human.queue import Queue
-from rag_assay.evals.human.queue_files import read_queue
+from rag_assay.evals.human.queue import Queue, read_queue
 from rag_assay.orchestration.authentication import TooManyAttemptsError
 from rag_assay.orchestration.settings import Settings
 from rag_assay.orchestration.web.access import PasswordGate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from rag_assay.evals.human.disputes import dispute_scores
+from rag_assay.evals.human.queue_builder import dispute_scores
 
 Row = tuple[str, str, str, float]
 

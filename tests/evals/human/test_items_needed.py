@@ -8,9 +8,8 @@ import pytest
 
 from rag_assay.evals.human.item_order import showings
 from rag_assay.evals.human.item_sampling import QueueCandidate, draw_items
-from rag_assay.evals.human.labels_needed import labels_needed, likely_variance
 from rag_assay.evals.human.queue import Queue
-from rag_assay.evals.human.queue_builder import items_needed
+from rag_assay.evals.human.queue_builder import items_needed, labels_needed, likely_variance
 from rag_assay.evals.rubrics.binary import Binary
 from rag_assay.evals.rubrics.pairwise import PairwiseRubric
 from rag_assay.evals.rubrics.points import Points

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import stdtrit
 
-from rag_assay.evals.human.labels_needed import labels_needed, likely_variance
+from rag_assay.evals.human.queue_builder import labels_needed, likely_variance
 
 POINTS = np.array([0.0, 3.0, 5.0])
 

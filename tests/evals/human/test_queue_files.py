@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from rag_assay.evals.generation.contract import Passage
-from rag_assay.evals.human.queue import QueuedItem
-from rag_assay.evals.human.queue_files import queue_path, read_queue, write_queue
+from rag_assay.evals.human.queue import QueuedItem, queue_path, read_queue, write_queue
 from rag_assay.evals.judging.contract import JudgeCase
-from rag_assay.evals.rubrics.item_records import blind, read_item, written_item
-from rag_assay.evals.rubrics.items import Item
+from rag_assay.evals.rubrics.items import Item, blind, read_item, written_item
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.paths import Home

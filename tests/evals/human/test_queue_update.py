@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from rag_assay.evals.human.item_order import next_showing, progress
-from rag_assay.evals.human.queue import Queue
-from rag_assay.evals.human.queue_files import queue_path, read_queue
-from rag_assay.evals.human.queue_update import prepare_queue
+from rag_assay.evals.human.queue import Queue, queue_path, read_queue
+from rag_assay.evals.human.queue_builder import prepare_queue
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.human_scores import HumanScore, HumanScores
 from tests.fakes.openai_server import FakeOpenAI, answer, failure

@@ -73,13 +73,13 @@ def test_one_person_has_no_agreement_and_no_bias_and_says_why():
     assert the(found, "alpha")["reason"] == "anna alone has scored"
     assert the(found, "bias", "anna")["reason"] == "nobody else has scored these items"
     assert the(found, "repeats", "anna")["reason"] == "no item was shown twice"
-    assert the(found, "minutes", "anna")["reason"] == "nobody has measured it"
+    assert the(found, "minutes", "anna")["reason"] == "it was not measured"
     assert (the(found, "items")["value"], the(found, "shared")["value"]) == (30, 0)
     assert not [one for one in found if one["measure"] == "kappa"]
 
 
 def test_nobody_and_no_overlap_and_equal_values_have_reasons():
-    assert the(measured([]), "alpha")["reason"] == "nobody has scored by it yet"
+    assert the(measured([]), "alpha")["reason"] == "there are no ratings by it yet"
     apart = measured([row("anna", "i1", 5.0), row("ben", "i2", 3.0)])
     assert the(apart, "alpha")["reason"] == "no item was scored by two people"
     equal = measured([row(name, f"i{n}", 5.0) for name in ("anna", "ben") for n in range(30)])

@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 
 from rag_assay.evals.judge_calibration.card import CardMeasure, card_rows
-from rag_assay.evals.judge_calibration.judge_trials import Trials, trials_of
-from rag_assay.evals.judge_calibration.judgements import CalibrationJudgements
-from rag_assay.evals.judging.cards.label_scale import Label, LabelFile
-from rag_assay.evals.judging.cards.labels import LabelledCase, read_labels
+from rag_assay.evals.judge_calibration.judge_trials import CalibrationJudgements, Trials, trials_of
+from rag_assay.evals.judging.cards.labels import Label, LabelFile, LabelledCase, read_labels
 from rag_assay.evals.judging.contract import (
     Judge,
     JudgeCase,

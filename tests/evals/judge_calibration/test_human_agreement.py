@@ -175,7 +175,7 @@ def test_less_is_better_where_the_metric_says_so() -> None:
 
 def test_a_card_says_uncalibrated_until_people_have_scored_enough() -> None:
     open_row = CardMeasure(
-        "passage", "labels", Estimate(0.0, reason="uncalibrated: nobody has labelled cases of it")
+        "passage", "labels", Estimate(0.0, reason="uncalibrated: there are no labelled cases of it")
     )
     few, enough = rows(*scored(5)), rows(*scored(30))
     assert open_row in with_people([open_row], few)

@@ -129,7 +129,7 @@ def test_a_cell_without_scores_says_so() -> None:
     row = one(rows(some), BAD)
     assert (row["people"], row["combined"], row["labels"]) == (None, None, 0)
     assert row["judged"] is not None
-    assert row["reason"] == "nobody has scored any of its answers"
+    assert row["reason"] == "there are no ratings of its answers"
     single = one(rows(annotations(1, (GOOD,))), GOOD)
     assert (single["people"] is not None, single["combined_low"]) == (True, None)
     assert single["reason"] == "scores of one question alone have no interval"

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.judging.contract import JudgeCase, JudgeContext, Judgements
-from rag_assay.evals.judging.entailment.windows import windows
+from rag_assay.evals.judging.entailment.hypotheses import windows
 from rag_assay.evals.judging.entailment_classifier import LABELS, EntailmentClassifier
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.paths import Home

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rag_assay.evals.judging.entailment.hypotheses import Splitting
-from rag_assay.evals.judging.entailment.list_blocks import ListBlock, blocks
+from rag_assay.evals.judging.entailment.hypotheses import ListBlock, Splitting, blocks
 
 PLAIN = Splitting()
 SMALL = Splitting(longest=40, shortest=5)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rag_assay.evals.judging.judge_refusals import LOOK, declines
+from rag_assay.evals.judging.structured_calls import LOOK, declines
 
 REFUSALS = [
     "I'm sorry, but I can't assist with that.",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from rag_assay.evals.judging.criteria_verdicts import Grade, Met
-from rag_assay.evals.judging.loose_verdicts import (
+from rag_assay.evals.judging.criteria import Grade, Met
+from rag_assay.evals.judging.structured_calls import (
     LONGEST,
     choice_within,
     grade_within,

@@ -96,7 +96,7 @@ def test_equal_texts_are_a_tie_that_nobody_is_asked_about(server: FakeOpenAI, tm
     assert (found.value, found.calls, found.reason) == (
         0.5,
         None,
-        "the two answers are equal; nobody was asked",
+        "the two answers are equal; no model was called",
     )
     assert server.requests == []
 

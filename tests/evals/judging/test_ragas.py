@@ -23,7 +23,7 @@ from rag_assay.evals.judging.contract import (
     Judgement,
     Statement,
 )
-from rag_assay.evals.judging.frames import quote_for_judge
+from rag_assay.evals.judging.prompt_files import quote_for_judge
 from rag_assay.evals.judging.ragas import metrics as ragas_metrics
 from rag_assay.evals.judging.ragas.judge import MetricName, Ragas
 from rag_assay.evals.judging.ragas.metrics import prompts_digest

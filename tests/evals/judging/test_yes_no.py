@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.judging.contract import LONGEST_RAW, JudgeCase, Judgement
+from rag_assay.evals.judging.structured_calls import chances, word_of
 from rag_assay.evals.judging.yes_no import YesNo
-from rag_assay.evals.judging.yes_or_no import chances, word_of
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status

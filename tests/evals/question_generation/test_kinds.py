@@ -6,17 +6,22 @@ from collections.abc import Iterable
 
 import pytest
 
-from rag_assay.evals.question_generation.candidate import QuestionCandidate
-from rag_assay.evals.question_generation.dates import dates_of
-from rag_assay.evals.question_generation.dates import question_of as dated
+from rag_assay.evals.question_generation.candidate import Drop, QuestionCandidate, Tally
 from rag_assay.evals.question_generation.definitions import definitions_of
 from rag_assay.evals.question_generation.definitions import question_of as defined
-from rag_assay.evals.question_generation.drop_reasons import Drop, Tally
-from rag_assay.evals.question_generation.kinds import KINDS, MANY, draw_candidates
-from rag_assay.evals.question_generation.links import Targets, links_of
+from rag_assay.evals.question_generation.kinds import (
+    KINDS,
+    MANY,
+    Targets,
+    dates_of,
+    draw_candidates,
+    headings_of,
+    links_of,
+    title_of,
+)
+from rag_assay.evals.question_generation.kinds import question_of as dated
 from rag_assay.evals.question_generation.texts import SourceText
-from rag_assay.evals.question_generation.titles import headings_of, title_of
-from rag_assay.evals.question_sets.exact_matches import find_quote
+from rag_assay.evals.question_sets.alignment import find_quote
 from tests.evals.question_generation.texts import PILOTS, text
 
 TITLE = "The pilots of Port Ellery"

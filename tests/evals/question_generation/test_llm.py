@@ -25,9 +25,14 @@ from rag_assay.evals.question_generation.llm.candidates import (
     Reason,
     TaskOutcome,
 )
-from rag_assay.evals.question_generation.llm.generator import Workshop, make_questions, reasons_of
 from rag_assay.evals.question_generation.llm.nearest_pieces import Nearness
-from rag_assay.evals.question_generation.llm.task_plan import plan, stratify_pieces
+from rag_assay.evals.question_generation.llm.study_questions import (
+    make_questions,
+    plan,
+    reasons_of,
+    stratify_pieces,
+)
+from rag_assay.evals.question_generation.llm.verdicts import GenerationContext
 from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Gateway
@@ -91,7 +96,7 @@ class Bench:
         )
         with Gateway(Home(self.home), retries=0, budget=Budget(usd)) as gateway:
             tasks = plan(stratify_pieces(pieces, seed=7), kinds, n, nearness.partner)
-            return make_questions(tasks, Workshop(chat, gateway, nearness, self.embed, seed=7))
+            return make_questions(tasks, GenerationContext(chat, gateway, nearness, self.embed, seed=7))
 
 
 @pytest.fixture

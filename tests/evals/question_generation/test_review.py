@@ -18,8 +18,7 @@ from rag_assay.evals.question_generation.llm.candidates import (
 )
 from rag_assay.evals.question_generation.llm.study_questions import review_of
 from rag_assay.evals.question_generation.review import read_review, with_earlier_reviews, write_review
-from rag_assay.evals.question_sets.question_files import read_yaml
-from rag_assay.evals.question_sets.question_writer import write_yaml
+from rag_assay.evals.question_sets.question_files import read_yaml, write_yaml
 from rag_assay.warehouse.errors import InputError
 from tests.fakes.question_model import SUBJECTS, documents
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from rag_assay.evals.question_generation.sampling import HELD, Sample
+from rag_assay.evals.question_generation.kinds import HELD, Sample
 
 
 def drawn(words: list[str], size: int = 20, seed: int = 7) -> list[str]:

@@ -7,19 +7,20 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from rag_assay.evals.question_generation.candidate import QuestionCandidate, Quote
-from rag_assay.evals.question_generation.drop_reasons import Drop, Tally
-from rag_assay.evals.question_generation.selection import (
+from rag_assay.evals.question_generation.candidate import Drop, QuestionCandidate, Quote, Tally
+from rag_assay.evals.question_generation.generator import (
     AGAIN,
     LOST,
+    MOST,
     EvidenceIndex,
+    FirstPlaces,
     Near,
     chosen,
+    group_titles,
     in_turn,
+    passages_in,
     verify_questions,
 )
-from rag_assay.evals.question_generation.title_groups import MOST, group_titles
-from rag_assay.evals.question_generation.too_easy import FirstPlaces, passages_in
 from tests.evals.question_generation.texts import text
 
 WORDS = ["anchor", "berth", "canal", "dock", "eddy", "fairway", "gale", "harbour"]

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag_assay.evals.question_sets.alignment import LONGEST, NOT_EXACT, SIMILAR, most_similar
-from rag_assay.evals.question_sets.word_spans import WordedText
+from rag_assay.evals.question_sets.alignment import LONGEST, NOT_EXACT, SIMILAR, WordedText, most_similar
 
 SENTENCES = [
     "The ferry to the island leaves the harbour every forty minutes and carries nineteen cars.",

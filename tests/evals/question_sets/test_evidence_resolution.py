@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from rag_assay.evals.question_sets.evidence_resolution import Resolver
-from rag_assay.evals.question_sets.lookup import Lookup
+from rag_assay.evals.question_sets.evidence_resolution import Lookup, Resolver
 from tests.fakes.evidence import resolve_all
 from tests.fakes.tiny import TEXTS
 
@@ -174,7 +173,7 @@ def test_the_bound_of_a_document_never_hides_the_best_place(
     lookup = Lookup([row["text"] for row in DOCUMENTS], TRUTHS)
     found = lookup.ground_truth(truth, "", 0.1)
     monkeypatch.setattr(
-        "rag_assay.evals.question_sets.lookup._LITTLE", 10.0
+        "rag_assay.evals.question_sets.evidence_resolution._LITTLE", 10.0
     )  # so that every document is read
     assert found == lookup.ground_truth(truth, "", 0.1)
     assert found

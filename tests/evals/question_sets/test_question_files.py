@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from rag_assay.evals.question_sets.question_files import read_yaml, short_questions
-from rag_assay.evals.question_sets.question_writer import write_yaml
+from rag_assay.evals.question_sets.question_files import read_yaml, short_questions, write_yaml
 from rag_assay.evals.question_sets.readers import WrittenSet, read_sets
 from rag_assay.evals.question_sets.readers.beir import read_beir
 from rag_assay.evals.question_sets.readers.contract import SetFile

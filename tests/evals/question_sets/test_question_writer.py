@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag_assay.evals.question_sets.question_files import is_empty, read_yaml
-from rag_assay.evals.question_sets.question_writer import as_yaml, write_yaml
+from rag_assay.evals.question_sets.question_files import as_yaml, is_empty, read_yaml, write_yaml
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.schemas import QUESTIONS
 

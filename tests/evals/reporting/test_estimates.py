@@ -61,7 +61,7 @@ def data() -> ReportData:
         row(None, "small.support"),
         row("a.b.c.d.f", "small.support", combined=2.6, **behind),
         row("a.b.c.d.e", "small.support", left_out=3, **leading),
-        row(HOSTILE, "small.support", **nobody, labels=0, reason="nobody has scored any of its answers"),
+        row(HOSTILE, "small.support", **nobody, labels=0, reason="there are no ratings of its answers"),
         row("a.b.c.d.e", "rouge_l", combined=1.111),
     )
 
@@ -83,7 +83,7 @@ def test_cells_are_by_their_estimate_and_say_how_far_they_are_apart(data: Report
     assert (one.cells[0].difference, one.cells[0].difference_interval) == ("the highest", "–")
     assert (one.cells[1].difference, one.cells[1].difference_interval) == ("−0.400", "−0.900 to 0.100")
     assert one.cells[0].why == "3 scores left out that the queue did not draw"
-    assert (one.cells[2].combined, one.cells[2].why) == ("–", "nobody has scored any of its answers")
+    assert (one.cells[2].combined, one.cells[2].why) == ("–", "there are no ratings of its answers")
 
 
 @pytest.mark.parametrize(

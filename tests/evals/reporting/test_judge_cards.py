@@ -32,7 +32,7 @@ def row(judge: str, metric: str | None, measure: str, value: float | None, **mor
 CARDS = [
     row("small", "support", "parse_rate", 0.95, low=0.9, high=0.98, n=120),
     row("small", "support", "flip_rate", None, reason=f"no case was judged twice {HOSTILE}"),
-    row("small", "support", "labels", 0.0, reason="uncalibrated: nobody has labelled cases of it"),
+    row("small", "support", "labels", 0.0, reason="uncalibrated: there are no labelled cases of it"),
     row("small", "support", "caught", 0.75, low=0.6, high=0.86),
     row("small", "support", "caught", 0.5, slice="numbers", low=0.2, high=0.8, n=8),
     row("small", "support", "tied", 0.25, slice="numbers", n=8),

@@ -14,7 +14,7 @@ import pytest
 from openpyxl import Workbook, load_workbook
 
 import rag_assay.evals.study.registry  # noqa: F401 -- fills the registry of rubrics
-from rag_assay.evals.spreadsheet_import import import_run, workbook
+from rag_assay.evals.spreadsheet_import import import_run, tables
 from rag_assay.evals.spreadsheet_import.bundle import read_sheets
 from rag_assay.evals.spreadsheet_import.import_run import ImportSummary, import_sheet
 from rag_assay.evals.spreadsheet_import.mapping import read_mapping
@@ -451,7 +451,7 @@ def test_a_sheet_beyond_all_measure_is_refused(tmp_path: Path, monkeypatch: pyte
     path = write_xlsx(tmp_path / "a.xlsx", rows())
     monkeypatch.setattr(import_run, "MOST_ROWS", 10)
     assert refused(path) == ("a.xlsx: more than 10 rows; split it into several files",)
-    monkeypatch.setattr(workbook, "MAX_CELLS", 40)
+    monkeypatch.setattr(tables, "MAX_CELLS", 40)
     assert refused(path)[0].endswith("more rows or columns than a sheet has; split it")
 
 

@@ -10,10 +10,9 @@ import yaml
 from openpyxl import Workbook
 
 import rag_assay.evals.study.registry  # noqa: F401 -- fills the registry of rubrics
-from rag_assay.evals.spreadsheet_import.column_inference import guess
+from rag_assay.evals.spreadsheet_import.column_inference import guess, reasons, write_mapping
 from rag_assay.evals.spreadsheet_import.import_run import import_sheet
 from rag_assay.evals.spreadsheet_import.mapping import read_mapping
-from rag_assay.evals.spreadsheet_import.mapping_draft import reasons, write_mapping
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home
 from tests.fakes.scored_sheets import Row, rows, write_csv, write_xlsx

@@ -14,10 +14,15 @@ from openpyxl import load_workbook
 
 import rag_assay.evals.study.registry  # noqa: F401 -- fills the registry of rubrics
 from rag_assay.evals.spreadsheet_import import import_run
-from rag_assay.evals.spreadsheet_import.bundle import imports_folder, read_sheets
+from rag_assay.evals.spreadsheet_import.bundle import (
+    cell_digest,
+    cell_rows,
+    imports_folder,
+    read_sheets,
+    sheet_cells,
+)
 from rag_assay.evals.spreadsheet_import.import_run import ImportSummary, import_sheet
 from rag_assay.evals.spreadsheet_import.mapping import read_mapping
-from rag_assay.evals.spreadsheet_import.sheet_cells import cell_digest, cell_rows, sheet_cells
 from rag_assay.evals.study.grid import read_questions_of
 from rag_assay.evals.study.study_check import check_study
 from rag_assay.warehouse.errors import InputError

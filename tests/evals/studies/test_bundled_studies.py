@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assay.evals.question_sets.exact_matches import find_quote
+from rag_assay.evals.question_sets.alignment import find_quote
 from rag_assay.evals.study.grid import read_questions_of
 from rag_assay.evals.study.study_file import BUNDLED, read_book, read_study
 

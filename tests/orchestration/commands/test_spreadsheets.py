@@ -12,7 +12,7 @@ import pytest
 from openpyxl import load_workbook
 
 from rag_assay.evals.human.item_order import next_showing
-from rag_assay.evals.human.queue_files import read_queue, write_queue
+from rag_assay.evals.human.queue import read_queue, write_queue
 from rag_assay.warehouse.human_scores import HumanScores
 from tests.fakes.commands import Done, assay
 from tests.fakes.queues import queue_of, scores_of

@@ -12,8 +12,7 @@ from typing import Any
 
 import pytest
 
-from rag_assay.evals.human.queue import Queue
-from rag_assay.evals.human.queue_files import write_queue
+from rag_assay.evals.human.queue import Queue, write_queue
 from rag_assay.orchestration.web.page_process import Server, Site, serve_script
 from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.paths import Home

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rag_assay.evals.human.spreadsheets.export import export_config
-from rag_assay.evals.human.spreadsheets.item_showings import showings_of
+from rag_assay.evals.human.spreadsheets.table import showings_of
 from rag_assay.evals.human.spreadsheets.upload import bring_back, is_ours
 from rag_assay.evals.rubrics.criteria import CriteriaRubric
 from rag_assay.evals.rubrics.pairwise import PairwiseRubric

@@ -14,13 +14,10 @@ from hypothesis import strategies as st
 from openpyxl import load_workbook
 
 from rag_assay.evals.generation.contract import Passage
-from rag_assay.evals.human.queue import Queue, QueuedItem
-from rag_assay.evals.human.queue_files import write_queue
+from rag_assay.evals.human.queue import Queue, QueuedItem, write_queue
 from rag_assay.evals.human.spreadsheets.formula_escaping import LONGEST_CELL
-from rag_assay.evals.human.spreadsheets.item_showings import showings_of
-from rag_assay.evals.human.spreadsheets.reader import read_sheet
-from rag_assay.evals.human.spreadsheets.texts import texts_of
-from rag_assay.evals.human.spreadsheets.upload import bring_back, is_ours, keep
+from rag_assay.evals.human.spreadsheets.table import showings_of, texts_of
+from rag_assay.evals.human.spreadsheets.upload import bring_back, is_ours, keep, read_sheet
 from rag_assay.evals.judging.contract import JudgeCase
 from rag_assay.evals.rubrics.criteria import CriteriaRubric
 from rag_assay.evals.rubrics.items import Item

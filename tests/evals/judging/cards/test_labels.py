@@ -10,8 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from rag_assay.evals.judging.cards import labels as module
-from rag_assay.evals.judging.cards.label_scale import Label, LabelFile
-from rag_assay.evals.judging.cards.labels import LabelledCase, read_labels
+from rag_assay.evals.judging.cards.labels import Label, LabelFile, LabelledCase, read_labels
 from rag_assay.evals.judging.contract import JudgedMetric
 from rag_assay.warehouse.errors import InputError
 

@@ -8,13 +8,15 @@ from dataclasses import replace
 import pytest
 
 from rag_assay.evals.generation.contract import Passage
-from rag_assay.evals.judging.cards.corruptions import (
+from rag_assay.evals.judging.cards.mutations import (
+    MUTATIONS,
+    Mutated,
+    mutate_case,
     names_of,
     negate_text,
     with_other_name,
     with_other_numbers,
 )
-from rag_assay.evals.judging.cards.mutations import MUTATIONS, Mutated, mutate_case
 from rag_assay.evals.judging.contract import JudgeCase, JudgedMetric
 from rag_assay.warehouse.schemas import Status
 
