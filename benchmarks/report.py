@@ -28,12 +28,19 @@ from rag_assay.evals.question_sets.evidence import gold_of
 from rag_assay.evals.reporting import files as files_file
 from rag_assay.evals.reporting import page as page_file
 from rag_assay.evals.reporting import view as view_file
-from rag_assay.evals.reporting.context_curves import curves_of
+from rag_assay.evals.reporting.contexts import curves_of
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.files import folders_of, write_report
 from rag_assay.evals.reporting.journey import section as section_file
-from rag_assay.evals.reporting.journey.rows import cut, stored_ended, stored_hits, stored_lost
-from rag_assay.evals.reporting.journey_rows import TAKEN, JourneyRows, merged
+from rag_assay.evals.reporting.journey_rows import (
+    TAKEN,
+    JourneyRows,
+    cut,
+    merged,
+    stored_ended,
+    stored_hits,
+    stored_lost,
+)
 from rag_assay.evals.reporting.stored_rows import (
     stored_answers,
     stored_judgements,

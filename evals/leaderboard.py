@@ -41,7 +41,6 @@ _PLOTTED = ("subset", "cell", "metric", "value", "low", "high", "rank")
 
 
 def _best_first(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Return the cells of all questions by the first metric, with which the rows begin, best first."""
     first = pl.col("metric") == pl.col("metric").first()
     return rows.filter(first & (pl.col("subset") == pl.col("subset").first())).sort("rank", nulls_last=True)
 
@@ -85,7 +84,6 @@ class Leaderboard(Stage):
         self.grid = grid
 
     def keys(self) -> list[str]:
-        """Return the names of the studies."""
         return sorted(self.grid.studies)
 
     def needs(self, key: str) -> list[PartitionRef]:
@@ -119,7 +117,6 @@ class Leaderboard(Stage):
         }
 
     def _gaps(self, study: Study) -> list[str]:
-        """Return the keys of the replicates that could not be run."""
         return [cell.key for cell in study.runs() if not self._is_run(cell)]
 
     def cache_key_of(self, artifact: Artifact) -> list[str]:
@@ -131,11 +128,9 @@ class Leaderboard(Stage):
         return {"report": home.report(key)}
 
     def pool(self) -> str:
-        """Return the pool of DuckDB."""
         return DUCKDB
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Compare the cells of one study."""
         study = self.grid.studies[key]
         run = {cell: _read("scores", cell, work) for cell in study.runs() if self._is_run(cell)}
         scores = {cell: run[cell] if cell in run else not_run(cell, run) for cell in study.runs()}
@@ -175,7 +170,6 @@ class Leaderboard(Stage):
         clusters: Clustering,
         work: BuildContext,
     ) -> Verdict:
-        """Decide which cell to use, and write it in sentences."""
         primary = primary_of(study.measured, (row["metric"] for row in rows))
         metrics = sorted(map(study.metric, study.measured), key=lambda metric: metric.name != primary)
         seconds = [one.name for one in metrics if one.kind == "cost" and one.unit == "s"]
@@ -208,7 +202,6 @@ class Leaderboard(Stage):
     def _answered(
         self, key: str, run: Container[Cell], work: BuildContext, questions: pl.DataFrame
     ) -> Answered:
-        """Return the share of questions that a cell answered, the mean over its replicates."""
         answerable = dict(questions.select("question_id", "answerable").iter_rows())
         shares: dict[str, list[pl.DataFrame | None]] = {}
         for cell in self.grid.studies[key].runs():

@@ -25,7 +25,7 @@ class Report(Stage):
     group = "grid"
     description = (
         "The report of a study: one HTML file that needs nothing else, and its leaderboard as JSON, both in "
-        "the folder `reports`. Written anew where the leaderboard, the corpus, a recipe or a warning is "
+        "the folder `reports`. Written again where the leaderboard, the corpus, a recipe or a warning is "
         "another one than it shows, and where a file is gone or was changed."
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb"})
@@ -38,7 +38,6 @@ class Report(Stage):
         self.grid = grid
 
     def keys(self) -> list[str]:
-        """Return the names of the studies."""
         return sorted(self.grid.studies)
 
     def needs(self, key: str) -> list[PartitionRef]:
@@ -75,11 +74,9 @@ class Report(Stage):
         return artifact if artifact and artifact.meta["sha256"] == _sums(key, store.home) else None
 
     def links(self, key: str, home: Home) -> dict[str, Path]:
-        """Return the page, and its rows."""
         return {"report": home.report(key), "rows": home.report_rows(key)}
 
     def pool(self) -> str:
-        """Return the pool of DuckDB."""
         return DUCKDB
 
     def on_committed(self, keys: Sequence[str], work: BuildContext) -> None:

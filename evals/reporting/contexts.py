@@ -1,24 +1,161 @@
-"""Cells at an equal length of context, and which of them buy most quality with it, or with time and money."""
+"""Costs of cells, cells at an equal length of context, and those that buy most quality with it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import polars as pl
 
-from rag_assay.evals.metrics.context_curve import CHARACTERS_A_TOKEN
-from rag_assay.evals.reporting.context_curves import BUDGETS, DEPTHS
-from rag_assay.evals.reporting.costs import Cost
+from rag_assay.evals.metrics.context_curve import CHARACTERS_A_TOKEN, context_curve
+from rag_assay.evals.metrics.contract import Gold, Metric
+from rag_assay.evals.metrics.running_costs import RunningCost, running_costs
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import count, listed
-from rag_assay.evals.reporting.standings import CellStanding, Result, Subset, subsets
-from rag_assay.evals.reporting.values import Values
+from rag_assay.evals.reporting.standings import CellStanding, Subset, Values, subsets
 from rag_assay.evals.statistics.effects import Levels, effect, over_contexts
-from rag_assay.evals.statistics.full_crossing import Crossing, find_crossing
+from rag_assay.evals.statistics.full_crossing import Crossing
 from rag_assay.evals.statistics.pareto import front
+from rag_assay.evals.statistics.verdict_text import dollars
+from rag_assay.warehouse.schemas import Schema
+from rag_assay.warehouse.spans import Span
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+_KNOWN: WeakKeyDictionary[ReportData, Mapping[str, RunningCost]] = WeakKeyDictionary()
+
+
+@dataclass(frozen=True)
+class Cost:
+    """One cost metric of one cell over the n questions that have a value, each replicate for itself."""
+
+    n: int
+    mean: float
+    p50: float
+    p95: float
+    total: float
+
+
+def cost_metrics(data: ReportData) -> tuple[MetricInfo, ...]:
+    return tuple(metric for metric in data.metrics if metric.kind == "cost")
+
+
+def costs(data: ReportData) -> Mapping[tuple[str, str], Cost]:
+    """Return (cell, metric) -> its cost; pairs without one good value are absent.
+
+    Percentiles are interpolated linearly between neighbours.
+    """
+    names = [metric.name for metric in cost_metrics(data)]
+    good = data.scores.filter(
+        (pl.col("status") == "ok") & pl.col("metric").is_in(names) & pl.col("value").is_not_null()
+    )
+    value = pl.col("value")
+    rows = good.group_by("cell", "metric").agg(
+        n=pl.col("question_id").n_unique(),
+        mean=value.mean(),
+        p50=value.quantile(0.5, "linear"),
+        p95=value.quantile(0.95, "linear"),
+        total=value.sum(),
+    )
+    return {
+        (row["cell"], row["metric"]): Cost(row["n"], row["mean"], row["p50"], row["p95"], row["total"])
+        for row in rows.iter_rows(named=True)
+    }
+
+
+def usd_by_cell(data: ReportData) -> Mapping[str, float]:
+    """Return cell -> US dollars of all of its answers; cells without a known price are absent."""
+    priced = data.answers.filter(pl.col("usd").is_not_null()).group_by("cell").agg(pl.col("usd").sum())
+    return {row["cell"]: row["usd"] for row in priced.iter_rows(named=True)}
+
+
+def running(data: ReportData) -> Mapping[str, RunningCost]:
+    """Return cell -> what it costs to run; computed once for each report."""
+    if data not in _KNOWN:
+        _KNOWN[data] = running_costs(data.scores, data.answers, seconds_metrics(data.metrics), data.unpriced)
+    return _KNOWN[data]
+
+
+def seconds_metrics(metrics: Iterable[Metric | MetricInfo]) -> list[str]:
+    """Return the names of the metrics whose sum is the time of a question."""
+    return [one.name for one in metrics if one.kind == "cost" and one.unit == "s"]
+
+
+def price(value: float) -> str:
+    """Write US dollars without their name.
+
+    >>> price(0.0), price(2.0), price(0.00123)
+    ('0', '2.00', '0.0012')
+    """
+    return dollars(value).removeprefix("US$ ")
+
+
+BUDGETS = (500, 1_000, 2_000, 4_000)  # tokens of context
+DEPTHS = (1, 2, 3, 5, 10)  # passages
+CURVES: Schema = {
+    "cell": pl.String,
+    "question_id": pl.String,
+    **{f"at_{tokens}": pl.Float64 for tokens in BUDGETS},  # share of the gold in so many tokens
+    **{f"value_{depth}": pl.Float64 for depth in DEPTHS},  # … in so many passages
+    **{f"characters_{depth}": pl.Float64 for depth in DEPTHS},  # and how long they are
+}
+
+
+def curves_of(
+    connection: duckdb.DuckDBPyConnection, first: Mapping[str, str], golds: Mapping[str, Gold]
+) -> pl.DataFrame:
+    """Return the curves (CURVES) of rankings: only as many hits are read as the deepest look takes.
+
+    first: ranking -> the cell that stands for it
+    golds: of the questions that have any, by id
+    """
+    ranked = connection.execute(
+        "SELECT p.key, r.question_id FROM ranked r JOIN pointers p ON p.stage = 'rankings' "
+        "AND p.artifact_id = r.artifact_id WHERE r.status = 'ok' AND list_contains(?, p.key) ORDER BY ALL",
+        [list(first)],
+    ).fetchall()
+    found: dict[tuple[str, str], list[Span]] = {(ranking, question): [] for ranking, question in ranked}
+    longest = max(BUDGETS) * CHARACTERS_A_TOKEN
+    rows = connection.execute(_HITS, [list(first), list(golds), max(DEPTHS), longest])
+    for pair, hits in groupby(rows.fetchall(), key=lambda row: (row[0], row[1])):
+        if pair in found:
+            found[pair] = [Span(*hit[2:]) for hit in hits]
+    curves = [
+        _row(first[ranking], question, golds[question], hits)
+        for (ranking, question), hits in found.items()
+        if question in golds
+    ]
+    return pl.DataFrame(curves, schema=CURVES, orient="row")
+
+
+_HITS = """
+SELECT ranking, question_id, doc_id, "start", "end" FROM (
+  SELECT *, sum("end" - "start") OVER (
+    PARTITION BY ranking, question_id ORDER BY rank ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+  ) AS before
+  FROM current_hits WHERE list_contains(?, ranking) AND list_contains(?, question_id)
+) WHERE rank <= ? OR before < ? ORDER BY ranking, question_id, rank
+"""
+
+
+def _row(cell: str, question: str, gold: Any, hits: Sequence[Span]) -> tuple[Any, ...]:
+    curve = context_curve(gold, hits)
+    depths = [min(depth, len(hits)) - 1 for depth in DEPTHS]
+    return (
+        cell,
+        question,
+        *curve.at_each(BUDGETS),
+        *(curve.values[at] if hits else 0.0 for at in depths),
+        *(float(curve.characters[at]) if hits else 0.0 for at in depths),
+    )
+
 
 AXES = ("chunking", "embedder", "retriever")
 
@@ -75,7 +212,6 @@ class Front:
 
     @property
     def of(self) -> int:
-        """How many points there are."""
         return len(self.all)
 
 
@@ -108,23 +244,19 @@ def contexts(data: ReportData) -> Contexts | None:
 
 
 def _at_context(data: ReportData, read: Mapping[int, Values], axis: str) -> AtContext | None:
-    """Return an axis at each budget of tokens, over the cells that have a curve for every question."""
-    places = next(iter(read.values())).places
-    at = AXES.index(axis)
-    crossed = find_crossing(places, [at])
-    if crossed is None:
-        return None
-    found = []
+    found, crossing = [], None
     for tokens, values in read.items():
-        table = over_contexts(values.crossed(crossed, [at]))
-        levels = effect(table, data.seed, data.clusters.codes(values.questions))
+        along = values.along(axis)
+        if along is None:
+            return None
+        crossing, table = along
+        levels = effect(over_contexts(table), data.seed, data.clusters.codes(values.questions))
         if levels is not None:
             found.append(AtBudget(tokens, levels))
-    return AtContext(axis, crossed.levels[0], crossed, tuple(found)) if found else None
+    return AtContext(axis, crossing.levels[0], crossing, tuple(found)) if found and crossing else None
 
 
 def _values(data: ReportData, curves: pl.DataFrame, column: str) -> Values:
-    """Return a column of the curves as a table of questions by rankings."""
     board = data.leaderboard.select("cell", *AXES).unique("cell")
     place = {row[0]: tuple(map(str, row[1:])) for row in board.iter_rows()}
     cells = [cell for cell in curves["cell"].unique().sort() if cell in place]
@@ -138,7 +270,6 @@ def _values(data: ReportData, curves: pl.DataFrame, column: str) -> Values:
 
 
 def _of_depths(curves: pl.DataFrame, labels: Mapping[str, str], quality: str) -> Front | None:
-    """Return the front of mean quality and mean length of every ranking, cut at every depth."""
     means = curves.drop("question_id").group_by("cell").mean().sort("cell")
     points = [
         Bought(
@@ -154,7 +285,6 @@ def _of_depths(curves: pl.DataFrame, labels: Mapping[str, str], quality: str) ->
 
 
 def ranking_labels(data: ReportData) -> Mapping[str, str]:
-    """Name every cell that reads a ranking by what rankings differ in."""
     cells = [standing.cell for subset in subsets(data) for standing in subset.standings]
     ranked = [cell for cell in cells if cell.retriever]
     axes = [axis for axis in AXES if len({getattr(cell, axis) for cell in ranked}) > 1] or ["retriever"]
@@ -220,21 +350,21 @@ def _cost_front(
     if quality is None:
         return None
     points = [
-        _bought(labels.get(one.cell.key, one.cell.key), cost, result)
+        Bought(
+            labels.get(one.cell.key, one.cell.key),
+            cost,
+            result.value or 0.0,
+            low=result.low,
+            high=result.high,
+            tied=bool(result.tied) or (result.difference is not None and result.p is None),
+        )
         for one, cost in costs
         if (result := one.results.get(quality.name)) and result.covered
     ]
     return _front(points, quality.title, what, unit, higher_is_better=quality.higher_is_better)
 
 
-def _bought(label: str, cost: float, result: Result) -> Bought:
-    leads = result.difference is not None and result.p is None
-    tied = leads or bool(result.tied)
-    return Bought(label, cost, result.value or 0.0, None, result.low, result.high, tied)
-
-
 def context_words(found: Contexts) -> list[str]:
-    """Say of each axis which level is best in which length of context."""
     return [_axis_words(found.quality, one) for one in found.axes]
 
 

@@ -64,7 +64,6 @@ class MetricInfo:
 
     @property
     def ideal(self) -> float | None:
-        """The best possible value, or None for a metric that has no bound on that side."""
         return self.bounds[1] if self.higher_is_better else self.bounds[0]
 
 
@@ -129,13 +128,13 @@ class ReportData:
     judgements: schema JUDGEMENTS with `cell`, `cell_replicate`, `judge` and `uncalibrated`; without what
         models said, and of the statements the first ones
     clusters: which questions are not independent of each other
-    contexts: what of the gold rankings hold at lengths of context (evals.reporting.context_curves), one cell
+    contexts: what of the gold rankings hold at lengths of context (evals.reporting.contexts), one cell
         of each ranking; None: not read
     judges: name -> its kind, and the model that it asks
     judge_cards: schema JUDGE_CARDS
     people: what people scored; None: the study has no rubrics
     human_estimates: schema HUMAN_ESTIMATES; None: people score nothing
-    judge_pairs: schema `stored_pairs.PAIRS`: what judges and people said of the same answers; None: not read
+    judge_pairs: schema `stored_rows.PAIRS`: what judges and people said of the same answers; None: not read
     journey: what all rankings found; None: not read, and journeys are without passages
     recipes: name of a retriever, embedder, generator or judge -> its recipe as YAML
     generators: by name
@@ -202,17 +201,14 @@ class ReportData:
             "scores": [*SCORES, "cell", "replicate"],
             "answers": [*ANSWERS, "cell", "replicate"],
             "hits": [*HITS, "cell", "text", "url", "title"],
+            "judgements": [*JUDGEMENTS, "cell", "cell_replicate", "judge", "uncalibrated"],
+            "judge_cards": [*JUDGE_CARDS],
+            "human_estimates": [*HUMAN_ESTIMATES],
+            "losses": [*LOSSES, "cell"],
         }
-        if self.judgements is not None:
-            wanted["judgements"] = [*JUDGEMENTS, "cell", "cell_replicate", "judge", "uncalibrated"]
-        if self.judge_cards is not None:
-            wanted["judge_cards"] = [*JUDGE_CARDS]
-        if self.human_estimates is not None:
-            wanted["human_estimates"] = [*HUMAN_ESTIMATES]
-        if self.losses is not None:
-            wanted["losses"] = [*LOSSES, "cell"]
         for name, columns in wanted.items():
-            missing = [column for column in columns if column not in getattr(self, name).columns]
+            rows = getattr(self, name)
+            missing = [] if rows is None else [column for column in columns if column not in rows.columns]
             if missing:
                 raise ValueError(f"the frame `{name}` of the report lacks the columns {', '.join(missing)}")
 
@@ -227,5 +223,4 @@ class ReportData:
 
     @property
     def primary(self) -> MetricInfo:
-        """The metric that ranks the cells."""
         return self.metrics[0]

@@ -1,9 +1,14 @@
-"""Formats numbers, lists and text for readers: three decimals, units, a dash for a missing value."""
+"""Formats numbers, lists, names and links for readers."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+from markupsafe import Markup, escape
 
 MISSING = "–"
 THIN_SPACE = "\u202f"
@@ -11,6 +16,15 @@ THIN_SPACE = "\u202f"
 _CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 # Characters that turn the direction of the text after them around could make crawled text read as ours.
 _CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
+
+
+@dataclass(frozen=True)
+class TableFigure:
+    """One figure of a table, with lines below it; a dash where there is no value: ``why`` says why."""
+
+    text: str
+    small: tuple[str, ...] = ()
+    why: str = ""
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -150,3 +164,53 @@ def truncate(text: str | None, limit: int) -> str:
 def plain(text: str) -> str:
     """Replace control characters, text direction overrides and lone surrogates, which no reader can see."""
     return text.encode("utf-8", "replace").decode().translate(_CONTROLS)
+
+
+_AFTER = re.compile(r"(?<=[+\-_./,])(?!(?<=\d[.,])\d)(?=\w)")
+
+
+def breakable(name: str) -> Markup:
+    """Escape ``name`` and allow a line break after each sign that joins its parts, but not within a number.
+
+    >>> str(breakable("bm25+<b>"))
+    'bm25+&lt;b&gt;'
+    >>> str(breakable("bm25+dense"))
+    'bm25+<wbr>dense'
+    >>> str(breakable("by 0.25 with v2.tokens"))
+    'by 0.25 with v2.<wbr>tokens'
+    """
+    return Markup("<wbr>").join(escape(part) for part in _AFTER.split(name))
+
+
+def safe_link(url: str | None) -> str | None:
+    """Return ``url`` when it is a plain http or https address with a host, else None.
+
+    >>> safe_link("https://example.org/a"), safe_link("javascript:alert(1)"), safe_link("https:///x")
+    ('https://example.org/a', None, None)
+    """
+    if not url or any(ord(character) <= 32 or ord(character) == 127 for character in url):
+        return None
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    return url if parts.scheme in ("http", "https") and parts.hostname else None
+
+
+def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
+    """Return by what a name is sorted so that `tokens-64` stands before `tokens-128`.
+
+    >>> sorted(["tokens-128", "tokens-64"], key=natural)
+    ['tokens-64', 'tokens-128']
+    """
+    parts = "".join(c if c.isdigit() else f" {c} " for c in name).split()
+    return tuple((not part.isdigit(), int(part) if part.isdecimal() else 0, part) for part in parts)
+
+
+def link_of(question_id: str) -> str:
+    """Return where on the page the journey of a question is.
+
+    >>> link_of('a/b "c" ü')
+    '#q=a%2Fb%20%22c%22%20%C3%BC'
+    """
+    return f"#q={quote(question_id, safe='')}"

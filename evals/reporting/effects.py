@@ -1,24 +1,26 @@
-"""The effect of each axis, what two axes do together, and where it differs by the kind of question."""
+"""The effect of each axis, what two axes do together, and both as sentences and rows."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations, islice
+from typing import Any
 
 import numpy as np
 import polars as pl
 
+from rag_assay.evals.reporting.contexts import BUDGETS
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.groups import group_of
+from rag_assay.evals.reporting.display import interval, listed, number, p_value, several, with_sign
 from rag_assay.evals.reporting.limits import EFFECT_GROUPS
-from rag_assay.evals.reporting.standings import Subset, subsets
-from rag_assay.evals.reporting.values import Values, values_of
+from rag_assay.evals.reporting.standings import Subset, Values, group_of, subsets, values_of
 from rag_assay.evals.statistics.effects import Levels, effect, over_contexts
-from rag_assay.evals.statistics.full_crossing import Crossing, find_crossing
-from rag_assay.evals.statistics.interactions import Interaction, interaction
-from rag_assay.evals.statistics.significance import holm
+from rag_assay.evals.statistics.full_crossing import Crossing
+from rag_assay.evals.statistics.interactions import BestAt, Interaction, interaction
+from rag_assay.evals.statistics.significance import ALPHA, holm
 
 COLUMNS = ("type", "language", "question_set")  # of questions, by which effects are broken down
 
@@ -43,7 +45,6 @@ class AxisEffect:
 
     @property
     def best(self) -> str:
-        """The name of the level with the best mean."""
         return self.levels[self.found.best]
 
     def best_first(self) -> list[int]:
@@ -119,7 +120,7 @@ def effects(data: ReportData, *, in_short: bool = False) -> Effects:
             if of_axis := tuple(found):
                 groups = () if in_short else tuple(_groups(data, subset, of_axis[0]))
                 tables[axis] = AxisTable(axis, subset.name, of_axis, groups)
-        new = [one for one in _pairs(data, subset, known) if one.axes not in seen]
+        new = [one for one in _axis_pairs(data, subset, known) if one.axes not in seen]
         seen |= {one.axes for one in new}
         pairs += new
     return Effects(tuple(tables.values()), tuple(pairs))
@@ -128,20 +129,17 @@ def effects(data: ReportData, *, in_short: bool = False) -> Effects:
 def _effect(
     data: ReportData, subset: Subset, metric: MetricInfo, values: Values, axis: str
 ) -> AxisEffect | None:
-    if axis not in values.axes:
+    along = values.along(axis)
+    if along is None:
         return None
-    at = values.axes.index(axis)
-    crossed = find_crossing(values.places, [at])
-    if crossed is None:
-        return None
-    levels = crossed.levels[0]
-    table = over_contexts(values.crossed(crossed, [at]))
-    clusters = data.clusters.codes(values.questions)
-    found = effect(table, data.seed, clusters, higher_is_better=metric.higher_is_better)
+    crossed, table = along
+    better = metric.higher_is_better
+    codes = data.clusters.codes(values.questions)
+    found = effect(over_contexts(table), data.seed, codes, higher_is_better=better)
     if found is None:
         return None
-    found = _within(found, metric)
-    return AxisEffect(axis, values.axes, metric, subset.name, levels, crossed, len(values.places), found)
+    found, places = _within(found, metric), len(values.places)
+    return AxisEffect(axis, values.axes, metric, subset.name, crossed.levels[0], crossed, places, found)
 
 
 def _within(found: Levels, metric: MetricInfo) -> Levels:
@@ -151,34 +149,34 @@ def _within(found: Levels, metric: MetricInfo) -> Levels:
     return found._replace(low=np.clip(found.low, low, high), high=np.clip(found.high, low, high))
 
 
-def _pairs(data: ReportData, subset: Subset, known: Sequence[tuple[MetricInfo, Values]]) -> list[AxisPair]:
-    """Return the pairs of axes by the first metric that can differ on both."""
+def _axis_pairs(
+    data: ReportData, subset: Subset, known: Sequence[tuple[MetricInfo, Values]]
+) -> list[AxisPair]:
     found: dict[tuple[str, str], AxisPair] = {}
     for metric, values in known:
         new = []
-        for one, other in combinations(range(len(values.axes)), 2):
-            axes = (values.axes[one], values.axes[other])
-            crossed = find_crossing(values.places, [one, other]) if axes not in found else None
-            if crossed is None:
+        for axes in combinations(values.axes, 2):
+            along = values.along(*axes) if axes not in found else None
+            if along is None:
                 continue
-            table = over_contexts(values.crossed(crossed, [one, other]))
-            clusters = data.clusters.codes(values.questions)
-            result = interaction(table, data.seed, clusters, higher_is_better=metric.higher_is_better)
+            crossed, table = along
+            codes = data.clusters.codes(values.questions)
+            better = metric.higher_is_better
+            result = interaction(over_contexts(table), data.seed, codes, higher_is_better=better)
             if result is not None:
                 levels = (crossed.levels[0], crossed.levels[1])
                 new.append(AxisPair(axes, metric, subset.name, levels, crossed, result, result.p))
         adjusted = holm(np.array([pair.p for pair in new]))
         for pair, p in zip(new, adjusted, strict=True):
-            found[pair.axes] = AxisPair(**{**vars(pair), "p": float(p)})
+            found[pair.axes] = replace(pair, p=float(p))
     return list(found.values())
 
 
 def _groups(data: ReportData, subset: Subset, whole: AxisEffect) -> list[GroupEffect]:
-    """Break the effect of an axis down by columns of the questions that have several groups, the largest."""
     values = values_of(data, subset, whole.metric)
-    assert values is not None  # noqa: S101 -- there is an effect of them
-    at = values.axes.index(whole.axis)
-    table = over_contexts(values.crossed(whole.crossing, [at]))
+    along = values.along(whole.axis) if values else None
+    assert values is not None and along is not None  # noqa: S101, PT018 -- there is an effect of them
+    table = over_contexts(along[1])
     found = []
     for column in COLUMNS:
         names = dict(data.questions.select("question_id", group_of(column).alias("group")).iter_rows())
@@ -192,5 +190,183 @@ def _groups(data: ReportData, subset: Subset, whole: AxisEffect) -> list[GroupEf
             own = effect(table[of == group], data.seed, clusters, higher_is_better=better)
             if own is not None:
                 own = _within(own, whole.metric)
-                found.append(GroupEffect(column, group, AxisEffect(**{**vars(whole), "found": own})))
+                found.append(GroupEffect(column, group, replace(whole, found=own)))
     return found
+
+
+def effects_words(found: Effects) -> list[str]:
+    """Say of each axis which level is best by the metric that ranks, and of pairs where that depends.
+
+    Pairs that show no sign of it are left to the page.
+    """
+    axes = [effect_words(table.effects[0]) for table in found.axes]
+    return axes + [pair_words(pair) for pair in found.pairs if pair.p < ALPHA]
+
+
+def effect_words(effect: AxisEffect) -> str:
+    found, metric = effect.found, effect.metric
+    value = number(found.mean[found.best], metric.unit)
+    opening = f"Of the {effect.axis}s, {effect.best} has the best mean {metric.title}, {value}"
+    if len(effect.crossing.contexts) > 1:
+        opening += f" over {_contexts(effect)}"
+    where = f" on a {effect.subset}" if effect.subset != "all" else ""
+    others = [at for at in effect.best_first() if at != found.best]
+    tied = [effect.levels[at] for at in others if not found.apart[at]]
+    if not tied:
+        every = "the other is" if len(others) == 1 else "all others are"
+        furthest = others[-1]
+        words = (
+            f"{every} significantly worse, {effect.levels[furthest]} by "
+            f"{with_sign(found.difference[furthest], metric.unit)} "
+            f"[{_interval(effect, furthest)}]"
+        )
+    elif len(tied) == len(others):
+        words = f"{listed(tied)} is tied with it" if len(tied) == 1 else f"all {len(tied)} others are tied"
+    else:
+        verb = "is" if len(tied) == 1 else "are"
+        words = f"of {len(others)} others, {listed(tied)} {verb} tied with it"
+    return f"{opening}{where}; {words}.{_left_out(effect)}"
+
+
+def pair_words(pair: AxisPair) -> str:
+    """Say whether the best level of the first axis depends on that of the second."""
+    one, other = pair.axes
+    p = p_value(pair.p)
+    overall = pair.levels[0][pair.found.overall]
+    where = f" on a {pair.subset}" if pair.subset != "all" else ""
+    apart = [(at, best) for at, best in enumerate(pair.found.best) if best.apart]
+    if not pair.p < ALPHA:
+        return f"No sign{where} that the best {one} depends on the {other} ({pair.metric.title}, {p})."
+    if apart:
+        named = [_best_at(pair, at, best) for at, best in apart]
+        return (
+            f"The best {one} depends on the {other}{where} ({pair.metric.title}, {p}): {overall} is best on "
+            f"the whole, but {listed(named)}."
+        )
+    largest = pair.found.largest
+    level, here = pair.levels[0][largest.one], pair.levels[1][largest.here]
+    ends = interval(largest.low, largest.high, pair.metric.unit)
+    return (
+        f"What the {one} does depends on the {other}{where} ({pair.metric.title}, {p}; most of all, {level} "
+        f"with {here} is {with_sign(largest.value, pair.metric.unit)} [{ends}] off what both do on average), "
+        f"but no other {one} can be told to be better than {overall} with any {other}."
+    )
+
+
+def _best_at(pair: AxisPair, at: int, best: BestAt) -> str:
+    ends = interval(best.low, best.high, pair.metric.unit)
+    gain = with_sign(best.difference, pair.metric.unit)
+    return f"{pair.levels[0][best.level]} with {pair.levels[1][at]} ({gain} [{ends}])"
+
+
+def _contexts(effect: AxisEffect) -> str:
+    contexts = effect.crossing.contexts
+    varying = [at for at in range(len(contexts[0])) if len({context[at] for context in contexts}) > 1]
+    others = [axis for axis in effect.axes if axis != effect.axis]
+    if len(varying) == 1:
+        return several(len(contexts), others[varying[0]])
+    return several(len(contexts), "combination") + f" of {listed([others[at] for at in varying])}"
+
+
+def _interval(effect: AxisEffect, at: int) -> str:
+    found = effect.found
+    return interval(found.difference_low[at], found.difference_high[at], effect.metric.unit)
+
+
+def _left_out(effect: AxisEffect) -> str:
+    names = effect.crossing.left_out[0]
+    words = ""
+    if names:
+        words = f" Left out, for want of enough equal cells: {listed(names)}."
+    if effect.crossing.unused:
+        used = effect.of - effect.crossing.unused
+        words += f" {used} of {several(effect.of, 'cell')} stand in equal contexts and are compared."
+    return words
+
+
+Row = dict[str, Any]
+EFFECT, INTERACTION, CONTEXT = "effect", "interaction", "context"
+
+
+def effect_rows(data: ReportData) -> list[Row]:
+    """Return a row a level of each axis and metric, and one a pair of levels of each pair of axes.
+
+    `effect:METRIC` has the level in the column of its axis and nothing on the others: `value` is the mean
+    over equal contexts, `leader` the best level, `difference` and `p` are to that. `subset` also names the
+    group of questions where it is of one (`all · type: fact`). `interaction:METRIC` has two levels: `value`
+    is their mean, `p` that of the pair of axes, equal in all of its rows. `context:N` is the share
+    of the gold in N tokens of a ranking (`evals.reporting.contexts`).
+    """
+    found = effects(data)
+    rows: list[Row] = []
+    for table in found.axes:
+        for one in table.effects:
+            rows += _level_rows(one, one.subset)
+        for group in table.groups:
+            rows += _level_rows(group.effect, f"{group.effect.subset} · {group.column}: {group.group}")
+    for pair in found.pairs:
+        rows += _pair_rows(pair)
+    return rows + _at_lengths(data)
+
+
+def _at_lengths(data: ReportData) -> list[Row]:
+    """Return a row a ranking and length of context (`context:1000`), by one of its cells."""
+    if data.contexts is None:
+        return []
+    means = data.contexts.group_by("cell").agg(pl.len(), *(pl.col(f"at_{n}").mean() for n in BUDGETS))
+    board = data.leaderboard.select("cell", "chunking", "embedder", "retriever").unique("cell")
+    return [
+        {
+            **{name: row[name] for name in board.columns},
+            "subset": "all",
+            "metric": f"{CONTEXT}:{tokens}",
+            "value": row[f"at_{tokens}"],
+            "n": row["len"],
+        }
+        for row in means.join(board, on="cell").sort("cell").iter_rows(named=True)
+        for tokens in BUDGETS
+    ]
+
+
+def _level_rows(effect: AxisEffect, subset: str) -> list[Row]:
+    found = effect.found
+    return [
+        {
+            "subset": subset,
+            effect.axis: level,
+            "metric": f"{EFFECT}:{effect.metric.name}",
+            "value": _number(found.mean[at]),
+            "n": found.n,
+            "low": _number(found.low[at]),
+            "high": _number(found.high[at]),
+            "leader": effect.best,
+            "difference": _number(found.difference[at]),
+            "difference_low": None if at == found.best else _number(found.difference_low[at]),
+            "difference_high": None if at == found.best else _number(found.difference_high[at]),
+            "p": _number(found.p[at]),
+            "tied": not found.apart[at],
+        }
+        for at, level in enumerate(effect.levels)
+    ]
+
+
+def _pair_rows(pair: AxisPair) -> list[Row]:
+    one, other = pair.axes
+    return [
+        {
+            "subset": pair.subset,
+            one: level,
+            other: here,
+            "metric": f"{INTERACTION}:{pair.metric.name}",
+            "value": _number(pair.found.means[i, j]),
+            "n": pair.found.n,
+            "p": pair.p,
+            "tied": not pair.p < ALPHA,
+        }
+        for i, level in enumerate(pair.levels[0])
+        for j, here in enumerate(pair.levels[1])
+    ]
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)

@@ -1,25 +1,113 @@
-"""Exports rankings as TREC run and qrels files."""
+"""Exports of a study: TREC files, question sets, and the leaderboard as a table."""
 
 from __future__ import annotations
 
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
-from rag_assay.assets.engine.stage import is_of_now
+import numpy as np
+import polars as pl
+
+from rag_assay.assets.cleaning.corpus import corpus_documents
+from rag_assay.assets.engine.stage import BuildContext, is_of_now
+from rag_assay.evals.human.spreadsheets.formula_escaping import CSV
 from rag_assay.evals.metrics.contract import Gold
+from rag_assay.evals.pipeline.stage_inputs import read_questions
 from rag_assay.evals.question_sets.evidence import gold_of
+from rag_assay.evals.question_sets.exporters import FORMS
+from rag_assay.evals.question_sets.exporters.contract import ExportInput
+from rag_assay.evals.questions import Questions
 from rag_assay.evals.rankings import Rankings
-from rag_assay.evals.reporting.trec import counts_alike, qrels_lines, run_lines
+from rag_assay.evals.reporting.contexts import running
+from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import LEADERBOARD
 from rag_assay.warehouse.study_records import pinned_artifacts
 from rag_assay.warehouse.tables import on_whole_database
 
 if TYPE_CHECKING:
     import duckdb
+
+
+NOTHING = "nothing-found"
+"""The document of a question without hits: without a line, trec_eval would leave it out of its means."""
+
+_LARGEST = 1e38  # less than the largest 32-bit float, with room below
+_NORMAL = np.finfo(np.float32).tiny  # smaller ones are read as 0 by some
+_UNFIT = re.compile(r"[\s%\x00-\x1f\x7f]")
+
+
+def trec_id(name: str) -> str:
+    """Return a name as one word: white space, controls and `%` as in URLs, so that no two become one.
+
+    >>> trec_id("a b%"), trec_id("zwölf")
+    ('a%20b%25', 'zwölf')
+    """
+    return _UNFIT.sub(lambda sign: quote(sign[0], safe=""), name)
+
+
+def falling(scores: Iterable[float | None]) -> list[float]:
+    """Return 32-bit floats that fall strictly: each score as it is, or as little below the last as can be.
+
+    >>> [f"{score:.9g}" for score in falling([0.5, 0.5, None, -1.0])]
+    ['0.5', '0.49999997', '0.49999994', '-1']
+    """
+    found: list[float] = []
+    before = np.float32(np.inf)
+    for score in scores:
+        below = _below(before)
+        known = score is not None and not math.isnan(score)
+        single = np.float32(min(max(score, -_LARGEST), _LARGEST)) if score is not None and known else below
+        before = min(single, below)
+        found.append(float(before))
+    return found
+
+
+def _below(number: np.float32) -> np.float32:
+    if number == np.inf:
+        return np.float32(_LARGEST)
+    less = np.nextafter(number, np.float32(-np.inf))
+    return less if abs(less) >= _NORMAL else (np.float32(0) if number > 0 else -_NORMAL)
+
+
+def run_lines(question_id: str, found: Sequence[tuple[str, float | None]], tag: str) -> list[str]:
+    """Return the lines of one question (`query Q0 document rank score tag`).
+
+    Args:
+        found: hits, best first: document and score. A document counts where it comes first; none at all is
+            one line of a document of no source.
+    """
+    first: dict[str, float | None] = {}
+    for doc, score in found:
+        first.setdefault(doc, score)
+    first = first or {NOTHING: 0.0}
+    scores = falling(first.values())
+    return [
+        f"{trec_id(question_id)} Q0 {trec_id(doc)} {rank} {score:.9g} {trec_id(tag)}\n"
+        for rank, (doc, score) in enumerate(zip(first, scores, strict=True), 1)
+    ]
+
+
+def qrels_lines(question_id: str, gold: Gold) -> list[str]:
+    """Return what is relevant to a question (`query 0 document grade`), what no ranking can hold included."""
+    return [f"{trec_id(question_id)} 0 {trec_id(doc)} {grade}\n" for doc, grade in gold.documents.items()]
+
+
+def counts_alike(gold: Gold) -> bool:
+    """Return whether trec_eval counts a question as we do: it cannot say that any one of several suffices."""
+    return gold.needs_all or len(gold.documents) == 1
 
 
 class TrecRuns(NamedTuple):
@@ -41,14 +129,15 @@ class TrecRuns(NamedTuple):
 def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
     """Write a TREC run file a ranking, documents at their best chunk, and a qrels file beside them.
 
-    trec_eval ranks and scores them as we do (`evals.reporting.trec`). A question whose ranking
+    trec_eval ranks and scores them as we do (`evals.reporting.exports`). A question whose ranking
     failed has no line.
 
     Raises:
-        InputError: none of the study's rankings has been run.
+        InputError: the study has no rankings, or no ranking was run.
     """
     grid = Grid([study])
-    prefix = _beir_prefix(study)
+    names = study.corpus.sources
+    prefix = f"{names[0]}:" if len(names) == 1 and study.sources[names[0]].reader == "beir" else ""
     written, missing = [], []
     stage, store = Rankings(grid), pinned_artifacts(home, study.study)
     with store.connect() as connection:
@@ -77,12 +166,6 @@ def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
     return TrecRuns(written, missing, qrels, [name for name, one in gold.items() if not counts_alike(one)])
 
 
-def _beir_prefix(study: Study) -> str:
-    """Return what stands before the ids of a corpus that is one BEIR folder: its own qrels know them bare."""
-    names = study.corpus.sources
-    return f"{names[0]}:" if len(names) == 1 and study.sources[names[0]].reader == "beir" else ""
-
-
 def _run(connection: duckdb.DuckDBPyConnection, artifact_id: str, tag: str, prefix: str) -> list[str]:
     question_rows = connection.execute(
         "SELECT question_id FROM ranked WHERE artifact_id = ? AND status = 'ok' ORDER BY question_id",
@@ -100,7 +183,6 @@ def _run(connection: duckdb.DuckDBPyConnection, artifact_id: str, tag: str, pref
 
 
 def _gold(connection: duckdb.DuckDBPyConnection, sets: list[str], prefix: str) -> dict[str, Gold]:
-    """Return question id -> gold, of the questions that have any."""
     rows = connection.execute(
         "SELECT q.question_id, q.evidence, q.needs FROM questions q JOIN pointers p "
         "ON p.stage = 'questions' AND p.artifact_id = q.artifact_id "
@@ -112,3 +194,99 @@ def _gold(connection: duckdb.DuckDBPyConnection, sets: list[str], prefix: str) -
         name: replace(gold, documents={doc.removeprefix(prefix): n for doc, n in gold.documents.items()})
         for name, gold in found.items()
     }
+
+
+class Written(NamedTuple):
+    """What an export wrote.
+
+    paths: the files
+    counts: what is in them -> how many
+    notes: sentences about what the form cannot express
+    """
+
+    paths: list[Path]
+    counts: dict[str, int]
+    notes: list[str]
+
+
+def export_questions(study: Study, form: str, folder: Path, work: BuildContext) -> Written:
+    """Write the questions of a study, their evidence as the last run found it.
+
+    Args:
+        form: one of `evals.question_sets.exporters.FORMS`.
+        folder: where to; files of the same names are replaced.
+
+    Raises:
+        InputError: the questions have not been looked up in the documents as both are now.
+    """
+    export = FORMS[form](_material(study, work))
+    paths = []
+    for name, lines in export.files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines)
+        paths.append(path)
+    return Written(paths, export.counts, export.notes)
+
+
+def _material(study: Study, work: BuildContext) -> ExportInput:
+    grid = Grid([study])
+    stage = Questions(grid)
+    found: dict[str, list[Artifact]] = {"test": [], "train": []}
+    for use, keys in (("test", grid.set_keys(study.study)), ("train", grid.train_keys(study.study))):
+        for key in keys:
+            artifact = work.store.current("questions", key)
+            if artifact is None or not is_of_now(stage, key, work.store):
+                raise InputError(
+                    f"the questions of {key} have not been looked up in the documents as both are now; "
+                    f"run `assay run {study.path}` first"
+                )
+            found[use].append(artifact)
+    sources = [work.store.current("documents", name) for name in study.corpus.sources]
+    documents = corpus_documents([one for one in sources if one is not None], work)
+    columns = documents.select("doc_id", "url", "title", "text").iter_rows(named=True)
+    return ExportInput(
+        study.study,
+        {use: read_questions(some, work).to_dicts() if some else [] for use, some in found.items()},
+        {row["doc_id"]: row for row in columns},
+    )
+
+
+COSTS = {"usd_per_1000": pl.Float64, "seconds_p50": pl.Float64, "seconds_p95": pl.Float64}
+
+
+def export_table(data: ReportData) -> pl.DataFrame:
+    """Return the leaderboard, a row a cell, metric and subset, with costs and with what is recommended."""
+    taken, costs = data.verdict.recommended, running(data)
+    found = [(cell, one.usd, one.p50, one.p95) for cell, one in costs.items()]
+    priced = pl.DataFrame(found, schema={"cell": pl.String, **COSTS}, orient="row")
+    is_taken = (pl.col("cell") == (taken.cell if taken else "")) & (pl.col("subset") == data.verdict.subset)
+    rows = data.leaderboard.select(list(LEADERBOARD)).join(
+        priced, on="cell", how="left", maintain_order="left"
+    )
+    return rows.with_columns(recommended=is_taken)
+
+
+def csv_text(table: pl.DataFrame) -> str:
+    """Return a table as CSV; a text that a spreadsheet might run as a formula has an apostrophe in front."""
+    into = io.StringIO(newline="")
+    writer = csv.writer(into, lineterminator="\r\n")
+    writer.writerow(table.columns)
+    writer.writerows([_cell(value) for value in row] for row in table.iter_rows())
+    return into.getvalue()
+
+
+def write_csv(table: pl.DataFrame, path: Path) -> Path:
+    """Write a table as CSV, with the mark by which spreadsheets know UTF-8; return its path."""
+    with atomic_write(path) as temporary:
+        temporary.write_text(csv_text(table), encoding="utf-8-sig", newline="")
+    return path
+
+
+def _cell(value: object) -> object:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return CSV.written(value) if isinstance(value, str) else value

@@ -12,12 +12,11 @@ from typing import Any
 import polars as pl
 
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.effect_rows import effect_rows
-from rag_assay.evals.reporting.estimates import estimate_json
-from rag_assay.evals.reporting.human_ratings.rows import PEOPLE_COLUMNS, people_rows
-from rag_assay.evals.reporting.judge_cards import card_rows
+from rag_assay.evals.reporting.effects import effect_rows
+from rag_assay.evals.reporting.figures.planes import risk_rows
+from rag_assay.evals.reporting.human_ratings.axes import PEOPLE_COLUMNS, people_rows
+from rag_assay.evals.reporting.judge_cards import card_rows, estimate_json
 from rag_assay.evals.reporting.page import FOLDER, render_report
-from rag_assay.evals.reporting.risk import risk_rows
 from rag_assay.evals.reporting.search_omissions import left_out_rows
 from rag_assay.warehouse.annotation_schemas import HUMAN_ESTIMATES
 from rag_assay.warehouse.atomic_write import atomic_write
@@ -99,7 +98,6 @@ def write_html(data: ReportData, path: Path) -> Path:
 
 
 def folders_of(page: Path) -> list[Path]:
-    """Return the folders of packed data beside a report."""
     named = re.compile(re.escape(page.stem + FOLDER) + r"[0-9a-f]{12}")
     return sorted(one for one in page.parent.iterdir() if named.fullmatch(one.name) and one.is_dir())
 
@@ -112,13 +110,11 @@ def write_report(data: ReportData, home: Home) -> list[Path]:
 
 
 def other_rows(data: ReportData) -> list[dict[str, Any]]:
-    """Return the rows that a report has beside those of the leaderboard."""
     others = (risk_rows, effect_rows, people_rows, card_rows, estimate_json, left_out_rows)
     return [*(row for rows_of in others for row in rows_of(data)), verdict_row(data)]
 
 
 def verdict_row(data: ReportData) -> dict[str, Any]:
-    """Return the verdict as a row beside the leaderboard's: its metric is `verdict`."""
     verdict = data.verdict.row()
     taken = data.verdict.recommended
     return {
@@ -131,7 +127,6 @@ def verdict_row(data: ReportData) -> dict[str, Any]:
 
 
 def write_text(text: str, path: Path) -> Path:
-    """Write a text to a file, at once or not at all; return its path."""
     with atomic_write(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path

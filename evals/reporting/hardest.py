@@ -9,14 +9,21 @@ from typing import Any
 import polars as pl
 
 from rag_assay.evals.reporting import limits
-from rag_assay.evals.reporting.answer_steps import AnswerSteps, steps_of
-from rag_assay.evals.reporting.cited_answers import CitedAnswer, render_cited_answer
+from rag_assay.evals.reporting.answers import (
+    NONE_JUDGED,
+    AnswerSteps,
+    CitedAnswer,
+    EvidenceSegment,
+    ShownJudgements,
+    cut_words,
+    evidence_spans,
+    judgements_of,
+    render_cited_answer,
+    segments,
+    steps_of,
+)
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import truncate
-from rag_assay.evals.reporting.evidence import EvidenceSegment, evidence_spans, segments
-from rag_assay.evals.reporting.judged_answers import NONE_JUDGED, ShownJudgements, judgements_of
-from rag_assay.evals.reporting.links import safe_link
-from rag_assay.evals.reporting.passage_cuts import cut_words
+from rag_assay.evals.reporting.display import safe_link, truncate
 
 
 @dataclass(frozen=True)
@@ -103,8 +110,8 @@ def hardest(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -
             key=lambda answer: (order.get(answer["cell"], len(order)), answer["replicate"]),
         )
         evidence = tuple(questions[key]["evidence"] or ())
-        top = _top(hits.get(key, []))
-        on_page = {hit["chunk_id"]: _anchor(place, hit) for hit in top}
+        top = sorted(hits.get(key, []), key=lambda hit: hit["rank"])[: limits.HITS]
+        on_page = {hit["chunk_id"]: (f"question-{place}-hit-{hit['rank']}") for hit in top}
         hard.append(
             HardQuestion(
                 questions[key],
@@ -181,14 +188,6 @@ def _judged(data: ReportData, ids: Sequence[str]) -> Judged:
     for row in rows:
         found.setdefault((row["cell"], row["cell_replicate"], row["question_id"]), []).append(row)
     return found
-
-
-def _top(hits: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(hits, key=lambda hit: hit["rank"])[: limits.HITS]
-
-
-def _anchor(place: int, hit: Mapping[str, Any]) -> str:
-    return f"question-{place}-hit-{hit['rank']}"
 
 
 def _hit(hit: Mapping[str, Any], anchor: str, evidence: Sequence[Mapping[str, Any]]) -> LeaderHit:

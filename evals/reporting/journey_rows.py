@@ -1,13 +1,24 @@
-"""What the journey of every question is made of: hits of all rankings, their texts, and the way they took."""
+"""What the journey of every question is made of, and how it is read: hits, texts, steps, losses."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import polars as pl
+import pyarrow.parquet as pq
 
+from rag_assay.evals.pipeline.imported_answers import contexts_of
+from rag_assay.evals.reporting.stored_rows import select_rows
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.schemas import HITS, Schema
+
+if TYPE_CHECKING:
+    import duckdb
+
 
 HITS_SHOWN = 10  # of a question and ranking
 OF_HITS: Schema = {"ranking": pl.String, **HITS}
@@ -74,3 +85,130 @@ def merged(hits: pl.DataFrame) -> pl.DataFrame:
     grouped = spans.with_columns(part=begins.cum_sum())
     found = grouped.group_by("doc_id", "part").agg(pl.col("start").min(), pl.col("end").max())
     return found.sort("doc_id", "start").drop("part")
+
+
+_BATCH = 500  # documents whose texts are held at once
+
+
+def journey_rows(
+    connection: duckdb.DuckDBPyConnection,
+    study: Study,
+    store: ArtifactStore,
+    cells: list[str],
+    questions: pl.DataFrame,
+) -> JourneyRows:
+    """Read the journeys of a study's questions.
+
+    cells: those that were run
+    questions: schema QUESTIONS
+    """
+    grid = Grid([study])
+    known = [grid.cells[key] for key in cells if key in grid.cells]
+    rankings = {cell.key: cell.ranking for cell in known if cell.reads_ranking}
+    names = sorted(set(rankings.values()))
+    hits = stored_hits(connection, names)
+    sheets, texts = _of_sheets(store, [cell.key for cell in known if cell.imported])
+    spans = merged(hits)
+    documents, passages = _documents(study, store, spans, evidence_documents(questions))
+    return JourneyRows(
+        rankings | {key: key for key in sheets["ranking"].unique()},
+        pl.concat([hits, sheets]),
+        stored_ended(connection, names),
+        _taken(store, names, hits),
+        stored_lost(connection, names),
+        pl.concat([passages, texts]),
+        documents,
+    )
+
+
+def stored_hits(connection: duckdb.DuckDBPyConnection, rankings: list[str]) -> pl.DataFrame:
+    sql = f"SELECT * FROM current_hits WHERE list_contains(?, ranking) AND rank <= {HITS_SHOWN}"  # noqa: S608
+    return select_rows(connection, sql, [rankings], OF_HITS)
+
+
+def stored_ended(connection: duckdb.DuckDBPyConnection, rankings: list[str]) -> pl.DataFrame:
+    sql = (
+        "SELECT p.key AS ranking, r.question_id, r.status, r.reason FROM ranked r JOIN pointers p "
+        "ON p.stage = 'rankings' AND p.artifact_id = r.artifact_id "
+        "WHERE list_contains(?, p.key) AND r.status <> 'ok'"
+    )
+    return select_rows(connection, sql, [rankings], ENDED)
+
+
+def stored_lost(connection: duckdb.DuckDBPyConnection, rankings: list[str]) -> pl.DataFrame:
+    """Return what became of each piece of evidence (LOST)."""
+    sql = "SELECT * FROM current_losses WHERE list_contains(?, ranking)"
+    return select_rows(connection, sql, [rankings], LOST)
+
+
+def evidence_documents(questions: pl.DataFrame) -> set[str]:
+    """Return the ids of the documents that hold evidence."""
+    pieces = questions["evidence"].explode().drop_nulls()
+    return set(pieces.struct.field("doc_id").drop_nulls()) if len(pieces) else set()
+
+
+def _documents(
+    study: Study, store: ArtifactStore, spans: pl.DataFrame, others: set[str]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    wanted = others | set(spans["doc_id"])
+    documents, texts = [], []
+    for source in study.corpus.sources:
+        artifact = store.current("documents", source)
+        if artifact is None:
+            continue
+        path = store.folder("documents", artifact.identity) / "documents.parquet"
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(_BATCH, columns=["doc_id", "url", "title", "text"]):
+                rows = pl.DataFrame(batch).filter(pl.col("doc_id").is_in(wanted))
+                documents.append(rows.select("doc_id", pl.lit(source).alias("source"), "url", "title"))
+                texts.append(cut(rows, spans))
+    empty = pl.DataFrame(schema=DOCUMENTS), pl.DataFrame(schema=PASSAGES)
+    return pl.concat([empty[0], *documents]), pl.concat([empty[1], *texts])
+
+
+def cut(documents: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """Return the spans of documents (doc_id, text) with their texts (PASSAGES)."""
+    own = spans.filter(pl.col("doc_id").is_in(documents["doc_id"].implode()))
+    texts = dict(documents.select("doc_id", "text").iter_rows())
+    # A slice of a str takes no time that grows with the document, one in polars does.
+    found = [texts[doc][start:end] for doc, start, end in own.iter_rows()]
+    return own.with_columns(pl.Series("text", found, dtype=pl.String)).select(*PASSAGES)
+
+
+def _of_sheets(store: ArtifactStore, cells: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    hits, texts = [], []
+    for key in cells:
+        answers = store.current("answers", key)
+        for question, passages in (contexts_of(store, answers) if answers else {}).items():
+            for rank, one in enumerate(passages[:HITS_SHOWN], 1):
+                name = f"{key} {question} {one.chunk}"
+                hits.append([key, question, rank, one.chunk, name, 0, len(one.text), None])
+                texts.append([name, 0, len(one.text), one.text])
+    return (
+        pl.DataFrame(hits, schema=OF_HITS, orient="row"),
+        pl.DataFrame(texts, schema=PASSAGES, orient="row"),
+    )
+
+
+def _taken(store: ArtifactStore, rankings: list[str], hits: pl.DataFrame) -> pl.DataFrame:
+    found = [pl.DataFrame(schema=TAKEN)]
+    by_ranking = hits.partition_by("ranking", as_dict=True)
+    for key in rankings:
+        artifact, own = store.current("rankings", key), by_ranking.get((key,))
+        path = artifact and store.folder("rankings", artifact.identity) / "trace.parquet"
+        if path and path.exists() and own is not None:
+            found.append(taken(pl.read_parquet(path), own))
+    return pl.concat(found)
+
+
+def taken(traces: pl.DataFrame, hits: pl.DataFrame) -> pl.DataFrame:
+    """Return where the chunks of one ranking's hits were after each step (TAKEN)."""
+    steps = traces.with_columns(order=pl.int_range(pl.len()).over("question_id"))
+    exploded = (
+        steps.with_columns(at=pl.int_ranges(1, pl.col("chunk_ids").list.len() + 1))
+        .explode("chunk_ids", "at")
+        .rename({"chunk_ids": "chunk_id"})
+    )
+    wanted = hits.select("ranking", "question_id", "rank", "chunk_id")
+    found = exploded.join(wanted, on=["question_id", "chunk_id"])
+    return found.select(pl.col(name).cast(kind) for name, kind in TAKEN.items())

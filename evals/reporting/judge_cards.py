@@ -1,7 +1,8 @@
-"""How far the judges of a study can be trusted, as the report shows it."""
+"""How far the judges of a study can be trusted, and what they and annotators say together."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,14 +11,24 @@ import polars as pl
 
 from rag_assay.evals.judging.cards.mutations import MUTATIONS
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import MISSING, count, interval, listed, number, percent, several
-from rag_assay.evals.reporting.stored_cards import (
-    AGREEMENT,
+from rag_assay.evals.reporting.display import (
+    MISSING,
+    TableFigure,
+    count,
+    interval,
+    listed,
+    number,
+    percent,
+    several,
+    with_sign,
+)
+from rag_assay.evals.reporting.stored_rows import (
+    AGREEMENT_MEASURES,
     UNCALIBRATED,
     calibrated_metrics,
     no_better_than_coins,
 )
-from rag_assay.evals.rubrics.rubric import PEOPLE
+from rag_assay.evals.rubrics.rubric import PEOPLE, metric_name
 
 _Place = tuple[str, str | None]  # measure, slice
 COLUMNS: tuple[tuple[str, str, tuple[_Place, ...]], ...] = (
@@ -66,28 +77,16 @@ _LABELLED = "labelled cases"
 
 
 @dataclass(frozen=True)
-class CardFigure:
-    """One figure of a card: the value, lines below it (its interval, its cases), and what to know of it.
-
-    text: a dash where there is no value: ``why`` says why
-    """
-
-    text: str
-    small: tuple[str, ...] = ()
-    why: str = ""
-
-
-@dataclass(frozen=True)
 class CardRow:
     """A metric of a judge: its figures by column, and its catches by kind of mutation.
 
-    coin: people have labelled or scored cases of it, and by none of them its AUC is shown to be above 0.5
+    coin: there are human labels of its cases, but no AUC is significantly above 0.5
     """
 
     metric: str
     calibrated: bool
-    figures: tuple[CardFigure, ...]
-    caught: tuple[CardFigure, ...]
+    figures: tuple[TableFigure, ...]
+    caught: tuple[TableFigure, ...]
     coin: bool = False
 
 
@@ -101,7 +100,7 @@ class PeopleRow:
 
     metric: str
     by: str
-    figures: tuple[CardFigure, ...]
+    figures: tuple[TableFigure, ...]
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,6 @@ class Card:
 
 
 def judge_cards(data: ReportData) -> tuple[Card, ...]:
-    """Return the cards of a study's judges, in the order of the study."""
     if data.judge_cards is None:
         return ()
     names = [name for name in data.judges or {} if name in set(data.judge_cards["judge"])]
@@ -179,7 +177,6 @@ def _card(judge: str, data: ReportData) -> Card:
 
 
 def _people(rows: pl.DataFrame, infos: Mapping[str, MetricInfo], judge: str) -> Iterator[PeopleRow]:
-    """Yield a line for each metric and criterion that people have scored, or file that they have labelled."""
     labelled = rows.filter((pl.col("measure") == "labels") & (pl.col("value") > 0))
     for metric, part in labelled.select("metric", "slice").iter_rows():
         same = (pl.col("metric") == metric) & pl.col("slice").eq_missing(pl.lit(part, pl.String))
@@ -189,20 +186,19 @@ def _people(rows: pl.DataFrame, infos: Mapping[str, MetricInfo], judge: str) -> 
         yield PeopleRow(title, part or _LABELLED, figures)
 
 
-def _agreed(rows: Mapping[str, Mapping[str, Any]], measure: str, part: str | None) -> CardFigure:
+def _agreed(rows: Mapping[str, Mapping[str, Any]], measure: str, part: str | None) -> TableFigure:
     row = rows.get(measure)
     if row is None:
         of_file = measure in {"people", "people_alpha"} and part is None
-        return CardFigure(
+        return TableFigure(
             MISSING, why="a file does not say" if of_file else rows["labels"]["reason"] or "too few"
         )
     if measure in _COUNTS and row["value"] is not None:
-        return CardFigure(count(round(row["value"])), why=row["reason"] or "")
+        return TableFigure(count(round(row["value"])), why=row["reason"] or "")
     return _figure(row)
 
 
 def _title(info: MetricInfo | None, metric: str) -> str:
-    """Return how a metric is called among those of its judge."""
     return metric.replace("_", " ").capitalize() if info is None else info.title.partition(" by ")[0]
 
 
@@ -231,10 +227,9 @@ def _first(
     by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]],
     metric: str,
     places: Sequence[_Place],
-) -> CardFigure:
-    """Return the figure of the first of these measures that was taken."""
+) -> TableFigure:
     rows = [row for place in places if (row := by_place.get((metric, *place))) is not None]
-    if places[0][0] in AGREEMENT:
+    if places[0][0] in AGREEMENT_MEASURES:
         rows += [
             row
             for (of, measure, part), row in by_place.items()
@@ -242,15 +237,19 @@ def _first(
         ]
     row = next((one for one in rows if one["value"] is not None), rows[0] if rows else None)
     if row is None:
-        missing = "no labelled cases" if places[0][0] in AGREEMENT else "nothing was tried that would show it"
-        return CardFigure(MISSING, why=missing)
+        missing = (
+            "no labelled cases"
+            if places[0][0] in AGREEMENT_MEASURES
+            else "nothing was tried that would show it"
+        )
+        return TableFigure(MISSING, why=missing)
     return _figure(row)
 
 
-def _figure(row: Mapping[str, Any]) -> CardFigure:
+def _figure(row: Mapping[str, Any]) -> TableFigure:
     is_share = row["measure"] in _SHARES or (row["measure"] == "position_bias" and row["slice"] == "order")
     if row["value"] is None:
-        return CardFigure(MISSING, why=row["reason"] or "not measured")
+        return TableFigure(MISSING, why=row["reason"] or "not measured")
     text = percent(row["value"]) if is_share else number(row["value"])
     ends = interval(row["low"], row["high"])
     if is_share and ends != MISSING:
@@ -263,19 +262,19 @@ def _figure(row: Mapping[str, Any]) -> CardFigure:
         lines.append(row["slice"])
     if row["slice"] and row["slice"].startswith(f"{PEOPLE}."):
         lines.append(row["slice"])
-    return CardFigure(text, tuple(lines), row["reason"] or "")
+    return TableFigure(text, tuple(lines), row["reason"] or "")
 
 
 def _caught(
     by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]], metric: str, kind: str
-) -> CardFigure:
+) -> TableFigure:
     row, tied = by_place.get((metric, "caught", kind)), by_place.get((metric, "tied", kind))
     if row is None:
-        return CardFigure(MISSING, why="this metric need not notice it")
+        return TableFigure(MISSING, why="this metric need not notice it")
     found = _figure(row)
     if row["value"] is None or tied is None or not tied["value"]:
         return found
-    return CardFigure(found.text, (*found.small, f"{percent(tied['value'])} as high"), found.why)
+    return TableFigure(found.text, (*found.small, f"{percent(tied['value'])} as high"), found.why)
 
 
 def _costs(by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]]) -> str:
@@ -317,7 +316,167 @@ def _in_a_line(card: Card) -> str:
     return f"{card.judge}, {card.about}: {'; '.join(parts)}."
 
 
-def _auc(figure: CardFigure, *, is_coin: bool) -> str:
-    """Return an AUC with its interval, and whether it is that of a coin."""
+def _auc(figure: TableFigure, *, is_coin: bool) -> str:
     ends = f" [{figure.small[0]}]" if figure.small and not figure.small[0].startswith("n = ") else ""
     return f"AUC {figure.text}{ends}{' (no better than a coin)' if is_coin else ''}"
+
+
+MOST_CELLS = 30
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Estimated:
+    """One line: the three means with their intervals, each a figure of its own.
+
+    name: of a cell or of a judge's metric
+    why: what is missing, and why; empty where nothing is
+    """
+
+    name: str
+    people: str
+    people_interval: str
+    labels: str
+    judged: str
+    judged_interval: str
+    judgements: str
+    combined: str
+    combined_interval: str
+    narrower: str
+    saved: str
+    difference: str
+    difference_interval: str
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What is said by one criterion.
+
+    name: `people.RUBRIC[.CRITERION]`; metric: whose judgements save most, by which the cells are estimated
+    sentence: how many labels judgements save, and how many more the wanted interval needs
+    judges: a line a metric, of all cells together; cells: a line a cell, by that metric
+    left_out: further cells
+    """
+
+    name: str
+    metric: str
+    sentence: str
+    judges: tuple[Estimated, ...]
+    cells: tuple[Estimated, ...]
+    left_out: int
+
+
+def estimates(data: ReportData, labels: Mapping[str, str] | None = None) -> tuple[Estimates, ...]:
+    """Return the estimates of every criterion that people have scored.
+
+    labels: key of a cell -> how it is shown
+    """
+    if data.human_estimates is None or data.human_estimates.is_empty():
+        return ()
+    found = []
+    for (rubric, criterion), rows in data.human_estimates.group_by(
+        "rubric", "criterion", maintain_order=True
+    ):
+        named = metric_name(str(rubric), None if criterion is None else str(criterion))
+        found.append(_estimates(named, rows, data, labels or {}))
+    return tuple(found)
+
+
+def estimate_sentences(data: ReportData) -> list[str]:
+    """Return, for the terminal, a sentence a criterion."""
+    return [f"{one.name}: {one.sentence}" for one in estimates(data)]
+
+
+def estimate_json(data: ReportData) -> list[dict[str, Any]]:
+    """Return the estimates for the rows beside the report: of no metric, so that none looks like a score."""
+    if data.human_estimates is None:
+        return []
+    return [
+        {
+            **row,
+            "estimate_of": metric_name(row["rubric"], row["criterion"]),
+            "judged_by": row["metric"],
+            "metric": None,
+        }
+        for row in data.human_estimates.iter_rows(named=True)
+    ]
+
+
+def _estimates(name: str, rows: pl.DataFrame, data: ReportData, labels: Mapping[str, str]) -> Estimates:
+    titles = {one.name: one.title for one in data.metrics}
+    together = sorted(
+        rows.filter(pl.col("cell").is_null()).iter_rows(named=True), key=lambda row: -(row["saved"] or 0.0)
+    )
+    best = together[0]
+    cells = rows.filter(pl.col("cell").is_not_null() & (pl.col("metric") == best["metric"]))
+    ordered = sorted(
+        cells.iter_rows(named=True), key=lambda row: (-(row["combined"] or -math.inf), row["cell"])
+    )
+    return Estimates(
+        name,
+        titles.get(best["metric"], best["metric"]),
+        _estimate_sentence(best, titles.get(best["metric"], best["metric"])),
+        tuple(_line(titles.get(row["metric"], row["metric"]), row) for row in together),
+        tuple(_line(labels.get(row["cell"], row["cell"]), row) for row in ordered[:MOST_CELLS]),
+        max(len(ordered) - MOST_CELLS, 0),
+    )
+
+
+def _line(name: str, row: Row) -> Estimated:
+    saved = row["saved"]
+    is_leader = row["leader"] is not None and row["leader"] == row["cell"]
+    parts = [row["reason"]] if row["reason"] else []
+    if row["judged"] is None:
+        parts.append("no judgements" if not row["judgements"] else "the metric has no bounds")
+    if row["left_out"]:
+        parts.append(f"{several(row['left_out'], 'score')} left out that the queue did not draw")
+    return Estimated(
+        name,
+        number(row["people"]),
+        interval(row["people_low"], row["people_high"]),
+        f"{count(row['labels'])} of {count(row['items'])}",
+        number(row["judged"]),
+        interval(row["judged_low"], row["judged_high"]),
+        f"{count(row['judgements'])} of {count(row['items'])}",
+        number(row["combined"]),
+        interval(row["combined_low"], row["combined_high"]),
+        MISSING if row["width"] is None else percent(max(1 - row["width"], 0.0)),
+        MISSING if saved is None else count(round(saved)),
+        "the highest" if is_leader else with_sign(row["difference"]),
+        MISSING if is_leader else interval(row["difference_low"], row["difference_high"]),
+        "; ".join(parts),
+    )
+
+
+def _estimate_sentence(row: Row, title: str) -> str:
+    """Say of all cells together what judgements save, and what the wanted interval needs.
+
+    >>> row = {"labels": 60, "items": 200, "judgements": 200, "saved": 23.4, "width": 0.846, "wanted": 0.25}
+    >>> _estimate_sentence({**row, "labels_needed": 90, "combined_low": 2.0}, "Support by small")[:74]
+    'Of 200 answers, people have scored 60. With the 200 judgements by Support '
+    """
+    said = f"Of {several(row['items'], 'answer')}, people have scored {count(row['labels'])}."
+    if row["combined_low"] is None:
+        return f"{said} That is too few for an interval."
+    if row["labels"] == row["items"]:
+        return f"{said} So the estimate is the mean of their scores. {_needed(row)}"
+    saved = round(row["saved"] or 0)
+    width = 1.0 if row["width"] is None else row["width"]
+    if saved:
+        said += (
+            f" With the {several(row['judgements'], 'judgement')} by {title} the interval is "
+            f"{percent(max(1 - width, 0.0))} narrower, as if {several(saved, 'more answer')} had been scored."
+        )
+    else:
+        said += " No judge makes the interval narrower."
+    return f"{said} {_needed(row)}"
+
+
+def _needed(row: Row) -> str:
+    wanted = f"An interval of ±{row['wanted']:g}"
+    needed = row["labels_needed"]
+    if needed is None:
+        return f"{wanted} is out of reach with these answers, all of them scored: it needs more questions."
+    more = needed - row["labels"]
+    return f"{wanted} is reached." if more <= 0 else f"{wanted} needs about {several(more, 'further score')}."

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from rag_assay.evals.metrics.running_costs import RunningCost
-from rag_assay.evals.reporting.costs import running
+from rag_assay.evals.reporting.contexts import running
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.rows import board_data
 from rag_assay.evals.reporting.standings import Subset, main_subset
@@ -29,7 +29,7 @@ from rag_assay.warehouse.schemas import Status
 from rag_assay.warehouse.study_records import pinned_artifacts
 
 ANSWERED = frozenset({Status.OK, Status.REFUSED, Status.NO_CONTEXT})
-"""How answers end that are none of a cell's failures."""
+"""Statuses of answers that do not count as failures."""
 KEPT = 20.0  # seconds that a board is shown again without being looked at
 
 
@@ -59,7 +59,6 @@ class LiveBoard:
 
     @property
     def main(self) -> Subset:
-        """The questions that the report's headline speaks of."""
         return main_subset(self.data)
 
 
@@ -103,7 +102,10 @@ class Boards:
             if not only or one.name in only:
                 known.setdefault(one.name, one)
         found = [self._study(one) for one in known.values()]
-        return sorted(found, key=lambda one: (one.run_at is None, -_seconds(one.run_at), one.name))
+        return sorted(
+            found,
+            key=lambda one: (one.run_at is None, -(one.run_at.timestamp() if one.run_at else 0.0), one.name),
+        )
 
     def progress(self, only: Sequence[str] = ()) -> list[tuple[str, AnswerProgress]]:
         """Return how far the studies are, of those whose files can be used; DuckDB is left alone."""
@@ -131,9 +133,10 @@ class Boards:
         )
 
     def _board(self, study: Study) -> LiveBoard | str:
-        """Return the board of a study, or why there is none."""
         with self._turn:
-            stamp = _stamp(study, self.home)
+            board = ArtifactStore(self.home).current("leaderboard", study.study)
+            paths = [study.path, *(one.path for one in question_sets(study))]
+            stamp = (board.identity if board else None, tuple(_written(paths)))
             kept = self._kept.get(study.study)
             if kept is not None and kept[1] == stamp and time.monotonic() - kept[0] < KEPT:
                 return kept[2]
@@ -152,7 +155,9 @@ def live_board(study: Study, home: Home) -> LiveBoard:
         InputError: the study has not been run, or not as its file is now.
     """
     data = board_data(study, home)  # of the study as it was run
-    return LiveBoard(data, running(data), _asked(study, home))
+    store = pinned_artifacts(home, study.study)
+    sets = (store.current("questions", key) for key in Grid([study]).set_keys(study.study))
+    return LiveBoard(data, running(data), digest(sorted(one.data_version if one else "" for one in sets)))
 
 
 def progress_of(study: Study, home: Home) -> AnswerProgress:
@@ -189,7 +194,7 @@ def run_now(home: Home) -> RunNow | None:
     except BlockingIOError:
         process = os.read(handle, 32).decode(errors="replace").strip()
         return RunNow(process, _command(process))
-    except OSError:  # a file system without locks: nobody can say
+    except OSError:  # a file system without locks
         return None
     finally:
         os.close(handle)
@@ -226,19 +231,6 @@ def _metric(board: LiveBoard, name: str) -> MetricInfo | None:
     return next((one for one in board.data.metrics if one.name == name), None)
 
 
-def _asked(study: Study, home: Home) -> str:
-    store = pinned_artifacts(home, study.study)
-    sets = (store.current("questions", key) for key in Grid([study]).set_keys(study.study))
-    return digest(sorted(one.data_version if one else "" for one in sets))
-
-
-def _stamp(study: Study, home: Home) -> object:
-    """Return what changes when a study is run again, or its files are written to."""
-    board = ArtifactStore(home).current("leaderboard", study.study)
-    paths = [study.path, *(one.path for one in question_sets(study))]
-    return board.identity if board else None, tuple(_written(paths))
-
-
 def _written(paths: Sequence[Path]) -> Iterator[int]:
     for path in paths:
         try:
@@ -247,12 +239,7 @@ def _written(paths: Sequence[Path]) -> Iterator[int]:
             yield 0
 
 
-def _seconds(at: datetime | None) -> float:
-    return at.timestamp() if at else 0.0
-
-
 def _command(process: str) -> str:
-    """Return the words by which a process was started, as far as the system says them."""
     try:
         words = Path(f"/proc/{int(process)}/cmdline").read_bytes().split(b"\0")
     except (OSError, ValueError):

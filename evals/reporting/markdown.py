@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rag_assay.evals.metrics.running_costs import RunningCost
 from rag_assay.evals.reporting import limits
-from rag_assay.evals.reporting.costs import price, running
+from rag_assay.evals.reporting.contexts import price, running
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import (
     MISSING,
@@ -25,7 +25,7 @@ from rag_assay.evals.reporting.trust import trust_lines
 _SIGNS = re.compile(r"[\\`*_{}\[\]|<>~&$]|^[#+\-=](?=\s|$|[#=+\-])|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
 _LINKS = re.compile(r"(?<=[A-Za-z])(:)(?=//)|(?<=[Ww])(\.)(?=\w)")
 _MENTIONS = re.compile(r"@(?=\w)|#(?=\d)|(?<=GH)-(?=\d)")
-NOWHERE = "\u200b"  # after an `@` or `#`: a code host tells nobody, and no issue, that it was mentioned
+NOWHERE = "\u200b"  # after an `@` or `#`: no user or issue of a code host is notified
 TIED = "≈"
 
 
@@ -35,7 +35,11 @@ def render_markdown(data: ReportData) -> str:
     blocks = [f"# {escape_markdown(data.study)}"]
     blocks += [escape_markdown(text) for text in (data.part, data.description) if text]
     blocks += [f"**{decision}**", "\n".join(f"- {sentence}" for sentence in why)]
-    blocks += ["## What this rests on", _trust(data)]
+    rows = [
+        (line.sign, escape_markdown(line.name), line.word, escape_markdown(line.text))
+        for line in trust_lines(data)
+    ]
+    blocks += ["## What this rests on", (_table(("", "What", "State", "Because"), rows, 4))]
     if data.notes:
         blocks += ["## Read this first", "\n".join(f"- {escape_markdown(note)}" for note in data.notes)]
     costs = running(data)
@@ -69,14 +73,6 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], right: int) -> st
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _trust(data: ReportData) -> str:
-    rows = [
-        (line.sign, escape_markdown(line.name), line.word, escape_markdown(line.text))
-        for line in trust_lines(data)
-    ]
-    return _table(("", "What", "State", "Because"), rows, 4)
-
-
 def _board(data: ReportData, subset: Subset, costs: Mapping[str, RunningCost]) -> list[str]:
     recommended = data.verdict.recommended if subset.name == data.verdict.subset else None
     taken = recommended.cell if recommended else None
@@ -98,7 +94,16 @@ def _board(data: ReportData, subset: Subset, costs: Mapping[str, RunningCost]) -
     for one in shown:
         name = escape_markdown(one.cell.label(axes)) + (" **(recommended)**" if one.cell.key == taken else "")
         cost = costs.get(one.cell.key, RunningCost())
-        rows.append([_rank(one, data.primary), name, *_standing(one, data), *_costs(cost), *_rest(one, data)])
+        usd = MISSING if cost.usd is None else price(cost.usd)
+        rows.append(
+            [
+                _rank(one, data.primary),
+                name,
+                *_standing(one, data),
+                *([usd, number(cost.p50, "s"), number(cost.p95, "s")]),
+                *([_value(one.results.get(metric.name), metric) for metric in data.metrics[1:]]),
+            ]
+        )
     parts = [
         f"## {escape_markdown(title)}",
         f"{escape_markdown(f'{n}; ranked by {data.primary.title}.')} {TIED} tied with the leader.",
@@ -129,10 +134,8 @@ def _standing(one: CellStanding, data: ReportData) -> list[str]:
 def _value(result: Result | None, metric: MetricInfo) -> str:
     if result is None or result.value is None:
         return MISSING
-    value = number(result.value, metric.unit)
-    if not result.covered:
-        return f"{value}† {{{interval(result.worst, result.best, metric.unit)}}}"
-    return f"{value} \\[{interval(result.low, result.high, metric.unit)}\\]"
+    ends = result.ends(metric.unit).replace("[", r"\[").replace("]", r"\]")
+    return result.written(metric.unit) + ends
 
 
 def _difference(result: Result | None, one: CellStanding, metric: MetricInfo) -> str:
@@ -146,10 +149,13 @@ def _difference(result: Result | None, one: CellStanding, metric: MetricInfo) ->
     )
 
 
-def _costs(cost: RunningCost) -> list[str]:
-    usd = MISSING if cost.usd is None else price(cost.usd)
-    return [usd, number(cost.p50, "s"), number(cost.p95, "s")]
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown; a cell's text is shown as it is.
 
-
-def _rest(one: CellStanding, data: ReportData) -> list[str]:
-    return [_value(one.results.get(metric.name), metric) for metric in data.metrics[1:]]
+    >>> print(markdown_table(["a"], [["x|y"]]))
+    | a |
+    | --- |
+    | x\\|y |
+    """
+    lines = [head, ["---"] * len(head), *([escape_markdown(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -13,14 +13,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rag_assay.evals.reporting import display, limits
-from rag_assay.evals.reporting.answer_steps import verdict_words
-from rag_assay.evals.reporting.breaks import breakable
-from rag_assay.evals.reporting.contexts import context_words
-from rag_assay.evals.reporting.costs import price
+from rag_assay.evals.reporting.answers import verdict_words
+from rag_assay.evals.reporting.contexts import context_words, price
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.effect_words import effect_words, pair_words
-from rag_assay.evals.reporting.journey.section import link_of
-from rag_assay.evals.reporting.links import safe_link
+from rag_assay.evals.reporting.display import breakable, link_of, safe_link
+from rag_assay.evals.reporting.effects import effect_words, pair_words
 from rag_assay.evals.reporting.view import drops, effect_sentence, view
 from rag_assay.warehouse.schemas import MIN_COVERAGE
 

@@ -77,8 +77,10 @@ def command(study: str, cell: str) -> str:
 
 def machine() -> dict[str, str]:
     """Return processor, cores, memory, graphics processors, system and Python of this machine."""
+    lines = _lines(Path("/proc/cpuinfo"))
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     found = {
-        "processor": _processor(),
+        "processor": (named[0] if named else platform.processor()),
         "cores": str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()),
         "memory": _memory(),
         "graphics processors": ", ".join(_graphics()) or "none",
@@ -100,12 +102,6 @@ def _snapshot(store: ArtifactStore, source: str) -> SourceSnapshot:
         documents.meta.get("documents", 0) if documents else 0,
         documents.data_version if documents else None,
     )
-
-
-def _processor() -> str:
-    lines = _lines(Path("/proc/cpuinfo"))
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor()
 
 
 def _memory() -> str:

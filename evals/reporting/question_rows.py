@@ -10,13 +10,12 @@ import polars as pl
 
 from rag_assay.evals.pipeline.imported_answers import contexts_of
 from rag_assay.evals.reporting.stale_results import stored_result
-from rag_assay.evals.reporting.stored_cards import cards_of, uncalibrated_metrics
+from rag_assay.evals.reporting.stored_rows import cards_of, stored_documents, uncalibrated_metrics
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.suggestions import did_you_mean, near_names
 from rag_assay.warehouse.tables import on_whole_database
@@ -31,7 +30,7 @@ Row = dict[str, Any]
 class DeliveredHit:
     """One delivered passage.
 
-    text: None where the documents of now have no such document
+    text: None where there is no such document now
     gold: whether it overlaps a piece of evidence, or is of a document that is evidence as a whole
     """
 
@@ -52,7 +51,7 @@ class Answered:
     scores: rows of `schemas.SCORES`, in the order of the study's metrics
     judgements: rows of `schemas.JUDGEMENTS` with `judge` and `uncalibrated`, in the order of metrics and
         replicates
-    people: rows of `annotation_schemas.HUMAN_SCORES`, by the wording of the rubrics of now, in their order
+    people: rows of `annotation_schemas.HUMAN_SCORES`, by the current wording of the rubrics, in their order
     """
 
     cell: Cell
@@ -105,42 +104,38 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
         question = _question(connection, grid, study, question_id)
         runs = study.runs()
         rankings = [*study.rankings(), *dict.fromkeys(one.ranking for one in runs if not one.reads_ranking)]
-        ranked = _rows(connection, "ranked", rankings, question_id)
-        hits = _rows(connection, "hits", rankings, question_id)
-        losses = _rows(connection, "losses", rankings, question_id)
-        answers = _rows(connection, "answers", [cell.key for cell in study.cells()], question_id)
-        scores = _rows(connection, "scores", [cell.key for cell in study.cells()], question_id)
+        cells = [cell.key for cell in study.cells()]
+        ranked, hits, losses = (
+            _rows(connection, name, rankings, question_id) for name in ("ranked", "hits", "losses")
+        )
+        of_cells = {
+            name: _rows(connection, name, cells, question_id) for name in ("answers", "scores", "judgements")
+        }
         open_metrics = uncalibrated_metrics(study, cards_of(connection, study))
-        contexts = _contexts(store, runs, question_id)
-        judgements = [
-            {**row, "uncalibrated": f"{row['judge']}.{row['metric']}" in open_metrics}
-            for row in _rows(connection, "judgements", [cell.key for cell in study.cells()], question_id)
-        ]
-        people = _people(connection, study, question_id)
-    texts = _texts(study, store, {row["doc_id"] for row in hits})
-    of_cells = {"answers": answers, "scores": scores, "judgements": judgements, "people": people}
+        for row in of_cells["judgements"]:
+            row["uncalibrated"] = f"{row['judge']}.{row['metric']}" in open_metrics
+        of_cells["people"] = _people(connection, study, question_id)
+    contexts = _contexts(store, runs, question_id)
+    documents = stored_documents(study, store, {row["doc_id"] for row in hits}, ("doc_id", "url", "text"))
+    texts = {row["doc_id"]: row for row in documents.iter_rows(named=True)}
     found = []
     for ranking in rankings:
         status = next((row for row in ranked if row["ranking"] == ranking), {})
-        ended = (status.get("status"), status.get("reason"))
         of_hits = (_hit(row, question, texts) for row in hits if row["ranking"] == ranking)
         known = sorted(of_hits, key=lambda hit: hit.rank)
         lost = sorted((row for row in losses if row["ranking"] == ranking), key=lambda row: row["evidence"])
-        for cells, shown in _alike([cell for cell in runs if cell.ranking == ranking], contexts):
-            found.append(
-                RankingResult(
-                    ranking,
-                    *ended,
-                    known or shown,
-                    lost,
-                    [_answered(study, cell, of_cells) for cell in cells],
-                )
-            )
+        alike: dict[tuple[DeliveredHit, ...], list[Cell]] = {}
+        for cell in runs:
+            if cell.ranking == ranking:
+                alike.setdefault(tuple(contexts[cell.key]), []).append(cell)
+        for shown, own in alike.items():
+            answered = [_answered(study, cell, of_cells) for cell in own]
+            ended = (status.get("status"), status.get("reason"))
+            found.append(RankingResult(ranking, *ended, known or list(shown), lost, answered))
     return QuestionRows(question, found, result.note)
 
 
 def _contexts(store: ArtifactStore, cells: Iterable[Cell], question_id: str) -> dict[str, list[DeliveredHit]]:
-    """Return the passages that sheets have beside an answer, by the key of its cell."""
     found: dict[str, list[DeliveredHit]] = {}
     for cell in cells:
         answers = store.current("answers", cell.key) if cell.imported else None
@@ -152,45 +147,30 @@ def _contexts(store: ArtifactStore, cells: Iterable[Cell], question_id: str) -> 
     return found
 
 
-def _alike(
-    cells: Iterable[Cell], contexts: Mapping[str, list[DeliveredHit]]
-) -> Iterable[tuple[list[Cell], list[DeliveredHit]]]:
-    """Group the cells of a ranking by the passages that sheets have beside their answers."""
-    found: dict[tuple[DeliveredHit, ...], list[Cell]] = {}
-    for cell in cells:
-        found.setdefault(tuple(contexts[cell.key]), []).append(cell)
-    return [(alike, list(shown)) for shown, alike in found.items()]
-
-
 def _answered(study: Study, cell: Cell, of_cells: Mapping[str, list[Row]]) -> Answered:
     """Return what one replicate of a cell made of the question.
 
     of_cells: name of a table -> its rows, of all cells
     """
     order = {name: place for place, name in enumerate(study.measured)}
+
+    def own(table: str, replicate: str = "replicate") -> list[Row]:
+        return [
+            row for row in of_cells[table] if (row["cell"], row[replicate]) == (cell.name, cell.replicate)
+        ]
+
+    judged = [
+        (order[name], row["replicate"], row)
+        for row in own("judgements", "cell_replicate")
+        if row["judge"] in study.judged_by(cell) and (name := f"{row['judge']}.{row['metric']}") in order
+    ]
     return Answered(
         cell,
-        next((row for row in of_cells["answers"] if _is_of(row, cell)), None),
-        sorted(
-            (row for row in of_cells["scores"] if _is_of(row, cell)),
-            key=lambda row: order.get(row["metric"], len(order)),
-        ),
-        sorted(
-            (row for row in of_cells["judgements"] if _judges(study, row, cell)),
-            key=lambda row: (order[f"{row['judge']}.{row['metric']}"], row["replicate"]),
-        ),
+        next(iter(own("answers")), None),
+        sorted(own("scores"), key=lambda row: order.get(row["metric"], len(order))),
+        [row for *_, row in sorted(judged, key=lambda one: one[:2])],
         [row for row in of_cells["people"] if row["of"] == cell.key],
     )
-
-
-def _is_of(row: Row, cell: Cell) -> bool:
-    return (row["cell"], row["replicate"]) == (cell.name, cell.replicate)
-
-
-def _judges(study: Study, row: Row, cell: Cell) -> bool:
-    """Return whether a row is of a cell, and of a judge that judges it now."""
-    known = row["judge"] in study.judged_by(cell) and f"{row['judge']}.{row['metric']}" in study.measured
-    return known and (row["cell"], row["cell_replicate"]) == (cell.name, cell.replicate)
 
 
 def _people(connection: duckdb.DuckDBPyConnection, study: Study, question_id: str) -> list[Row]:
@@ -210,15 +190,12 @@ def _question(connection: duckdb.DuckDBPyConnection, grid: Grid, study: Study, q
     by_id = {row["question_id"]: row for row in rows}
     if question_id not in by_id:
         known = sorted(by_id)
-        hint = did_you_mean(question_id, known) if len(known) <= 20 else _like(question_id, known)
+        hint = did_you_mean(question_id, known)
+        if len(known) > 20:
+            near = near_names(question_id, known, most=3, like=0.5) or known[:3]
+            hint = f"it asks {len(known)}, such as {', '.join(near)}"
         raise InputError(f"the study {study.study} asks no question {question_id!r}; {hint}")
     return by_id[question_id]
-
-
-def _like(name: str, known: list[str]) -> str:
-    """Name a few ids that resemble the one that was given, of many."""
-    near = near_names(name, known, most=3, like=0.5) or known[:3]
-    return f"it asks {len(known)}, such as {', '.join(near)}"
 
 
 _CURRENT = {
@@ -251,29 +228,14 @@ def _dicts(connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any
     return pl.DataFrame(connection.sql(sql, params=parameters).to_arrow_table()).to_dicts()
 
 
-def _texts(study: Study, store: ArtifactStore, wanted: set[str]) -> dict[str, Row]:
-    """Return doc_id -> url and text of the documents that were found."""
-    found: dict[str, Row] = {}
-    for source in study.corpus.sources:
-        artifact = store.current("documents", source)
-        if artifact is None:
-            continue
-        path = store.folder("documents", artifact.identity) / "documents.parquet"
-        rows = read_parquet(path, ["doc_id", "url", "text"]).filter(pl.col("doc_id").is_in(list(wanted)))
-        found.update({row["doc_id"]: row for row in rows.iter_rows(named=True)})
-    return found
-
-
 def _hit(row: Row, question: Row, texts: dict[str, Row]) -> DeliveredHit:
     document = texts.get(row["doc_id"])
-    text = document["text"][row["start"] : row["end"]] if document else None
+    start, end = row["start"], row["end"]
+    text = document["text"][start:end] if document else None
     url = document["url"] if document else row["doc_id"]
-    gold = any(_overlaps(row, piece) for piece in question["evidence"] or ())
-    return DeliveredHit(row["rank"], row["score"], url, row["start"], row["end"], text, gold)
-
-
-def _overlaps(row: Row, piece: Row) -> bool:
-    if piece["doc_id"] is None or piece["doc_id"] != row["doc_id"]:
-        return False
-    whole = piece["start"] is None or piece["end"] is None
-    return whole or bool(row["start"] < piece["end"] and piece["start"] < row["end"])
+    gold = any(
+        piece["doc_id"] == row["doc_id"]
+        and (None in (piece["start"], piece["end"]) or (start < piece["end"] and piece["start"] < end))
+        for piece in question["evidence"] or ()
+    )
+    return DeliveredHit(row["rank"], row["score"], url, start, end, text, gold)

@@ -45,7 +45,7 @@ class ScoresOfPeople:
     command: str
 
     def criteria(self) -> Iterator[ScoredAnswers]:
-        """Yield the answers of each criterion, those that nobody has scored among them."""
+        """Yield the answers of each criterion, unscored ones included."""
         for name, rubric in self.rubrics.items():
             for criterion in rubric.criteria:
                 yield self._scored(name, rubric, criterion)
@@ -84,7 +84,6 @@ class ScoredAnswers:
 
     @property
     def name(self) -> str:
-        """What the criterion is called as a metric."""
         return metric_name(self.rubric, self.criterion.name)
 
     @property
@@ -99,12 +98,11 @@ class ScoredAnswers:
 
     @cached_property
     def given(self) -> int:
-        """How many of the answers people have looked at: of two equal ones, a tie, nobody is asked."""
+        """How many answers have a human rating; a pair of equal answers is a tie without one."""
         return int((self.rows["annotators"] > 0).sum())
 
     @cached_property
     def values(self) -> Floats:
-        """The value of each row."""
         return np.asarray(self.rows["value"].to_numpy(), np.float64)
 
     @cached_property
@@ -116,7 +114,6 @@ class ScoredAnswers:
         return found
 
     def levels(self, axis: str) -> list[str]:
-        """Return the names on an axis of the answers that were scored."""
         return sorted(self.rows[axis].drop_nulls().unique())
 
 

@@ -1,4 +1,4 @@
-"""Counts the questions that each retriever finds, and which step lost the others."""
+"""Counts the questions that each retriever finds, the step that lost the others, and what to try."""
 
 from __future__ import annotations
 
@@ -14,9 +14,29 @@ from rag_assay.evals.question_sets.losses import Loss
 from rag_assay.evals.reporting import limits
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import count, listed, several, truncate
-from rag_assay.evals.reporting.remedies import REMEDIES
 from rag_assay.evals.reporting.standings import LeaderboardCell, subsets
 from rag_assay.warehouse.schemas import LOSSES
+
+REMEDIES: Mapping[Loss, str] = {
+    Loss.CORPUS: (
+        "See whether the page is crawled (limits, patterns, robots.txt) and what cleaning dropped of it; a "
+        "quote that is worded otherwise in the document wants mending in the question file."
+    ),
+    Loss.CHUNKING: (
+        "Try larger chunks, more overlap, chunks along sections, or a retriever that delivers what stands "
+        "around a chunk."
+    ),
+    Loss.FILTER: "Loosen the filter, or let it fall back to all chunks where it leaves too few.",
+    Loss.CANDIDATES: (
+        "Add a retriever of another kind (words beside vectors), another embedder, or a transform of the "
+        "question; raise the `k` of each retriever."
+    ),
+    Loss.FUSION: "Give the retriever that had it more weight, or try another fusion.",
+    Loss.RERANKING: "Try without the re-ranking step, with another model, or let it see longer passages.",
+    Loss.CUT: "Raise `k`, or put a re-ranking step before the cut.",
+    Loss.BUDGET: "Raise the token budget, or choose smaller chunks, of which more fit.",
+}
+
 
 _ORDER = {loss: place for place, loss in enumerate(Loss)}
 _DEPTH = re.compile(r"@(\d+)$")
@@ -35,7 +55,6 @@ class Ranker:
 
     @property
     def most(self) -> int:
-        """The largest count of a loss."""
         return max(self.lost.values(), default=0)
 
 
@@ -75,7 +94,10 @@ def funnel_of(data: ReportData, hardest: Sequence[str]) -> Lost | None:
 
     hardest: ids of the questions that the section of the hardest ones shows, in its order
     """
-    fates = _fates(data, depth(data.primary))
+    k = depth(data.primary)
+    fates: dict[str, dict[str, Loss | None]] = {}
+    for key, question, loss in fates_of(data.losses, data.questions, k).iter_rows():
+        fates.setdefault(key, {})[question] = Loss(loss) if loss else None
     questions = [row for row in data.questions.iter_rows(named=True) if row["evidence"]]
     if not fates or not questions:
         return None
@@ -90,7 +112,6 @@ def funnel_of(data: ReportData, hardest: Sequence[str]) -> Lost | None:
     failed = any(ranker.failed for ranker in rankers)
     places = {question_id: number for number, question_id in enumerate(hardest, 1)}
     unfound = [found for row in questions if (found := _unfound(row, of, places))]
-    k = depth(data.primary)
     return Lost(
         len(questions),
         tuple(rankers[: limits.LEADERBOARD_ROWS]),
@@ -143,7 +164,6 @@ def fates_of(losses: pl.DataFrame | None, questions: pl.DataFrame, k: int) -> pl
 
 
 def legend(causes: Sequence[Loss], k: int, *, failed: bool) -> tuple[tuple[str, str], ...]:
-    """Return what each column counts."""
     first = (
         f"The first {several(k, 'passage')} hold all of the evidence, or one piece where any of it suffices."
     )
@@ -174,14 +194,6 @@ def legend_of(loss: Loss, k: int) -> str:
         Loss.BUDGET: "It did not fit into the token budget.",
     }
     return meanings[loss]
-
-
-def _fates(data: ReportData, k: int) -> dict[str, dict[str, Loss | None]]:
-    """Return cell -> question -> what lost it."""
-    found: dict[str, dict[str, Loss | None]] = {}
-    for cell, question, loss in fates_of(data.losses, data.questions, k).iter_rows():
-        found.setdefault(cell, {})[question] = Loss(loss) if loss else None
-    return found
 
 
 def _rankings(data: ReportData, fates: Mapping[str, object]) -> list[LeaderboardCell]:

@@ -6,15 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import count, interval, number, p_value, percent, several, with_sign
-from rag_assay.evals.reporting.standings import LeaderboardCell, main_subset, varying_axes
-from rag_assay.evals.study.cells import UNREAD
+from rag_assay.evals.reporting.standings import LeaderboardCell, main_subset
+from rag_assay.evals.study.cells import AXES, UNREAD, varying_axes
 from rag_assay.evals.study.cells import Cell as StudyCell
 from rag_assay.evals.successive_halving.factors import combinations
 from rag_assay.evals.successive_halving.records import SearchRecord, left_out
@@ -71,31 +70,23 @@ def left_out_section(data: ReportData) -> LeftOut | None:
     winner = _winner(data)
     found = what_was_missed(data)
     behind = {one.cell: one for one in found.cells}
-    axes = varying_axes(_named(row) for row in record.rows)
+    axes = varying_axes([[getattr(_cell_of(row), axis) for axis in AXES] for row in record.rows])
+    labels = {row["cell"]: _cell_of(row).label(axes) for row in record.rows}
     metric = next((one for one in data.metrics if one.name == record.metric), data.primary)
     cells = [_cell(row, behind.get(_short(row)), axes, metric) for row in gone[:MOST]]
     return LeftOut(
         left_out_sentences(data),
         tuple(cells),
         record.metric is not None,
-        _label_of(winner, axes, record) if winner else "",
+        labels.get(winner, winner) if winner else "",
         len(gone) - len(cells),
     )
-
-
-def _named(row: Mapping[str, Any]) -> Any:
-    return SimpleNamespace(cell=_cell_of(row))
 
 
 def _cell_of(row: Mapping[str, Any]) -> LeaderboardCell:
     axes = ("chunking", "embedder", "retriever")
     chunking, embedder, retriever = (None if row[axis] == UNREAD else row[axis] for axis in axes)
     return LeaderboardCell(row["cell"], chunking, embedder, retriever, row["generator"])
-
-
-def _label_of(key: str, axes: tuple[str, ...], record: SearchRecord) -> str:
-    row = next((one for one in record.rows if one["cell"] == key), None)
-    return _cell_of(row).label(axes) if row else key
 
 
 def _short(row: Mapping[str, Any]) -> str:
@@ -185,7 +176,7 @@ def _of_race(data: ReportData, gone: list[Mapping[str, Any]]) -> list[str]:
         text = f"the chance that any of them is better than the winner is at most {percent(lost.chance)}"
         if lost.most is not None:
             most = number(lost.most, metric.unit)
-            text += f"; none of them is better by more than {most}, at a confidence of 95 %"
+            text += f"; no left-out cell is better by more than {most}, at a confidence of 95 %"
         found.append(f"What that could have missed, by {metric.title}: {text}.")
     return found
 
@@ -193,7 +184,10 @@ def _of_race(data: ReportData, gone: list[Mapping[str, Any]]) -> list[str]:
 def _of_draw(record: SearchRecord, gone: list[Mapping[str, Any]]) -> list[str]:
     n, k = len(record.rows), len(record.rows) - len(gone)
     if gone[0]["rule"] == "not_varied":
-        cells = [_study_cell(row) for row in record.rows]
+        cells = [
+            StudyCell(row["study"], row["chunking"], row["embedder"], row["retriever"], row["generator"])
+            for row in record.rows
+        ]
         pairs = several(combinations(cells), "pair")
         return [
             f"One axis was varied at a time, so that nothing is known of what {pairs} of axes do together: "
@@ -207,26 +201,21 @@ def _of_draw(record: SearchRecord, gone: list[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _study_cell(row: Mapping[str, Any]) -> StudyCell:
-    return StudyCell(row["study"], row["chunking"], row["embedder"], row["retriever"], row["generator"])
-
-
 def _cell(
     row: Mapping[str, Any], behind: CellRegret | None, axes: tuple[str, ...], metric: MetricInfo
 ) -> LeftOutCell:
-    differs = row["difference"] is not None
     return LeftOutCell(
         _cell_of(row).label(axes),
         _RULES[row["rule"]],
         row["reason"] or "",
         f"{row['rung']} of {row['rungs']}" if row["rung"] else "–",
         f"{row['asked']} of {row['questions']}",
-        with_sign(row["difference"], metric.unit) if differs else "–",
-        interval(row["low"], row["high"], metric.unit) if differs and row["low"] is not None else "–",
+        with_sign(row["difference"], metric.unit),
+        interval(row["low"], row["high"], metric.unit) if row["difference"] is not None else "–",
         p_value(row["p"]) if row["p"] is not None else "",
-        with_sign(behind.difference, metric.unit) if behind and behind.difference is not None else "–",
-        interval(behind.low, behind.high, metric.unit) if behind and behind.low is not None else "–",
-        percent(behind.chance) if behind else "–",
+        with_sign(behind.difference if behind else None, metric.unit),
+        interval(behind.low, behind.high, metric.unit) if behind else "–",
+        percent(behind.chance if behind else None),
     )
 
 

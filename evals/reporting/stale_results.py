@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -58,12 +59,10 @@ class StoredResult:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The note, if there is one."""
         return (self.note,) if self.note else ()
 
     @cached_property
     def verdict(self) -> Verdict:
-        """The decision that was stored with the leaderboard."""
         return _verdict(self.study.study, self.store, self.store.home)
 
 
@@ -164,8 +163,8 @@ def refuse_changed(study: Study, store: ArtifactStore, board: pl.DataFrame) -> N
     old = _of_other_contents(grid, study, store, board)
     if old:
         raise InputError(
-            f"{_first(old)} was made of other documents or questions than those of now: "
-            f"{study.path} asks others than were asked, or another study has read them anew{again}"
+            f"{_first(old)} was made of other documents or questions than the current ones: "
+            f"{study.path} asks others than were asked, or another study has read them again{again}"
         )
 
 
@@ -176,52 +175,47 @@ def _first(names: list[str]) -> str:
 def _of_other_contents(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame) -> list[str]:
     """Return what is shown beside contents that it was not made of.
 
-    Documents that a crawl alone has changed since then are none of that: nothing was built of them yet.
+    Documents that a crawl alone has changed since then do not count: nothing was built from them yet.
     """
     run = _run_cells(study, store, board)
     comparing = Leaderboard(grid)
     comparing.without = frozenset(PartitionRef("scores", cell.key) for cell in {*study.runs()} - {*run})
+    scores = [one for cell in run if (one := store.current("scores", cell.key))]
+    not_annotated = any(one.meta.get(NOT_ANNOTATED) for one in scores)
     scoring = Scores(grid)
     scoring.without = frozenset(
-        PartitionRef("judgements", key) for key in _gaps(run, store)
-    ) | _not_annotated(study, run, store)
-    stages: dict[Stage, list[str]] = {
+        [PartitionRef("judgements", key) for one in scores for key in one.meta.get(NOT_JUDGED, ())]
+        + ([PartitionRef("annotations", study.study)] if not_annotated else [])
+    )
+    stages = {**_evaluated(grid, run, store), scoring: [cell.key for cell in run], comparing: [study.study]}
+    return _named_keys(stages, store, is_of_contents_of_now)
+
+
+def _evaluated(grid: Grid, run: list[Cell], store: ArtifactStore) -> dict[Stage, list[str]]:
+    scores = [one for cell in run if (one := store.current("scores", cell.key))]
+    gaps = {key for one in scores for key in one.meta.get(NOT_JUDGED, ())}
+    judged = [one.key for cell in run for one in grid.judgements_of(cell)]
+    return {
         Rankings(grid): [cell.ranking for cell in run],
         Answers(grid): [cell.key for cell in run if cell.generator != NO_GENERATOR],
-        Judgements(grid): _judged(grid, run, store),
-        scoring: [cell.key for cell in run],
-        comparing: [study.study],
+        Judgements(grid): [key for key in judged if key not in gaps and store.current("judgements", key)],
     }
+
+
+def _named_keys(
+    stages: Mapping[Stage, list[str]],
+    store: ArtifactStore,
+    is_fresh: Callable[[Stage, str, ArtifactStore], bool],
+) -> list[str]:
     return [
         f"{stage.name} of {key}"
         for stage, keys in stages.items()
         for key in dict.fromkeys(keys)
-        if not is_of_contents_of_now(stage, key, store)
+        if not is_fresh(stage, key, store)
     ]
 
 
-def _judged(grid: Grid, run: list[Cell], store: ArtifactStore) -> list[str]:
-    """Return the keys of the judgements that the cells were scored by."""
-    keys = [one.key for cell in run for one in grid.judgements_of(cell)]
-    gaps = _gaps(run, store)
-    return [key for key in keys if key not in gaps and store.current("judgements", key) is not None]
-
-
-def _not_annotated(study: Study, run: list[Cell], store: ArtifactStore) -> frozenset[PartitionRef]:
-    """Return the annotations of the study, where the cells were scored without."""
-    scores = [store.current("scores", cell.key) for cell in run]
-    lack = any(one.meta.get(NOT_ANNOTATED) for one in scores if one)
-    return frozenset([PartitionRef("annotations", study.study)] if lack else [])
-
-
-def _gaps(run: list[Cell], store: ArtifactStore) -> set[str]:
-    """Return the keys of the judgements that the cells were scored without."""
-    scores = [store.current("scores", cell.key) for cell in run]
-    return {key for one in scores if one for key in one.meta.get(NOT_JUDGED, ())}
-
-
 def _run_cells(study: Study, store: ArtifactStore, board: pl.DataFrame) -> list[Cell]:
-    """Return the cells, each replicate for itself, of which the stored leaderboard has values."""
     artifact = store.current("leaderboard", study.study)
     gone = set(artifact.meta.get(NOT_RUN, ())) if artifact else set()
     names = set(board.filter(pl.col("cell_id").is_not_null())["cell"])
@@ -229,7 +223,6 @@ def _run_cells(study: Study, store: ArtifactStore, board: pl.DataFrame) -> list[
 
 
 def _other_sources(grid: Grid, study: Study, store: ArtifactStore) -> list[str]:
-    """Return which sources mean something else than what was read, and the corpus if it has others."""
     pages, documents = Pages(grid.build), Documents(grid.build)
     crawled = {name: store.current("pages", name) for name in study.corpus.sources}
     found = [
@@ -257,19 +250,12 @@ def _changed(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame
     stages: dict[Stage, list[str]] = {
         Chunks(grid.build): [grid.index_key(cell).rpartition(".")[0] for cell in run],
         Embeddings(grid.build): [grid.index_key(cell) for cell in run],
-        Rankings(grid): [cell.ranking for cell in run],
-        Answers(grid): [cell.key for cell in run if cell.generator != NO_GENERATOR],
-        Judgements(grid): _judged(grid, run, store),
+        **_evaluated(grid, run, store),
         Annotations(grid): [study.study] if study.rubrics else [],
         JudgeCards(grid): grid.cards_of(study.study),
         HumanEstimates(grid): [study.study] if study.rubrics else [],
     }
-    found = [
-        f"{stage.name} of {key}"
-        for stage, keys in stages.items()
-        for key in dict.fromkeys(keys)
-        if not is_by_recipe_of_now(stage, key, store)
-    ] or _other_sources(grid, study, store)
+    found = _named_keys(stages, store, is_by_recipe_of_now) or _other_sources(grid, study, store)
     if not found and not is_by_recipe_of_now(Leaderboard(grid), study.study, store):
         return [f"how the study {study.study} compares its cells"]
     return found

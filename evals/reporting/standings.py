@@ -1,15 +1,20 @@
-"""Groups the leaderboard's rows: one standing for each cell, one table for each subset of questions."""
+"""The leaderboard by cell and subset of questions: standings, entries, groups, and tables of values."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
+from typing import NamedTuple
 
+import numpy as np
 import polars as pl
 
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import interval, number
+from rag_assay.evals.statistics.full_crossing import Crossing, Place, find_crossing
+from rag_assay.evals.statistics.resampling import Floats
 from rag_assay.evals.study.cells import AXES
 from rag_assay.evals.study.cells import varying_axes as cells_axes
 from rag_assay.warehouse.schemas import MIN_COVERAGE
@@ -71,6 +76,19 @@ class Result:
             return None
         return self.replicate_high - self.replicate_low
 
+    def written(self, unit: str) -> str:
+        """Return the value as text, with a dagger where too few questions have one."""
+        text = number(self.value, unit)
+        return text if self.value is None or self.covered else f"{text}†"
+
+    def ends(self, unit: str) -> str:
+        """Return the interval in brackets; in braces the worst and best case where too few have a value."""
+        if self.value is None:
+            return ""
+        if self.covered:
+            return f" [{interval(self.low, self.high, unit)}]"
+        return f" {{{interval(self.worst, self.best, unit)}}}"
+
     @property
     def covered(self) -> bool:
         """Whether enough questions have a value for the mean to be compared."""
@@ -123,7 +141,6 @@ class Subset:
     standings: tuple[CellStanding, ...]
 
     def n(self, metric: MetricInfo) -> int:
-        """Return the number of questions that ``metric`` applies to; it is the same in every cell."""
         return max((s.results[metric.name].n for s in self.standings if metric.name in s.results), default=0)
 
 
@@ -133,6 +150,13 @@ def subsets(data: ReportData) -> tuple[Subset, ...]:
     names = data.leaderboard["subset"].unique().to_list()
     ordered = sorted(names, key=lambda name: (name != ALL, -_sample_size(name), name))
     return tuple(_subset(data, name) for name in ordered)
+
+
+def cell_labels(data: ReportData) -> Mapping[str, str]:
+    """Return cell -> its name by the axes on which the cells of the study differ."""
+    standings = [standing for subset in subsets(data) for standing in subset.standings]
+    axes = varying_axes(standings)
+    return {standing.cell.key: standing.cell.label(axes) for standing in standings}
 
 
 def main_subset(data: ReportData) -> Subset:
@@ -190,3 +214,206 @@ def _order(standing: CellStanding, metric: MetricInfo) -> tuple[bool, int, bool,
         sign * (value or 0.0),
         standing.cell.key,
     )
+
+
+@dataclass(frozen=True)
+class RankedResult:
+    """One result of the primary metric and the keys of the cells that have it, those with a rank first.
+
+    p_best: how likely one of them is the best
+    """
+
+    label: str
+    rank: int | None
+    result: Result
+    cells: tuple[str, ...]
+    p_best: float | None = None
+
+    @property
+    def tied(self) -> bool:
+        """Whether it is not significantly different from the leader; what was not compared is not."""
+        return self.result.tied is not False
+
+
+def entries(data: ReportData, subset: Subset) -> tuple[RankedResult, ...]:
+    """Return the entries of ``subset`` in the order of its standings; cells without a result are left out."""
+    axes = varying_axes(subset.standings)
+    groups: dict[tuple[object, ...], list[CellStanding]] = {}
+    for standing in subset.standings:
+        if data.primary.name in standing.results:
+            groups.setdefault(_group_key(standing, data.primary), []).append(standing)
+    shared = len(groups) < sum(len(group) for group in groups.values())
+    return tuple(_ranked_result(group, data.primary, _label_axes(axes, shared)) for group in groups.values())
+
+
+def could_reach(unranked: Result, leader: Result, metric: MetricInfo) -> bool:
+    """Return whether the best case of a cell without a rank reaches the interval of the leader."""
+    if unranked.best is None or leader.low is None or leader.high is None:
+        return True
+    return unranked.best >= leader.low if metric.higher_is_better else unranked.best <= leader.high
+
+
+def _group_key(standing: CellStanding, metric: MetricInfo) -> tuple[object, ...]:
+    if metric.kind != "retrieval":
+        return (standing.cell.key,)
+    cell = standing.cell
+    result = standing.results[metric.name]
+    # Ranks do not count: of two generators on one ranking, one may have answered too little for a rank.
+    return (cell.chunking, cell.embedder, cell.retriever, result.value, result.n, result.coverage)
+
+
+def _label_axes(axes: tuple[str, ...], shared: bool) -> tuple[str, ...]:
+    without = tuple(axis for axis in axes if axis != "generator")
+    return (without or ("chunking", "retriever")) if shared else axes
+
+
+def _ranked_result(group: list[CellStanding], metric: MetricInfo, axes: tuple[str, ...]) -> RankedResult:
+    first = group[0]
+    return RankedResult(
+        first.cell.label(axes),
+        first.rank,
+        first.results[metric.name],
+        tuple(standing.cell.key for standing in group),
+        sum(chances) if (chances := [one.p_best for one in group if one.p_best is not None]) else None,
+    )
+
+
+@dataclass(frozen=True)
+class GroupMean:
+    """The mean over the questions of one group that have a value; n is how many the metric applies to."""
+
+    value: float | None
+    with_value: int
+    n: int
+
+
+@dataclass(frozen=True)
+class Groups:
+    """One row a group, one column an entry of the leaderboard."""
+
+    column: str
+    names: tuple[str, ...]
+    questions: Mapping[str, int]
+    entries: tuple[RankedResult, ...]
+    means: Mapping[tuple[str, str], GroupMean]
+
+
+def group_of(column: str) -> pl.Expr:
+    """Return the group of a question: that it is unanswerable, or a follow-up, goes before its type."""
+    plain = pl.col(column).fill_null("(none)")
+    if column != "type":
+        return plain
+    follows = pl.col("conversation").list.len() > 0
+    return (
+        pl.when(~pl.col("answerable"))
+        .then(pl.lit("unanswerable"))
+        .when(follows)
+        .then(pl.lit("follow_up"))
+        .otherwise(plain)
+    )
+
+
+def groups(data: ReportData, column: str, best: Sequence[RankedResult]) -> Groups:
+    """Average the primary metric by ``column`` of the questions (`type` or `question_set`)."""
+    kinds = data.questions.select("question_id", group_of(column).alias("group"))
+    sizes = dict(kinds.group_by("group").len().iter_rows())
+    cells = [entry.cells[0] for entry in best]
+    scored = data.values.filter((pl.col("metric") == data.primary.name) & pl.col("cell").is_in(cells))
+    good = pl.col("value")
+    rows = (
+        scored.join(kinds, on="question_id")
+        .group_by("group", "cell")
+        .agg(mean=good.mean(), with_value=good.is_not_null().sum(), n=pl.len())
+    )
+    return Groups(
+        column,
+        tuple(sorted(sizes, key=lambda name: (-sizes[name], name))),
+        sizes,
+        tuple(best),
+        {
+            (row["group"], row["cell"]): GroupMean(row["mean"], row["with_value"], row["n"])
+            for row in rows.iter_rows(named=True)
+        },
+    )
+
+
+class Values(NamedTuple):
+    """The values of a metric in the cells of a subset that may be compared.
+
+    axes: names of those on which the metric can differ
+    places: cells, by their levels on these axes
+    questions: ids, in order
+    table: shape (questions, places), NaN where there is none
+    """
+
+    axes: tuple[str, ...]
+    places: tuple[Place, ...]
+    questions: tuple[str, ...]
+    table: Floats
+
+    def along(self, *axes: str) -> tuple[Crossing, Floats] | None:
+        """Return the levels of axes in equal contexts; None: cells meet in none, or have no such axis.
+
+        The values have the shape (questions, contexts, …levels of each of the axes).
+        """
+        if not set(axes) <= set(self.axes):
+            return None
+        numbers = [self.axes.index(axis) for axis in axes]
+        crossing = find_crossing(self.places, numbers)
+        if crossing is None:
+            return None
+        at = {place: column for column, place in enumerate(self.places)}
+        shape = tuple(len(names) for names in crossing.levels)
+        columns = [
+            at[crossing.place(numbers, [crossing.levels[n][level] for n, level in enumerate(own)], context)]
+            for context in crossing.contexts
+            for own in np.ndindex(*shape)
+        ]
+        table = self.table[:, columns].reshape(len(self.questions), len(crossing.contexts), *shape)
+        return crossing, table
+
+
+def values_of(data: ReportData, subset: Subset, metric: MetricInfo) -> Values | None:
+    """Return what a metric measured in the cells of a subset; None where there is nothing to compare.
+
+    Cells without enough values or answers are left out, and those that read no ranking: they have no place on
+    the axes. A metric of rankings cannot differ by generator: cells of one ranking are one there. None: no
+    cell is left, or no question that all of them were asked.
+    """
+    of_rankings = metric.of_rankings or metric.kind == "retrieval"
+    axes = tuple(axis for axis in AXES if axis != "generator" or not of_rankings)
+    chosen: dict[Place, str] = {}
+    for standing in subset.standings:
+        if _counts(standing, metric, of_rankings):
+            place = tuple(str(getattr(standing.cell, axis)) for axis in axes)
+            chosen.setdefault(place, standing.cell.key)
+    if not chosen:
+        return None
+    rows = data.values.filter((pl.col("metric") == metric.name) & pl.col("cell").is_in([*chosen.values()]))
+    asked = rows.group_by("question_id").agg(pl.col("cell").n_unique())
+    ids = sorted(asked.filter(pl.col("cell") == len(chosen))["question_id"])
+    if not ids:
+        return None
+    return Values(axes, tuple(chosen), tuple(ids), value_table(rows, ids, [*chosen.values()]))
+
+
+def _counts(standing: CellStanding, metric: MetricInfo, of_rankings: bool) -> bool:
+    result = standing.results.get(metric.name)
+    enough = of_rankings or standing.answered is None or standing.answered >= MIN_COVERAGE
+    return standing.cell.retriever is not None and result is not None and result.covered and enough
+
+
+def value_table(
+    rows: pl.DataFrame, questions: Sequence[str], cells: Sequence[str], value: str = "value"
+) -> Floats:
+    """Return a column of rows (question_id, cell) in the shape (questions, cells), NaN where none is."""
+    table = np.full((len(questions), len(cells)), np.nan)
+    known = rows.filter(pl.col("question_id").is_in(list(questions)) & pl.col(value).is_not_null())
+    places = (
+        known[name]
+        .replace_strict({one: at for at, one in enumerate(names)}, return_dtype=pl.Int64)
+        .to_numpy()
+        for name, names in (("question_id", questions), ("cell", cells))
+    )
+    table[tuple(places)] = known[value].to_numpy()
+    return table

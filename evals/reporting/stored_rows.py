@@ -1,16 +1,41 @@
-"""Reads tables of DuckDB as the frames of a report, each with its schema."""
+"""Reads tables of DuckDB and artifacts as the frames of a report, each with its schema."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from rag_assay.evals.annotations import AGREED, COUNTED, FILE
+from rag_assay.evals.judge_calibration import human_agreement
+from rag_assay.evals.judge_calibration.human_agreement import Rated, good_side, judged_cases, scored_by
+from rag_assay.evals.judge_calibration.judge_trials import labelled_pairs
+from rag_assay.evals.judging.contract import Judge
+from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.reporting.limits import BIN_CHARACTERS, STATEMENTS
-from rag_assay.warehouse.schemas import ANSWERS, JUDGEMENTS, LOSSES, QUESTIONS, SCORES, Schema
+from rag_assay.evals.reporting.rating_scores import AXES, CELLS, ScoresOfPeople
+from rag_assay.evals.spreadsheet_import.bundle import axis_words
+from rag_assay.evals.study.cells import UNREAD, Cell
+from rag_assay.evals.study.imported_study import ImportedStudy
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS, HUMAN_ESTIMATES, HUMAN_SCORES
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet
+from rag_assay.warehouse.schemas import (
+    ANSWERS,
+    JUDGE_CARDS,
+    JUDGE_TRIALS,
+    JUDGEMENTS,
+    LOSSES,
+    QUESTIONS,
+    SCORES,
+    Schema,
+)
 
 if TYPE_CHECKING:
     import duckdb
+
 
 OF_CELL: Schema = {"cell": pl.String, "replicate": pl.Int64}
 """What rows of cells have beside their own schema."""
@@ -19,7 +44,6 @@ OF_CELL: Schema = {"cell": pl.String, "replicate": pl.Int64}
 def select_rows(
     connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any], schema: Schema
 ) -> pl.DataFrame:
-    """Return what a query finds, in the columns of a schema."""
     rows = pl.DataFrame(connection.sql(sql, params=parameters).to_arrow_table())
     return rows.select([pl.col(name).cast(kind) for name, kind in schema.items()])
 
@@ -35,31 +59,22 @@ def stored_questions(connection: duckdb.DuckDBPyConnection, sets: list[str]) -> 
     )
 
 
-def stored_scores(connection: duckdb.DuckDBPyConnection, cells: list[str]) -> pl.DataFrame:
-    """Return the scores of these cells (schemas.SCORES with OF_CELL)."""
-    return _of_cells(connection, "current_scores", cells, SCORES)
-
-
 _SHORT_BINS = (  # whole, they are the context once more
     f" REPLACE ([{{'text': left(b.text, {BIN_CHARACTERS + 1}), 'chunk_ids': b.chunk_ids, 'status': b.status, "
     "'reason': b.reason, 'answer': b.answer} FOR b IN bins] AS bins)"
 )
 
 
+def stored_scores(connection: duckdb.DuckDBPyConnection, cells: list[str]) -> pl.DataFrame:
+    """Return the scores of these cells (schemas.SCORES with OF_CELL)."""
+    sql = "SELECT * FROM current_scores WHERE list_contains(?, cell)"
+    return select_rows(connection, sql, [cells], {**SCORES, **OF_CELL})
+
+
 def stored_answers(connection: duckdb.DuckDBPyConnection, cells: list[str]) -> pl.DataFrame:
     """Return the answers of these cells (schemas.ANSWERS with OF_CELL), of their bins the first words."""
-    return _of_cells(connection, "current_answers", cells, ANSWERS, _SHORT_BINS)
-
-
-def _of_cells(
-    connection: duckdb.DuckDBPyConnection, table: str, cells: list[str], schema: Schema, changes: str = ""
-) -> pl.DataFrame:
-    """Return the rows of these cells, with `cell`.
-
-    changes: to columns, in SQL
-    """
-    sql = f"SELECT *{changes} FROM {table} WHERE list_contains(?, cell)"  # noqa: S608 -- our own names
-    return select_rows(connection, sql, [cells], {**schema, **OF_CELL})
+    sql = f"SELECT *{_SHORT_BINS} FROM current_answers WHERE list_contains(?, cell)"  # noqa: S608 -- our own names
+    return select_rows(connection, sql, [cells], {**ANSWERS, **OF_CELL})
 
 
 def stored_judgements(
@@ -70,7 +85,7 @@ def stored_judgements(
 ) -> pl.DataFrame:
     """Return what judges said, of each judgement the first statements.
 
-    open_metrics: `JUDGE.METRIC` of those that nobody has calibrated
+    open_metrics: `JUDGE.METRIC` of uncalibrated metrics
     """
     sql = (
         f"SELECT * REPLACE (NULL AS raw, list_slice(statements, 1, {STATEMENTS + 1}) AS statements) "  # noqa: S608
@@ -95,3 +110,171 @@ def stored_losses(connection: duckdb.DuckDBPyConnection, first: dict[str, str]) 
         {**LOSSES, "ranking": pl.String},
     )
     return rows.with_columns(cell=pl.col("ranking").replace(first)).drop("ranking")
+
+
+UNCALIBRATED = "uncalibrated"
+AGREEMENT_MEASURES = ("auc", "kappa", "tau")
+"""What tells whether people agree with a judge: a metric without any of these is uncalibrated."""
+
+
+def cards_of(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame:
+    """Return the current cards of a study's judges (schemas.JUDGE_CARDS)."""
+    sql = "SELECT * FROM current_judge_cards WHERE study = ? AND list_contains(?, judge)"
+    return select_rows(connection, sql, [study.study, list(study.judges)], JUDGE_CARDS)
+
+
+def estimates_of(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame | None:
+    """Return the current estimates of human ratings (HUMAN_ESTIMATES); None: the study has no rubrics."""
+    if not study.rubrics:
+        return None
+    sql = "SELECT * FROM current_human_estimates WHERE study = ? AND list_contains(?, rubric)"
+    return select_rows(connection, sql, [study.study, list(study.rubrics)], HUMAN_ESTIMATES)
+
+
+def calibrated_metrics(cards: pl.DataFrame) -> set[str]:
+    """Return the metrics of judges, `JUDGE.METRIC`, of which it is known how people agree with them."""
+    known = cards.filter(pl.col("measure").is_in(AGREEMENT_MEASURES) & pl.col("value").is_not_null())
+    return {f"{judge}.{metric}" for judge, metric in known.select("judge", "metric").iter_rows()}
+
+
+def no_better_than_coins(cards: pl.DataFrame) -> set[str]:
+    """Return the metrics of judges that people have labelled and that no AUC shows to be above 0.5."""
+    areas = cards.filter((pl.col("measure") == "auc") & pl.col("value").is_not_null())
+    shown = areas.group_by("judge", "metric").agg((pl.col("low") > 0.5).fill_null(value=False).any())
+    return {f"{judge}.{metric}" for judge, metric, is_better in shown.iter_rows() if not is_better}
+
+
+def uncalibrated_metrics(study: Study, cards: pl.DataFrame) -> frozenset[str]:
+    """Return the metrics of a study that are a judge's, and of which that is not known."""
+    known = calibrated_metrics(cards)
+    judged = (one for name in study.measured if isinstance(one := study.metric(name), JudgedScores))
+    return frozenset(metric.name for metric in judged if metric.name not in known)
+
+
+def running_rows(
+    connection: duckdb.DuckDBPyConnection, cells: list[str], seconds: list[str]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the scores of the metrics ``seconds`` and the prices of answers, all other columns NULL.
+
+    That is what `evals.metrics.running_costs` reads, in the schemas SCORES and ANSWERS with OF_CELL.
+    """
+    found = []
+    for sql, parameters, schema in (
+        (
+            "SELECT question_id, metric, status, value, cell, replicate FROM current_scores "
+            "WHERE list_contains(?, cell) AND list_contains(?, metric)",
+            [cells, seconds],
+            SCORES,
+        ),
+        (
+            "SELECT usd, prompt_tokens, completion_tokens, cell FROM current_answers "
+            "WHERE list_contains(?, cell)",
+            [cells],
+            ANSWERS,
+        ),
+    ):
+        whole: Schema = {**schema, **OF_CELL}
+        rows = connection.sql(sql, params=parameters)
+        some = select_rows(connection, sql, parameters, {name: whole[name] for name in rows.columns})
+        found.append(pl.concat([pl.DataFrame(schema=whole), some], how="diagonal"))
+    return found[0], found[1]
+
+
+def stored_documents(
+    study: Study, store: ArtifactStore, wanted: Collection[str], columns: tuple[str, ...]
+) -> pl.DataFrame:
+    """Return columns of the current documents with these ids; nothing is read where there are none."""
+    frames = [pl.DataFrame(schema=dict.fromkeys(columns, pl.String))]
+    for source in study.corpus.sources if wanted else ():
+        if artifact := store.current("documents", source):
+            path = store.folder("documents", artifact.identity) / "documents.parquet"
+            rows = read_parquet(path, list(columns)).select(columns)
+            frames.append(rows.filter(pl.col("doc_id").is_in(list(wanted))))
+    return pl.concat(frames)
+
+
+def stored_people(study: Study, store: ArtifactStore) -> ScoresOfPeople | None:
+    """Return what people scored of a study; None where it has no rubrics."""
+    if not study.rubrics:
+        return None
+    artifact = store.current("annotations", study.study)
+
+    def read(file: str, schema: Schema) -> pl.DataFrame:
+        path = artifact and store.folder("annotations", artifact.identity) / file
+        return conform_rows(read_parquet(path), schema) if path and path.exists() else frame([], schema)
+
+    return ScoresOfPeople(
+        study.rubrics,
+        frame([_of(cell) for cell in study.runs()], CELLS),
+        read(FILE, ANNOTATIONS),
+        read(COUNTED, HUMAN_SCORES),
+        read(AGREED, AGREEMENT),
+        axis_words(study.folder) if isinstance(study, ImportedStudy) else {},
+        f"assay ratings annotate {study.whole}",
+    )
+
+
+def _of(cell: Cell) -> dict[str, Any]:
+    """Return a row of CELLS; `-` of a sheet is a name like any other: another sheet may say more."""
+    parts = {axis: getattr(cell, axis) for axis in AXES}
+    read = {axis: None if part == UNREAD and not cell.imported else part for axis, part in parts.items()}
+    return {"key": cell.key, "cell": cell.name, "replicate": cell.replicate, **read}
+
+
+PAIRS: Schema = {
+    "judge": pl.String,
+    "metric": pl.String,  # the judge's own name for it
+    "slice": pl.String,  # whose labels, as on the judge's card: `people.RUBRIC`; NULL: labelled cases
+    "good": pl.Boolean,  # what the label says; of a rubric: in the upper half of its scale
+    "value": pl.Float64,  # the judge's, turned round where less is better
+}
+
+
+def stored_pairs(
+    study: Study, people: ScoresOfPeople | None, judgements: pl.DataFrame, store: ArtifactStore
+) -> pl.DataFrame:
+    """Return the cases that a judge has a value of and people have labelled or scored (PAIRS).
+
+    Fewer than the card of a judge needs to compare it with people's scores are left out, as they are there.
+
+    judgements: schema JUDGEMENTS with `judge`, `cell` and `cell_replicate`
+    """
+    rows: list[dict[str, Any]] = []
+    rated = scored_by(people.rubrics, people.values) if people is not None and len(people.values) else []
+    for name, judge in study.judges.items():
+        rows += _labelled(study, name, judge, store)
+        if rated and people is not None:
+            own = judgements.filter(pl.col("judge") == name)
+            rows += _scored(name, judge, rated, own, people)
+    return frame(rows, PAIRS)
+
+
+def _scored(
+    name: str, judge: Judge, rated: list[Rated], judgements: pl.DataFrame, people: ScoresOfPeople
+) -> Iterator[dict[str, Any]]:
+    keys = people.cells.select("key", "cell", cell_replicate="replicate")
+    questions = {question for one in rated for _, question in one.values}
+    near = judgements.filter(pl.col("question_id").is_in(list(questions)))
+    wanted = near.join(keys, on=["cell", "cell_replicate"]).drop("statements")
+    of_cells: dict[str, list[dict[str, Any]]] = {}
+    for row in wanted.iter_rows(named=True):
+        of_cells.setdefault(row["key"], []).append(row)
+    for metric, one, cases in judged_cases(judge, of_cells, rated):
+        if len(cases) >= human_agreement.FEWEST:
+            for case in cases:
+                value = case.value if metric.higher_is_better else -case.value
+                good = good_side(case.score, one.criterion)
+                yield {"judge": name, "metric": metric.name, "slice": one.name, "good": good, "value": value}
+
+
+def _labelled(study: Study, name: str, judge: Judge, store: ArtifactStore) -> Iterator[dict[str, Any]]:
+    artifact = store.current("judge_cards", f"{study.study}.{name}")
+    if artifact is None or not study.card_of(name).labels:
+        return
+    folder = store.folder("judge_cards", artifact.identity)
+    trials, judged = folder / "trials.parquet", folder / "judged.parquet"
+    if trials.exists() and judged.exists():
+        cases = conform_rows(read_parquet(trials), JUDGE_TRIALS)
+        said = conform_rows(read_parquet(judged), JUDGEMENTS)
+        for metric, good, value in labelled_pairs(judge, cases, said):
+            yield {"judge": name, "metric": metric.name, "slice": None, "good": good, "value": value}

@@ -42,7 +42,6 @@ class StudyFacts:
 
 
 def study_facts(study: Study, store: ArtifactStore) -> StudyFacts:
-    """Gather the facts of a study from the artifacts that its keys mean now."""
     grid = Grid([study])
     return StudyFacts(
         corpus=tuple(_source_facts(store, name) for name in study.corpus.sources),
@@ -55,7 +54,6 @@ def study_facts(study: Study, store: ArtifactStore) -> StudyFacts:
 
 
 def _duplicates(study: Study, store: ArtifactStore) -> Duplicates | None:
-    """Return what is known of copies in the corpus: the same for each of its chunkings."""
     for chunking in study.chunkings:
         found = _meta(store.current("chunks", f"{study.corpus.name}.{chunking}")).get("duplicates")
         if found is not None:
@@ -127,7 +125,6 @@ def _recipes(study: Study, grid: Grid, store: ArtifactStore) -> dict[str, str]:
 
 
 def _said(study: ImportedStudy) -> dict[str, str]:
-    """Return name -> what the sheets say for it, by the axes that it stands on."""
     found: dict[str, dict[str, str]] = {name: {} for name in study.generators}
     for (axis, name), words in axis_words(study.folder).items():
         found.setdefault(name, {})[axis] = words
@@ -161,7 +158,6 @@ def _yaml(value: object) -> str:
 
 
 def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
-    """Return which checks of what the study was built from failed."""
     keys = {
         "pages": list(study.corpus.sources),
         "documents": list(study.corpus.sources),
@@ -189,7 +185,6 @@ def _warnings(study: Study, grid: Grid, store: ArtifactStore) -> list[str]:
 
 
 def _of_sheets(study: Study) -> list[str]:
-    """Say which rows of sheets were not taken, and what else a reader of their figures should know."""
     found = []
     for sheet in sheet_facts(study.folder) if isinstance(study, ImportedStudy) else ():
         what = f"the sheet {sheet.name} ({sheet.file})"
@@ -203,7 +198,6 @@ def _of_sheets(study: Study) -> list[str]:
 
 
 def _unusable(study: Study, store: ArtifactStore) -> list[str]:
-    """Return which cells have answers that no further run will mend: empty or cut ones."""
     found = []
     for cell in study.runs():
         meta = _meta(store.current("answers", cell.key))
@@ -215,7 +209,6 @@ def _unusable(study: Study, store: ArtifactStore) -> list[str]:
 
 
 def _stood_in(rankings: dict[str, dict[str, Any]]) -> list[str]:
-    """Say for which rankings rules stood in for a model that was to understand the question."""
     found = []
     for key, meta in rankings.items():
         counts = {
@@ -230,7 +223,6 @@ def _stood_in(rankings: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def _busy(rankings: dict[str, dict[str, Any]]) -> list[str]:
-    """Say how many rankings have latencies that were measured on a busy machine: one note for all."""
     checks = [check for meta in rankings.values() for check in meta.get("checks", ())]
     busy = sum(check["name"] == "quiet_machine" and not check["passed"] for check in checks)
     sentence = "are too high: other work held the processors meanwhile"

@@ -10,25 +10,25 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rag_assay.evals.reporting.ceilings import ceiling_sentences
+from rag_assay.evals.reporting.caveats import (
+    blind_spot_sentences,
+    ceiling_sentences,
+    chances_sentence,
+    replicates_sentence,
+)
 from rag_assay.evals.reporting.contexts import context_words, contexts
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import MISSING, interval, number, percent, plain, several, truncate
-from rag_assay.evals.reporting.effect_words import effects_words
-from rag_assay.evals.reporting.effects import effects
-from rag_assay.evals.reporting.entries import entries
-from rag_assay.evals.reporting.estimates import estimate_sentences
+from rag_assay.evals.reporting.display import MISSING, percent, plain, several, truncate
+from rag_assay.evals.reporting.effects import effects, effects_words
 from rag_assay.evals.reporting.human_ratings.section import people_sentences
-from rag_assay.evals.reporting.judge_cards import judge_sentences
-from rag_assay.evals.reporting.metric_blind_spots import blind_spot_sentences
-from rag_assay.evals.reporting.power import chances_sentence
-from rag_assay.evals.reporting.replicates import replicates_sentence
+from rag_assay.evals.reporting.judge_cards import estimate_sentences, judge_sentences
 from rag_assay.evals.reporting.search_omissions import left_out_sentences
 from rag_assay.evals.reporting.standings import (
     ALL,
     CellStanding,
     Result,
     Subset,
+    entries,
     main_subset,
     subsets,
     varying_axes,
@@ -85,7 +85,6 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
 
 
 def _in_a_line(data: ReportData, subset: Subset) -> str:
-    """Say of a smaller subset how many cells it has and which leads: its table is in the report."""
     leader = next((one for one in subset.standings if one.rank is not None), None)
     cells = several(len(subset.standings), "cell")
     name = f"{subset.name[:1].upper()}{subset.name[1:]}: {cells}, in the report"
@@ -157,22 +156,15 @@ def _row(standing: CellStanding, layout: Layout) -> list[RenderableType]:
 
 
 def _is_tied(result: Result | None) -> bool:
-    """Return whether a cell was compared with the leader and is tied with it."""
     return result is not None and result.tied is True and result.p is not None
 
 
 def _primary(result: Result | None, metric: MetricInfo) -> str:
-    if result is None or result.value is None:
-        return MISSING
-    if not result.covered:
-        return f"{_value(result, metric)} {{{interval(result.worst, result.best, metric.unit)}}}"
-    return f"{_value(result, metric)} [{interval(result.low, result.high, metric.unit)}]"
+    return MISSING if result is None else result.written(metric.unit) + result.ends(metric.unit)
 
 
 def _value(result: Result | None, metric: MetricInfo) -> str:
-    if result is None or result.value is None:
-        return MISSING
-    return number(result.value, metric.unit) + ("" if result.covered else "†")
+    return MISSING if result is None else result.written(metric.unit)
 
 
 def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> list[str]:

@@ -80,12 +80,10 @@ class GateResult:
 
     @property
     def passed(self) -> bool:
-        """Whether the gate holds."""
         return not self.reason
 
     @property
     def sentence(self) -> str:
-        """What came of it, with its figure."""
         if self.passed:
             whose = "" if self.gate.cell else f" ({self.cell})"
             return f"gate passed: {self.gate.name}: {number(self.value, self.gate.unit)}{whose}"
@@ -199,16 +197,12 @@ def _result(gate: MetricGate, board: pl.DataFrame, scores: pl.DataFrame, leader:
         return GateResult(gate, cell, value, missing + _why(cell, gate.metric, scores))
     if value is None:
         return GateResult(gate, cell, None, f"{cell} has no interval: there are too few questions")
-    return GateResult(gate, cell, value, "" if gate.holds(value) else _short(gate, cell, value))
-
-
-def _short(gate: MetricGate, cell: str, value: float) -> str:
     whose = "it" if gate.cell else cell
-    return f"{whose} has {quantity(value, gate.unit)}"
+    reason = "" if gate.holds(value) else f"{whose} has {quantity(value, gate.unit)}"
+    return GateResult(gate, cell, value, reason)
 
 
 def _why(cell: str, metric: str, scores: pl.DataFrame) -> str:
-    """Return the most frequent status and reason of missing values, as the tail of a sentence."""
     missing = scores.filter(
         (pl.col("cell") == cell) & (pl.col("metric") == metric) & pl.col("value").is_null()
     )

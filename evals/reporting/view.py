@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,34 +11,106 @@ import polars as pl
 
 from rag_assay.evals.metrics.running_costs import RunningCost
 from rag_assay.evals.reporting import limits
-from rag_assay.evals.reporting.ceilings import ceiling_sentences
-from rag_assay.evals.reporting.charts.bars import BarTable
-from rag_assay.evals.reporting.contexts import Contexts, contexts, cost_fronts
-from rag_assay.evals.reporting.costs import Cost, cost_metrics, costs, running, usd_by_cell
+from rag_assay.evals.reporting.caveats import (
+    blind_spot_sentences,
+    ceiling_sentences,
+    power_sentence,
+    replicates_sentence,
+)
+from rag_assay.evals.reporting.charts.marks import BarTable, HeatTable, Plane
+from rag_assay.evals.reporting.contexts import (
+    Contexts,
+    Cost,
+    Front,
+    contexts,
+    cost_fronts,
+    cost_metrics,
+    costs,
+    running,
+    usd_by_cell,
+)
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import format_counts, number, several
 from rag_assay.evals.reporting.effects import Effects, effects
-from rag_assay.evals.reporting.entries import RankedResult, entries
-from rag_assay.evals.reporting.estimates import Estimates, estimates
-from rag_assay.evals.reporting.failures import Failures, failures, reasons_missing
-from rag_assay.evals.reporting.figures.figure_set import Figures, figures
-from rag_assay.evals.reporting.figures.intervals import Bar, intervals_figure, small_bars
-from rag_assay.evals.reporting.groups import Groups, groups
+from rag_assay.evals.reporting.figures.bars import (
+    Bar,
+    EffectBars,
+    effect_bars,
+    full_scores_figure,
+    intervals_figure,
+    latencies_figure,
+    metrics_figure,
+    small_bars,
+    stages_figure,
+)
+from rag_assay.evals.reporting.figures.heat import Effect, Matrix, matrices, pair_figures, questions_figure
+from rag_assay.evals.reporting.figures.planes import Risks, front_figure, risks, roc_figure
 from rag_assay.evals.reporting.hardest import Hardest, hardest
 from rag_assay.evals.reporting.human_ratings.section import People, people_section
 from rag_assay.evals.reporting.journey.section import Journeys, journeys
-from rag_assay.evals.reporting.judge_cards import Card, judge_cards
-from rag_assay.evals.reporting.matrix import Effect, Matrix, matrices
-from rag_assay.evals.reporting.metric_blind_spots import blind_spot_sentences
-from rag_assay.evals.reporting.pairs import Pairs, pairs
-from rag_assay.evals.reporting.power import power_sentence
-from rag_assay.evals.reporting.replicates import replicates_sentence
+from rag_assay.evals.reporting.judge_cards import Card, Estimates, estimates, judge_cards
 from rag_assay.evals.reporting.retrieval_funnel import Lost, funnel_of
-from rag_assay.evals.reporting.risk import Risks, risks
 from rag_assay.evals.reporting.search_omissions import LeftOut, left_out_section
-from rag_assay.evals.reporting.standings import ALL, CellStanding, Subset, main_subset, subsets, varying_axes
-from rag_assay.evals.reporting.trust import TrustLine, trust_lines
+from rag_assay.evals.reporting.standings import (
+    ALL,
+    CellStanding,
+    Groups,
+    RankedResult,
+    Subset,
+    cell_labels,
+    entries,
+    groups,
+    main_subset,
+    subsets,
+)
+from rag_assay.evals.reporting.trust import Failures, TrustLine, failures, reasons_missing, trust_lines
 from rag_assay.evals.statistics.verdict import labels_of
+
+LEAST_CLUSTERS = 6  # of questions, for an interval by Student's distribution
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What two cells are chosen from, and what is known of them.
+
+    cells: key -> how it is shown, in the order of the leaderboard
+    metrics: what any of them has values of
+    known: JSON of `leader`; `clusters`: number of each question's cluster, in the order of the questions,
+        empty where each is one of its own; `results`: metric -> cell -> its difference to the leader, the
+        interval's ends, p and whether it is tied, as the leaderboard has them; `least`: LEAST_CLUSTERS;
+        `units` and `higher`, whether more is better, by metric
+    drawn: what is drawn again, as a noun
+    """
+
+    cells: Mapping[str, str]
+    metrics: tuple[MetricInfo, ...]
+    known: str
+    drawn: str
+
+
+def pairs(data: ReportData, main: Subset, labels: Mapping[str, str]) -> Pairs | None:
+    """Return what two cells are chosen from; None where there are no two with scores."""
+    there = set(data.scores["cell"].unique())
+    cells = {key: label for key, label in labels.items() if key in there}
+    if len(cells) < 2:
+        return None
+    measured = set(data.scores["metric"].unique())
+    metrics = tuple(one for one in data.metrics if one.name in measured)
+    codes = data.clusters.codes(data.questions["question_id"].to_list())
+    board = data.leaderboard.filter((pl.col("subset") == main.name) & pl.col("p").is_not_null())
+    columns = ("metric", "cell", "difference", "difference_low", "difference_high", "p", "tied")
+    results: dict[str, dict[str, list[object]]] = {}
+    for metric, cell, *found in board.select(columns).iter_rows():
+        results.setdefault(metric, {})[cell] = found
+    known = {
+        "leader": data.verdict.leader.cell if data.verdict.leader else None,
+        "clusters": [] if codes is None else codes.tolist(),
+        "results": results,
+        "least": LEAST_CLUSTERS,
+        "units": {one.name: one.unit for one in metrics},
+        "higher": {one.name: one.higher_is_better for one in metrics},
+    }
+    return Pairs(cells, metrics, json.dumps(known), "questions" if codes is None else "clusters of questions")
 
 
 @dataclass(frozen=True)
@@ -79,7 +152,15 @@ class View:
     cost_metrics: tuple[MetricInfo, ...]
     costs: Mapping[tuple[str, str], Cost]
     contexts: Contexts | None
-    figures: Figures
+    metrics: BarTable | None
+    full_scores: BarTable | None
+    questions: HeatTable | None
+    effect_bars: Mapping[str, tuple[EffectBars, ...]]
+    pair_maps: tuple[HeatTable, ...]
+    latencies: BarTable | None
+    fronts: tuple[tuple[Plane, Front], ...]
+    roc: Plane | None
+    stages: BarTable | None
     risks: Risks | None
     judge_cards: tuple[Card, ...]
     people: People | None
@@ -95,11 +176,10 @@ class View:
 
 
 def view(data: ReportData) -> View:
-    """Compute every section of the report."""
     tables = subsets(data)
     main = main_subset(data)
     found = entries(data, main)
-    labels = _labels(data, tables)
+    labels = cell_labels(data)
     cells = [standing.cell.key for standing in main.standings]
     if found:
         cells = [found[0].cells[0], *(cell for cell in cells if cell != found[0].cells[0])]
@@ -107,12 +187,16 @@ def view(data: ReportData) -> View:
     spent, usd = costs(data), usd_by_cell(data)
     hard = hardest(data, cells, labels)
     axes, found_contexts = effects(data), contexts(data)
-    first = found_contexts.front if found_contexts else None
     fronts = cost_fronts(data, main, spent, usd, labels)
+    if found_contexts and found_contexts.front:
+        fronts = (found_contexts.front, *fronts)
+    verdict = data.verdict
+    mine = (pl.col("subset") == verdict.subset) & (pl.col("metric") == verdict.metric)
+    ranked = data.leaderboard.filter(mine & pl.col("rank").is_not_null()).sort("rank", "cell")
     return View(
         unseen=blind_spot_sentences(data, main),
         recommended=data.verdict.recommended.cell if data.verdict.recommended else None,
-        first=_first_rows(data),
+        first=(tuple(ranked.head(limits.FIRST_ROWS).to_dicts())),
         first_labels=labels_of(data.leaderboard.to_dicts()),
         running=running(data),
         pairs=pairs(data, main, labels),
@@ -128,7 +212,15 @@ def view(data: ReportData) -> View:
         cost_metrics=cost_metrics(data),
         costs=spent,
         contexts=found_contexts,
-        figures=figures(data, main, labels, axes, (*([first] if first else []), *fronts)),
+        metrics=metrics_figure(data, main, labels),
+        full_scores=full_scores_figure(data, main),
+        questions=questions_figure(data, main),
+        effect_bars={table.axis: effect_bars(table) for table in axes.axes},
+        pair_maps=pair_figures(axes),
+        latencies=latencies_figure(data),
+        fronts=tuple((front_figure(front, at), front) for at, front in enumerate(fronts, 1)),
+        roc=roc_figure(data),
+        stages=stages_figure(data),
         risks=risks(data, cells, labels),
         usd=usd,
         judge_cards=judge_cards(data),
@@ -142,14 +234,6 @@ def view(data: ReportData) -> View:
         left_out=left_out_section(data),
         failures=failures(data),
     )
-
-
-def _first_rows(data: ReportData) -> tuple[Mapping[str, Any], ...]:
-    """Return the first rows of the leaderboard (schemas.LEADERBOARD) that the verdict is about."""
-    verdict = data.verdict
-    mine = (pl.col("subset") == verdict.subset) & (pl.col("metric") == verdict.metric)
-    ranked = data.leaderboard.filter(mine & pl.col("rank").is_not_null()).sort("rank", "cell")
-    return tuple(ranked.head(limits.FIRST_ROWS).to_dicts())
 
 
 def effect_sentence(effect: Effect, axis: str, other: str, metric: MetricInfo) -> str:
@@ -170,12 +254,6 @@ def effect_sentence(effect: Effect, axis: str, other: str, metric: MetricInfo) -
         f"from {number(effect.means[lowest])} ({lowest}) to {number(effect.means[highest])} ({highest}), "
         f"each the mean over {over}."
     )
-
-
-def _labels(data: ReportData, tables: Sequence[Subset]) -> Mapping[str, str]:
-    standings = [standing for subset in tables for standing in subset.standings]
-    axes = varying_axes(standings)
-    return {standing.cell.key: standing.cell.label(axes) for standing in standings}
 
 
 def _board(data: ReportData, subset: Subset) -> Board:

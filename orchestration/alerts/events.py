@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rag_assay.assets.engine.builder import checks_of
-from rag_assay.evals.reporting.changes.entry import CellValue, HistoryEntry, entries_of
 from rag_assay.evals.reporting.changes.history import HistoryStep, since_words, steps
+from rag_assay.evals.reporting.changes.results import CellValue, HistoryEntry, entries_of
 from rag_assay.evals.reporting.display import interval, number, several
 from rag_assay.orchestration.alerts.event import AlertEvent
 from rag_assay.orchestration.run_report import by_reason

@@ -45,9 +45,8 @@ Output = Annotated[
 
 def show_history(study: str, form: HistoryFormat, output: Path | None) -> None:
     """Show which results a study had, and what had changed each time."""
-    from rag_assay.evals.reporting.changes.history import history_csv, history_json, steps
-    from rag_assay.evals.reporting.changes.history_page import history_page
-    from rag_assay.evals.reporting.changes.result_selection import history_of
+    from rag_assay.evals.reporting.changes.history import history_csv, history_json, history_page, steps
+    from rag_assay.evals.reporting.changes.results import history_of
 
     where = home_to_look_at()
     found = steps(history_of(study, where, _name_in(where)), ArtifactStore(where))
@@ -80,7 +79,7 @@ def diff(
     from rag_assay.evals.reporting.changes.diff import diff as compare
     from rag_assay.evals.reporting.changes.diff_page import diff_json, diff_page
     from rag_assay.evals.reporting.changes.pages import truncate_page
-    from rag_assay.evals.reporting.changes.result_selection import chosen
+    from rag_assay.evals.reporting.changes.results import chosen
 
     where = home_to_look_at()
     name_of = _name_in(where)

@@ -9,12 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rag_assay.assets.engine.builder import checks_of
+from rag_assay.evals.reporting.ci_formats import JUnitCase, Suite, WorkflowAnnotation, junit_xml
 from rag_assay.evals.reporting.display import interval, number, several
-from rag_assay.evals.reporting.entries import entries
-from rag_assay.evals.reporting.github import WorkflowAnnotation, markdown_table
-from rag_assay.evals.reporting.junit import JUnitCase, Suite, junit_xml
-from rag_assay.evals.reporting.markdown import escape_markdown
-from rag_assay.evals.reporting.standings import main_subset
+from rag_assay.evals.reporting.markdown import escape_markdown, markdown_table
+from rag_assay.evals.reporting.standings import entries, main_subset
 from rag_assay.orchestration.run_report import by_reason
 from rag_assay.orchestration.terminal.cli_errors import say
 from rag_assay.warehouse.artifacts import ArtifactStore

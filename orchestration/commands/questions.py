@@ -39,7 +39,7 @@ def export(
 ) -> None:
     """Export the questions of a study, with their evidence, for another tool."""
     from rag_assay.assets.engine.stage import BuildContext
-    from rag_assay.evals.reporting.question_exports import export_questions
+    from rag_assay.evals.reporting.exports import export_questions
 
     found = whole_study_of(study)
     where = home_of(found)

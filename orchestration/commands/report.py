@@ -96,10 +96,10 @@ def report(
 
 def _write_rows(found: Study, where: Home, form: ReportFormat, output: Path | None) -> None:
     """Write the leaderboard for programs or for a code host, to a file or to standard output."""
+    from rag_assay.evals.reporting.exports import csv_text, export_table, write_csv
     from rag_assay.evals.reporting.files import json_rows, other_rows, write_text
     from rag_assay.evals.reporting.markdown import render_markdown
     from rag_assay.evals.reporting.rows import report_data
-    from rag_assay.evals.reporting.table_exports import csv_text, export_table, write_csv
     from rag_assay.warehouse.parquet import write_parquet
 
     _say_note(found, where)

@@ -108,7 +108,7 @@ def _serve(page: PageOptions, wanted: UsageFilter, where: Home) -> None:
 
 
 def _print(wanted: UsageFilter, where: Home, form: UsageFormat, panel: str | None) -> None:
-    from rag_assay.evals.reporting.table_exports import csv_text
+    from rag_assay.evals.reporting.exports import csv_text
     from rag_assay.warehouse.suggestions import unknown
     from rag_assay.warehouse.usage import PANELS
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
-from rag_assay.evals.reporting.answer_steps import AnswerSteps, verdict_words
+from rag_assay.evals.reporting.answers import AnswerSteps, verdict_words
 from rag_assay.evals.reporting.display import several, truncate
 from rag_assay.evals.retrieval.query_interpretation import QueryInterpretation
 from rag_assay.orchestration.terminal.cli_errors import text

@@ -10,9 +10,8 @@ from rich.text import Text
 
 from rag_assay.evals.generation.contract import Answer, Passage
 from rag_assay.evals.pipeline.pipeline import PipelineResult
-from rag_assay.evals.reporting.answer_steps import steps_of_answer
+from rag_assay.evals.reporting.answers import cut_words, steps_of_answer
 from rag_assay.evals.reporting.display import number, quantity, several, truncate
-from rag_assay.evals.reporting.passage_cuts import cut_words
 from rag_assay.orchestration.terminal.answer_steps import step_lines, understood_words
 from rag_assay.orchestration.terminal.cli_errors import console, text, width
 from rag_assay.orchestration.terminal.losses import fate_words

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from rag_assay.evals.reporting.answers import ShownJudgements
 from rag_assay.evals.reporting.display import several, truncate
-from rag_assay.evals.reporting.judged_answers import ShownJudgements
 from rag_assay.orchestration.terminal.cli_errors import text
 
 STATEMENTS = 12  # of a judgement that are shown

@@ -8,10 +8,8 @@ from typing import Any
 from rich.text import Text
 
 from rag_assay.evals.question_sets.evidence import in_words
-from rag_assay.evals.reporting.answer_steps import steps_of
+from rag_assay.evals.reporting.answers import cut_words, judgements_of, steps_of
 from rag_assay.evals.reporting.display import number, several, truncate
-from rag_assay.evals.reporting.judged_answers import judgements_of
-from rag_assay.evals.reporting.passage_cuts import cut_words
 from rag_assay.evals.reporting.question_rows import Answered, DeliveredHit, QuestionRows, RankingResult
 from rag_assay.orchestration.terminal.answer_steps import step_lines
 from rag_assay.orchestration.terminal.cli_errors import console, say, text, width

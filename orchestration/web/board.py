@@ -10,7 +10,7 @@ import polars as pl
 import streamlit as st
 
 from rag_assay.evals.reporting.display import plain
-from rag_assay.evals.reporting.table_exports import csv_text
+from rag_assay.evals.reporting.exports import csv_text
 from rag_assay.orchestration.web.charts import Chart
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.look import dress

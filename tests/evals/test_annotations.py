@@ -12,8 +12,8 @@ import pytest
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.pipeline.cell_items import current_items
 from rag_assay.evals.report import Report
-from rag_assay.evals.reporting.failures import failures, reasons_missing
 from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.trust import failures, reasons_missing
 from rag_assay.evals.rubrics.items import Item
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.study.coverage import below_gate, coverages

@@ -13,7 +13,7 @@ import pytest
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.pipeline.passages import evidence_passages
 from rag_assay.evals.pipeline.pipeline import open_pipeline
-from rag_assay.evals.reporting.ceilings import ceiling_sentences
+from rag_assay.evals.reporting.caveats import ceiling_sentences
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.rows import report_data
 from rag_assay.evals.reporting.standings import main_subset

@@ -12,8 +12,8 @@ import pytest
 
 from rag_assay.assets.engine.definition import sync_all
 from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.reporting.figures.planes import risk_rows
 from rag_assay.evals.reporting.files import other_rows
-from rag_assay.evals.reporting.risk import risk_rows
 from rag_assay.evals.reporting.rows import report_data
 from rag_assay.orchestration.definitions import definitions_of
 from tests.fakes.tiny import TEXTS, Bench
@@ -116,7 +116,7 @@ def test_one_that_is_not_of_now_is_not_written(bench: Bench) -> None:
     outcome = bench.write_report()
     assert outcome.error is not None
     assert "`assay run" not in (outcome.error.partition("; run ")[0])
-    assert "made of other documents or questions than those of now" in outcome.error
+    assert "made of other documents or questions than the current ones" in outcome.error
     assert not bench.home.report("tiny").exists()
 
 

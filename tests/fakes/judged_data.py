@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from rag_assay.evals.reporting.stored_pairs import PAIRS
+from rag_assay.evals.reporting.stored_rows import PAIRS
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import JUDGE_CARDS, JUDGEMENTS
 

@@ -12,7 +12,6 @@ import polars as pl
 
 from rag_assay.evals.metrics import get_metric
 from rag_assay.evals.reporting.data import ChunkingFacts, MetricInfo, ReportData, SourceFacts
-from rag_assay.evals.reporting.journey.rows import cut
 from rag_assay.evals.reporting.journey_rows import (
     DOCUMENTS,
     ENDED,
@@ -20,6 +19,7 @@ from rag_assay.evals.reporting.journey_rows import (
     OF_HITS,
     TAKEN,
     JourneyRows,
+    cut,
     merged,
 )
 from rag_assay.evals.reporting.provenance import Provenance, SourceSnapshot, command, machine

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_assay.evals.reporting.entries import entries
 from rag_assay.evals.reporting.rows import report_data
-from rag_assay.evals.reporting.standings import main_subset
+from rag_assay.evals.reporting.standings import entries, main_subset
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.warehouse.paths import Home
 from tests.fakes.processes import assay_command

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.reporting.changes.entry import entries_of
+from rag_assay.evals.reporting.changes.results import entries_of
+from rag_assay.evals.reporting.exports import export_table
 from rag_assay.evals.reporting.live_boards import StudyNow, live_board
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.rows import report_data, stored_verdict
-from rag_assay.evals.reporting.table_exports import export_table
 from rag_assay.evals.statistics.verdict import Verdict
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.cell_selection import recommended_cell

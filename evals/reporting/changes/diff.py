@@ -1,20 +1,333 @@
-"""What differs between two results: documents, answers with what caused them, cells, and all else."""
+"""What differs between two results: documents, answers with their causes, cells, and all else."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
-from rag_assay.evals.reporting.changes.cell_matching import MatchedCells, matched
-from rag_assay.evals.reporting.changes.documents import DocumentChange, document_changes
-from rag_assay.evals.reporting.changes.entry import HistoryEntry
-from rag_assay.evals.reporting.changes.parts import PartChanges, part_changes, question_contents
-from rag_assay.evals.reporting.changes.passages import passage_changes
-from rag_assay.evals.reporting.changes.rank_changes import Move, moves
-from rag_assay.evals.reporting.changes.sides import Side, side_of
+from rag_assay.evals.reporting.changes.results import (
+    Change,
+    DocumentChange,
+    DocumentSnapshot,
+    HistoryEntry,
+    MetricFacts,
+    PartChanges,
+    document_changes,
+    part_changes,
+    question_contents,
+    questions_of,
+    read_stored,
+    snapshot,
+)
+from rag_assay.evals.reporting.display import truncate
+from rag_assay.evals.reporting.standings import value_table
+from rag_assay.evals.statistics.permutation import sign_flips
+from rag_assay.evals.statistics.question_clusters import ALONE, Clustering, clustering
+from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.evals.statistics.significance import ALPHA, holm, paired_bootstrap
+from rag_assay.evals.study.sections import ClustersBy
 from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.identity import sha256_text
+from rag_assay.warehouse.schemas import QUESTIONS, Schema, Status
+
+
+@dataclass(frozen=True)
+class MatchedCells:
+    """Pairs of cells, and those that only one side has; without the names of the studies.
+
+    by_names: how many pairs have the same names; the others have the same recipes under other names
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    only_before: tuple[str, ...]
+    only_after: tuple[str, ...]
+    by_names: int
+
+
+def matched(
+    before: HistoryEntry, after: HistoryEntry, old: Sequence[str], new: Sequence[str]
+) -> MatchedCells:
+    """Match cells: first those of equal names, then of the rest those of equal recipes, one with one."""
+    pairs = [(cell, cell) for cell in old if cell in set(new)]
+    same = len(pairs)
+    left = [cell for cell in old if cell not in set(new)]
+    others = [cell for cell in new if cell not in set(old)]
+    by_recipe: dict[tuple[str | None, ...], list[str]] = defaultdict(list)
+    for cell in others:
+        by_recipe[_recipes(after, cell)].append(cell)
+    for cell in list(left):
+        recipes = _recipes(before, cell)
+        if None not in recipes and by_recipe.get(recipes):
+            other = by_recipe[recipes].pop(0)
+            pairs.append((cell, other))
+            left.remove(cell)
+            others.remove(other)
+    return MatchedCells(tuple(pairs), tuple(left), tuple(others), same)
+
+
+def _recipes(entry: HistoryEntry, cell: str) -> tuple[str | None, ...]:
+    """Return the digests of a cell's four parts; None for one that is not known."""
+    kinds = ("chunking", "embedder", "retriever", "generator")
+    found = []
+    for kind, name in zip(kinds, cell.split("."), strict=False):
+        mine = entry.recipes.get(f"{kind}.{entry.study}.{name}") or entry.recipes.get(f"{kind}.{name}")
+        found.append(name if name in {"none", "-"} else mine)
+    return tuple(found)
+
+
+HITS: Schema = {
+    "ranking": pl.String,
+    "question_id": pl.String,
+    "rank": pl.Int64,
+    "doc_id": pl.String,
+    "start": pl.Int64,
+    "end": pl.Int64,
+}
+ANSWERS: Schema = {
+    "cell": pl.String,
+    "replicate": pl.Int64,
+    "question_id": pl.String,
+    "status": pl.String,
+    "answer": pl.String,
+}
+SCORES: Schema = {"cell": pl.String, "metric": pl.String, "question_id": pl.String, "value": pl.Float64}
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """What is known of a result; names of cells and rankings are without the study's.
+
+    hits: `HITS`; answers: `ANSWERS`; scores: `SCORES`, means over the replicates
+    gone: what of it is no longer in the home, a phrase each
+    """
+
+    entry: HistoryEntry
+    documents: DocumentSnapshot
+    questions: pl.DataFrame
+    hits: pl.DataFrame
+    answers: pl.DataFrame
+    scores: pl.DataFrame
+    gone: tuple[str, ...]
+
+    @property
+    def cells(self) -> list[str]:
+        return list(dict.fromkeys(cell_of(key)[0] for key in self.entry.artifacts.get("scores", {})))
+
+
+def side_of(entry: HistoryEntry, store: ArtifactStore) -> Side:
+    documents = snapshot(entry, store)
+    questions = questions_of(entry, store)
+    hits, no_hits = _read("rankings", "hits", entry, store, HITS)
+    answers, no_answers = _read("answers", "answers", entry, store, ANSWERS)
+    scores, no_scores = _read("scores", "scores", entry, store, {**SCORES, "status": pl.String})
+    gone = [f"the documents of {name}" for name in documents.gone]
+    gone += ["the questions"] if questions is None else []
+    for what, names in (("rankings", no_hits), ("answers", no_answers), ("scores", no_scores)):
+        others = f" and {len(names) - 1} others" if names[1:] else ""
+        gone += [f"the {what} of {names[0]}{others}"] if names else []
+    good = scores.filter(pl.col("status") == Status.OK).drop_nulls("value")
+    means = good.group_by("cell", "metric", "question_id").agg(pl.col("value").mean())
+    empty = pl.DataFrame(schema=QUESTIONS)
+    return Side(
+        entry, documents, empty if questions is None else questions, hits, answers, means, tuple(gone)
+    )
+
+
+def cell_of(key: str) -> tuple[str, int]:
+    """Part a key of answers into the cell without its study, and the replicate.
+
+    >>> cell_of("s.t.e.r.g.2"), cell_of("s.t.e.r.g")
+    (('t.e.r.g', 2), ('t.e.r.g', 1))
+    """
+    parts = key.split(".")
+    return ".".join(parts[1:5]), int(parts[5]) if len(parts) > 5 else 1
+
+
+def _read(
+    stage: str, file: str, entry: HistoryEntry, store: ArtifactStore, schema: Schema
+) -> tuple[pl.DataFrame, list[str]]:
+    frames, gone = [pl.DataFrame(schema=schema)], []
+    for key, identity in entry.artifacts.get(stage, {}).items():
+        found = read_stored(store, stage, identity, file, [name for name in schema if name not in _OURS])
+        if found is None:
+            gone.append(key)
+            continue
+        cell, replicate = cell_of(key)
+        ours = {"cell": cell, "replicate": replicate, "ranking": ".".join(key.split(".")[1:])}
+        named = {name: pl.lit(value) for name, value in ours.items() if name in schema}
+        frames.append(found.with_columns(**named).select(list(schema)).cast(schema))  # type: ignore[arg-type]
+    return pl.concat(frames), gone
+
+
+_OURS = frozenset({"cell", "replicate", "ranking"})
+
+
+def _renamed(rows: pl.DataFrame, column: str, names: Iterable[tuple[str, str]]) -> pl.DataFrame:
+    known = pl.DataFrame(list(names), schema={column: pl.String, "other": pl.String}, orient="row")
+    return rows.join(known, on=column).drop(column).rename({"other": column})
+
+
+LONGEST = 400  # characters of a passage
+_OF = ["ranking", "question_id"]
+_IS = [*_OF, "doc", "words"]
+
+
+def passage_changes(
+    before: Side, after: Side, rankings: Mapping[str, str], documents: Sequence[DocumentChange]
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the questions of each ranking whose passages, or whose order of them, differ.
+
+    A passage is its text in its document, wherever that stands in it; a document that has moved is itself.
+
+    Args:
+        rankings: name of a ranking of the first result -> that of the second.
+        documents: what differs between the documents of both.
+
+    Returns:
+        ranking (of the second), question_id, left and entered (how many passages), causes (ids of the changed
+        documents that a passage left, entered, or changed its text in), effects (`left`, `entered` or
+        `changed`, one a cause).
+        Beside it the passages: ranking, question_id, rank, doc, how (`left` or `entered`), text.
+    """
+    moved = {one.before: one.doc_id for one in documents if one.change is Change.MOVED}
+    hits = _renamed(before.hits, "ranking", rankings.items())
+    old = _named(hits, _texts(before), moved)
+    new = _named(after.hits.filter(pl.col("ranking").is_in(list(rankings.values()))), _texts(after), {})
+    both = old.select(_OF).unique().join(new.select(_OF).unique(), on=_OF, how="full", coalesce=True)
+    for one, name in ((old, "old"), (new, "new")):
+        listed = pl.concat_str("doc", "words", separator=" ").alias(name)
+        both = both.join(one.sort("rank").group_by(_OF).agg(listed), on=_OF, how="left")
+    found = both.filter(pl.col("old").ne_missing(pl.col("new"))).select(_OF)
+    apart = {
+        "left": old.join(new, on=_IS, how="anti").unique(_IS),
+        "entered": new.join(old, on=_IS, how="anti").unique(_IS),
+    }
+    for how, one in apart.items():
+        found = found.join(one.group_by(_OF).len(how), on=_OF, how="left")
+    passages = pl.concat(
+        [one.select(*_OF, "rank", "doc", "text").with_columns(how=pl.lit(how)) for how, one in apart.items()]
+    )
+    causes = _causes(passages, {one.doc_id for one in documents})
+    found = found.join(causes, on=_OF, how="left").with_columns(
+        pl.col("left", "entered").fill_null(0).cast(pl.Int64),
+        pl.col("causes", "effects").fill_null(pl.lit([], pl.List(pl.String))),
+    )
+    order = passages.sort(*_OF, "how", "rank", descending=[False, False, True, False])
+    return found.sort(_OF), order
+
+
+def _texts(side: Side) -> dict[str, str]:
+    return dict(side.documents.documents.select("doc_id", "text").iter_rows())
+
+
+def _named(hits: pl.DataFrame, texts: Mapping[str, str], moved: Mapping[str, str]) -> pl.DataFrame:
+    """Add to hits which passage each is: a digest of its words, or its place where the text is gone."""
+    spans = hits.select("doc_id", "start", "end").unique()
+    found = [texts[doc][start:end] if doc in texts else None for doc, start, end in spans.iter_rows()]
+    words = [
+        f"{start}–{end}" if text is None else sha256_text(text)[:20]
+        for text, start, end in zip(found, spans["start"], spans["end"], strict=True)
+    ]
+    known = spans.with_columns(
+        pl.Series("words", words, pl.String),
+        pl.Series("text", [None if text is None else truncate(text, LONGEST) for text in found], pl.String),
+    )
+    named = hits.join(known, on=["doc_id", "start", "end"])
+    return named.with_columns(pl.col("doc_id").replace(dict(moved)).alias("doc"))
+
+
+def _causes(passages: pl.DataFrame, changed: set[str]) -> pl.DataFrame:
+    how = pl.col("how")
+    effect = pl.when(how.n_unique() > 1).then(pl.lit("changed")).otherwise(how.first())
+    return (
+        passages.filter(pl.col("doc").is_in(list(changed)))
+        .group_by(*_OF, "doc")
+        .agg(effect.alias("effects"))
+        .sort(*_OF, "doc")
+        .group_by(_OF, maintain_order=True)
+        .agg(pl.col("doc").alias("causes"), "effects")
+    )
+
+
+SECONDS = "s"
+"""The unit of metrics that are measured again in each run: a difference does not show what changed."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A cell by a metric, in both results on the same questions.
+
+    before, after: means; difference with its 95 % interval
+    p: of the paired bootstrap and the paired permutation test the larger, each adjusted (Holm) for the cells
+    """
+
+    cell: str
+    metric: str
+    before: float
+    after: float
+    difference: float
+    low: float | None
+    high: float | None
+    p: float
+    questions: int
+
+    @property
+    def is_significant(self) -> bool:
+        return self.p < ALPHA
+
+
+def moves(before: Side, after: Side, cells: MatchedCells, same: Collection[str]) -> list[Move]:
+    """Compare all matched cells by each metric that both have, times aside.
+
+    same: the questions that both sides ask alike
+    """
+    known = {one.name for one in before.entry.metrics}
+    metrics = [one for one in after.entry.metrics if one.name in known and one.unit != SECONDS]
+    old = _renamed(before.scores, "cell", cells.pairs).rename({"value": "old"})
+    both = after.scores.join(old, on=["cell", "metric", "question_id"])
+    both = both.filter(pl.col("question_id").is_in(list(same)))
+    by: ClustersBy = after.entry.clusters
+    drawn = clustering(after.questions, by) if len(after.questions) else ALONE
+    return [
+        one
+        for metric in metrics
+        for one in _moved(both.filter(pl.col("metric") == metric.name), metric, after.entry.seed, drawn)
+    ]
+
+
+def _moved(rows: pl.DataFrame, metric: MetricFacts, seed: int, drawn: Clustering) -> list[Move]:
+    if rows.is_empty():
+        return []
+    cells = rows["cell"].unique().sort().to_list()
+    questions = rows["question_id"].unique().sort().to_list()
+    old, new = (value_table(rows, questions, cells, name) for name in ("old", "value"))
+    apart = new - old
+    differs = np.flatnonzero((np.abs(np.nan_to_num(apart)) > 0).any(axis=0))
+    p, low, high = np.ones(len(cells)), np.zeros(len(cells)), np.zeros(len(cells))
+    if len(differs):
+        codes = drawn.codes(questions)
+        binary = bool(np.isin(np.nan_to_num(np.stack([old, new])), (0.0, 1.0)).all())
+        found = paired_bootstrap(apart[:, differs], seed, clusters=codes, binary=binary)
+        flipped = sign_flips(apart[:, differs], seed, clusters=codes)
+        p = np.maximum(_adjusted(found.p, differs, len(cells)), _adjusted(flipped, differs, len(cells)))
+        low[differs], high[differs] = found.low, found.high
+    means = [np.nanmean(one, axis=0).tolist() for one in (old, new, apart)]
+    ends = [[value if np.isfinite(value) else None for value in one.tolist()] for one in (low, high)]
+    n = (~np.isnan(apart)).sum(axis=0).tolist()
+    return [
+        Move(cell, metric.name, *own) for cell, *own in zip(cells, *means, *ends, p.tolist(), n, strict=True)
+    ]
+
+
+def _adjusted(p: Floats, at: np.ndarray, cells: int) -> Floats:
+    whole = np.ones(cells)
+    whole[at] = np.where(np.isnan(p), 1.0, p)
+    return holm(whole)
+
 
 _ANSWER = ["cell", "replicate", "question_id"]
 
@@ -35,12 +348,12 @@ class Hanging:
 class Diff:
     """What differs between two results; cells are named as in the second one, without the study.
 
-    documents: each with what hangs on it, by its id
-    rankings: as `passages.passage_changes`, of the questions that both sides have
+    documents: each with what depends on it, by its id
+    rankings: as `passage_changes`, of the questions that both sides have
     answers: cell, replicate, question_id, question, old_status, old, new_status, new; left, entered, causes,
         effects (those of the ranking that it was given; NULL where none is read)
     compared: how many answers there were on both sides
-    passages: as `passages.passage_changes`, those of the answers that differ
+    passages: as `passage_changes`, those of the answers that differ
     """
 
     before: HistoryEntry
@@ -58,16 +371,15 @@ class Diff:
 
     @property
     def moved(self) -> tuple[Move, ...]:
-        """The moves that are significant, those of the first metrics first."""
         return tuple(one for one in self.moves if one.is_significant)
 
 
 def diff(before: HistoryEntry, after: HistoryEntry, store: ArtifactStore) -> Diff:
-    """Compare two results."""
     old, new = side_of(before, store), side_of(after, store)
     cells = matched(before, after, old.cells, new.cells)
     documents = document_changes(old.documents, new.documents)
-    rankings, passages = passage_changes(old, new, _rankings(cells), documents)
+    pairs = {one.rpartition(".")[0]: other.rpartition(".")[0] for one, other in cells.pairs}
+    rankings, passages = passage_changes(old, new, pairs, documents)
     same = _same(old, new)
     rankings = rankings.filter(pl.col("question_id").is_in(same))
     answers, compared = _answers(old, new, cells, rankings, same)
@@ -88,13 +400,7 @@ def diff(before: HistoryEntry, after: HistoryEntry, store: ArtifactStore) -> Dif
     )
 
 
-def _rankings(cells: MatchedCells) -> dict[str, str]:
-    """Return the ranking of each matched cell of the first result -> that of its like in the second."""
-    return {before.rpartition(".")[0]: after.rpartition(".")[0] for before, after in cells.pairs}
-
-
 def _same(old: Side, new: Side) -> list[str]:
-    """Return the questions that both sides ask alike."""
     if not len(old.questions) or not len(new.questions):
         return sorted({*old.scores["question_id"]} & {*new.scores["question_id"]})
     before, after = question_contents(old.questions), question_contents(new.questions)
@@ -104,13 +410,7 @@ def _same(old: Side, new: Side) -> list[str]:
 def _answers(
     old: Side, new: Side, cells: MatchedCells, rankings: pl.DataFrame, same: list[str]
 ) -> tuple[pl.DataFrame, int]:
-    """Return the answers that differ, with what differs of their passages, and how many were compared."""
-    pairs = pl.DataFrame(
-        {"cell": [a for a, _ in cells.pairs], "other": [b for _, b in cells.pairs]},
-        schema={"cell": pl.String, "other": pl.String},
-    )
-    before = old.answers.join(pairs, on="cell").drop("cell")
-    before = before.rename({"other": "cell", "status": "old_status", "answer": "old"})
+    before = _renamed(old.answers, "cell", cells.pairs).rename({"status": "old_status", "answer": "old"})
     both = new.answers.rename({"status": "new_status", "answer": "new"}).join(before, on=_ANSWER)
     both = both.filter(pl.col("question_id").is_in(same))
     said = pl.col("old").ne_missing(pl.col("new"))
@@ -122,24 +422,22 @@ def _answers(
 
 
 def _ranking() -> pl.Expr:
-    """Return the ranking of a column of cells."""
     return pl.col("cell").str.split(".").list.head(3).list.join(".").alias("ranking")
 
 
 def _hanging(
     documents: list[DocumentChange], rankings: pl.DataFrame, answers: pl.DataFrame
 ) -> dict[str, Hanging]:
-    """Return for each changed document what hangs on it."""
-    of_rankings = rankings.select("question_id", "causes").explode("causes").drop_nulls("causes")
-    of_answers = answers.select("question_id", "causes").explode("causes").drop_nulls("causes")
-    n_rankings = dict(of_rankings.group_by("causes").len().iter_rows())
-    n_answers = dict(of_answers.group_by("causes").len().iter_rows())
-    questions = dict(of_rankings.group_by("causes").agg(pl.col("question_id").unique().sort()).iter_rows())
+    found = {}
+    for name, rows in (("rankings", rankings), ("answers", answers)):
+        exploded = rows.select("question_id", "causes").explode("causes").drop_nulls("causes")
+        found[name] = exploded.group_by("causes").agg(pl.len(), pl.col("question_id").unique().sort())
+    known, said = ({row[0]: row[1:] for row in found[name].iter_rows()} for name in found)
     return {
         one.doc_id: Hanging(
-            n_rankings.get(one.doc_id, 0),
-            n_answers.get(one.doc_id, 0),
-            tuple(questions.get(one.doc_id, ())),
+            known.get(one.doc_id, (0,))[0],
+            said.get(one.doc_id, (0,))[0],
+            tuple(known[one.doc_id][1]) if one.doc_id in known else (),
         )
         for one in documents
     }

@@ -9,11 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from rag_assay.evals.reporting.changes.cell_matching import MatchedCells
-from rag_assay.evals.reporting.changes.diff import Diff, Hanging
-from rag_assay.evals.reporting.changes.labels import labels_of
-from rag_assay.evals.reporting.changes.pages import ChangePage, Fold, PageSection, table_of
-from rag_assay.evals.reporting.changes.parts import Named
+from rag_assay.evals.reporting.changes.diff import Diff, Hanging, MatchedCells
+from rag_assay.evals.reporting.changes.pages import ChangePage, Fold, PageSection, labels_of, table_of
 from rag_assay.evals.reporting.display import (
     MISSING,
     interval,
@@ -51,7 +48,10 @@ def diff_page(found: Diff) -> ChangePage:
 
 def _lead(found: Diff) -> Iterator[str]:
     n_answers, n_moved = len(found.answers), len({one.cell for one in found.moved})
-    documents = "no document differs" if not found.documents else _differ(len(found.documents), "document")
+    n = len(found.documents)
+    documents = (
+        f"{several(n, 'document')} {'differs' if n == 1 else 'differ'}" if n else "no document differs"
+    )
     answers = (
         f"{n_answers} of {several(found.compared, 'answer')} {'is' if n_answers == 1 else 'are'} another"
     )
@@ -66,11 +66,7 @@ def _lead(found: Diff) -> Iterator[str]:
         yield f"{_short(new)} leads, as before."
     if found.gone:
         names = "; ".join(found.gone)
-        yield f"No longer in the home, so that what hangs on them cannot be said: {names}."
-
-
-def _differ(n: int, noun: str) -> str:
-    return f"{several(n, noun)} {'differs' if n == 1 else 'differ'}"
+        yield f"No longer in the workspace, so what depends on them is not known: {names}."
 
 
 def _short(cell: str) -> str:
@@ -92,18 +88,18 @@ def _documents(found: Diff) -> PageSection:
         for one in sorted(found.documents, key=lambda one: -found.hanging[one.doc_id].answers)
     ]
     return PageSection(
-        "Documents", (), (table_of(("change", "title", "address", "what hangs on it", "note"), rows),)
+        "Documents", (), (table_of(("change", "title", "address", "what depends on it", "note"), rows),)
     )
 
 
 def hanging_words(one: Hanging) -> str:
-    """Say what hangs on a changed document.
+    """Say what depends on a changed document.
 
     >>> hanging_words(Hanging()), hanging_words(Hanging(2, 1, ("q1",)))
-    ('no answer hangs on it', '1 answer, by passages of 1 question')
+    ('no answer depends on it', '1 answer, by passages of 1 question')
     """
     if not one.rankings:
-        return "no answer hangs on it"
+        return "no answer depends on it"
     answers = several(one.answers, "answer") if one.answers else "no answer is another"
     return f"{answers}, by passages of {several(len(one.questions), 'question')}"
 
@@ -129,7 +125,7 @@ def _cells(found: Diff) -> PageSection:
     sentences = [
         "Paired by the questions that both ask alike; the p-value is the larger of the paired bootstrap's "
         "and the paired permutation test's, each adjusted (Holm) for the cells of its metric. Times are "
-        "measured anew by each run, and are not compared.",
+        "measured again by each run, and are not compared.",
         *_unmatched(found.cells),
     ]
     head = ("cell", "metric", "before", "after", "difference", "interval", "p", "")
@@ -174,7 +170,6 @@ def _answers(found: Diff) -> PageSection:
 
 
 def _passages(found: Diff, names: Mapping[str, str]) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Return ranking and question -> the passages that left and entered."""
     listed: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for row in found.passages.iter_rows(named=True):
         name = f" of {names[row['doc']]}" if row["doc"] in names else ""
@@ -188,7 +183,7 @@ def _said(status: str, text: str | None) -> str:
 
 
 def because(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Say which changed documents an answer hangs on, or what else can be said of its passages."""
+    """Say which changed documents an answer depends on, or what else can be said of its passages."""
     words = {
         "left": "a passage of it left",
         "entered": "a passage of it entered",
@@ -220,19 +215,14 @@ def _else(found: Diff) -> PageSection:
             ("code", parts.code),
             ("weights", parts.weights),
         )
-        for kind, names in _kinds(one)
+        for kind, names in (("new", one.added), ("gone", one.removed), ("changed", one.changed))
+        if names
     ]
     rows += [("recipe", name, text) for name, text in parts.written.items()]
     rows += [("study", "", text) for text in parts.other]
     if not rows:
         return PageSection("What else differs", ("Questions, recipes, code and weights are the same.",))
     return PageSection("What else differs", (), (table_of(("what", "", "which"), rows),))
-
-
-def _kinds(one: Named) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for kind, names in (("new", one.added), ("gone", one.removed), ("changed", one.changed)):
-        if names:
-            yield kind, names
 
 
 def diff_json(found: Diff) -> str:

@@ -1,4 +1,4 @@
-"""The history of a study as rows: who led when, and what had changed."""
+"""The history of a study as rows, as a chart and as a page."""
 
 from __future__ import annotations
 
@@ -8,11 +8,23 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
-from rag_assay.evals.reporting.changes.documents import Change, document_changes, snapshot
-from rag_assay.evals.reporting.changes.entry import CellValue, HistoryEntry
-from rag_assay.evals.reporting.changes.parts import PartChanges, part_changes
+from markupsafe import Markup, escape
+
+from rag_assay.evals.reporting.changes.pages import ChangePage, Labels, PageSection, labels_of, table_of
+from rag_assay.evals.reporting.changes.results import (
+    CellValue,
+    Change,
+    HistoryEntry,
+    PartChanges,
+    document_changes,
+    part_changes,
+    snapshot,
+)
+from rag_assay.evals.reporting.charts.marks import Scale
+from rag_assay.evals.reporting.display import MISSING, interval, number, plain, several, truncate
 from rag_assay.warehouse.artifacts import ArtifactStore
 
 SIGNS = {Change.ADDED: "+", Change.REMOVED: "−", Change.TEXT: "~", Change.MOVED: "→", Change.FACTS: "·"}
@@ -36,7 +48,6 @@ class HistoryStep:
 
     @property
     def best(self) -> tuple[CellValue, ...]:
-        """The leader and the cells tied with it."""
         return self.entry.tied
 
     @property
@@ -49,23 +60,11 @@ class HistoryStep:
 
 def steps(entries: Sequence[HistoryEntry], store: ArtifactStore) -> list[HistoryStep]:
     """Return the results of a study with what changed, the oldest first."""
-    found = []
-    for number, entry in enumerate(entries):
-        before = entries[number - 1] if number else None
-        back = len(entries) - 1 - number
-        if before is None:
-            found.append(HistoryStep(entry, back, {}, PartChanges(), replaced=False))
-            continue
-        tied = {one.cell for one in entry.tied}
-        found.append(
-            HistoryStep(
-                entry,
-                back,
-                _documents(before, entry, store),
-                part_changes(before, entry, store),
-                replaced=before.leader is not None and before.leader not in tied,
-            )
-        )
+    found = [HistoryStep(one, len(entries) - 1, {}, PartChanges(), replaced=False) for one in entries[:1]]
+    for at, (before, entry) in enumerate(pairwise(entries), 1):
+        changes = _documents(before, entry, store), part_changes(before, entry, store)
+        replaced = before.leader is not None and before.leader not in {one.cell for one in entry.tied}
+        found.append(HistoryStep(entry, len(entries) - 1 - at, *changes, replaced=replaced))
     return found
 
 
@@ -124,7 +123,6 @@ def _named(found: Any) -> dict[str, list[str]]:
 
 
 def history_json(found: Sequence[HistoryStep]) -> str:
-    """Return a history as JSON: each result with the values of all cells."""
     rows = history_records_of(found)
     for row, step in zip(rows, found, strict=True):
         row["cells"] = [vars(one) for one in step.entry.cells]
@@ -161,3 +159,209 @@ def since_words(step: HistoryStep) -> str:
     ):
         parts.append(f"{what} {found.counts}" if found else "")
     return "; ".join([*(part for part in parts if part), *step.parts.other])
+
+
+CELLS = 5  # that have a line
+STEPS = 60  # the last results are drawn
+WIDTH, HEIGHT, LEFT, RIGHT, TOP = 960, 300, 62, 24, 16
+ROW = 20  # of the legend below
+_MARKERS = ("circle", "square", "triangle", "diamond", "cross")
+
+
+def lines_of(found: Sequence[HistoryStep]) -> list[str]:
+    """Return the cells that have a line: those of the last tie group, and those that led most often."""
+    led = Counter(step.entry.leader for step in found if step.entry.leader)
+    last = [one.cell for one in found[-1].best] if found else []
+    ordered = sorted(
+        {*led, *last}, key=lambda cell: (cell not in last[:1], -led[cell], cell not in last, cell)
+    )
+    return ordered[:CELLS]
+
+
+def history_svg(found: Sequence[HistoryStep], label: Labels) -> Markup | None:
+    """Draw the history; None where there are fewer than two results, or no values."""
+    shown = list(found)[-STEPS:]
+    cells = lines_of(shown)
+    values = {
+        cell: [next((one for one in step.entry.cells if one.cell == cell), None) for step in shown]
+        for cell in cells
+    }
+    ends = [
+        end
+        for those in values.values()
+        for one in those
+        if one is not None
+        for end in (one.value, one.low, one.high)
+        if end is not None
+    ]
+    if len(shown) < 2 or not ends:
+        return None
+    low, high = min(ends), max(ends)
+    margin = (high - low or abs(high) or 1.0) * 0.06
+    across = Scale(0, len(shown) - 1, LEFT + 20, WIDTH - RIGHT - 20)
+    up = Scale(low - margin, high + margin, HEIGHT - 24, TOP)
+    metric = shown[-1].entry.primary
+    title = f"{metric.title} of the leading cells over {len(shown)} results, with 95 % intervals"
+    height = HEIGHT + 34 + ROW * (len(cells) + 1)
+    parts = [
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{_text(title)}">',
+        *_axes(across, up, shown, metric.unit),
+    ]
+    for index, cell in enumerate(cells):
+        parts += _line(across, up, index, values[cell])
+        y = HEIGHT + 48 + ROW * index
+        parts.append(
+            f'<g class="cell-{index}">{_marker(index, LEFT + 6, y - 4)}'
+            f'<text x="{LEFT + 20}" y="{y}">{_text(truncate(label(cell), 110))}</text></g>'
+        )
+    y = HEIGHT + 48 + ROW * len(cells)
+    legend = "dashed lines: D documents, Q questions, R recipes, C code or weights changed; ! leader replaced"
+    parts.append(f'<text class="soft" x="{LEFT}" y="{y}">{_text(legend)}</text></svg>')
+    return Markup("".join(parts))  # noqa: S704 -- its texts are escaped
+
+
+def _axes(across: Scale, up: Scale, shown: Sequence[HistoryStep], unit: str) -> list[str]:
+    parts = []
+    for index in range(5):
+        value = up.low + (up.high - up.low) * index / 4
+        y = up.at(value)
+        parts.append(f'<line class="rule" x1="{LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}"/>')
+        label = _text(number(value, unit))
+        parts.append(f'<text class="soft" x="{LEFT - 6}" y="{y + 4}" text-anchor="end">{label}</text>')
+    every = max(1, -(-len(shown) // 8))
+    for index, step in enumerate(shown):
+        x = across.at(index)
+        if index % every == 0 or index == len(shown) - 1:
+            when = f"{step.entry.at:%Y-%m-%d}"
+            parts.append(f'<text class="soft" x="{x}" y="{HEIGHT + 12}" text-anchor="middle">{when}</text>')
+        marks = marks_of(step) if index else ""
+        if marks:
+            parts.append(f'<line class="mark" x1="{x}" y1="{TOP}" x2="{x}" y2="{HEIGHT - 20}"/>')
+            parts.append(f'<text x="{x}" y="{TOP - 4}" text-anchor="middle">{marks}</text>')
+    return parts
+
+
+def marks_of(step: HistoryStep) -> str:
+    """Return letters for what changed since the result before.
+
+    D: documents, Q: questions, R: recipes, C: code or weights, !: the leader of before is behind now
+    """
+    letters = {
+        "D": step.documents is None or bool(step.documents),
+        "Q": bool(step.parts.questions),
+        "R": bool(step.parts.recipes),
+        "C": bool(step.parts.code or step.parts.weights),
+        "!": step.replaced,
+    }
+    return "".join(letter for letter, is_so in letters.items() if is_so)
+
+
+def _line(across: Scale, up: Scale, index: int, values: Sequence[CellValue | None]) -> list[str]:
+    parts = [f'<g class="cell-{index}">']
+    row: list[str] = []
+    for at, one in enumerate([*values, None]):
+        if one is None or one.value is None:
+            if len(row) > 1:
+                parts.append(f'<polyline points="{" ".join(row)}"/>')
+            row = []
+            continue
+        # Side by side, so that intervals do not hide each other.
+        x, y = across.at(at) + (index - 2) * 3, up.at(one.value)
+        row.append(f"{x},{y}")
+        if one.low is not None and one.high is not None:
+            ends = f'y1="{up.at(one.low)}" x2="{x}" y2="{up.at(one.high)}"'
+            parts.append(f'<line x1="{x}" {ends} stroke="currentColor" opacity=".45"/>')
+        parts.append(_marker(index, x, y))
+    return [*parts, "</g>"]
+
+
+def _marker(index: int, x: float, y: float) -> str:
+    shapes = {
+        "circle": f'<circle cx="{x}" cy="{y}" r="4"/>',
+        "square": f'<path fill="currentColor" d="M{x - 4},{y - 4}h8v8h-8z"/>',
+        "triangle": f'<path fill="currentColor" d="M{x},{y - 5}l5,9h-10z"/>',
+        "diamond": f'<path fill="currentColor" d="M{x},{y - 5}l5,5l-5,5l-5,-5z"/>',
+        "cross": f'<path stroke="currentColor" stroke-width="2" d="M{x - 4},{y - 4}l8,8m0,-8l-8,8"/>',
+    }
+    return shapes[_MARKERS[index % len(_MARKERS)]]
+
+
+def _text(words: str) -> str:
+    return str(escape(plain(words)))
+
+
+LEGEND = (
+    "Documents: + added, − removed, ~ text changed, → moved, · facts changed alone. "
+    "All else: + new, − gone, ~ changed."
+)
+
+
+def history_page(study: str, found: Sequence[HistoryStep]) -> ChangePage:
+    """Return the history of a study; ``found``: its results, the oldest first."""
+    metric = found[-1].entry.primary
+    label = labels_of({one.cell for step in found for one in step.entry.cells})
+    rows = [_row(step, label) for step in reversed(found)]
+    head = (
+        "result",
+        "since (UTC)",
+        "leader",
+        metric.title,
+        "interval",
+        "tied",
+        "documents",
+        "questions",
+        "what had changed",
+    )
+    chart = history_svg(found, label)
+    lead = _lead(study, found, label)
+    sections = (
+        *([PageSection("Over time", chart=chart)] if chart else []),
+        PageSection(
+            "Results", (f"`{study}@1` is one result back. {LEGEND}",), (table_of(head, rows, (3, 5, 6, 7)),)
+        ),
+        *_written(found),
+    )
+    return ChangePage(f"{study} – history", "History of a study", lead, sections)
+
+
+def _lead(study: str, found: Sequence[HistoryStep], label: Labels) -> tuple[str, ...]:
+    last = found[-1].entry
+    replaced = sum(step.replaced for step in found)
+    times = "never" if not replaced else "once" if replaced == 1 else f"{replaced} times"
+    first = (
+        f"{study} has had {several(len(found), 'result')} since {found[0].entry.at:%Y-%m-%d}; "
+        f"{times} has a leader fallen behind by more than chance."
+    )
+    if last.leader is None:
+        return (first, "No cell has a rank now.")
+    others = len(last.tied) - 1
+    tied = f", tied with {several(others, 'pipeline')}" if others > 0 else ""
+    return (first, f"{label(last.leader)} leads now{tied}.")
+
+
+def _row(step: HistoryStep, label: Labels) -> tuple[str, ...]:
+    entry, leading = step.entry, step.entry.leading
+    unit = entry.primary.unit
+    return (
+        f"@{step.back}",
+        f"{entry.at:%Y-%m-%d %H:%M}",
+        (label(entry.leader) if entry.leader else MISSING)
+        + (" (the one before has fallen behind)" if step.replaced else ""),
+        number(leading.value if leading else None, unit),
+        interval(leading.low, leading.high, unit) if leading else MISSING,
+        str(len(step.best)),
+        str(entry.documents),
+        str(entry.n_questions),
+        since_words(step) or ("the first that is known" if entry.number == 1 else "measured again"),
+    )
+
+
+def _written(found: Sequence[HistoryStep]) -> list[PageSection]:
+    rows = [
+        (f"@{step.back}", name, text) for step in reversed(found) for name, text in step.parts.written.items()
+    ]
+    return (
+        [PageSection("Recipes that changed", (), (table_of(("result", "part", "before and after"), rows),))]
+        if rows
+        else []
+    )

@@ -82,7 +82,6 @@ def record_result(grid: Grid, name: str, home: Home, run: str = "") -> bool:
 
 
 def _identity(study: str, board: Artifact, before: Record | None, store: ArtifactStore) -> Record:
-    """Return what the line is known by: two processes that note one change write one line."""
     pointed = store.pointed_at("leaderboard", study)
     at = datetime.fromtimestamp(pointed, UTC) if pointed else datetime.now(UTC)
     if before:  # clocks go back
@@ -98,7 +97,6 @@ def _identity(study: str, board: Artifact, before: Record | None, store: Artifac
 
 
 def _standing(study: Study, board: Artifact, store: ArtifactStore) -> Record:
-    """Return the verdict, and how the cells stand by the metric that it is about."""
     folder = store.folder("leaderboard", board.identity)
     verdict = Verdict.of_row(read_parquet(folder / "verdicts.parquet").row(0, named=True))
     mine = read_parquet(folder / "leaderboard.parquet").filter(
@@ -128,7 +126,6 @@ def _standing(study: Study, board: Artifact, store: ArtifactStore) -> Record:
 
 
 def _made_of(grid: Grid, name: str, before: Record | None, store: ArtifactStore) -> Record:
-    """Return digests and identities of all that the leaderboard was made of."""
     study = grid.studies[name]
     stages = _stages(grid)
     documents = _documents(grid, study, before, store)
@@ -193,7 +190,6 @@ def _recipes(stages: list[Stage]) -> Iterator[tuple[str, str]]:
 
 
 def _weights(study: Study) -> dict[str, str]:
-    """Return model -> digest of its weights, of the embedders on this machine."""
     local = {one.model: one.weights_identity() for one in study.embedders.values() if one.api is None}
     return dict(sorted(local.items()))
 
@@ -203,8 +199,8 @@ def _documents(
 ) -> dict[str, Artifact]:
     """Return source -> the documents that were cut, which a crawl may have replaced meanwhile.
 
-    They are known by the digest of the contents that chunks were made of. Where none of the documents that
-    are there makes it, those of now are returned.
+    They are known by the digest of the contents that chunks were made of. Where no stored documents
+    match it, the current ones are returned.
     """
     current = {one: found for one in study.corpus.sources if (found := store.current("documents", one))}
     cut = [found for key in study.chunk_sets() if (found := store.current("chunks", key))]

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
 from rag_assay.evals.reporting import display
-from rag_assay.evals.reporting.github import markdown_table
-from rag_assay.evals.reporting.markdown import escape_markdown
+from rag_assay.evals.reporting.markdown import escape_markdown, markdown_table
 from rag_assay.evals.reporting.page import join_files, policy, templates
+
+Labels = Callable[[str], str]
+
+
+def labels_of(cells: Collection[str]) -> Labels:
+    """Return what writes a cell's key by the axes on which these cells differ, by all where there is one.
+
+    >>> label = labels_of(["s.t.e.bm25.g", "s.t.e.dense.g", "s.u.e.dense.g"])
+    >>> label("s.u.e.bm25.g")
+    'u · bm25'
+    """
+    axes = [cell.split(".")[1:] for cell in cells]
+    width = max(map(len, axes), default=0)
+    differing = [at for at in range(width) if len({tuple(one[at : at + 1]) for one in axes}) > 1]
+
+    def label(cell: str) -> str:
+        parts = cell.split(".")[1:]
+        shown = [parts[at] for at in differing if at < len(parts)] or parts
+        return " · ".join(shown)
+
+    return label
 
 
 @dataclass(frozen=True)
@@ -99,5 +119,4 @@ def truncate_page(page: ChangePage, rows: int, option: str) -> ChangePage:
 
 
 def table_of(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> PageTable:
-    """Return a table of sequences."""
     return PageTable(tuple(head), tuple(tuple(row) for row in rows), frozenset(numbers))

@@ -1,1 +1,1 @@
-"""What the charts of a report show: each file chooses the values of one chart and says what they show."""
+"""What the charts of a report show: the values of each chart, and sentences about them."""

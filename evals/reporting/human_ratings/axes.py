@@ -1,24 +1,34 @@
-"""What people gave at each level of an axis: how many answers at each anchor, means, and what differs."""
+"""Human ratings at each level of an axis, in sentences, and as rows beside the leaderboard's."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from rag_assay.evals.reporting.charts.shares import Bar, bar
+from rag_assay.evals.judge_calibration.agreement import FEW
+from rag_assay.evals.reporting.charts.marks import Bar, bar
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import number, several, truncate
-from rag_assay.evals.reporting.effect_words import effect_words
-from rag_assay.evals.reporting.effects import AxisEffect
-from rag_assay.evals.reporting.rating_scores import AXES, ScoredAnswers, ScoresOfPeople
+from rag_assay.evals.reporting.display import (
+    count,
+    interval,
+    listed,
+    number,
+    percent,
+    several,
+    truncate,
+    with_sign,
+)
+from rag_assay.evals.reporting.effects import AxisEffect, effect_words
+from rag_assay.evals.reporting.rating_scores import AXES, ScoredAnswers, ScoresOfPeople, written
+from rag_assay.evals.reporting.standings import Values, value_table
+from rag_assay.evals.statistics.alpha import RELIABLE, TENTATIVE
 from rag_assay.evals.statistics.bootstrap import bootstrap
 from rag_assay.evals.statistics.effects import effect, over_contexts
-from rag_assay.evals.statistics.full_crossing import find_crossing
 from rag_assay.evals.statistics.question_clusters import Clustering
-from rag_assay.evals.statistics.resampling import Floats
 
 CALLED = 80  # characters of what a sheet calls a level
 
@@ -93,19 +103,18 @@ def axes_said(people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData, 
 
 def axis_effect(answers: ScoredAnswers, axis: str, seed: int, clusters: Clustering) -> AxisEffect | None:
     """Compare the levels of an axis over equal contexts; None where no two of them meet in one."""
-    table, places, questions = _table(answers)
-    crossed = find_crossing(places, [AXES.index(axis)]) if places else None
-    if crossed is None:
+    rows = answers.rows.drop_nulls(list(AXES)).group_by("question_id", *AXES).agg(pl.col("value").mean())
+    if rows.is_empty():
         return None
-    column = {place: at for at, place in enumerate(places)}
-    at = AXES.index(axis)
-    wanted = [
-        column[crossed.place([at], [level], context)]
-        for context in crossed.contexts
-        for level in crossed.levels[0]
-    ]
-    shape = (len(questions), len(crossed.contexts), len(crossed.levels[0]))
-    found = effect(over_contexts(table[:, wanted].reshape(shape)), seed, clusters.codes(questions))
+    rows = rows.with_columns(cell=pl.concat_str(*AXES, separator="\n"))
+    places = tuple(sorted(set(rows.select(AXES).iter_rows())))
+    questions = sorted(set(rows["question_id"]))
+    table = value_table(rows, questions, ["\n".join(place) for place in places])
+    along = Values(AXES, places, tuple(questions), table).along(axis)
+    if along is None:
+        return None
+    crossed, crossed_values = along
+    found = effect(over_contexts(crossed_values), seed, clusters.codes(questions))
     if found is None:
         return None
     least, most = answers.criterion.bounds
@@ -198,17 +207,160 @@ def _level(answers: ScoredAnswers, axis: str, name: str, data: ReportData) -> Le
     )
 
 
-def _table(answers: ScoredAnswers) -> tuple[Floats, list[tuple[str, ...]], list[str]]:
-    """Return the values of the answers from rankings, their cells and questions: (questions, cells)."""
-    rows = answers.rows.drop_nulls(list(AXES)).group_by("question_id", *AXES).agg(pl.col("value").mean())
-    places = sorted(set(rows.select(AXES).iter_rows()))
-    questions = sorted(set(rows["question_id"]))
-    table = np.full((len(questions), len(places)), np.nan)
-    row, column = ({name: at for at, name in enumerate(names)} for names in (questions, places))
-    for question, *place, value in rows.iter_rows():
-        table[row[question], column[tuple(place)]] = value
-    return table, places, questions
-
-
 def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+NAMED, NAMED_LEVELS = 4, 6  # of annotators, and of levels that differ; the rest are counted
+_Row = Mapping[str, Any]
+
+
+def scored_words(answers: ScoredAnswers) -> str:
+    """Say who scored how many answers, and how many of the study's those are."""
+    people = sorted(answers.scores["annotator"].unique())
+    n, of, ties = answers.given, answers.of, len(answers.rows) - answers.given
+    items = of_all(answers, "items")
+    scale = " / ".join(written(value) for value in answers.anchors)
+    share = "all answers of the study" if n == of else f"{percent(n / of)} of the study's {count(of)}"
+    alike = ""
+    if items is not None and items["n"] and items["n"] < n:
+        alike = f"; equal answers with equal passages were scored once, {several(items['n'], 'item')} in all"
+    if ties:
+        alike += f"; {several(ties, 'pair')} of equal answers count as a tie, and nobody was asked"
+    return (
+        f"{listed(people, NAMED)} gave {several(len(answers.scores), 'score')} ({scale}) to "
+        f"{several(n, 'answer')}, {share}{alike}."
+    )
+
+
+def agreement_words(answers: ScoredAnswers) -> str:
+    """Say how far people agree, and what that allows to conclude."""
+    alpha, equal = of_all(answers, "alpha"), of_all(answers, "equal")
+    if alpha is None:
+        return "How far people agree was not computed."
+    n = alpha["n"] or 0
+    if alpha["value"] is None:
+        return f"How far people would agree is not known: {alpha['reason']}."
+    ends = interval(alpha["low"], alpha["high"])
+    known = f" [{ends}]" if alpha["low"] is not None else ""
+    on = f"on the {several(n, 'item')} that two or more scored"
+    words = f"Krippendorff's alpha is {number(alpha['value'])}{known} {on}"
+    if equal is not None and equal["value"] is not None:
+        words += f"; {percent(equal['value'])} of their scores of one item are equal"
+    return f"{words}: {_worth(alpha['value'], n)}."
+
+
+def short_words(answers: ScoredAnswers) -> str:
+    """Say on one line for the terminal who scored what and how far they agree."""
+    people = sorted(answers.scores["annotator"].unique())
+    who = f"{listed(people, NAMED)} scored {count(answers.given)} of {several(answers.of, 'answer')}"
+    mean = f"mean {number(float(answers.values.mean()))}"
+    return f"People by {answers.title}: {who}, {mean}. {agreement_words(answers)}"
+
+
+def differences_words(axes: Sequence[AxisSaid]) -> str:
+    """Say which levels differ significantly from the best of their axis."""
+    compared = sum(axis.compared for axis in axes)
+    if not compared:
+        return "No two levels of an axis could be compared."
+    apart = [f"{name} ({axis.axis}, {with_sign(value)})" for axis in axes for name, value in axis.apart]
+    of = several(compared, "level")
+    if not apart:
+        return f"No level is significantly below the best of its axis ({of} compared)."
+    verb, named = "is" if len(apart) == 1 else "are", listed(apart, NAMED_LEVELS)
+    return f"{len(apart)} of {of} {verb} significantly below the best of the axis: {named}."
+
+
+def of_all(answers: ScoredAnswers, measure: str) -> _Row | None:
+    """Return a measure of all annotators together; None: it was not taken."""
+    rows = answers.agreement.filter((pl.col("measure") == measure) & pl.col("annotator").is_null())
+    return rows.row(0, named=True) if len(rows) else None
+
+
+def _worth(alpha: float, n: int) -> str:
+    if n < FEW:
+        return f"too few items to say more; {FEW} or more tell how far people agree"
+    if alpha >= RELIABLE:
+        return f"enough to draw conclusions ({RELIABLE} or more)"
+    if alpha >= TENTATIVE:
+        return f"enough for tentative conclusions ({TENTATIVE} to {RELIABLE})"
+    return f"too little for conclusions, tentative ones included (below {TENTATIVE})"
+
+
+Row = dict[str, Any]
+SAID, AGREEMENT = "said", "agreement"
+PEOPLE_COLUMNS = (
+    "rubric",
+    "criterion",
+    "question_id",
+    "annotator",
+    "other",
+    "counts",
+    "between",
+    "called",
+    "reason",
+)
+"""Beside those of the leaderboard, in rows that have a `rubric`."""
+_ALL = 1_000_000
+
+
+def people_rows(data: ReportData) -> list[Row]:
+    """Return rows of what people scored, and of how far they agree.
+
+    `said:people.RUBRIC` is the mean of scored answers with the `counts` of those at each value: of a level of
+    an axis, with its difference from the best; of a combination of all axes; of a question (`question_id`).
+    `agreement:MEASURE` is a row of `current_agreement`.
+    """
+    people = data.people
+    if people is None:
+        return []
+    rows = [row for answers in people.criteria() for row in _said(people, answers, data)]
+    for row in people.agreement.iter_rows(named=True):
+        rest = {name: row[name] for name in ("rubric", "criterion", "annotator", "other", "reason")}
+        figures = {name: row[name] for name in ("value", "low", "high", "n")}
+        rows.append({"subset": "all", "metric": f"{AGREEMENT}:{row['measure']}", **rest, **figures})
+    return rows
+
+
+def _said(people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData) -> Iterator[Row]:
+    named = {
+        "subset": "all",
+        "metric": f"{SAID}:{answers.name}",
+        "rubric": answers.rubric,
+        "criterion": answers.criterion.name,
+    }
+    for axis in axes_said(people, answers, data, _ALL):
+        best = next((one.name for one in axis.levels if one.is_best), None)
+        for level in axis.levels:
+            yield {**named, axis.axis: level.name, **_level_row(level, answers, best)}
+    rows = answers.rows.with_columns(grade=pl.Series(answers.grades))
+    for by in ([*AXES], ["question_id"]):
+        found = rows.group_by(by).agg(pl.col("value").mean(), n=pl.len(), grades=pl.col("grade"))
+        for *place, value, n, grades in found.sort(by, nulls_last=True).iter_rows():
+            counts = _counts(answers, [grades.count(at) for at in range(len(answers.anchors))])
+            means = {"value": value, "n": n, "counts": counts, "between": grades.count(-1)}
+            yield {**named, **dict(zip(by, place, strict=True)), **means}
+
+
+def _level_row(level: Level, answers: ScoredAnswers, best: str | None) -> Row:
+    found: Row = {
+        "value": level.mean,
+        "low": level.low,
+        "high": level.high,
+        "n": level.n,
+        "counts": _counts(answers, level.counts),
+        "between": level.between,
+        "called": level.called or None,
+        "leader": best,
+    }
+    if level.is_best:
+        return {**found, "difference": 0.0, "tied": True}
+    if level.difference is None:
+        return {**found, "reason": "not compared: too few answers in equal contexts"}
+    one = level.difference
+    ends = {"difference": one.value, "difference_low": one.low, "difference_high": one.high}
+    return {**found, **ends, "p": one.p, "tied": not one.apart}
+
+
+def _counts(answers: ScoredAnswers, counts: Any) -> Mapping[str, int]:
+    return {f"{anchor:g}": n for anchor, n in zip(answers.anchors, counts, strict=True)}

@@ -6,7 +6,7 @@ import pytest
 
 from rag_assay.evals.generation.contract import Answer, Attempt, Bin
 from rag_assay.evals.reporting import limits
-from rag_assay.evals.reporting.answer_steps import AnswerSteps, steps_of, steps_of_answer, verdict_words
+from rag_assay.evals.reporting.answers import AnswerSteps, steps_of, steps_of_answer, verdict_words
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import ANSWERS, Status

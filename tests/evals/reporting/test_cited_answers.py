@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rag_assay.evals.reporting.cited_answers import CitedAnswer, render_cited_answer
+from rag_assay.evals.reporting.answers import CitedAnswer, render_cited_answer
 from rag_assay.evals.reporting.page import render_html
 from tests.evals.reporting.test_page import Page
 from tests.fakes.report_data import report_data

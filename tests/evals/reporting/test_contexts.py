@@ -9,11 +9,18 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rag_assay.evals.reporting.context_curves import BUDGETS, CURVES, DEPTHS
-from rag_assay.evals.reporting.contexts import context_words, contexts, cost_fronts
-from rag_assay.evals.reporting.costs import costs, usd_by_cell
+from rag_assay.evals.reporting.contexts import (
+    BUDGETS,
+    CURVES,
+    DEPTHS,
+    context_words,
+    contexts,
+    cost_fronts,
+    costs,
+    usd_by_cell,
+)
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.effect_rows import effect_rows
+from rag_assay.evals.reporting.effects import effect_rows
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.standings import main_subset
 from tests.fakes.report_data import report_data

@@ -14,9 +14,14 @@ import pytest
 from rich.console import Console
 
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.effect_rows import effect_rows
-from rag_assay.evals.reporting.effect_words import effect_words, effects_words, pair_words
-from rag_assay.evals.reporting.effects import AxisTable, effects
+from rag_assay.evals.reporting.effects import (
+    AxisTable,
+    effect_rows,
+    effect_words,
+    effects,
+    effects_words,
+    pair_words,
+)
 from rag_assay.evals.reporting.files import COLUMNS, json_rows, other_rows
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.terminal import leaderboard_table

@@ -11,9 +11,8 @@ import pytest
 from rich.console import Console
 
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.estimates import estimate_json, estimate_sentences, estimates
 from rag_assay.evals.reporting.files import json_rows, other_rows
-from rag_assay.evals.reporting.judge_cards import judge_cards
+from rag_assay.evals.reporting.judge_cards import estimate_json, estimate_sentences, estimates, judge_cards
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.terminal import leaderboard_table
 from rag_assay.warehouse.annotation_schemas import HUMAN_ESTIMATES

@@ -15,7 +15,7 @@ from rich.console import Console
 from rag_assay.evals.reporting import limits
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.files import CARD_COLUMNS, COLUMNS, json_rows, other_rows
-from rag_assay.evals.reporting.human_ratings.rows import PEOPLE_COLUMNS
+from rag_assay.evals.reporting.human_ratings.axes import PEOPLE_COLUMNS
 from rag_assay.evals.reporting.human_ratings.section import (
     CriterionSection,
     People,

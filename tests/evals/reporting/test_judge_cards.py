@@ -15,7 +15,7 @@ from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.files import json_rows
 from rag_assay.evals.reporting.judge_cards import card_rows, judge_cards, judge_sentences
 from rag_assay.evals.reporting.page import render_html
-from rag_assay.evals.reporting.stored_cards import calibrated_metrics
+from rag_assay.evals.reporting.stored_rows import calibrated_metrics
 from rag_assay.evals.reporting.terminal import leaderboard_table
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import JUDGE_CARDS

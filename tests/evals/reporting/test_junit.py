@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from lxml import etree
 
-from rag_assay.evals.reporting.github import WorkflowAnnotation, markdown_table
-from rag_assay.evals.reporting.junit import JUnitCase, Suite, junit_xml
-from rag_assay.evals.reporting.markdown import NOWHERE
+from rag_assay.evals.reporting.ci_formats import JUnitCase, Suite, WorkflowAnnotation, junit_xml
+from rag_assay.evals.reporting.markdown import NOWHERE, markdown_table
 
 HOSTILE = 'a]]> <b attr="1">&amp; \x00\x1b[31m \ufffe \ud800 {{7*7}}\n::error::two\r\nlines\u202e'
 

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 
 from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.exports import csv_text, export_table, write_csv
 from rag_assay.evals.reporting.markdown import NOWHERE, escape_markdown, render_markdown
 from rag_assay.evals.reporting.page import render_html
-from rag_assay.evals.reporting.table_exports import csv_text, export_table, write_csv
 from rag_assay.warehouse.schemas import LEADERBOARD
 from tests.fakes.report_data import HOSTILE_ANSWER, HOSTILE_TITLE, OVERRIDE, report_data
 

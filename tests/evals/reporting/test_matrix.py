@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assay.evals.reporting.charts.heat import heat
+from rag_assay.evals.reporting.charts.marks import heat
 from rag_assay.evals.reporting.data import MetricInfo
-from rag_assay.evals.reporting.matrix import effect, matrices
+from rag_assay.evals.reporting.figures.heat import effect, matrices
 from rag_assay.evals.reporting.standings import main_subset
 from rag_assay.evals.reporting.view import effect_sentence
 from tests.fakes.report_data import NDCG, board_data

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from rag_assay.evals.reporting.caveats import blind_spot_sentences
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.metric_blind_spots import blind_spot_sentences
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.standings import main_subset
 from rag_assay.evals.reporting.terminal import leaderboard_table

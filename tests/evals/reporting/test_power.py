@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
+from rag_assay.evals.reporting.caveats import chances_sentence, power_sentence, unit_phrase
 from rag_assay.evals.reporting.data import MetricInfo
-from rag_assay.evals.reporting.entries import entries
-from rag_assay.evals.reporting.power import chances_sentence, power_sentence, unit_phrase
-from rag_assay.evals.reporting.standings import main_subset
+from rag_assay.evals.reporting.standings import entries, main_subset
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
 from tests.fakes.report_data import LATENCY, NDCG, SIMILARITY, board_data
 

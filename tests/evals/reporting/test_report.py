@@ -9,10 +9,9 @@ import polars as pl
 import pytest
 
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.exports import trec_runs
+from rag_assay.evals.reporting.exports import NOTHING, trec_runs
 from rag_assay.evals.reporting.journey import packs
 from rag_assay.evals.reporting.rows import report_data
-from rag_assay.evals.reporting.trec import NOTHING
 from rag_assay.evals.reporting.view import view
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.errors import InputError

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.figures.planes import risk_rows, risks
 from rag_assay.evals.reporting.files import COLUMNS, json_rows
 from rag_assay.evals.reporting.page import render_html
-from rag_assay.evals.reporting.risk import risk_rows, risks
 from tests.fakes.report_data import NDCG, SIMILARITY, report_data
 
 LABELS: dict[str, str] = {}

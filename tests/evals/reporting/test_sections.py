@@ -7,15 +7,13 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
-from rag_assay.evals.reporting.costs import costs
+from rag_assay.evals.reporting.answers import evidence_spans, segments
+from rag_assay.evals.reporting.contexts import costs
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.entries import entries
-from rag_assay.evals.reporting.evidence import evidence_spans, segments
-from rag_assay.evals.reporting.failures import failures, reasons_missing
-from rag_assay.evals.reporting.groups import groups
+from rag_assay.evals.reporting.display import safe_link
 from rag_assay.evals.reporting.hardest import hardest
-from rag_assay.evals.reporting.links import safe_link
-from rag_assay.evals.reporting.standings import main_subset, subsets
+from rag_assay.evals.reporting.standings import entries, groups, main_subset, subsets
+from rag_assay.evals.reporting.trust import failures, reasons_missing
 from rag_assay.evals.reporting.view import view
 from tests.fakes.report_data import NDCG, report_data
 

@@ -15,8 +15,15 @@ from hypothesis import strategies as st
 
 from rag_assay.evals.metrics import get_metric
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric
-from rag_assay.evals.reporting.exports import trec_runs
-from rag_assay.evals.reporting.trec import NOTHING, counts_alike, falling, qrels_lines, run_lines, trec_id
+from rag_assay.evals.reporting.exports import (
+    NOTHING,
+    counts_alike,
+    falling,
+    qrels_lines,
+    run_lines,
+    trec_id,
+    trec_runs,
+)
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.spans import Span

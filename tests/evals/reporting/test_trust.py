@@ -10,7 +10,7 @@ import pytest
 
 from rag_assay.evals.reporting.data import ChunkingFacts, Duplicates, ReportData
 from rag_assay.evals.reporting.page import render_html
-from rag_assay.evals.reporting.stored_cards import UNCALIBRATED
+from rag_assay.evals.reporting.stored_rows import UNCALIBRATED
 from rag_assay.evals.reporting.trust import SIGNS, TrustLine, trust_lines
 from rag_assay.evals.successive_halving.records import SearchRecord
 from rag_assay.warehouse.schemas import Status

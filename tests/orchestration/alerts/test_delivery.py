@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
-from rag_assay.evals.reporting.changes.entry import entries_of
+from rag_assay.evals.reporting.changes.results import entries_of
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.alerts.delivery import tell

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from rag_assay.evals.reporting.costs import running
+from rag_assay.evals.reporting.contexts import running
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.live_boards import Boards, beside_each_other, live_board
 from rag_assay.evals.reporting.rows import report_data

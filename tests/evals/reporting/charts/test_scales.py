@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from rag_assay.evals.reporting.charts.scales import Scale, cost_scale, domain, finite, rounded, ticks
+from rag_assay.evals.reporting.charts.marks import Scale, cost_scale, domain, finite, rounded, ticks
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (0.412, 0.433), (120.0, 98000.0), (-0.7, 0.2)])

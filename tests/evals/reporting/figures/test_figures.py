@@ -11,18 +11,18 @@ import polars as pl
 import pytest
 
 from rag_assay.evals.reporting import limits
-from rag_assay.evals.reporting.charts.bars import BarTable, Mark
+from rag_assay.evals.reporting.charts.marks import BarTable, Mark
 from rag_assay.evals.reporting.contexts import Bought, Front
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.effects import effects
-from rag_assay.evals.reporting.figures.fronts import front_figure
-from rag_assay.evals.reporting.figures.full_scores import full_scores_figure
-from rag_assay.evals.reporting.figures.latencies import latencies_figure
-from rag_assay.evals.reporting.figures.metrics import metrics_figure
-from rag_assay.evals.reporting.figures.pairs import pair_figures
-from rag_assay.evals.reporting.figures.questions import questions_figure
-from rag_assay.evals.reporting.figures.roc import roc_figure
-from rag_assay.evals.reporting.figures.stages import stages_figure
+from rag_assay.evals.reporting.figures.bars import (
+    full_scores_figure,
+    latencies_figure,
+    metrics_figure,
+    stages_figure,
+)
+from rag_assay.evals.reporting.figures.heat import pair_figures, questions_figure
+from rag_assay.evals.reporting.figures.planes import front_figure, roc_figure
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.standings import main_subset
 from rag_assay.evals.statistics.roc import roc_auc

@@ -2,11 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assay.evals.reporting.charts.bars import Mark
+from rag_assay.evals.reporting.charts.marks import Mark
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.entries import entries
-from rag_assay.evals.reporting.figures.intervals import intervals_figure, small_bars
-from rag_assay.evals.reporting.standings import main_subset
+from rag_assay.evals.reporting.figures.bars import intervals_figure, small_bars
+from rag_assay.evals.reporting.standings import entries, main_subset
 from tests.fakes.report_data import NDCG, SIMILARITY, board_data, report_data
 
 

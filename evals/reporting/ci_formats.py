@@ -1,8 +1,4 @@
-"""JUnit XML: suites of cases, as servers for continuous integration read them.
-
-Elements and their order are those of the schema of the xUnit plugin of Jenkins, which GitLab, Azure and
-others read, too.
-"""
+"""Results as CI servers read them: GitHub annotations and JUnit XML."""
 
 from __future__ import annotations
 
@@ -12,7 +8,40 @@ from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree
 
-from rag_assay.evals.reporting.display import plain
+from rag_assay.evals.reporting.display import plain, truncate
+
+LONGEST = 2_000  # characters of a message
+
+
+@dataclass(frozen=True)
+class WorkflowAnnotation:
+    """A sentence at a line of a file of the repository, from 1."""
+
+    level: Literal["error", "warning", "notice"]
+    title: str
+    message: str
+    file: str = ""
+    line: int = 0
+
+    @property
+    def command(self) -> str:
+        """The line by which the runner knows it.
+
+        >>> WorkflowAnnotation("error", "answers: x", "50% failed\\nno key", "a,b.yaml", 3).command
+        '::error file=a%2Cb.yaml,line=3,title=answers%3A x::50%25 failed%0Ano key'
+        """
+        properties = {"file": self.file, "line": str(self.line) if self.line else "", "title": self.title}
+        listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items() if value)
+        return f"::{self.level} {listed}::{_data(truncate(plain(self.message), LONGEST))}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(plain(text)).replace(":", "%3A").replace(",", "%2C")
+
 
 Ending = Literal["passed", "failed", "error", "skipped"]
 _ELEMENTS: dict[Ending, str] = {"failed": "failure", "error": "error", "skipped": "skipped"}
@@ -43,7 +72,6 @@ class Suite:
     seconds: float = 0.0
 
     def count(self, ending: Ending) -> int:
-        """Return how many cases ended so."""
         return sum(case.ending == ending for case in self.cases)
 
 

@@ -1,0 +1,328 @@
+"""What is shown of an answer: steps, cut passages, evidence, citations and judgements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rag_assay.evals.generation.citations import Marker, read_markers
+from rag_assay.evals.generation.contract import Answer, Attempt, Bin
+from rag_assay.evals.reporting.display import number, safe_link, several
+from rag_assay.evals.reporting.stored_rows import UNCALIBRATED
+from rag_assay.warehouse.schemas import Status
+
+
+@dataclass(frozen=True)
+class AnswerSteps:
+    """What was done for an answer beside asking once; empty for most."""
+
+    attempts: tuple[Attempt, ...] = ()
+    bins: tuple[Bin, ...] = ()
+    turns_left_out: int = 0
+
+    @property
+    def summary(self) -> str:
+        """What there is, in a line; empty where there is nothing.
+
+        >>> AnswerSteps(bins=(Bin("", (), Status.OK),) * 2, turns_left_out=1).summary
+        '2 bins · 1 turn of the conversation left out'
+        """
+        turns = f"{several(self.turns_left_out, 'turn')} of the conversation left out"
+        told = [
+            several(len(self.attempts), "look") + " for passages" if self.attempts else "",
+            several(len(self.bins), "bin") if self.bins else "",
+            turns if self.turns_left_out else "",
+        ]
+        return " · ".join(filter(None, told))
+
+
+def steps_of(row: Mapping[str, Any]) -> AnswerSteps:
+    """Return the steps of a row of `schemas.ANSWERS`; those of an earlier version have none."""
+    return AnswerSteps(
+        tuple(
+            Attempt(one["query"], tuple(one["chunk_ids"]), one["sufficient"], one["reason"])
+            for one in row.get("attempts") or ()
+        ),
+        tuple(
+            Bin(one["text"], tuple(one["chunk_ids"]), Status(one["status"]), one["reason"], one["answer"])
+            for one in row.get("bins") or ()
+        ),
+        row.get("turns_left_out") or 0,
+    )
+
+
+def steps_of_answer(answer: Answer) -> AnswerSteps:
+    return AnswerSteps(answer.attempts, answer.bins, answer.turns_left_out)
+
+
+def verdict_words(attempt: Attempt) -> str:
+    """Say whether what was found suffices.
+
+    >>> verdict_words(Attempt("Who?", ("c1",), False, "missing: the year"))
+    '1 passage: does not suffice (missing: the year)'
+    """
+    words = {True: "suffices", False: "does not suffice", None: "not checked"}[attempt.sufficient]
+    reason = f" ({attempt.reason})" if attempt.reason else ""
+    return f"{several(len(attempt.chunks), 'passage')}: {words}{reason}"
+
+
+def cut_words(kept: Sequence[int]) -> str:
+    """Say how many passages were cut to the budget of context or the model's window; empty where none was.
+
+    kept: characters of each cut passage that were given; 0: it was left out
+
+    >>> cut_words([240, 0, 0])
+    '1 passage shortened and 2 passages left out to fit the context'
+    """
+    shortened, left_out = sum(one > 0 for one in kept), sum(one == 0 for one in kept)
+    parts = [
+        f"{several(shortened, 'passage')} shortened" if shortened else "",
+        f"{several(left_out, 'passage')} left out" if left_out else "",
+    ]
+    told = " and ".join(filter(None, parts))
+    return f"{told} to fit the context" if told else ""
+
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class EvidenceSegment:
+    """A run of characters that is evidence or is not."""
+
+    text: str
+    evidence: bool
+
+
+def evidence_spans(doc_id: str, start: int, end: int, evidence: Iterable[Mapping[str, Any]]) -> list[Span]:
+    """Return where evidence of the same document lies in a hit `[start, end)`, counted from the hit's start.
+
+    Spans are merged and in order. Evidence without offsets (a whole document) fills the hit.
+
+    >>> evidence_spans("d", 100, 200, [{"doc_id": "d", "quote": "q", "start": 90, "end": 110}])
+    [(0, 10)]
+    """
+    found = []
+    for item in evidence:
+        if item["doc_id"] != doc_id:
+            continue
+        if item["start"] is None or item["end"] is None:
+            if item["quote"] is None:
+                found.append((0, end - start))
+            continue
+        span = (max(item["start"], start) - start, min(item["end"], end) - start)
+        if span[0] < span[1]:
+            found.append(span)
+    return _merged(found)
+
+
+def segments(text: str, spans: Sequence[Span], limit: int) -> tuple[EvidenceSegment, ...]:
+    """Split ``text`` at the spans, cut to about ``limit`` characters around the first span.
+
+    >>> [(s.text, s.evidence) for s in segments("abcdef", [(2, 4)], 10)]
+    [('ab', False), ('cd', True), ('ef', False)]
+    """
+    first = _window_start(len(text), spans, limit)
+    last = min(len(text), first + limit)
+    parts = [EvidenceSegment("…", False)] if first else []
+    at = first
+    for start, end in ((max(start, first), min(end, last)) for start, end in spans):
+        if start >= end:
+            continue
+        parts += [EvidenceSegment(text[at:start], False), EvidenceSegment(text[start:end], True)]
+        at = end
+    parts += [EvidenceSegment(text[at:last], False)]
+    parts += [EvidenceSegment("…", False)] if last < len(text) else []
+    return tuple(part for part in parts if part.text)
+
+
+def _window_start(length: int, spans: Sequence[Span], limit: int) -> int:
+    if length <= limit or not spans or spans[0][1] <= limit:
+        return 0
+    return min(max(0, spans[0][0] - limit // 4), max(0, length - limit))
+
+
+def _merged(spans: list[Span]) -> list[Span]:
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RenderedCitation:
+    """One citation as it is shown.
+
+    link: the passage on this page, or the page that it is from; None where neither can be linked
+    why: what it names, or why it names nothing
+    valid: whether it names a passage that was given
+    evidence: whether that passage holds evidence of the question
+    """
+
+    number: int
+    link: str | None
+    why: str
+    valid: bool
+    evidence: bool
+
+
+@dataclass(frozen=True)
+class AnswerPiece:
+    """Characters of an answer, or a citation in their place."""
+
+    text: str = ""
+    cited: RenderedCitation | None = None
+
+
+@dataclass(frozen=True)
+class CitedAnswer:
+    """The pieces of an answer in their order, and what it cites without a marker in its text."""
+
+    pieces: tuple[AnswerPiece, ...]
+    beside: tuple[RenderedCitation, ...]
+
+
+def render_cited_answer(
+    answer: Row, limit: int, on_page: Mapping[str, str], evidence: Iterable[Row] = ()
+) -> CitedAnswer:
+    """Return what is shown of an answer, a row of `schemas.ANSWERS`.
+
+    limit: characters of the text that are shown
+    on_page: chunk id -> the anchor of its passage on the page
+    evidence: of the question
+    """
+    text = answer["answer"] or ""
+    citations: list[Row] = answer["citations"] or []
+    pieces_of_evidence = list(evidence)
+    read = len(answer["chunk_ids"] or ())
+    known = {
+        (one["marker"], one["sentence"]): _cited(one, read, on_page, pieces_of_evidence) for one in citations
+    }
+    markers = [one for one in read_markers(text) if (one.number, one.sentence) in known]
+    shown = len(text) if len(text) <= limit else limit - 1
+    pieces: list[AnswerPiece] = []
+    at = 0
+    for marker in (one for one in markers if one.end <= shown):
+        # Several numbers may share their brackets: each becomes a pair of its own in their place.
+        pieces += [AnswerPiece(text[at : marker.start])] if marker.start > at else []
+        pieces.append(AnswerPiece(cited=known[marker.number, marker.sentence]))
+        at = max(at, marker.end)
+    rest = text[at:shown]
+    pieces.append(AnswerPiece(rest if shown == len(text) else rest.rstrip() + "…"))
+    return CitedAnswer(
+        tuple(one for one in pieces if one.cited or one.text), _beside(citations, markers, known)
+    )
+
+
+def _beside(
+    citations: Sequence[Row],
+    markers: Sequence[Marker],
+    known: Mapping[tuple[int, int | None], RenderedCitation],
+) -> tuple[RenderedCitation, ...]:
+    written = {(one.number, one.sentence) for one in markers}
+    places = [(one["marker"], one["sentence"]) for one in citations]
+    found = {place[0]: known[place] for place in places if place not in written}
+    return tuple(found[number] for number in sorted(found))
+
+
+def _cited(one: Row, read: int, on_page: Mapping[str, str], evidence: Sequence[Row]) -> RenderedCitation:
+    if one["chunk_id"] is None:
+        return RenderedCitation(
+            one["marker"], None, f"points nowhere: {several(read, 'passage')} given", False, False
+        )
+    anchor = on_page.get(one["chunk_id"])
+    place = f"characters {one['start']} to {one['end']}"
+    holds = bool(evidence_spans(one["doc_id"], one["start"], one["end"], evidence))
+    named = [
+        " › ".join(one["section"] or ()),
+        one["url"] or one["doc_id"],
+        place,
+        "holds evidence" if holds else "",
+    ]
+    link = f"#{anchor}" if anchor else safe_link(one["url"])
+    return RenderedCitation(one["marker"], link, ", ".join(filter(None, named)), True, holds)
+
+
+@dataclass(frozen=True)
+class ShownStatement:
+    """One thing that a judge looked at.
+
+    verdict: the judge's word for it, or what it counts; empty where it gave neither
+    """
+
+    verdict: str
+    text: str
+    of: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ShownJudgement:
+    """One replicate of a judgement.
+
+    said: its value, or its status in brackets
+    left_out: statements that are not among those shown
+    """
+
+    metric: str
+    said: str
+    good: bool
+    reason: str
+    statements: tuple[ShownStatement, ...] = ()
+    left_out: int = 0
+
+
+@dataclass(frozen=True)
+class ShownJudgements:
+    """All judgements of one answer; empty for most."""
+
+    judgements: tuple[ShownJudgement, ...] = ()
+
+    @property
+    def summary(self) -> str:
+        """How many there are; empty where there are none."""
+        return several(len(self.judgements), "judgement") if self.judgements else ""
+
+
+NONE_JUDGED = ShownJudgements()
+
+
+def judgements_of(rows: Iterable[Row], most: int) -> ShownJudgements:
+    """Return what is shown of judgements, in their order.
+
+    rows: of `schemas.JUDGEMENTS`, with `judge`, and whether its metric is `uncalibrated`
+    most: statements of each that are shown
+    """
+    return ShownJudgements(tuple(_shown(row, most) for row in rows))
+
+
+def _shown(row: Row, most: int) -> ShownJudgement:
+    good = row["status"] == Status.OK
+    again = f" (replicate {row['replicate']})" if row["replicate"] > 1 else ""
+    again += f" ({UNCALIBRATED})" if row["uncalibrated"] else ""
+    statements = row["statements"] or []
+    return ShownJudgement(
+        f"{row['judge']}.{row['metric']}{again}",
+        number(row["value"]) if good else f"[{row['status']}]",
+        good,
+        row["reason"] or "",
+        tuple(map(_statement, statements[:most])),
+        max(0, len(statements) - most),
+    )
+
+
+def _statement(one: Row) -> ShownStatement:
+    """Return a statement as it is shown.
+
+    >>> _statement({"of": "answer", "text": "It sails.", "verdict": None, "value": 1.0, "reason": None})
+    ShownStatement(verdict='1.000', text='It sails.', of='answer', reason='')
+    """
+    value = "" if one["value"] is None else number(one["value"])
+    return ShownStatement(one["verdict"] or value, one["text"] or "", one["of"] or "", one["reason"] or "")

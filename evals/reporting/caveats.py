@@ -1,0 +1,277 @@
+"""Sentences beside the headline: power, chances, replicates, ceilings, and what the metric cannot see."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+import numpy as np
+import polars as pl
+
+from rag_assay.evals.metrics import counts_passages
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import (
+    count,
+    interval,
+    listed,
+    number,
+    percent,
+    quantity,
+    several,
+    with_sign,
+)
+from rag_assay.evals.reporting.standings import CellStanding, RankedResult, Result, Subset, varying_axes
+from rag_assay.evals.statistics.question_clusters import Clustering
+from rag_assay.evals.statistics.significance import paired_bootstrap
+
+OUT_OF_REACH = 20  # times as many questions: a larger number does not help
+
+
+def power_sentence(open_entries: Sequence[RankedResult], n: int, metric: MetricInfo) -> str:
+    """Say how small a difference the study finds, and how many questions would settle open comparisons.
+
+    "" where that was not computed (a leaderboard of an earlier version) or there is nothing to settle.
+
+    Args:
+        open_entries: what is not significantly different from the leader.
+        n: questions.
+    """
+    results = [entry.result for entry in open_entries if entry.result.p is not None]
+    finds = [result.detectable for result in results if result.detectable is not None]
+    needed = sorted(result.questions_needed for result in results if result.questions_needed is not None)
+    within = [number for number in needed if number <= OUT_OF_REACH * n]
+    if not results:
+        return ""
+    if finds:
+        text = f"The smallest difference that this study can find is about {_about(median(finds), metric)}"
+    else:
+        text = "So few questions cannot find any difference"
+    if not within:
+        return f"{text}; no number of questions within reach would settle what is open."
+    enough = within[min(len(within), math.ceil(len(results) / 2)) - 1]
+    if len(within) == len(results):
+        enough = within[-1]
+    settled = sum(number <= enough for number in within)
+    which = "the rest" if settled == len(results) else f"{settled} of the {len(results)} open comparisons"
+    return f"{text}; about {count(_rounded(enough))} questions would settle {which}."
+
+
+def chances_sentence(found: Sequence[RankedResult], least: float = 0.005) -> str | None:
+    """List the chances of being best, the largest first; None where there are not two."""
+    likely = sorted(
+        ((entry.p_best, entry.label) for entry in found if entry.p_best is not None),
+        key=lambda pair: -pair[0],
+    )
+    if len(likely) < 2:
+        return None
+    shown = [f"{label} {round(100 * share)} %" for share, label in likely if share >= least]
+    if not shown:
+        return f"No pipeline of {count(len(likely))} has a notable chance of being best."
+    return f"Chance of being best: {listed(shown, 6)}."
+
+
+def unit_phrase(clusters: Clustering) -> str:
+    """Say what is drawn again: questions, or clusters of them."""
+    if clusters.by == "documents":
+        return f"clusters of questions that share documents ({clusters.found})"
+    if clusters.by == "ids":
+        return f"clusters of questions by their ids ({clusters.found})"
+    return "the questions"
+
+
+def _about(value: float, metric: MetricInfo) -> str:
+    if metric.unit or not 0 < value < 1:
+        return quantity(value, metric.unit)
+    return f"{value:.2f}" if value >= 0.01 else f"{value:.3f}"
+
+
+def _rounded(n: int) -> int:
+    """Round up to two digits that say something.
+
+    >>> _rounded(87), _rounded(238), _rounded(1001)
+    (87, 240, 1100)
+    """
+    step = 10 ** max(0, len(str(n)) - 2)
+    return math.ceil(n / step) * step
+
+
+def replicates_sentence(data: ReportData, subset: Subset) -> str | None:
+    """Say how often cells were asked, and how far replicates lie apart; None where each was asked once."""
+    metric = next((one for one in data.metrics if one.kind == "answer"), data.primary)
+    results = [
+        (one, result)
+        for one in subset.standings
+        if (result := one.results.get(metric.name)) and result.replicates > 1
+    ]
+    if not results:
+        return None
+    times = max(result.replicates for _, result in results)
+    opening = f"{_whose(len(results), len(subset.standings))} asked {times} times; a value is the mean"
+    apart = [(result.spread, one) for one, result in results if result.spread is not None]
+    if not apart:
+        return f"{opening}."
+    widest, standing = max(apart, key=lambda pair: pair[0])
+    where = (
+        f", the most in {standing.cell.label(varying_axes(subset.standings))}"
+        if len(apart) > 1 and widest
+        else ""
+    )
+    differ = f"The means of {metric.title} are the same each time"
+    if widest:
+        differ = f"The means of {metric.title} of one cell lie up to {number(widest, metric.unit)} apart"
+    return f"{opening}. {differ}{where}.{_noise([result for _, result in results])}"
+
+
+def _noise(results: list[Result]) -> str:
+    """Say how much of the variance of a value comes from asking again; "" where it was not computed."""
+    shares = [
+        result.replicate_sd**2 / result.replicates / total
+        for result in results
+        if result.replicate_sd is not None
+        and result.question_sd is not None
+        and (total := result.question_sd**2 + result.replicate_sd**2 / result.replicates)
+    ]
+    if not shares or max(shares) < 0.0005:
+        return ""
+    return (
+        f" Asking again is {percent(max(shares))} of the variance of a mean at most; the rest is the "
+        "questions', which only more questions make smaller."
+    )
+
+
+def _whose(some: int, of: int) -> str:
+    if some == of:
+        return "Each cell was" if of > 1 else "The cell was"
+    return f"{some} of {of} cells {'were' if some > 1 else 'was'}"
+
+
+_WHAT = {"evidence": "from the gold evidence", "nothing": "from no passage at all"}
+
+
+def ceiling_sentences(data: ReportData, subset: Subset) -> list[str]:
+    """Say for each model with a cell that reads the evidence what its best retriever leaves to be had.
+
+    The metric is the first of answers. Differences are means over the questions of both cells, with the
+    interval of the paired bootstrap. The best retrieved cell is chosen on the same questions.
+    """
+    metric = next((one for one in data.metrics if one.kind == "answer"), None)
+    if metric is None:
+        return []
+    by_model: dict[str, list[CellStanding]] = {}
+    for one in subset.standings:
+        facts = (data.generators or {}).get(one.cell.generator or "")
+        result = one.results.get(metric.name)
+        if facts and facts.model and result and result.value is not None:
+            by_model.setdefault(facts.model, []).append(one)
+    found = (_sentence(data, subset, metric, model, cells) for model, cells in by_model.items())
+    return [sentence for sentence in found if sentence]
+
+
+def _sentence(
+    data: ReportData, subset: Subset, metric: MetricInfo, model: str, cells: Sequence[CellStanding]
+) -> str | None:
+    of = {
+        what: [one for one in cells if ((data.generators or {})[one.cell.generator or ""].reads) == what]
+        for what in ("ranking", *_WHAT)
+    }
+    if not of["ranking"] or not of["evidence"]:
+        return None
+    best = _best(of["ranking"], metric)
+    label = best.cell.label(varying_axes(subset.standings))
+    chosen = f", the best of {several(len(of['ranking']), 'cell')}" if len(of["ranking"]) > 1 else ""
+    parts = [f"{number(_value(best, metric), metric.unit)} from retrieved passages ({label}{chosen})"]
+    for what, words in _WHAT.items():
+        if of[what]:
+            other = _best(of[what], metric)
+            parts.append(
+                f"{number(_value(other, metric), metric.unit)} {words} "
+                f"({_difference(data, metric, other, best)})"
+            )
+    listed = "; ".join(parts)
+    return f"{metric.title} of {model}: {listed}; differences are to the retrieved passages."
+
+
+def _difference(data: ReportData, metric: MetricInfo, one: CellStanding, other: CellStanding) -> str:
+    rows = data.values.filter(pl.col("metric") == metric.name).drop_nulls("value")
+    first, second = (
+        dict(rows.filter(pl.col("cell") == each.cell.key).select("question_id", "value").iter_rows())
+        for each in (one, other)
+    )
+    both = sorted(first.keys() & second.keys())
+    if not both:
+        return "on no common question"
+    apart = np.array([[first[question] - second[question]] for question in both], np.float64)
+    found = paired_bootstrap(apart, data.seed, clusters=data.clusters.codes(both))
+    low, high = float(found.low[0]), float(found.high[0])
+    ends = "no interval" if math.isnan(low) else interval(low, high, metric.unit)
+    return f"{with_sign(float(found.mean[0]), metric.unit)} [{ends}] on {several(len(both), 'question')}"
+
+
+def _best(cells: Sequence[CellStanding], metric: MetricInfo) -> CellStanding:
+    sign = 1 if metric.higher_is_better else -1
+    return max(cells, key=lambda one: (one.results[metric.name].covered, sign * _value(one, metric)))
+
+
+def _value(standing: CellStanding, metric: MetricInfo) -> float:
+    value = standing.results[metric.name].value
+    return 0.0 if value is None else value  # cells without a value are not among those that are compared
+
+
+def blind_spot_sentences(data: ReportData, subset: Subset) -> tuple[str, ...]:
+    """Return what a reader of the headline must know of ``subset`` beside it, a sentence each."""
+    axes = varying_axes(subset.standings)
+    ranked = [standing for standing in subset.standings if standing.rank is not None]
+    others = [
+        metric for metric in data.metrics if metric.kind in ("retrieval", "answer") and metric != data.primary
+    ]
+    beaten = (_beaten(ranked, metric, axes) for metric in others)
+    return (*_blind(data.primary, subset), *(text for text in beaten if text))
+
+
+def _blind(metric: MetricInfo, subset: Subset) -> list[str]:
+    def differ(axis: str) -> bool:
+        return len({getattr(standing.cell, axis) for standing in subset.standings}) > 1
+
+    found = []
+    if metric.sees == "documents" and differ("chunking"):
+        found.append(
+            f"{metric.title} reads a ranking as documents, each at its best chunk: it hardly sees where "
+            "chunks are cut. To rank chunkings, put a metric of equally long contexts first, such as "
+            "evidence_coverage@2000tokens or, where whole documents are gold, recall@2000tokens."
+        )
+    if counts_passages(metric.name) and metric.sees == "passages" and differ("chunking"):
+        found.append(
+            f"{metric.title} reads the same number of passages of every chunking, however long they are: as "
+            "many long ones hold more text. To compare chunkings at an equal length of context, put "
+            "evidence_coverage@2000tokens first."
+        )
+    if metric.sees in ("documents", "passages") and differ("generator"):
+        found.append(
+            f"{metric.title} sees no answer: generators on the same ranking have the same value. "
+            "To rank generators, put a metric of answers first."
+        )
+    return found
+
+
+def _beaten(ranked: Sequence[CellStanding], metric: MetricInfo, axes: Sequence[str]) -> str | None:
+    """Say that others do better by ``metric`` than the cell that leads by another, if that is no chance."""
+    leader = next((one.results.get(metric.name) for one in ranked), None)
+    sign = 1 if metric.higher_is_better else -1
+    better = [
+        (sign * difference, one)
+        for one in ranked
+        if (result := one.results.get(metric.name))
+        and result.tied is False
+        and (difference := result.difference)
+        and sign * difference > 0
+    ]
+    if not better or leader is None:
+        return None
+    best = max(better, key=lambda pair: pair[0])[1]
+    verb = "does" if len(better) == 1 else "do"
+    return (
+        f"By {metric.title} the leader has {number(leader.value, metric.unit)}; "
+        f"{several(len(better), 'ranked cell')} {verb} better than it by more than chance, "
+        f"the most {best.cell.label(axes)} with {number(best.results[metric.name].value, metric.unit)}."
+    )

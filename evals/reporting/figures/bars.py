@@ -1,0 +1,524 @@
+"""Charts of rows of bars or dots: intervals, metrics, full scores, times, stages, effects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from rag_assay.evals.judging.entailment.pairs import SPENT
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.charts.marks import (
+    COUNT,
+    BarColumn,
+    BarTable,
+    BarValue,
+    ColumnHeading,
+    Mark,
+    Scale,
+    bar_table,
+    column,
+    domain,
+)
+from rag_assay.evals.reporting.charts.marks import written as written_value
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import count, listed, natural, percent, quantity, several, times
+from rag_assay.evals.reporting.effects import AxisEffect, AxisTable
+from rag_assay.evals.reporting.limits import EFFECT_METRICS
+from rag_assay.evals.reporting.rating_scores import ScoredAnswers, written
+from rag_assay.evals.reporting.standings import CellStanding, RankedResult, Result, Subset, values_of
+from rag_assay.evals.statistics.bootstrap import UNIT, bootstrap, intervals
+from rag_assay.evals.statistics.effects import over_contexts
+
+IN_ROWS = "the rows beside the report (JSON) hold them"
+
+
+def left_out(why: str, **counts: int) -> str:
+    """Say how many of each noun a chart does not show; nothing where it shows all.
+
+    >>> left_out("the table holds them", cell=3, metric=1)
+    '3 further cells and 1 further metric left out; the table holds them.'
+    >>> left_out("the table holds them", cell=0)
+    ''
+    """
+    found = [several(n, f"further {noun}") for noun, n in counts.items() if n]
+    return f"{' and '.join(found)} left out; {why}." if found else ""
+
+
+Place = Literal["leader", "tied", "apart", "unranked"]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """The small interval drawn in a row, in hundredths of its width."""
+
+    left: float | None
+    right: float | None
+    dot: float
+    place: Place
+
+
+def place_of(entry: RankedResult, leader: RankedResult | None) -> Place:
+    """Return how an entry compares with the leader; tied: not significantly different."""
+    if entry.rank is None or leader is None:
+        return "unranked"
+    if entry is leader:
+        return "leader"
+    return "tied" if entry.tied else "apart"
+
+
+def intervals_figure(data: ReportData, entries: Sequence[RankedResult], cells: int) -> BarTable | None:
+    """Return the entries that have a value, in their order; None when there is none.
+
+    cells: of the whole leaderboard
+    """
+    metric = data.primary
+    valued = [entry for entry in entries if entry.result.value is not None]
+    shown = valued[: limits.CHART_ROWS]
+    if not shown:
+        return None
+    leader = leader_of(shown)
+    band = (leader.result.low, leader.result.high) if leader else (None, None)
+    drawn = column(
+        ColumnHeading(metric.title, metric.unit, data.interval),
+        [_interval_value(entry, place_of(entry, leader)) for entry in shown],
+        form="dot",
+        bounds=metric.bounds,
+        band=band,
+    )
+    about = _intervals_about(data, [place_of(entry, leader) for entry in valued], drawn[0].scale)
+    if len(entries) < cells and metric.kind == "retrieval":
+        about += (
+            " A generator cannot change this metric, so cells that differ in the generator alone share a row."
+        )
+    return bar_table(
+        "chart-intervals",
+        f"Intervals of {metric.title}",
+        about,
+        ("Cell", [entry.label for entry in shown]),
+        [drawn],
+        left_out("the table holds them", row=len(valued) - len(shown)),
+        frozenset(at for at, entry in enumerate(shown) if entry is leader),
+    )
+
+
+def small_bars(metric: MetricInfo, entries: Sequence[RankedResult]) -> Mapping[str, Bar]:
+    """Return cell -> the interval of the first metric, drawn small; cells without a value are absent."""
+    found = [entry for entry in entries if entry.result.value is not None]
+    if not found:
+        return {}
+    ends = [end for entry in found for end in (*_ends(entry.result), entry.result.value)]
+    scale = Scale(*domain(ends, metric.bounds), 3, 97)
+    leader = leader_of(found)
+    bars = {}
+    for entry in found:
+        at = [scale.at(end) for end in _ends(entry.result) if end is not None]
+        left, right = at if len(at) == 2 else (None, None)
+        bar = Bar(left, right, scale.at(entry.result.value or 0.0), place_of(entry, leader))
+        bars.update(dict.fromkeys(entry.cells, bar))
+    return bars
+
+
+def leader_of(entries: Sequence[RankedResult]) -> RankedResult | None:
+    return next((entry for entry in entries if entry.rank is not None), None)
+
+
+def _ends(result: Result) -> tuple[float | None, float | None]:
+    """Return the ends of the interval; a cell without a rank spans its worst to its best case."""
+    if result.covered:
+        return result.low, result.high
+    if result.worst is None or result.best is None:
+        return None, None
+    return min(result.worst, result.best), max(result.worst, result.best)
+
+
+def _interval_value(entry: RankedResult, place: Place) -> BarValue:
+    low, high = _ends(entry.result)
+    small = () if entry.result.covered else ("worst to best case",)
+    sign = {"tied": " ≈", "unranked": "†"}.get(place, "")
+    return BarValue(entry.result.value, low, high, small, place, sign=sign)
+
+
+def _intervals_about(data: ReportData, places: Sequence[Place], scale: Scale) -> str:
+    words = [f"A dot is the mean, a line its {data.interval}"]
+    tied = places.count("tied")
+    if "leader" in places:
+        same = (
+            f"A diamond (≈) is tied with it: {several(tied, 'row')}"
+            if tied
+            else "Every other ranked row is significantly worse"
+        )
+        words[0] += "; the band is the leading cell's interval"
+        words.append(
+            f"{same}; that is a matter of the differences on each question, not of where the lines meet"
+        )
+    if "unranked" in places:
+        words.append("A ring with a dashed line (†) has no rank: the line spans its worst to its best case")
+    if scale.low > 0 or scale.high < 0:
+        words.append(f"The axis begins at {quantity(scale.low, data.primary.unit)}, not at 0")
+    return ". ".join(words) + "."
+
+
+def metrics_figure(data: ReportData, subset: Subset, labels: Mapping[str, str]) -> BarTable | None:
+    """Return the leading cells with every metric that is no cost; None where there are not two of either.
+
+    labels: cell -> its name
+    """
+    standings = subset.standings[: limits.METRICS_ROWS]
+    measured = [one for one in data.metrics if one.kind != "cost" and _known(subset.standings, one)]
+    metrics = measured[: limits.METRICS_COLUMNS]
+    if len(metrics) < 2 or len(standings) < 2:
+        return None
+    names = [labels.get(one.cell.key, one.cell.key) for one in standings]
+    further = len(subset.standings) - len(standings)
+    return bar_table(
+        "chart-metrics",
+        "All metrics",
+        _metrics_about(metrics, subset, labels),
+        ("Cell", names),
+        [_metric_column(one, standings, subset) for one in metrics],
+        left_out(IN_ROWS, cell=further, metric=len(measured) - len(metrics)),
+        frozenset({0} if standings[0].rank == 1 else ()),
+    )
+
+
+def _known(standings: Sequence[CellStanding], metric: MetricInfo) -> dict[str, float]:
+    return {
+        one.cell.key: found.value
+        for one in standings
+        if (found := one.results.get(metric.name)) and found.covered and found.value is not None
+    }
+
+
+def _metric_column(
+    metric: MetricInfo, standings: Sequence[CellStanding], subset: Subset
+) -> tuple[BarColumn, list[Mark | str]]:
+    note = f"n = {subset.n(metric)}" + ("" if metric.higher_is_better else ", lower is better")
+    figures = [_metric_value(one.results.get(metric.name)) for one in standings]
+    return column(ColumnHeading(metric.title, metric.unit, metric.explanation, note), figures)
+
+
+def _metric_value(found: Result | None) -> BarValue:
+    if found is None:
+        return BarValue(None, why="not measured in this cell")
+    if found.value is None:
+        return BarValue(None, why="no question has a value")
+    if not found.covered:
+        return BarValue(found.value, sign="†", style="unranked")
+    return BarValue(found.value, found.low, found.high)
+
+
+def _metrics_about(metrics: Sequence[MetricInfo], subset: Subset, labels: Mapping[str, str]) -> str:
+    best: dict[str, list[str]] = {}
+    for metric in metrics:
+        known = _known(subset.standings, metric)
+        first = (max if metric.higher_is_better else min)(known, key=known.__getitem__)
+        best.setdefault(labels.get(first, first), []).append(metric.title)
+    named = "; ".join(f"{name} by {listed(titles, 4)}" for name, titles in best.items())
+    return (
+        "The leading cells in the order of the leaderboard, by every metric: bars begin at 0, a line is the "
+        f"interval. The best means: {named}. Where lines overlap, that may be chance."
+    )
+
+
+_NEAR = 1e-9
+FEWEST = 0.005
+"""Share of all values that are full, below which the best value is no score that is reached."""
+
+
+class Shares(NamedTuple):
+    """What a metric gave its best value to, of each chunking.
+
+    found: chunking -> share with its interval, and how many of how many
+    """
+
+    title: str
+    best: str
+    about: str
+    found: dict[str, BarValue]
+
+
+def full_scores_figure(data: ReportData, subset: Subset) -> BarTable | None:
+    """Return the share of values at the best there is, of each chunking; None where nothing reaches it."""
+    every = [*_of_people(data), *_of_metrics(data, subset)]
+    shown = every[: limits.METRICS_COLUMNS]
+    every_name = sorted({name for one in shown for name in one.found}, key=natural)
+    names = every_name[: limits.FULL_SCORE_ROWS]
+    if len(names) < 2:
+        return None
+    none = BarValue(None, why="not in equal contexts with the others")
+    columns = [
+        column(
+            ColumnHeading(one.title, "%", one.about, one.best), [one.found.get(name, none) for name in names]
+        )
+        for one in shown
+    ]
+    further = {"chunking": len(every_name) - len(names), "metric": len(every) - len(shown)}
+    return bar_table(
+        "chart-full-scores",
+        "Full score by chunking",
+        _full_scores_about(shown, names),
+        ("Chunking", names),
+        columns,
+        left_out("they are on the leaderboard", **further),
+    )
+
+
+def _full_scores_about(shown: Sequence[Shares], names: Sequence[str]) -> str:
+    first = shown[0]
+    values = {name: one.value for name in names if (one := first.found.get(name)) and one.value is not None}
+    best = max(values, key=values.__getitem__)
+    least = min(values, key=values.__getitem__)
+    words = f"{best} most often ({written_value(values[best], '%')})"
+    if values[best] > values[least]:
+        words += f", {least} least ({written_value(values[least], '%')})"
+    return (
+        "How many get the best value there is: of a mean, half as good everywhere and good in half of all "
+        f"cases look alike. By {first.title}, {words}. Of metrics, chunkings are compared in equal contexts."
+    )
+
+
+def _of_metrics(data: ReportData, subset: Subset) -> Iterator[Shares]:
+    """Yield metrics that reach their best value, in their order; what people scored stands for itself."""
+    of_people = {one.name for one in data.people.criteria()} if data.people else set()
+    for metric in data.metrics:
+        if metric.kind != "cost" and metric.ideal is not None and metric.name not in of_people:
+            found = _of_metric(data, subset, metric)
+            if found:
+                best = f"at {written(metric.ideal)}"
+                yield Shares(metric.title, best, metric.explanation, found)
+
+
+def _of_metric(data: ReportData, subset: Subset, metric: MetricInfo) -> dict[str, BarValue]:
+    values = values_of(data, subset, metric)
+    found = values.along("chunking") if values else None
+    if values is None or found is None:
+        return {}
+    crossed, table = found
+    table[np.isnan(table).any(axis=2)] = np.nan
+    full = np.where(np.isnan(table), np.nan, np.abs(table - (metric.ideal or 0.0)) < _NEAR)
+    of = int((~np.isnan(full[:, :, 0])).sum())
+    if not of or np.nanmean(full) < FEWEST:
+        return {}
+    counts = np.nansum(full, axis=(0, 1)).astype(int).tolist()
+    means = intervals(over_contexts(full), data.seed, data.clusters.codes(values.questions), UNIT)
+    return {
+        level: _share_value(one.mean, one.low, one.high, n, of)
+        for level, one, n in zip(crossed.levels[0], means, counts, strict=True)
+        if one is not None
+    }
+
+
+def _share_value(mean: float, low: float | None, high: float | None, n: int, of: int) -> BarValue:
+    hundred = [None if one is None else 100 * min(1.0, max(0.0, one)) for one in (low, high)]
+    return BarValue(100 * mean, hundred[0], hundred[1], (f"{n} of {of}",))
+
+
+def _of_people(data: ReportData) -> Iterator[Shares]:
+    for answers in data.people.criteria() if data.people else ():
+        found = {name: _given(answers, name, data) for name in answers.levels("chunking")}
+        if len(found) > 1:
+            best = f"at {written(answers.anchors[0])}"
+            yield Shares(f"{answers.title} by people", best, answers.criterion.ask, found)
+
+
+def _given(answers: ScoredAnswers, name: str, data: ReportData) -> BarValue:
+    chosen = (answers.rows["chunking"] == name).fill_null(value=False).to_numpy()
+    full = (answers.grades[chosen] == 0).astype(np.float64)
+    questions = answers.rows["question_id"].filter(pl.Series(chosen)).to_list()
+    mean = bootstrap(full, data.seed, data.clusters.codes(questions), UNIT)
+    assert mean is not None  # noqa: S101 -- a level has answers
+    return _share_value(mean.mean, mean.low, mean.high, int(full.sum()), len(full))
+
+
+def latencies_figure(data: ReportData) -> BarTable | None:
+    """Return time and tokens of each generator over all of its answers; None where there are no answers."""
+    metrics = [one for one in data.metrics if one.kind == "cost" and not one.of_rankings]
+    timed = next((one for one in metrics if one.unit == "s"), None)
+    if timed is None:
+        return None
+    cells = data.leaderboard.select("cell", "generator").unique("cell").drop_nulls()
+    value, metric = pl.col("value"), pl.col("metric")
+    good = (pl.col("status") == "ok") & value.is_finite() & metric.is_in([one.name for one in metrics])
+    rows = data.scores.filter(good).join(cells, on="cell")
+    of_first = rows.filter(metric == timed.name).group_by("generator").agg(value.median())
+    medians = dict(of_first.sort("value", "generator").iter_rows())
+    shown = list(medians)[: limits.LATENCY_ROWS]
+    if not shown:
+        return None
+    return bar_table(
+        "chart-latencies",
+        "Time of each generator",
+        _latencies_about(medians),
+        ("Generator", shown),
+        [
+            each
+            for one in metrics
+            for each in _cost_columns(data, rows.filter(metric == one.name), one, shown)
+        ],
+        left_out("they are slower, and in the table below", generator=len(medians) - len(shown)),
+    )
+
+
+def _cost_columns(
+    data: ReportData, rows: pl.DataFrame, metric: MetricInfo, names: Sequence[str]
+) -> Iterator[tuple[BarColumn, list[Mark | str]]]:
+    value, none = pl.col("value"), BarValue(None, why="no answer has a value")
+    of_generators = rows.group_by("generator").agg(
+        pl.len(), value.median().alias("median"), value.quantile(0.95, "linear").alias("95th percentile")
+    )
+    known = {row["generator"]: row for row in of_generators.iter_rows(named=True)}
+    wide = (
+        rows.group_by("question_id", "generator")
+        .agg(value.mean())
+        .pivot(on="generator", index="question_id", values="value")
+        .sort("question_id")
+    )
+    own = [name for name in names if name in known]
+    codes = data.clusters.codes(wide["question_id"].to_list())
+    means = dict(
+        zip(own, intervals(wide.select(own).to_numpy().astype(np.float64), data.seed, codes), strict=True)
+    )
+
+    def mean(name: str) -> BarValue:
+        one = means.get(name)
+        if one is None:
+            return none
+        low = None if one.low is None else max(0.0, one.low)
+        return BarValue(one.mean, low, one.high, (f"n = {count(known[name]['len'])}",))
+
+    shown = {
+        what: [BarValue(known[name][what]) if name in known else none for name in names]
+        for what in (("median", "95th percentile") if metric.unit == "s" else ())
+    }
+    for what, figures in {**shown, "mean": [mean(name) for name in names]}.items():
+        note = f"{what}, {metric.unit}" if metric.unit else what
+        yield column(ColumnHeading(metric.title, metric.unit, metric.explanation, note), figures)
+
+
+def _latencies_about(medians: Mapping[str, float]) -> str:
+    """Say which generator is the fastest and which the slowest.
+
+    medians: seconds of each, the fastest first
+    """
+    (fastest, first), *_, (slowest, last) = [*medians.items(), *medians.items()]
+    opening = f"{fastest} answers in {quantity(first, 's')} (median)"
+    if len(medians) > 1 and quantity(first, "s") == quantity(last, "s"):
+        opening = f"All generators answer in {quantity(first, 's')} (median)"
+    elif len(medians) > 1:
+        longer = f", {times(last / first)} times as long" if first > 0 else ""
+        slow = f"{slowest} takes {quantity(last, 's')}{longer}"
+        opening = f"{fastest} is the fastest, {quantity(first, 's')} (median); {slow}"
+    return f"{opening}. Over all answers that were given; what failed has no time."
+
+
+COLUMNS = ("calls", "seconds", "read", "written")
+STAGE = "stage"  # what a statement is of that says what a stage took
+
+
+def stages_figure(data: ReportData) -> BarTable | None:
+    """Return calls, seconds and tokens of each judge and stage; None where no judge works in stages.
+
+    What several metrics share is paid by the first of them, and counted there.
+    """
+    found = _spent(data)
+    if found is None or not found.height:
+        return None
+    shown = found.head(limits.STAGE_ROWS)
+    several_judges = shown["judge"].n_unique() > 1
+    names = [
+        f"{judge} · {stage}" if several_judges else stage
+        for judge, stage in shown.select("judge", "stage").rows()
+    ]
+    columns = [
+        column(ColumnHeading(title, unit, "", note), [BarValue(float(one)) for one in shown[name]])
+        for title, name, unit, note in (
+            ("Calls", "calls", COUNT, ""),
+            ("Time", "seconds", "s", "sum over calls, s"),
+            ("Tokens read", "read", COUNT, "sum"),
+            ("Tokens written", "written", COUNT, "sum"),
+        )
+    ]
+    seconds = shown["seconds"].sum()
+    slowest = shown.sort("seconds", descending=True).row(0, named=True)
+    share = percent(slowest["seconds"] / seconds) if seconds else "–"
+    about = (
+        f"Of {count(int(shown['calls'].sum()))} calls, {slowest['stage']} of {slowest['judge']} takes "
+        f"{share} of the time. Calls run side by side: the sum of their seconds is more than a clock would "
+        "show. What the cache gave counts as when it was paid."
+    )
+    rest = left_out("they take less", stage=found.height - shown.height)
+    return bar_table(
+        "chart-stages", "What the stages of judging take", about, ("Stage", names), columns, rest
+    )
+
+
+def _spent(data: ReportData) -> pl.DataFrame | None:
+    """Return calls, seconds, tokens read and written of each judge and stage, in the order of the stages.
+
+    What a judge that works in stages asks beside them (whether an answer refuses) stands below, by metric.
+    """
+    if data.judgements is None or not data.judgements.height:
+        return None
+    in_stages = pl.col("statements").list.eval(pl.element().struct.field("of") == STAGE).list.any()
+    marked = data.judgements.with_columns(_staged=in_stages.fill_null(value=False))
+    parts = {
+        name: pl.col("said").str.extract(SPENT, at).cast(pl.Float64).fill_null(0.0)
+        for at, name in enumerate(COLUMNS, 1)
+    }
+    stages = (
+        marked.filter("_staged")
+        .select("judge", "statements")
+        .explode("statements")
+        .select("judge", pl.col("statements").struct.unnest())
+        .filter(pl.col("of") == STAGE)
+        .select("judge", stage="text", said="reason")
+        .with_columns(**parts)
+    )
+    beside = marked.filter(~pl.col("_staged") & pl.col("judge").is_in(stages["judge"].unique().to_list()))
+    others = beside.select(
+        "judge",
+        stage="metric",
+        calls="calls",
+        seconds="seconds",
+        read="prompt_tokens",
+        written="completion_tokens",
+    ).with_columns(pl.col(*COLUMNS).cast(pl.Float64).fill_null(0.0))
+    return (
+        pl.concat([stages.drop("said"), others])
+        .group_by("judge", "stage", maintain_order=True)
+        .agg(pl.col(*COLUMNS).sum())
+        .filter(pl.col("calls") > 0)
+        .sort("judge", maintain_order=True)
+    )
+
+
+WANTED = ("hit_rate", "mrr")
+"""Metrics that a reader looks for of every retriever: they are shown however many others there are."""
+
+
+class EffectBars(NamedTuple):
+    """A metric of an axis with what is drawn of it: level -> its bar."""
+
+    effect: AxisEffect
+    column: BarColumn
+    marks: Mapping[str, Mark | str]
+
+
+def effect_bars(table: AxisTable) -> tuple[EffectBars, ...]:
+    """Return the metrics of an axis that are shown, first the one that ranks."""
+    first, *others = table.effects
+    wanted = [one for one in others if one.metric.name.partition("@")[0] in WANTED]
+    rest = [one for one in others if one not in wanted]
+    kept = {first.metric.name, *(one.metric.name for one in (wanted + rest)[: EFFECT_METRICS - 1])}
+    found = []
+    for one in table.effects:
+        if one.metric.name in kept:
+            ends = zip(one.found.mean.tolist(), one.found.low.tolist(), one.found.high.tolist(), strict=True)
+            heading = ColumnHeading(one.metric.title, one.metric.unit)
+            head, marks = column(heading, [BarValue(*each) for each in ends])
+            found.append(EffectBars(one, head, dict(zip(one.levels, marks, strict=True))))
+    return tuple(found)

@@ -1,0 +1,359 @@
+"""Planes: quality over cost, ROC curves of judges, and risk-coverage curves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.charts.marks import (
+    STYLES,
+    ChartData,
+    Plane,
+    PlotLine,
+    Point,
+    Scale,
+    Shape,
+    cost_scale,
+    domain,
+    grid,
+    labelled,
+    polyline,
+    upward,
+)
+from rag_assay.evals.reporting.contexts import Bought, Front
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import count, interval, number, percent, several, times
+from rag_assay.evals.reporting.figures.bars import left_out
+from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.evals.statistics.risk_coverage import RiskCoverage, risk_coverage
+from rag_assay.evals.statistics.roc import roc_curve
+
+KEY: tuple[tuple[Shape, str], ...] = (
+    ("diamond", "the leading pipeline, and those tied with it"),
+    ("disc", "another cell"),
+)
+_NOUNS = {"tokens": "tokens", "s": "time", "US$": "price"}  # unit of a cost -> what there is more of
+FRONT = 5  # style of the line of the front
+
+
+def front_figure(front: Front, at: int) -> Plane:
+    """Return the plane of a front.
+
+    at: of how many fronts on the page it is
+    """
+    across = cost_scale([one.cost for one in front.all])
+    ends = [end for one in front.points for end in (one.low, one.high)]
+    up = upward(Scale(*domain([*ends, *(one.value for one in front.all)])))
+    numbers = {one: number_of for number_of, one in enumerate(front.points, 1)}
+    others = [one for one in front.all if one not in numbers]
+    drawn = others[: limits.PLANE_POINTS]
+    x_ticks, y_ticks = grid(across, up)
+    points = [_point(one, None, across, up, front) for one in drawn]
+    points += [_point(one, n, across, up, front) for one, n in numbers.items()]
+    shapes = {one.shape for one in points}
+    unit = f", {front.unit}" if front.unit and front.unit not in front.cost.lower() else ""
+    return Plane(
+        f"chart-front-{at}",
+        f"{front.quality} and {front.cost}",
+        _front_about(front),
+        f"{front.cost}{unit}" + (" (logarithmic)" if across.logarithmic else ""),
+        front.quality,
+        x_ticks,
+        y_ticks,
+        labelled(points),
+        (PlotLine(_steps(front, across, up), FRONT),),
+        tuple((shape, words) for shape, words in KEY if shape in shapes) if len(shapes) > 1 else (),
+        rest=left_out("no left-out point is on the front", point=len(others) - len(drawn)),
+    )
+
+
+def _point(one: Bought, n: int | None, across: Scale, up: Scale, front: Front) -> Point:
+    low, high = (one.low, one.high) if n else (None, None)
+    cost = f"{front.cost} {cost_words(one.cost, front.unit)}"
+    words = f"{_named(one)}: {front.quality} {number(one.value)}, {cost}"
+    return Point(
+        across.at(one.cost),
+        up.at(one.value),
+        "diamond" if one.tied else "disc",
+        words,
+        n,
+        None if low is None else up.at(low),
+        None if high is None else up.at(high),
+    )
+
+
+def _steps(front: Front, across: Scale, up: Scale) -> str:
+    places: list[str] = []
+    for before, one in zip((None, *front.points[:-1]), front.points, strict=True):
+        if before is not None:
+            places.append(f"{across.at(one.cost):.5g},{up.at(before.value):.5g}")
+        places.append(f"{across.at(one.cost):.5g},{up.at(one.value):.5g}")
+    places.append(f"100,{up.at(front.points[-1].value):.5g}")
+    return " ".join(places)
+
+
+def cost_words(cost: float, unit: str) -> str:
+    """Write a cost with what it is counted in.
+
+    >>> cost_words(0.01234, "US$"), cost_words(0.25, "s"), cost_words(1234.4, "tokens")
+    ('US$ 0.0123', '0.250 s', '1\u202f234 tokens')
+    """
+    if unit == "US$":
+        return f"US$ {cost:.4f}"
+    return f"{number(cost, unit)} {unit}".strip()
+
+
+def _front_about(front: Front) -> str:
+    cheap, dear = front.points[0], front.points[-1]
+    words = f"The line is the front: {several(len(front.points), 'point')} of {front.of} that no other beats"
+    if cheap is dear:
+        as_cheap = sum(one.cost <= cheap.cost for one in front.all) - 1
+        if as_cheap:
+            same = f"{count(as_cheap)} {'costs' if as_cheap == 1 else 'cost'} the same"
+            return f"{words}. {_named(cheap)} is the best; none is cheaper, {same}."
+        return f"{words}. {_named(cheap)} is both the cheapest and the best."
+    more = f"{number(abs(dear.value - cheap.value))} better"
+    noun = _NOUNS.get(front.unit, "cost")
+    spent = f"{cost_words(dear.cost, front.unit)} instead of none"
+    if cheap.cost > 0:
+        spent = f"{times(dear.cost / cheap.cost)} times the {noun}"
+    differ = len({one.cost for one in front.all if one.tied}) > 1
+    near = " Of the diamonds the cheapest is worth a look: chance may have put the best above it."
+    return f"{words}. {_named(dear)} is {more} than {_named(cheap)}, for {spent}.{near if differ else ''}"
+
+
+def _named(one: Bought) -> str:
+    return f"{one.label} ({several(one.depth, 'passage')})" if one.depth else one.label
+
+
+def roc_figure(data: ReportData) -> Plane | None:
+    """Return a curve of each judge, metric and kind of labels that has both good and bad answers.
+
+    None: no judged answer has a human label or rating.
+    """
+    pairs = data.judge_pairs
+    if pairs is None or not pairs.height:
+        return None
+    by = ["judge", "metric", "slice"]
+    sided = pairs.group_by(by).agg(pl.col("good").sum().alias("_good"), n=pl.len())
+    found = sided.filter((pl.col("_good") > 0) & (pl.col("_good") < pl.col("n"))).sort(
+        ["n", *by], descending=[True, False, False, False], nulls_last=True
+    )
+    shown = [_RocCurve(data, pairs, row) for row in found.head(limits.ROC_CURVES).iter_rows(named=True)]
+    if not shown:
+        return None
+    shown.sort(key=lambda one: -one.area)
+    across, up = Scale(0.0, 1.0), upward(Scale(0.0, 1.0))
+    x_ticks, y_ticks = grid(across, up)
+    lines = [one.line(at, across, up) for at, one in enumerate(shown)]
+    further = found.height - len(shown)
+    return Plane(
+        "chart-roc",
+        "Judges against people: ROC",
+        _roc_about(shown),
+        "share of bad answers passed",
+        "share of good answers passed",
+        x_ticks,
+        y_ticks,
+        lines=tuple(lines),
+        table=ChartData(
+            "The curves as a table",
+            ("Judge and metric", "at least", "good passed", "bad passed"),
+            tuple(row for one in shown for row in one.rows()),
+        ),
+        diagonal="chance (AUC 0.5)",
+        rest=left_out("they are of fewer answers; their areas stand in the cards", curve=further),
+    )
+
+
+class _RocCurve:
+    """One curve, with the area that stands on the judge's card."""
+
+    def __init__(self, data: ReportData, pairs: pl.DataFrame, row: dict[str, object]) -> None:
+        self.judge, self.metric, self.by = str(row["judge"]), str(row["metric"]), row["slice"]
+        same = (pl.col("judge") == self.judge) & (pl.col("metric") == self.metric)
+        own = pairs.filter(same & pl.col("slice").eq_missing(pl.lit(self.by, pl.String)))
+        self.n = own.height
+        self.curve = roc_curve(own["good"].to_numpy(), own["value"].to_numpy())
+        self.area = float(np.trapezoid(self.curve.good, self.curve.bad))
+        cards = data.judge_cards
+        self.ends, self.low = "–", 0.0
+        if cards is not None:
+            of_slice = pl.col("slice").eq_missing(pl.lit(self.by, pl.String))
+            card = cards.filter(same & of_slice & (pl.col("measure") == "auc")).head(1)
+            for low, high in card.select("low", "high").iter_rows():
+                self.ends, self.low = interval(low, high), low or 0.0
+
+    @property
+    def name(self) -> str:
+        by = f"against {self.by}" if self.by else "against labelled cases"
+        return f"{self.judge}.{self.metric} {by}"
+
+    def line(self, at: int, across: Scale, up: Scale) -> PlotLine:
+        best = int(np.argmax(self.curve.good - self.curve.bad))
+        words = f"AUC {number(self.area)}" + (f" [{self.ends}]" if self.ends != "–" else "")
+        return PlotLine(
+            polyline(self.curve.bad.tolist(), self.curve.good.tolist(), across, up),
+            at % STYLES,
+            self.name,
+            (f"{words}, n = {self.n}",),
+            at + 1,
+            (across.at(float(self.curve.bad[best])), up.at(float(self.curve.good[best]))),
+        )
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return some of its points: at most so many thresholds, evenly."""
+        every = range(1, len(self.curve.at))
+        step = max(1, len(every) // limits.ROC_POINTS)
+        return [
+            (
+                self.name,
+                number(float(self.curve.at[at])),
+                percent(float(self.curve.good[at])),
+                percent(float(self.curve.bad[at])),
+            )
+            for at in every[::step]
+        ]
+
+
+def _roc_about(shown: Sequence[_RocCurve]) -> str:
+    best = shown[0]
+    words = (
+        "A judge's value as a threshold, from the strictest on the left to the laxest: a curve that climbs "
+        "at once tells what people call good from what they call bad; along the diagonal it is a coin"
+    )
+    if not any(one.low > 0.5 for one in shown):
+        return f"{words}. None is shown to be better than a coin (the largest AUC is {number(best.area)})."
+    than = f", {shown[-1].name} least ({number(shown[-1].area)})" if len(shown) > 1 else ""
+    return f"{words}. {best.name} tells them best (AUC {number(best.area)}){than}."
+
+
+MOST = 12  # rows that are shown
+NAME = "risk_coverage"
+_OTHERS = {"abstention", "citation_precision", "citation_recall"}  # say less of how good an answer is
+
+
+@dataclass(frozen=True)
+class RiskRow:
+    """The curve of one cell.
+
+    answered: share of its questions that were answered, and have a value and a confidence
+    at_once: risk of all of its answers: where the curve ends
+    line, ideal: points of the curve and of the best possible one, as SVG has them
+    """
+
+    label: str
+    found: RiskCoverage
+    answered: float
+    line: str
+    ideal: str
+
+    @property
+    def of_all(self) -> float:
+        return float(self.found.risk[-1])
+
+
+@dataclass(frozen=True)
+class Risks:
+    """The curves of the first cells of the leaderboard that have any.
+
+    metric: what an answer loses on: its best possible value less its value
+    most: the largest risk drawn
+    """
+
+    metric: MetricInfo
+    rows: tuple[RiskRow, ...]
+    left_out: int
+    most: float
+
+
+def risks(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -> Risks | None:
+    """Return the curves of ``cells``; None where no answer has both confidence and a value.
+
+    cells: keys in the order of the leaderboard
+    """
+    metric = loss_metric(data)
+    if metric is None:
+        return None
+    curves = _risk_curves(data)
+    found = {cell: curves[cell] for cell in cells if cell in curves}
+    if not found:
+        return None
+    shown = list(found.items())[:MOST]
+    most = max(float(max(curve.risk.max(), curve.ideal.max())) for _, (curve, _) in shown) or 1.0
+    across, up = Scale(0.0, 1.0), upward(Scale(0.0, most))
+
+    def line(curve: RiskCoverage, risk: Floats) -> str:
+        return polyline(curve.coverage.tolist(), risk.tolist(), across, up)
+
+    rows = tuple(
+        RiskRow(labels.get(cell, cell), curve, share, line(curve, curve.risk), line(curve, curve.ideal))
+        for cell, (curve, share) in shown
+    )
+    return Risks(metric, rows, len(found) - len(shown), most)
+
+
+def risk_rows(data: ReportData) -> list[dict[str, Any]]:
+    """Return a row a cell with the area under its curve, in the columns of the leaderboard."""
+    metric = loss_metric(data)
+    if metric is None:
+        return []
+    board = {row["cell"]: row for row in data.leaderboard.iter_rows(named=True)}
+    names = ("cell", "cell_id", "chunking", "embedder", "retriever", "generator")
+    return [
+        {
+            **{name: board[cell][name] for name in names},
+            "subset": "all",
+            "metric": f"{NAME}:{metric.name}",
+            "value": curve.area,
+            "n": curve.n,
+            "coverage": share,
+            "low": curve.low,
+            "high": curve.high,
+        }
+        for cell, (curve, share) in _risk_curves(data).items()
+        if cell in board
+    ]
+
+
+def loss_metric(data: ReportData) -> MetricInfo | None:
+    """Return the metric by which answers are right or wrong: of those with bounds the study's first.
+
+    Abstention and citations only where there is no other.
+    """
+    found = [one for one in data.metrics if one.kind == "answer" and None not in one.bounds]
+    return next((one for one in found if one.name not in _OTHERS), next(iter(found), None))
+
+
+@lru_cache(maxsize=1)  # the page and the rows beside it show them
+def _risk_curves(data: ReportData) -> dict[str, tuple[RiskCoverage, float]]:
+    """Return cell -> its curve and the share of its questions that is on it; cells without any are absent."""
+    metric = loss_metric(data)
+    if metric is None:
+        return {}
+    of = ["cell", "question_id"]
+    answered = (
+        data.answers.filter(pl.col("status") == "ok")
+        .group_by(of)
+        .agg(pl.col("confidence").drop_nulls().first())
+    )
+    asked = dict(data.answers.group_by("cell").agg(pl.col("question_id").n_unique()).iter_rows())
+    values = data.values.filter((pl.col("metric") == metric.name) & pl.col("value").is_not_null())
+    rows = values.join(answered, on=of).filter(pl.col("confidence").is_finite()).sort(of)
+    best = metric.ideal or 0.0
+    found = {}
+    parts = rows.with_columns(loss=(pl.lit(best) - pl.col("value")).abs()).partition_by("cell")
+    for own in sorted(parts, key=len):  # those of as many questions share their resamples
+        cell = str(own["cell"][0])
+        curve = risk_coverage(own["confidence"].to_numpy(), own["loss"].to_numpy(), data.seed)
+        if curve is not None:
+            found[cell] = (curve, curve.n / asked[cell])
+    return {
+        cell: found[cell] for cell in data.leaderboard["cell"].unique(maintain_order=True) if cell in found
+    }
