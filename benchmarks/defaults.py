@@ -20,8 +20,7 @@ from benchmarks.defaults_data import Collection, Queries, collections, opened
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.evals.metrics.contract import RetrievalMetric
-from rag_assay.evals.metrics.mrr import Mrr
-from rag_assay.evals.metrics.ndcg import Ndcg
+from rag_assay.evals.metrics.ranking_metrics import Mrr, Ndcg
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.study.registry import read_retriever
 from rag_assay.warehouse.paths import home

@@ -26,11 +26,10 @@ import yaml
 from rag_assay.assets.tokenization.tokenizer import load_tokenizer
 from rag_assay.evals.pipeline.ranking_rows import RankingRows
 from rag_assay.evals.retrieval.clock import Clock
-from rag_assay.evals.retrieval.context import RetrievalContext, TextEmbedder
+from rag_assay.evals.retrieval.context import Memory, RetrievalContext, TextEmbedder
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query_runner import QueryRunner, warm_up
 from rag_assay.evals.retrieval.query_vectors import QueryVector, embed_queries
-from rag_assay.evals.retrieval.ranking_cache import Memory
 from rag_assay.evals.retrieval.retriever_references import SharedSearcher
 from rag_assay.warehouse.inference import models
 from rag_assay.warehouse.paths import Home, home
@@ -157,8 +156,8 @@ def run(
 def measure(data: Path, place: Path) -> None:
     """Rank, and print seconds by retriever and chunk size, memory, and latencies."""
     from rag_assay.evals.question_sets.readers.beir import read_beir
-    from rag_assay.evals.study.powersets import expand_powersets
     from rag_assay.evals.study.registry import read_retriever_or_powerset
+    from rag_assay.evals.study.sections import expand_powersets
 
     questions = pl.DataFrame(
         [

@@ -17,7 +17,7 @@ from rag_assay.assets.indexing.index_recipe import read_facts
 from rag_assay.assets.indexing.index_rows import HeldRows
 from rag_assay.crawlers.readers.beir import Beir
 from rag_assay.evals.metrics.contract import Gold
-from rag_assay.evals.metrics.ndcg import Ndcg
+from rag_assay.evals.metrics.ranking_metrics import Ndcg
 from rag_assay.evals.question_sets.readers.beir import read_beir
 from rag_assay.evals.retrieval.clock import Clock
 from rag_assay.evals.retrieval.context import RetrievalContext, TextEmbedder

@@ -30,15 +30,19 @@ from rag_assay.evals.pipeline.stage_inputs import read_questions
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering, clustering
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell
 from rag_assay.evals.study.grid import Grid
-from rag_assay.evals.study.known_studies import find_known
+from rag_assay.evals.study.run_studies import find_known
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.evals.successive_halving.elimination import EliminationRules, Values, look
-from rag_assay.evals.successive_halving.factors import one_factor
-from rag_assay.evals.successive_halving.race import race
-from rag_assay.evals.successive_halving.random_search import draw_cells
+from rag_assay.evals.successive_halving.race import draw_cells, race
 from rag_assay.evals.successive_halving.regret import regret_of
-from rag_assay.evals.successive_halving.rungs import StratifiedQuestion, question_order, rungs, strata_of
+from rag_assay.evals.successive_halving.rungs import (
+    StratifiedQuestion,
+    one_factor,
+    question_order,
+    rungs,
+    strata_of,
+)
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.settings import prepare
 from rag_assay.orchestration.stage_selection import up_to

@@ -24,8 +24,7 @@ from benchmarks.defaults_data import Queries, collections, opened
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.hashing import Hashing
 from rag_assay.evals.metrics.contract import RetrievalMetric
-from rag_assay.evals.metrics.ndcg import Ndcg
-from rag_assay.evals.metrics.recall import Recall
+from rag_assay.evals.metrics.ranking_metrics import Ndcg, Recall
 from rag_assay.evals.retrieval.clock import Clock
 from rag_assay.evals.retrieval.context import RetrievalContext, TextEmbedder
 from rag_assay.evals.statistics.significance import ALPHA

@@ -17,8 +17,13 @@ from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.generation.context_budget import Cut
 from rag_assay.evals.generation.contract import Answer, Passage, Request
 from rag_assay.evals.pipeline.answer_inputs import headings_of, read_needs, read_passages
-from rag_assay.evals.pipeline.gate_fitting import FitInputs, record_of_gate, with_fitted_gate
-from rag_assay.evals.pipeline.generation import generation_context, parts_of
+from rag_assay.evals.pipeline.gate_fitting import (
+    FitInputs,
+    generation_context,
+    parts_of,
+    record_of_gate,
+    with_fitted_gate,
+)
 from rag_assay.evals.pipeline.imported_answers import cell_recipes, imported_answers, write_contexts
 from rag_assay.evals.pipeline.retrieval import (
     LateRetrieval,
@@ -72,7 +77,6 @@ class Answers(Stage):
         self.grid = grid
 
     def keys(self) -> list[str]:
-        """Return the keys of the cells that have a generator."""
         return sorted(self.grid.answered())
 
     def needs(self, key: str) -> list[PartitionRef]:
@@ -127,11 +131,9 @@ class Answers(Stage):
         }
 
     def pool(self) -> str:
-        """Return the pool of local models."""
         return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
-        """Return whether the generator asks a model that may cost money, or a retriever that does, again."""
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         if cell.imported:
@@ -142,13 +144,11 @@ class Answers(Stage):
         return may_cost(generator, *again)
 
     def waits_for_servers(self, key: str) -> bool:
-        """Return whether the cell's generator asks a language model on a server."""
         cell = self.grid.cells[key]
         chat = self.grid.studies[cell.study].generators[cell.generator].chat
         return chat is not None and not chat.is_local
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Answer the questions of one cell; those that an earlier run answered well are kept."""
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         inputs = self.inputs(key, work.store)
@@ -209,7 +209,6 @@ def _imported(study: Study, cell: Cell, question_ids: list[str], folder: Path) -
 
 
 def _kept(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the rows of an earlier, incomplete run that need no other try."""
     path = folder / "answers.parquet"
     if not path.exists():
         return {}
@@ -345,5 +344,4 @@ def _checks(rows: list[dict[str, Any]], meant: Mapping[str, Cut | None]) -> tupl
 
 
 def _is_cut(cuts: list[dict[str, Any]] | None, meant: Cut | None) -> bool:
-    """Return whether passages were cut further than a budget of context says."""
     return bool(cuts) and cuts != [{"chunk_id": meant.chunk, "kept": meant.kept} if meant else None]

@@ -32,8 +32,7 @@ from rag_assay.evals.judging.judge_runner import (
     kept_rows,
     may_be_mended,
 )
-from rag_assay.evals.pipeline.judge_cases import case_needs, read_cases
-from rag_assay.evals.pipeline.judge_setup import judge_context, judge_digest
+from rag_assay.evals.pipeline.judge_cases import case_needs, judge_context, judge_digest, read_cases
 from rag_assay.evals.pipeline.stage_inputs import read_questions
 from rag_assay.evals.statistics.question_clusters import clustering
 from rag_assay.evals.study.cells import JudgedCell

@@ -13,8 +13,14 @@ from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult
 from rag_assay.assets.engine.table import StageTable, distribution
 from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.judging.judge_runner import JudgeTask, Row, judgement_rows, kept_rows, may_be_mended
-from rag_assay.evals.pipeline.judge_cases import case_needs, metrics_of, read_cases, rival_of
-from rag_assay.evals.pipeline.judge_setup import judge_context, judge_digest
+from rag_assay.evals.pipeline.judge_cases import (
+    case_needs,
+    judge_context,
+    judge_digest,
+    metrics_of,
+    read_cases,
+    rival_of,
+)
 from rag_assay.evals.study.grid import Grid
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.errors import CorruptFileError

@@ -12,14 +12,13 @@ import polars as pl
 from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, Check, PartitionRef, Stage
 from rag_assay.assets.engine.table import Plot, PlotInterval, StageTable, intervals
 from rag_assay.evals.judging.judge_metrics import JudgedScores
-from rag_assay.evals.metrics.running_costs import running_costs
+from rag_assay.evals.metrics.costs import running_costs
 from rag_assay.evals.pipeline.stage_inputs import read_questions
 from rag_assay.evals.statistics.board import Answered, board_rows, not_run
 from rag_assay.evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from rag_assay.evals.statistics.comparison import answered_share, primary_of
 from rag_assay.evals.statistics.question_clusters import Clustering, clustering
-from rag_assay.evals.statistics.verdict import Verdict, VerdictInputs, labels_of
-from rag_assay.evals.statistics.verdict_text import verdict_on
+from rag_assay.evals.statistics.verdict import Verdict, VerdictInputs, labels_of, verdict_on
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell
 from rag_assay.evals.study.complexity import chunk_counts, simplicities, unpriced
 from rag_assay.evals.study.coverage import below_gate, coverages, lowest_and_highest, unmeasured

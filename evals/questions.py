@@ -22,8 +22,7 @@ from rag_assay.evals.question_sets.evidence import (
 )
 from rag_assay.evals.question_sets.evidence_resolution import Resolver
 from rag_assay.evals.question_sets.readers import files_of
-from rag_assay.evals.study.grid import Grid
-from rag_assay.evals.study.written_questions import source_of_set, written_questions
+from rag_assay.evals.study.grid import Grid, source_of_set, written_questions
 from rag_assay.warehouse.files import fingerprint
 from rag_assay.warehouse.identity import digest, sha256_file
 from rag_assay.warehouse.parquet import frame, write_parquet

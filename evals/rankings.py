@@ -62,11 +62,9 @@ class Rankings(Stage):
         self.grid = grid
 
     def keys(self) -> list[str]:
-        """Return `study.chunking.embedder.retriever` keys."""
         return sorted(self.grid.rankings)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return the index, the study's question sets and, where something is tuned, its train sets."""
         cell = self.grid.rankings[key]
         return [
             PartitionRef("indexes", self.grid.index_key(cell)),
@@ -93,18 +91,15 @@ class Rankings(Stage):
         }
 
     def pool(self) -> str:
-        """Return the pool of local models."""
         return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
-        """Return whether a step of the retriever asks a model that may cost money, or a server embeds."""
         cell = self.grid.rankings[key]
         study = self.grid.studies[cell.study]
         retriever = study.retrievers[cell.retriever]
         return may_cost(retriever, study.embedders[cell.embedder] if retriever.needs_vector else None)
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Rank for every question."""
         cell = self.grid.rankings[key]
         study = self.grid.studies[cell.study]
         index, *sets = self.inputs(key, work.store)
@@ -154,7 +149,6 @@ def _ask(
     rows: RankingRows,
     progress: Callable[[int, int], None],
 ) -> None:
-    """Ask every question, and add what came of it."""
     len(runner.index)  # opened before the clock runs
     warm_up(runner, questions)
     for number, question in enumerate(questions.iter_rows(named=True), 1):

@@ -16,9 +16,8 @@ from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult
 from rag_assay.assets.engine.table import Plot, StageTable, bars
 from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.judging.judge_metrics import JudgedScores
-from rag_assay.evals.metrics.contract import OF_RANKING, Case, Metric, Score
+from rag_assay.evals.metrics.contract import OF_RANKING, Case, Metric, Score, score_rows
 from rag_assay.evals.metrics.reuse import FILE, METRICS, NOT_ANNOTATED, NOT_JUDGED, WAITING
-from rag_assay.evals.metrics.score_rows import score_rows
 from rag_assay.evals.pipeline.cell_cases import ScoreResources, read_cases
 from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores, is_unrated
 from rag_assay.evals.rubrics.rubric import PEOPLE
@@ -73,7 +72,6 @@ class Scores(Stage):
         self.grid = grid
 
     def keys(self) -> list[str]:
-        """Return the keys of the cells."""
         return sorted(self.grid.cells)
 
     def needs(self, key: str) -> list[PartitionRef]:
@@ -93,18 +91,15 @@ class Scores(Stage):
         return [*rankings, *answers, *sets, *documents, *judgements, *self._annotations(cell)]
 
     def _annotations(self, cell: Cell) -> list[PartitionRef]:
-        """Return what people say of the study, where they are asked and the cell has answers."""
         asked = self.grid.studies[cell.study].rubrics and cell.generator != NO_GENERATOR
         need = PartitionRef("annotations", cell.study)
         return [need] if asked and need not in self.without else []
 
     def _judgements(self, key: str) -> list[JudgedCell]:
-        """Return the judges of a cell whose judgements there are, or will be."""
         found = self.grid.judgements_of(self.grid.cells[key])
         return [one for one in found if PartitionRef("judgements", one.key) not in self.without]
 
     def recipes(self, key: str) -> dict[str, str]:
-        """Return the digests of the metrics, and of the cell's judges; samples show in what is read."""
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         own = [study.metric(name) for name in study.metrics]
@@ -131,26 +126,21 @@ class Scores(Stage):
         }
 
     def cache_key_of(self, artifact: Artifact) -> list[str]:
-        """Return also what was measured: seconds, tokens and reasons are those of the cell that had them."""
         return [*super().cache_key_of(artifact), artifact.measured]
 
     def project_input(self, key: str, artifact: Artifact) -> Artifact:
-        """Return an input; of the annotations of a study what people say of this cell."""
         if artifact.stage != "annotations":
             return artifact
         return replace(artifact, data_version=artifact.meta["by_cell"].get(key, ""), measured="")
 
     def pool(self) -> str:
-        """Return the pool of local models."""
         return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
-        """Return whether a metric of its own asks a model that may cost money."""
         study = self.grid.studies[self.grid.cells[key].study]
         return may_cost(*map(study.metric, study.metrics))
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Measure one cell by the metrics whose scores are not there yet."""
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
         inputs = dict(zip(self.needs(key), self.inputs(key, work.store), strict=True))
@@ -205,7 +195,6 @@ class Scores(Stage):
 
     @cached_property
     def _cells_of(self) -> dict[str, list[str]]:
-        """The cells of each ranking."""
         found: dict[str, list[str]] = {}
         for key in self.keys():
             found.setdefault(self.grid.cells[key].ranking, []).append(key)
@@ -225,14 +214,12 @@ class Scores(Stage):
 
 
 def _is_there(metric: Metric, judgements: Container[str], *, annotated: bool) -> bool:
-    """Return whether what a metric reads beside ranking and answers could be made."""
     if isinstance(metric, JudgedScores):
         return metric.judge in judgements
     return annotated or not isinstance(metric, PeopleScores)
 
 
 def _not_said(metric: Metric, cases: list[Case]) -> list[dict[str, Any]]:
-    """Return rows for a metric of a judge or of people, where what they said could not be read or made."""
     who = "the judge needs" if isinstance(metric, JudgedScores) else "scores of people need"
     score = Score(Status.NOT_RUN, reason=f"what {who} failed")
     return [

@@ -7,12 +7,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.cells import Cell, Slice
 from rag_assay.evals.study.cost_estimate import estimates
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.run_plan import plan
-from rag_assay.evals.study.search import SearchBudget
-from rag_assay.evals.study.slice import Slice
+from rag_assay.evals.study.sections import SearchBudget
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.stages import stages_of
 from rag_assay.warehouse.inference.model_servers import LOCAL

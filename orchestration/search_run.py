@@ -15,10 +15,8 @@ from rag_assay.evals.statistics.question_clusters import Clustering, clustering
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid, read_questions_of
 from rag_assay.evals.study.study import Study
-from rag_assay.evals.successive_halving.budgets import stays
 from rag_assay.evals.successive_halving.elimination import EliminationRound, EliminationRules, Values, look
-from rag_assay.evals.successive_halving.factors import one_factor
-from rag_assay.evals.successive_halving.random_search import draw_cells
+from rag_assay.evals.successive_halving.race import draw_cells
 from rag_assay.evals.successive_halving.records import (
     NOT_DRAWN,
     NOT_VARIED,
@@ -34,8 +32,10 @@ from rag_assay.evals.successive_halving.rung_study import Field, Rung, field_of,
 from rag_assay.evals.successive_halving.rungs import (
     StratifiedQuestion,
     in_words,
+    one_factor,
     question_order,
     rungs,
+    stays,
     strata_of,
 )
 from rag_assay.orchestration.search_costs import Costs

@@ -150,7 +150,7 @@ class Turn(ConversationRecord):
     asked_at: ISO 8601 day or time that words such as "yesterday" are read by
     question_id: of the study's question that it is, word for word; None: it is none of them
     status, reason, answer, model, confidence, …: as `evals.generation.contract.Answer` has them
-    declined: what said that the documents do not say (`evals.generation.no_answer_source`)
+    declined: what said that the documents do not say (`evals.pipeline.pipeline`)
     partial: what had come of an answer that broke off, failed or was stopped; it is no answer
     turns_left_out: of what was said before, which the model was not given for want of room
     search_seconds, answer_seconds: of understanding and searching, and of generating; NULL where it failed

@@ -23,9 +23,6 @@ def open_talk(study: Study, cell: Cell, work: BuildContext, usd: float | None = 
     work: whose resources it uses; talks of one work share indexes, models and servers
     usd: what the calls of models may cost, all together, in place of the study's budget of a run; None: no
         limit
-
-    Raises:
-        InputError: as `open_pipeline`.
     """
     spending = None if usd is None else StudyBudget(usd=usd)
     paid = study.model_copy(update={"budget": spending})

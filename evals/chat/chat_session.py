@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
-from rag_assay.evals.chat.conversation_history import earlier
 from rag_assay.evals.chat.question_requests import Hear, QuestionRequest, check_question, question_line
 from rag_assay.evals.chat.turn_records import LONGEST_PARTIAL, Places, complete_turn
+from rag_assay.evals.chat.votes import earlier
 from rag_assay.evals.pipeline.pipeline import Pipeline
 from rag_assay.evals.query_transforms.rules.courtesies import is_courtesy, reply_to_courtesy
-from rag_assay.evals.retrieval.query_interpretation import Removal
+from rag_assay.evals.retrieval.query import Removal
 from rag_assay.evals.retrieval.question_words import language as language_of
 from rag_assay.evals.study.cells import Cell
 from rag_assay.warehouse.cancellation import CancelledError, is_cancelled
@@ -60,12 +60,10 @@ class ChatSession:
 
     @property
     def cell(self) -> Cell:
-        """The cell."""
         return self.pipeline.cell
 
     @property
     def study(self) -> str:
-        """The name of its study."""
         return self.cell.study
 
     def ask(self, conversation: str, asking: QuestionRequest, hear: Hear | None = None) -> Turn:
@@ -137,10 +135,7 @@ class ChatSession:
 
 @dataclass(frozen=True)
 class OpenQuestion:
-    """A question of a conversation that a cell is to answer; it is kept already, its answer is not.
-
-    turn: what is known of its turn before it is answered
-    """
+    """A question of a conversation that a cell is to answer; it is kept already, its answer is not."""
 
     talk: ChatSession
     conversation: str
@@ -159,19 +154,16 @@ class OpenQuestion:
         return turn.model_copy(update={"at": _now(), "seconds": time.monotonic() - self.began})
 
     def failed(self, status: Status, reason: str, partial: str = "") -> Turn:
-        """Return a turn without an answer, which is not kept yet.
-
-        partial: what had come of it
-        """
+        """Return a turn without an answer, which is not kept yet."""
         seconds = time.monotonic() - self.began
         known = {"at": _now(), "seconds": seconds, "partial": partial[:LONGEST_PARTIAL] or None}
         return failed_turn(self.turn, status, reason).model_copy(update=known)
 
     def keep(self, turn: Turn) -> Turn:
-        """Keep its turn, and return it as it is kept; the first one that is kept stays.
+        """Store the turn unless one is stored already, and return the stored one.
 
         Raises:
-            GoneError: the conversation was deleted meanwhile, and its answer with it.
+            ConversationNotFoundError: the conversation was deleted meanwhile.
         """
         chats, study = self.talk.chats, self.talk.study
         if chats.append(study, self.conversation, [turn]):
@@ -252,7 +244,6 @@ def close_open_questions(chats: Conversations, study: str, conversation: str) ->
 
 
 def unanswered_turn(asked: QuestionAsked, place: AnswerSlot, number: int) -> Turn:
-    """Return the turn of a question before it is answered."""
     return Turn(
         record_id=place.turn,
         at=asked.at,
@@ -268,7 +259,6 @@ def unanswered_turn(asked: QuestionAsked, place: AnswerSlot, number: int) -> Tur
 
 
 def failed_turn(turn: Turn, status: Status, reason: str) -> Turn:
-    """Return a turn that has a status and a sentence in place of an answer."""
     return turn.model_copy(update={"status": status, "reason": reason})
 
 

@@ -49,8 +49,6 @@ Row = dict[str, Any]
 class _Measured:
     """What the grid has of some cells.
 
-    cells: the better one first
-    questions: by id
     answers: (cell, question) -> its row of the answers, with `search_seconds`
     hits: (cell, question) -> what was found, best first
     scores: (cell, question) -> value of the first metric
@@ -66,11 +64,7 @@ class _Measured:
 
 
 def write_demo(study: Study, home: Home, now: datetime) -> int:
-    """Write the demo conversations of a study in place of those that are there; return how many answers.
-
-    Raises:
-        InputError: the study has no answers to make them of.
-    """
+    """Write the demo conversations of a study in place of those that are there; return how many answers."""
     measured = _measured(study, home)
     forget_demo(home, study.study)
     there, answers = Conversations(home), 0
@@ -191,7 +185,6 @@ def _feedback(turn: Turn, score: float | None, chance: random.Random) -> AnswerF
 
 @on_whole_database
 def _measured(study: Study, home: Home) -> _Measured:
-    """Read what the grid has of the best cell, and of the best one of other generators."""
     rankings = {cell.name: cell.ranking for cell in study.cells() if cell.reads_ranking}
     with connect(home.database) as connection:
         cells = _best(connection, study, list(rankings))
@@ -242,7 +235,6 @@ def _measured(study: Study, home: Home) -> _Measured:
 
 
 def _best(connection: duckdb.DuckDBPyConnection, study: Study, cells: Sequence[str]) -> list[str]:
-    """Return the best cell of each generator, by rank, as many as answer."""
     rows = _rows(
         connection,
         "SELECT cell, generator FROM current_leaderboard "

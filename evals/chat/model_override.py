@@ -23,9 +23,6 @@ def cell_for_model(study: Study, cell: Cell, name: str) -> tuple[Study, Cell]:
     passages are those of the cell that was measured, its answers are its own.
 
     name: of a generator of the study; of a local model, with `local/` or without; or as LiteLLM has it
-
-    Raises:
-        InputError: there is no such model, it writes no answers, or it has no key.
     """
     if name in study.generators:
         generator = study.generators[name]
@@ -44,7 +41,6 @@ def cell_for_model(study: Study, cell: Cell, name: str) -> tuple[Study, Cell]:
 
 
 def _plainly(error: ValidationError) -> str:
-    """Return what is wrong with a model's name, without how the library that found it puts it."""
     found = error.errors()[0]
     if found["type"] == "string_too_short":
         return "it is too short to be a name"
@@ -52,7 +48,6 @@ def _plainly(error: ValidationError) -> str:
 
 
 def _recipe(name: str) -> Llm:
-    """Return a generator that asks a model, which can be asked as far as is known without a call."""
     local = {one.name: one for one in models.known()}
     bare = name.removeprefix(LOCAL)
     model = LOCAL + bare if bare in local else name

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from secrets import token_urlsafe
 
-from rag_assay.evals.retrieval.query_interpretation import Removal
+from rag_assay.evals.retrieval.query import Removal
 from rag_assay.warehouse.conversation_records import ASKED, QuestionAsked
 from rag_assay.warehouse.conversations import Conversations
 from rag_assay.warehouse.encodable import encodable

@@ -2,19 +2,93 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from rag_assay.evals.chat.supporting_sentences import find_supporting
-from rag_assay.evals.generation.citations import public_url
+from rag_assay.assets.chunking.sentence_splitter import sentence_places
+from rag_assay.evals.generation.citations import claims, public_url, without_markers
 from rag_assay.evals.generation.contract import Answer, Passage
 from rag_assay.evals.pipeline.pipeline import PipelineResult
 from rag_assay.evals.question_sets.no_answer_sentence import unanswered
+from rag_assay.evals.retrieval.question_words import stop_words
 from rag_assay.warehouse.conversation_records import ShownPassage, StoredInterpretation, Turn
 from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.status import Status
+
+LIKE = 0.3  # share of a claim's words, each by its rarity, from which on a sentence holds it
+AS_GOOD = 0.8  # share of the best sentence's likeness from which on another one is marked, too
+MOST_READ = 20_000  # characters of a passage
+_WORD = re.compile(r"\w+")
+_STEM = 6  # letters, as of `evals.generation.extractive`
+SentencePlaces = tuple[tuple[int, int], ...]
+
+
+def find_supporting(answer: str, sentences: Sequence[int | None], passage: str) -> SentencePlaces:
+    """Return (start, end) in a passage of what an answer's sentences rest on, in order and apart.
+
+    A sentence that stands in the passage word for word is marked as such. Of one in other words, the
+    passage's sentences count that hold most of its words. Where none holds enough, nothing is marked.
+
+    sentences: of the answer, from 0, those that cite the passage; None: a list of sources does
+
+    >>> text = "The ferry is old. It sails at noon from the pier. Tickets cost two pounds."
+    >>> [text[start:end] for start, end in find_supporting("It leaves the pier at noon [1].", [0], text)]
+    ['It sails at noon from the pier.']
+    """
+    places = claims(answer)
+    wanted = [
+        answer[slice(*places[one])]
+        for one in dict.fromkeys(sentences)
+        if one is not None and one < len(places)
+    ]
+    text = passage[:MOST_READ]
+    inside = sentence_places(text)
+    terms = [_terms(text[start:end]) for start, end in inside]
+    rarity = Counter(term for one in terms for term in one)
+    found: list[tuple[int, int]] = []
+    for claim in wanted:
+        plain = without_markers(claim).strip()
+        at = text.find(plain) if plain else -1
+        if at >= 0:
+            found.append((at, at + len(plain)))
+            continue
+        found += [inside[place] for place in _likest(_terms(plain), terms, rarity)]
+    return _apart(found)
+
+
+def _likest(claim: frozenset[str], sentences: Sequence[frozenset[str]], rarity: Counter[str]) -> list[int]:
+    weights = {term: math.log((len(sentences) + 1) / (rarity[term] + 0.5)) + 0.1 for term in claim}
+    whole = sum(weights.values())
+    if not whole:
+        return []
+    shares = [sum(weights[term] for term in claim & one) / whole for one in sentences]
+    best = max(shares, default=0.0)
+    return [at for at, share in enumerate(shares) if share >= max(LIKE, AS_GOOD * best)]
+
+
+def _terms(text: str) -> frozenset[str]:
+    found = (word.casefold() for word in _WORD.findall(text))
+    return frozenset(word[:_STEM] for word in found if word not in stop_words())
+
+
+def _apart(places: Sequence[tuple[int, int]]) -> SentencePlaces:
+    """Join places that overlap.
+
+    >>> _apart([(5, 9), (0, 6), (20, 30)])
+    ((0, 9), (20, 30))
+    """
+    joined: list[tuple[int, int]] = []
+    for start, end in sorted(places):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
+        else:
+            joined.append((start, end))
+    return tuple(joined)
+
 
 DECLINED = frozenset({Status.REFUSED, Status.NO_CONTEXT})
 """The documents do not say: an answer, too."""
@@ -26,7 +100,6 @@ LONGEST_PARTIAL = 20_000  # characters of an answer that broke off
 class ChunkPlace(NamedTuple):
     """Where a chunk stands in its document.
 
-    section: the headings above it, outermost first
     page: of a file with pages, from 1
     """
 

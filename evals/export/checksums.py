@@ -12,10 +12,25 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
+
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import read_bounded
 from rag_assay.warehouse.identity import sha256_bytes, sha256_file
+from rag_assay.warehouse.schemas import Schema
+
+INDEX = "index"
+"""The folder of the LanceDB table and the lexical files beside it."""
+
+VERDICT = "verdict.json"
+"""The verdict of the study, as it was when the cell was exported."""
+
+HEADINGS = "headings.parquet"
+"""The headings above each chunk; there where the generator is told of them."""
+
+HEADINGS_SCHEMA: Schema = {"chunk_id": pl.String, "heading_path": pl.List(pl.String)}
+
 
 SUMS = "SHA256SUMS"
 """One line a file, as `sha256sum --check` reads them."""
@@ -36,11 +51,7 @@ def seal(folder: Path) -> str:
 
 
 def verify_checksums(folder: Path) -> str:
-    """Read every file of a sealed folder; return the digest of the whole.
-
-    Raises:
-        InputError: it is no sealed folder, or with a sentence for each damaged, missing or added file.
-    """
+    """Read every file of a sealed folder; return the digest of the whole."""
     sums, data = _sums(folder)
     there = _files(folder)
     findings = [
@@ -52,7 +63,7 @@ def verify_checksums(folder: Path) -> str:
         if name not in sums and name != SUMS
     ]
     findings += [
-        f"{folder / name}: has other bytes than were exported; export again, or copy it anew"
+        f"{folder / name}: has other bytes than were exported; export or copy it again"
         for name, expected in sums.items()
         if name in there and sha256_file(folder / name) != expected
     ]
@@ -63,16 +74,10 @@ def verify_checksums(folder: Path) -> str:
 
 
 def sealed_names(folder: Path) -> list[str]:
-    """Return the names that a folder's list has, whatever became of the files.
-
-    Raises:
-        InputError: it has no list, or none that can be used.
-    """
     return list(_sums(folder)[0])
 
 
 def added_names(folder: Path) -> list[str]:
-    """Return the files of a sealed folder that are no part of it."""
     known = {*sealed_names(folder), SUMS}
     return [name for name in _files(folder) if name not in known]
 
@@ -107,11 +112,6 @@ def _is_inside(name: str) -> bool:
 
 
 def _files(folder: Path) -> dict[str, int]:
-    """Return the files below a folder, with their sizes.
-
-    Raises:
-        InputError: one of them is no regular file, or they are too many or too large.
-    """
     found = dict(_walk(folder))
     if len(found) > MOST_FILES or sum(found.values()) > MOST_BYTES:
         raise InputError(

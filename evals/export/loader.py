@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.export.checksums import verify_checksums
-from rag_assay.evals.export.expected_results import ExpectedResult, read_expected
-from rag_assay.evals.export.layout import HEADINGS, INDEX
+from rag_assay.evals.export.checksums import HEADINGS, INDEX, verify_checksums
 from rag_assay.evals.export.recipe import ExportedRecipe, asking_of, read_recipe, read_written
-from rag_assay.evals.export.revisions import differences, other_libraries, read_revisions
+from rag_assay.evals.export.revisions import (
+    ExpectedResult,
+    differences,
+    other_libraries,
+    read_expected,
+    read_revisions,
+)
 from rag_assay.evals.export.weights import (
     bring_models,
     located,
@@ -39,12 +43,7 @@ from rag_assay.warehouse.parquet import read_parquet
 
 @dataclass(frozen=True)
 class OpenedExport:
-    """An exported folder that was checked.
-
-    digest: of all of its files
-    differences: what may make its answers others here than those that were measured
-    libraries: of which another version is installed here
-    """
+    """An exported folder that was checked."""
 
     folder: Path
     digest: str
@@ -62,10 +61,6 @@ def read_export(
     trusted: addresses of model servers, beside those of this machine, that may be asked; their scheme, host
         and port count
     anyway: also where its code, weights or prompts are others here than those that were measured
-
-    Raises:
-        InputError: the folder is damaged or none of ours; a server is not trusted; or the answers would not
-            be those that were measured.
     """
     digest = verify_checksums(folder)
     known = read_revisions(folder)
@@ -90,7 +85,7 @@ def read_export(
 
 
 def _refuse_strangers(recipe: ExportedRecipe, folder: Path, trusted: Collection[str]) -> None:
-    """Refuse a recipe whose calls would go where the caller does not want them, or nobody knows where.
+    """Refuse a recipe whose calls would go to a server that the caller does not allow, or to an unknown one.
 
     A provider's own server and those that the environment names are the caller's choice.
     """
@@ -140,9 +135,6 @@ def open_exported(folder: Path, work: BuildContext) -> Pipeline:
     """Check and open an exported folder, as `open_pipeline` opens a cell of a study.
 
     Use it as a context manager, or close it.
-
-    Raises:
-        InputError: as `read_export`.
     """
     return open_export(read_export(folder, work), work)
 

@@ -49,13 +49,8 @@ class CellName(Strict):
 class ExportedRecipe(Strict):
     """One cell.
 
-    form: of the folder
-    study, cell: where it was measured
-    description: the study's
-    seed: the study's, for models that take one
     built: how the index was built, in the study's words: for people, nothing here reads it
     tokenizer: counts tokens, as the chunking's
-    embedder, retriever, generator: as a study writes them; without a generator, passages are all there is
     """
 
     form: Literal[1]
@@ -71,21 +66,18 @@ class ExportedRecipe(Strict):
 
     @property
     def key(self) -> Cell:
-        """The cell."""
         one = self.cell
         return Cell(
             self.study, one.chunking, one.embedder, one.retriever, one.generator, replicate=one.replicate
         )
 
     def parts(self, caps: Caps | None) -> CellParts:
-        """Return the parts of the cell, ready to be opened."""
         return CellParts(
             self.key, self.seed, self.tokenizer, self.embedder, self.retriever, self.generator, caps
         )
 
 
 def recipe_of(parts: CellParts, description: str, built: dict[str, Any]) -> ExportedRecipe:
-    """Return the recipe of a cell whose weights and thresholds are known."""
     cell = parts.cell
     return ExportedRecipe(
         form=1,
@@ -108,18 +100,13 @@ def recipe_of(parts: CellParts, description: str, built: dict[str, Any]) -> Expo
 
 
 def write_recipe(written: dict[str, Any], folder: Path) -> None:
-    """Write a recipe in types of JSON as YAML."""
     text = yaml.safe_dump(_escaped(written), sort_keys=False, allow_unicode=True, width=100)
     with atomic_write(folder / RECIPE) as temporary:
         temporary.write_text(HEAD + text, encoding="utf-8")
 
 
 def read_written(folder: Path) -> dict[str, Any]:
-    """Return a recipe as it is written, in types of YAML, before anything is made of it.
-
-    Raises:
-        InputError: it is none, too large, or names a variable of the environment, which no export does.
-    """
+    """Return a recipe as it is written, in types of YAML, before anything is made of it."""
     path = folder / RECIPE
     text = read_bounded(path, MOST_BYTES).decode("utf-8", "replace")
     if _VARIABLE.search(text):
@@ -134,11 +121,6 @@ def read_written(folder: Path) -> dict[str, Any]:
 
 
 def read_recipe(written: dict[str, Any], folder: Path) -> ExportedRecipe:
-    """Return the recipe that was written, checked as a study is.
-
-    Raises:
-        InputError: every mistake, with its line.
-    """
     try:
         return ExportedRecipe.model_validate(written)
     except ValidationError as error:
@@ -146,7 +128,6 @@ def read_recipe(written: dict[str, Any], folder: Path) -> ExportedRecipe:
 
 
 def dump_recipe(recipe: ExportedRecipe) -> dict[str, Any]:
-    """Return a recipe in types of JSON."""
     found: dict[str, Any] = recipe.model_dump(mode="json")
     return found
 
@@ -160,5 +141,4 @@ def _escaped(value: Any) -> Any:
 
 
 def asking_of(written: dict[str, Any]) -> dict[str, Any]:
-    """Return a recipe, as it is written, without what is only told of it."""
     return {name: value for name, value in written.items() if name not in {"built", "description"}}

@@ -1,22 +1,213 @@
-"""What an export was made with: code, libraries, weights, prompts, data; and what of it differs here."""
+"""What an export was made with (code, libraries, weights, prompts, data), and the answers it should give."""
 
 from __future__ import annotations
 
 import json
+import math
 import platform
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
+from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.assets.tokenization.tokenizer import weights_of
 from rag_assay.evals.export.recipe import ExportedRecipe
 from rag_assay.evals.export.weights import Used
 from rag_assay.evals.generation.answer_prompt import Prompts
 from rag_assay.evals.generation.contract import Generator
+from rag_assay.evals.pipeline.stage_inputs import read_questions, sampled_questions
+from rag_assay.evals.study.cells import NO_GENERATOR, Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.files import read_bounded
+from rag_assay.warehouse.files import bounded_lines, check_regular, read_bounded
 from rag_assay.warehouse.inference import weights
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import Status
+
+QUESTIONS = "questions.jsonl"
+MOST_LINE = 2_000_000  # bytes
+MOST_LINES = 100_000
+_CITED = ("marker", "sentence", "chunk_id", "doc_id", "start", "end")
+_RELATIVE = 1e-5  # of a score: another machine adds floating-point numbers in another order
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ExpectedResult:
+    """What was measured of one question.
+
+    question: its row of `schemas.QUESTIONS`, as far as it is asked: text, language, day, conversation
+    passages: chunk_id, start, end and score of each, in their order
+    answer: status, text, chunk_ids and citations; None without a generator, or where it was not asked
+    """
+
+    question: Row
+    status: str
+    passages: tuple[Row, ...]
+    answer: Row | None
+
+    def line(self) -> str:
+        return json.dumps(
+            {
+                "question": self.question,
+                "status": self.status,
+                "passages": self.passages,
+                "answer": self.answer,
+            },
+            ensure_ascii=False,
+        )
+
+
+def measured(study: Study, cell: Cell, work: BuildContext, most: int | None = None) -> list[ExpectedResult]:
+    """Return what the last run stored of a cell; first the questions that its generator was asked.
+
+    most: so many at most, spread evenly over the sets; None: all
+    """
+    grid = Grid([study])
+    ranking = work.store.current("rankings", cell.ranking)
+    sets = [work.store.current("questions", key) for key in grid.set_keys(study.study)]
+    if ranking is None or None in sets:
+        raise InputError(f"{cell.key} was not asked yet; run `assay run {study.path}` first")
+    questions = read_questions([one for one in sets if one], work)
+    asked = sampled_questions(study, cell, questions)
+    chosen = _spread(asked.to_dicts(), most)
+    ids = [row["question_id"] for row in chosen]
+    folder = work.store.folder("rankings", ranking.identity)
+    ranked = {row["question_id"]: row for row in _rows(folder / "ranked.parquet", ids)}
+    hits: dict[str, list[Row]] = {}
+    for row in _rows(folder / "hits.parquet", ids, sort=("question_id", "rank")):
+        hits.setdefault(row["question_id"], []).append(
+            {name: row[name] for name in ("chunk_id", "start", "end", "score")}
+        )
+    answers = _answers(cell, ids, work)
+    return [
+        ExpectedResult(
+            {name: row[name] for name in ("question_id", "question", "language", "asked_at", "conversation")},
+            ranked[row["question_id"]]["status"],
+            tuple(hits.get(row["question_id"], ())),
+            answers.get(row["question_id"]),
+        )
+        for row in chosen
+        if row["question_id"] in ranked
+    ]
+
+
+def _spread(rows: list[Row], most: int | None) -> list[Row]:
+    """Return so many rows, at even distances.
+
+    >>> [row["n"] for row in _spread([{"n": n} for n in range(10)], 4)]
+    [0, 2, 5, 7]
+    """
+    if most is None or most >= len(rows):
+        return rows
+    return [rows[place * len(rows) // most] for place in range(most)]
+
+
+def _answers(cell: Cell, ids: list[str], work: BuildContext) -> dict[str, Row]:
+    artifact = None if cell.generator == NO_GENERATOR else work.store.current("answers", cell.key)
+    if artifact is None:
+        return {}
+    path = work.store.folder("answers", artifact.identity) / "answers.parquet"
+    return {row["question_id"]: answer_record(row) for row in _rows(path, ids)}
+
+
+def answer_record(row: Mapping[str, Any]) -> Row:
+    """Return what is compared of an answer.
+
+    row: of `schemas.ANSWERS`, or of as many of its columns
+    """
+    return {
+        "status": str(row["status"]),
+        "text": row["answer"],
+        "chunk_ids": list(row["chunk_ids"] or ()),
+        "citations": [{name: one[name] for name in _CITED} for one in row["citations"] or ()],
+    }
+
+
+def _rows(path: Path, ids: list[str], sort: tuple[str, ...] = ()) -> Iterator[Row]:
+    found = read_parquet(path).filter(pl.col("question_id").is_in(ids))
+    return (found.sort(*sort) if sort else found).iter_rows(named=True)
+
+
+# Files -----------------------------------------------------------------------------------------------------
+
+
+def write_expected(expected: Sequence[ExpectedResult], folder: Path) -> None:
+    with atomic_write(folder / QUESTIONS) as temporary:
+        temporary.write_text("".join(f"{one.line()}\n" for one in expected), encoding="utf-8")
+
+
+def read_expected(folder: Path) -> list[ExpectedResult]:
+    """Return what an export records of questions; nothing where it records none."""
+    path = folder / QUESTIONS
+    if not path.exists():
+        return []
+    check_regular(path)
+    found = []
+    with path.open("rb") as file:
+        for number, line in bounded_lines(file, MOST_LINE, b"\r\n"):
+            if line is None or number > MOST_LINES:
+                raise InputError(f"{path}:{number}: is too long, or one line too many")
+            try:
+                found.append(_expected(json.loads(line)))
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
+                raise InputError(f"{path}:{number}: is no question of an export ({error})") from error
+    return found
+
+
+def _expected(record: Row) -> ExpectedResult:
+    question, answer = record["question"], record["answer"]
+    if not isinstance(question["question"], str) or not isinstance(question["question_id"], str):
+        raise TypeError("a question is text")
+    if answer is not None and not isinstance(answer["status"], str):
+        raise TypeError("a status is text")
+    passages = tuple(
+        {
+            "chunk_id": str(one["chunk_id"]),
+            "start": int(one["start"]),
+            "end": int(one["end"]),
+            "score": float(one["score"]),
+        }
+        for one in record["passages"]
+    )
+    return ExpectedResult(dict(question), str(Status(record["status"])), passages, answer)
+
+
+# Comparing -------------------------------------------------------------------------------------------------
+
+
+def unlike(expected: ExpectedResult, found: ExpectedResult) -> str | None:
+    """Return what is another one than was measured, the first of it; None: nothing."""
+    if found.status != expected.status:
+        return f"its search ended as {found.status}, and not as {expected.status}"
+    spans = [_span(one) for one in found.passages]
+    measured_spans = [_span(one) for one in expected.passages]
+    if spans != measured_spans:
+        both = zip(spans, measured_spans, strict=False)
+        place = next((n for n, (one, other) in enumerate(both, 1) if one != other), None)
+        where = (
+            f"passage {place}" if place else f"{len(spans)} passages, and not {len(measured_spans)}: the end"
+        )
+        return f"{where} is another one"
+    for place, (one, other) in enumerate(zip(found.passages, expected.passages, strict=True), 1):
+        if not math.isclose(one["score"], other["score"], rel_tol=_RELATIVE, abs_tol=_RELATIVE):
+            return f"passage {place} scores {one['score']:.6g}, and not {other['score']:.6g}"
+    for name in ("status", "text", "chunk_ids", "citations") if expected.answer and found.answer else ():
+        if (found.answer or {}).get(name) != (expected.answer or {}).get(name):
+            return f"the answer's {name} is another one"
+    return "it has no answer" if expected.answer and not found.answer else None
+
+
+def _span(passage: Row) -> tuple[str, int, int]:
+    return passage["chunk_id"], passage["start"], passage["end"]
+
 
 REVISIONS = "revisions.json"
 MOST_BYTES = 5_000_000
@@ -52,10 +243,7 @@ def results_hang_on(recipe: ExportedRecipe) -> Revisions:
 
 
 def revisions_of(recipe: ExportedRecipe, used: list[Used], data: Revisions) -> Revisions:
-    """Return all that is recorded of an export.
-
-    data: identities of its index, chunks and documents
-    """
+    """Return all that is recorded of an export."""
     return {
         "rag-assay": _version("rag-assay"),
         "python": platform.python_version(),
@@ -68,22 +256,15 @@ def revisions_of(recipe: ExportedRecipe, used: list[Used], data: Revisions) -> R
 
 
 def libraries() -> dict[str, str | None]:
-    """Return the versions of the libraries that answer questions."""
     return {name: _version(name) for name in LIBRARIES}
 
 
 def write_revisions(found: Revisions, folder: Path) -> None:
-    """Write them into an export."""
     with atomic_write(folder / REVISIONS) as temporary:
         temporary.write_text(json.dumps(found, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 def read_revisions(folder: Path) -> Revisions:
-    """Return what an export records.
-
-    Raises:
-        InputError: it cannot be read.
-    """
     path = folder / REVISIONS
     try:
         found = json.loads(read_bounded(path, MOST_BYTES))

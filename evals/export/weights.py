@@ -38,7 +38,6 @@ class Used:
     identity: str | None
 
     def record(self) -> Written:
-        """Return it in types of JSON."""
         return {"name": self.name, "kind": self.kind, "weights": self.identity}
 
 
@@ -72,7 +71,6 @@ def _used(name: str, beside: Written) -> Used:
 
 
 def _is_weights(tokenizer: str) -> bool:
-    """Return whether the name of a tokenizer is that of a model, and not of a way to cut words."""
     return "/" in tokenizer or weights.registered(tokenizer, None) is not None
 
 
@@ -87,9 +85,6 @@ def relocate_recipe(written: Written, base: Path) -> tuple[Written, dict[str, Pa
     """Return a recipe without paths of this machine, and which file or folder each name in it stands for.
 
     base: relative paths start there
-
-    Raises:
-        InputError: it names another path, which would not be found elsewhere.
     """
     held: dict[str, Path] = {}
 
@@ -110,11 +105,7 @@ def relocate_recipe(written: Written, base: Path) -> tuple[Written, dict[str, Pa
 
 
 def refuse_credentials(written: Written) -> None:
-    """Refuse an address that holds a user, a password or a key.
-
-    Raises:
-        InputError: one of the recipe's does.
-    """
+    """Refuse an address that holds a user, a password or a key."""
     for address in servers(written):
         parts = urlsplit(address)
         if parts.username or parts.password or parts.query or parts.fragment:
@@ -125,11 +116,7 @@ def refuse_credentials(written: Written) -> None:
 
 
 def copy_models(used: list[Used], held: dict[str, Path], target: Path, home: Home) -> None:
-    """Copy the weights of a recipe into an export: those of the registry, and of folders without pickles.
-
-    Raises:
-        InputError: a folder holds no weights that are neither program nor pickle.
-    """
+    """Copy the weights of a recipe into an export: those of the registry, and of folders without pickles."""
     for one in used:
         if one.kind == "registry":
             name = one.name.removeprefix(LOCAL)
@@ -157,11 +144,6 @@ def located(written: Written, folder: Path, home: Home, known: list[Written]) ->
     """Return a recipe with the places that its prompts and weights have here.
 
     Weights are taken from the models of this home, or else from the export, and only as they were.
-
-    known: the models as the export recorded them
-
-    Raises:
-        InputError: weights are nowhere, or are others, or a name leads out of the export.
     """
     expected = {one.get("name"): one.get("weights") for one in known}
 
@@ -214,7 +196,6 @@ def _is_path(name: str) -> bool:
 
 
 def _texts(value: object, key: str = "", beside: Written | None = None) -> Iterator[tuple[str, str, Written]]:
-    """Yield each text of a recipe with its key and what stands beside it."""
     if isinstance(value, dict):
         for name, one in value.items():
             yield from _texts(one, str(name), value)

@@ -6,17 +6,24 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
+from string import Template
 from typing import Any, NamedTuple
 
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.export.checksums import SUMS, added_names, seal
-from rag_assay.evals.export.expected_results import ExpectedResult, measured, write_expected
-from rag_assay.evals.export.folder_texts import written_texts
-from rag_assay.evals.export.layout import HEADINGS, HEADINGS_SCHEMA, INDEX, VERDICT
+from rag_assay.evals.export.checksums import (
+    HEADINGS,
+    HEADINGS_SCHEMA,
+    INDEX,
+    SUMS,
+    VERDICT,
+    added_names,
+    seal,
+)
 from rag_assay.evals.export.recipe import (
     RECIPE,
     ExportedRecipe,
@@ -25,7 +32,14 @@ from rag_assay.evals.export.recipe import (
     recipe_of,
     write_recipe,
 )
-from rag_assay.evals.export.revisions import prompt_files, revisions_of, write_revisions
+from rag_assay.evals.export.revisions import (
+    ExpectedResult,
+    measured,
+    prompt_files,
+    revisions_of,
+    write_expected,
+    write_revisions,
+)
 from rag_assay.evals.export.weights import (
     PROMPTS,
     Used,
@@ -46,17 +60,57 @@ from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.redaction import secrets_in
 from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
 
+README, EXAMPLE = "README.md", "example.py"
+_TEXTS = Path(__file__).with_name("texts")
+_NEEDS = {
+    "registry": "- `{name}`: weights of the registry, of digest `{weights}` (`assay models fetch {plain}`)",
+    "hub": "- `{name}`: weights of the Hugging Face hub, at their commit",
+    "folder": "- `{name}`: weights of digest `{weights}`, in `models/` here or in that of the home",
+    "server": "- `{name}`: a model that a server has; its key comes from the environment, and is not in here",
+}
+
+
+def written_texts(
+    recipe: ExportedRecipe, expected: Sequence[ExpectedResult], used: Sequence[Used]
+) -> dict[str, str]:
+    """Return the files that are for people: name -> text."""
+    question = expected[0].question["question"] if expected else "What is this about?"
+    cell = recipe.key
+    needs = [
+        _NEEDS[one.kind].format(
+            name=Path(one.name).name if one.kind == "folder" else one.name,
+            plain=one.name.rpartition("/")[2],
+            weights=one.identity,
+        )
+        for one in used
+    ]
+    values = {
+        "cell": cell.key,
+        "study": recipe.study,
+        "version": version("rag-assay"),
+        "chunking": cell.chunking,
+        "embedder": cell.embedder,
+        "retriever": cell.retriever,
+        "generator": f"generator `{cell.generator}`" if recipe.generator else "without a generator",
+        "models": "\n".join(needs) or "No model.",
+        "n_checked": str(len(expected)),
+    }
+    return {
+        README: Template(_read("readme")).substitute(values),
+        EXAMPLE: Template(_read("example")).substitute(question=repr(question)),
+    }
+
+
+def _read(name: str) -> str:
+    return (_TEXTS / f"{name}.txt").read_text(encoding="utf-8")
+
+
 QUESTIONS = 50  # that are written with their answers, unless it is said how many
 
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """How a cell is exported.
-
-    questions: how many are written with what was measured of them
-    with_models: whether local weights are copied into it
-    force: whether an earlier export is replaced
-    """
+    """How a cell is exported."""
 
     questions: int = QUESTIONS
     with_models: bool = False
@@ -75,12 +129,6 @@ class ExportSummary:
 def export(
     study: Study, cell: Cell, target: Path, work: BuildContext, wanted: ExportOptions | None = None
 ) -> ExportSummary:
-    """Write a cell of a study that was run.
-
-    Raises:
-        InputError: the cell cannot be asked; something is in the folder's place; or the recipe names what
-            cannot be taken along.
-    """
     wanted = wanted or ExportOptions()
     target = target.expanduser().absolute()
     _refuse_what_is_there(target, force=wanted.force)
@@ -107,8 +155,6 @@ class _Taken(NamedTuple):
     """What is taken along of a cell.
 
     recipe: as it is asked by here; written: as it is written, without paths of this machine
-    used: the models that it names
-    held: what the paths that are written stand for here
     """
 
     recipe: ExportedRecipe
@@ -169,7 +215,6 @@ def _write_headings(study: Study, cell: Cell, folder: Path, work: BuildContext) 
 
 
 def _data(study: Study, cell: Cell, index: Artifact, work: BuildContext) -> dict[str, Any]:
-    """Return the identities of what the answers were measured on."""
     documents = {name: _current("documents", name, work).data_version for name in study.corpus.sources}
     chunks = _current("chunks", Grid([study]).index_key(cell).rpartition(".")[0], work)
     return {
@@ -181,7 +226,6 @@ def _data(study: Study, cell: Cell, index: Artifact, work: BuildContext) -> dict
 
 
 def _write_verdict(study: Study, cell: Cell, folder: Path, work: BuildContext) -> None:
-    """Write the verdict of the study, if it was run as a whole."""
     board = work.store.current("leaderboard", study.study)
     if board is None:
         return
@@ -191,7 +235,6 @@ def _write_verdict(study: Study, cell: Cell, folder: Path, work: BuildContext) -
 
 
 def _write_texts(taken: _Taken, expected: list[ExpectedResult], folder: Path) -> None:
-    """Write the recipe, the prompts and what is for people."""
     prompts = {f"{PROMPTS}/{name}": text for name, text in prompt_files(taken.recipe.generator).items()}
     own = {name: path for name, path in taken.held.items() if name.startswith(PROMPTS)}
     prompts |= {name: path.read_text("utf-8-sig") for name, path in own.items()}
@@ -222,7 +265,6 @@ def _current(stage: str, key: str, work: BuildContext) -> Artifact:
 
 
 def _refuse_what_is_there(target: Path, *, force: bool) -> None:
-    """Refuse to write where something lies that is not ours to replace."""
     if not os.path.lexists(target) or (target.is_dir() and not any(target.iterdir())):
         return
     if not target.is_dir() or target.is_symlink() or not is_export(target):
@@ -243,7 +285,6 @@ def is_export(folder: Path) -> bool:
 
 @contextmanager
 def _whole(target: Path) -> Iterator[Path]:
-    """Give a folder beside the target to write in, which takes its place when all is written."""
     target.parent.mkdir(parents=True, exist_ok=True)
     mark = uuid.uuid4().hex[:8]
     folder = target.with_name(f".{target.name}.{mark}.export")

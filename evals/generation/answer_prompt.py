@@ -32,7 +32,7 @@ _VERSION = "1"  # of how values are made of a request
 class PromptOptions(Strict):
     """How a model is asked.
 
-    language: of the prompt's own text, en | de; unless said, the question's, or English
+    language: of the prompt's own text, en | de; default: the question's, or English
     domain: what the documents are about, as in `EU energy law`; questions about other things are refused
     file: a template of one's own (docs/studies.md), from the study's folder; it serves all languages
     """
@@ -53,11 +53,7 @@ class PromptOptions(Strict):
 
     @cached_property
     def own(self) -> Template | None:
-        """The study's own template, read once: what is asked by it is what identities name.
-
-        Raises:
-            InputError: it cannot be read.
-        """
+        """The study's own template, read once: what is asked by it is what identities name."""
         return Template.read(Path(self.file)) if self.file else None
 
 
@@ -105,21 +101,14 @@ class Prompts:
         <BLANKLINE>
         Question: Who?
         """
-        code = self._language(request)
+        wanted = self.options.language or (request.language or "").lower()
+        code = wanted if wanted in LANGUAGES else LANGUAGES[0]
         template = self.options.own or bundled_template(f"{self.name}.{code}")
         return template.messages({**values_of(request, code, self.options.domain), **more})
 
-    def _language(self, request: Request) -> str:
-        """Return the language of our own text."""
-        wanted = self.options.language or (request.language or "").lower()
-        return wanted if wanted in LANGUAGES else LANGUAGES[0]
-
 
 def values_of(request: Request, language: str = "en", domain: str | None = None) -> dict[str, object]:
-    """Return the variables of a prompt; what comes from documents and questions is quoted.
-
-    language: of the prompt's own text
-    """
+    """Return the variables of a prompt; what comes from documents and questions is quoted."""
     code = (request.language or "").lower()
     return {
         "question": quote_text(request.question),
@@ -137,7 +126,6 @@ def values_of(request: Request, language: str = "en", domain: str | None = None)
 
 
 def frame_passages(passages: Sequence[Passage]) -> str:
-    """Return passages in their frame, as the prompts of all tasks show them."""
     return bundled_template("passages").render("context", {"passages": _passages(passages)})
 
 
@@ -146,7 +134,6 @@ def _passages(passages: Sequence[Passage]) -> list[dict[str, object]]:
 
 
 def _turns(request: Request) -> list[dict[str, str]]:
-    """Return the turns of a conversation that have a text, each on one line, so that none looks like two."""
     speakers = ("User", "Assistant")
     turns = ((speakers[place % 2], quote_line(turn)) for place, turn in enumerate(request.conversation))
     return [{"who": who, "text": text} for who, text in turns if text]

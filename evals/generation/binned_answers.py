@@ -2,22 +2,299 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Annotated, ClassVar
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate, groupby
+from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import Field
 
+from rag_assay.assets.chunking.sentence_splitter import sentence_places
 from rag_assay.evals.generation.answer_prompt import frame_passages
-from rag_assay.evals.generation.bins import balance_bins, bins
-from rag_assay.evals.generation.contract import Answer, GenerationContext, Request
+from rag_assay.evals.generation.context_budget import Count, bound_count
+from rag_assay.evals.generation.contract import Answer, Bin, GenerationContext, Passage, Request, with_costs
 from rag_assay.evals.generation.llm import Llm
-from rag_assay.evals.generation.partial_answers import PartialAnswers
 from rag_assay.evals.generation.prompt_fitting import ContextWindow
-from rag_assay.evals.generation.token_sizes import Count, bound_count
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference.chat_part import CallsEach
 from rag_assay.warehouse.inference.quoting import quote_answer
+from rag_assay.warehouse.schemas import RETRYABLE, Status
+
+_WORDS = re.compile(r".*\s", re.DOTALL)  # up to the last white space
+
+
+class Sentence(NamedTuple):
+    """A sentence of the context, with the white space behind it.
+
+    place: of the passage that holds most of it, among those of the request, from 0
+    start, end: characters of its document
+    """
+
+    place: int
+    start: int
+    end: int
+    text: str
+
+
+def context_sentences(passages: Sequence[Passage]) -> list[Sentence]:
+    """Return the sentences of passages, each once, in the order of the documents.
+
+    What lies between two passages is not there, so a sentence ends with a passage that no other continues. A
+    passage without a document, or whose text is not as long as its offsets say, stands for itself.
+
+    >>> first, second = "It leaves at noon. It calls", "It calls at the island. Then"
+    >>> found = context_sentences([Passage(second, document="a", start=19, end=47),
+    ...                            Passage(first, document="a", start=0, end=27)])
+    >>> [(one.place, one.text) for one in found]
+    [(1, 'It leaves at noon. '), (0, 'It calls at the island. '), (0, 'Then')]
+    """
+    documents: dict[object, list[int]] = {}
+    for place, passage in enumerate(passages):
+        documents.setdefault(passage.document if is_placed(passage) else place, []).append(place)
+    return [
+        sentence
+        for places in documents.values()
+        for stretch in _stretches(passages, places)
+        for sentence in _sentences(stretch, passages)
+    ]
+
+
+def is_placed(passage: Passage) -> bool:
+    return bool(passage.document) and passage.end - passage.start == len(passage.text)
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Text of a document that some passages hold without a gap."""
+
+    start: int
+    text: str
+    places: tuple[int, ...]
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
+def _stretches(passages: Sequence[Passage], places: Sequence[int]) -> Iterator[_Stretch]:
+    """Put passages of one document together by their offsets.
+
+    Between neighbouring chunks one blank may lie that belongs to neither.
+    """
+    ordered = sorted(places, key=lambda place: (passages[place].start, place))
+    current: _Stretch | None = None
+    for place in ordered:
+        passage = passages[place]
+        if current is not None and passage.start <= current.end + 1:
+            blank = " " * (passage.start - current.end)
+            rest = passage.text[max(0, current.end - passage.start) :]
+            current = _Stretch(current.start, current.text + blank + rest, (*current.places, place))
+            continue
+        if current is not None:
+            yield current
+        current = _Stretch(passage.start, passage.text, (place,))
+    if current is not None:
+        yield current
+
+
+def _sentences(stretch: _Stretch, passages: Sequence[Passage]) -> Iterator[Sentence]:
+    """Yield the sentences of a stretch: joined, they are its text; of white space alone there is none."""
+    found = sentence_places(stretch.text)
+    starts = [0, *(start for start, _ in found[1:])]
+    for start, end in zip(starts, [*starts[1:], len(stretch.text)], strict=True) if found else ():
+        begin, stop = stretch.start + start, stretch.start + end
+        place = _holder(begin, stop, stretch, passages)
+        yield Sentence(place, begin, stop, stretch.text[start:end])
+
+
+def _holder(start: int, end: int, stretch: _Stretch, passages: Sequence[Passage]) -> int:
+    """Return the passage that holds most of a sentence; of equals, the one that was ranked first."""
+    if len(stretch.places) == 1:
+        return stretch.places[0]
+
+    def held(place: int) -> int:
+        return min(end, passages[place].end) - max(start, passages[place].start)
+
+    return max(stretch.places, key=lambda place: (held(place), -place))
+
+
+def bins(passages: Sequence[Passage], limit: int, count: Count, frames: Sequence[int]) -> list[list[Passage]]:
+    """Return the fewest bins of at most ``limit`` tokens that hold all sentences, about equally full.
+
+    A bin is made of pieces of passages, each with the text and offsets of its sentences alone, and with the
+    number by which the whole passage is cited: its place in the request.
+
+    A sentence is whole unless it is longer than a bin alone: then it is cut between words, or within one that
+    is longer still.
+
+    count: tokens of texts; those of a bin are counted as the sum of its sentences'
+    frames: tokens of what a prompt puts around each passage
+    """
+    sentences = context_sentences(passages)
+    whole = count([sentence.text for sentence in sentences])
+    fitted: list[Sentence] = []
+    tokens: list[int] = []
+    for sentence, n_tokens in zip(sentences, whole, strict=True):
+        room = max(1, limit - frames[sentence.place])
+        parts = [sentence] if n_tokens <= room else list(_cut(sentence, room, count))
+        fitted += parts
+        tokens += [n_tokens] if len(parts) == 1 else count([part.text for part in parts])
+    leads = [frames[one.place] for one in fitted]
+    return [
+        [_piece(list(run), passages) for _, run in groupby(fitted[first:after], lambda one: one.place)]
+        for first, after in balance_bins(tokens, leads, [one.place for one in fitted], limit)
+    ]
+
+
+def _piece(run: Sequence[Sentence], passages: Sequence[Passage]) -> Passage:
+    place = run[0].place
+    piece = replace(passages[place], text="".join(one.text for one in run), number=place + 1)
+    if not is_placed(passages[place]):
+        return piece
+    return replace(piece, start=run[0].start, end=run[-1].end)
+
+
+def _cut(sentence: Sentence, room: int, count: Count) -> Iterator[Sentence]:
+    """Cut a sentence into parts of at most ``room`` tokens, of at least one character each."""
+    rest = sentence
+    while rest.text:
+        size = _longest_beginning(rest.text, room, count)
+        if size < len(rest.text):
+            words = _WORDS.match(rest.text, 0, size)
+            size = words.end() if words else size
+        yield Sentence(rest.place, rest.start, rest.start + size, rest.text[:size])
+        rest = Sentence(rest.place, rest.start + size, rest.end, rest.text[size:])
+
+
+def _longest_beginning(text: str, room: int, count: Count) -> int:
+    """Return how many characters of a text have at most ``room`` tokens; at least 1."""
+    size = min(len(text), 4 * room)
+    while size < len(text) and count([text[:size]])[0] <= room:
+        size = min(len(text), 2 * size)
+    low, high = 1, size
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if count([text[:middle]])[0] <= room else (low, middle - 1)
+    return low
+
+
+def balance_bins(
+    tokens: Sequence[int], leads: Sequence[int], places: Sequence[int], limit: int
+) -> list[tuple[int, int]]:
+    """Return (first, after) of as few bins as can be, each as near as can be to the mean of those to come.
+
+    leads: tokens of the frame of its passage, which is repeated wherever a bin or another passage begins
+    limit: tokens of a bin; only a sentence that is longer than that alone passes it
+
+    >>> balance_bins([5, 5, 5, 5, 1], [0] * 5, [0] * 5, limit=15)
+    [(0, 2), (2, 5)]
+    """
+    n = len(tokens)
+    opens = [at == 0 or places[at] != places[at - 1] for at in range(n)]
+    sums = [
+        0,
+        *accumulate(one + lead * opened for one, lead, opened in zip(tokens, leads, opens, strict=True)),
+    ]
+    # What a bin costs that begins at a sentence: sums[after] - base[first].
+    base = [sums[at] - (0 if opens[at] else leads[at]) for at in range(n)]
+    furthest = [max(at + 1, bisect_right(sums, base[at] + limit) - 1) for at in range(n)]
+    needed = [0] * (n + 1)  # bins that the sentences from here on take at least
+    for at in reversed(range(n)):
+        needed[at] = 1 + needed[furthest[at]]
+    found: list[tuple[int, int]] = []
+    at = 0
+    while at < n:
+        left = needed[at]
+        goal = base[at] + (sums[n] - base[at]) / left
+        possible = [after for after in range(at + 1, furthest[at] + 1) if needed[after] <= left - 1]
+        after = min(possible, key=lambda place: (abs(sums[place] - goal), place))
+        found.append((at, after))
+        at = after
+    return found
+
+
+_ANSWERED = frozenset({Status.OK, Status.REFUSED})
+
+
+class PartialAnswers:
+    """The bins of one request, each with its answer, on their way to one answer.
+
+    request: with the whole context
+    requests: a request a bin; a single one is answered as it is
+    remaining: answers that are to be put together, or the one that came of it
+    """
+
+    def __init__(self, request: Request, requests: Sequence[Request]) -> None:
+        self.request = request
+        self.requests = requests
+        self.remaining: list[Answer] = []
+        self._answers: list[Answer] = []
+        self._united: list[Answer] = []
+        self._failed: Answer | None = None
+
+    @property
+    def is_open(self) -> bool:
+        waits = any(answer.status in RETRYABLE for answer in self._answers)
+        return len(self.remaining) > 1 and not waits and self._failed is None
+
+    def add(self, answer: Answer) -> None:
+        """Add the answer of the next bin; of one that holds nothing, nothing remains to be put together."""
+        self._answers.append(answer)
+        if answer.status is Status.OK:
+            self.remaining.append(answer)
+
+    def unite(self, answers: Sequence[Answer]) -> None:
+        self._united += [answer for answer in answers if all(answer is not one for one in self.remaining)]
+        self._failed = next((one for one in answers if one.status not in _ANSWERED), None)
+        self.remaining = [answer for answer in answers if answer.status is Status.OK]
+
+    def whole(self) -> Answer:
+        if len(self.requests) == 1:
+            return self._answers[0]
+        found = replace(
+            self._one(),
+            bins=tuple(map(_bin, self.requests, self._answers)),
+            cuts=tuple(cut for answer in self._answers for cut in answer.cuts),
+        )
+        return with_costs(found, [*self._answers, *self._united])
+
+    def _one(self) -> Answer:
+        n = len(self._answers)
+        bad = [
+            (f"bin {number} of {n} has no answer ({one.status}: {one.reason})", one)
+            for number, one in enumerate(self._answers, start=1)
+            if one.status not in _ANSWERED
+        ]
+        for reason, one in bad:
+            if one.status in RETRYABLE:
+                return Answer(one.status, reason)
+        if self._failed is not None:
+            return replace(
+                self._failed, reason=f"the answers of the bins were not put together: {self._failed.reason}"
+            )
+        if bad and self.remaining:
+            reason, one = bad[0]
+            return replace(
+                self.remaining[0], status=one.status, reason=f"{reason}; the text is of the others"
+            )
+        if bad:
+            return Answer(bad[0][1].status, bad[0][0])
+        if self.remaining:
+            return self.remaining[0]
+        return replace((self._united or self._answers)[-1], reason=f"none of {n} bins holds the answer")
+
+
+def _bin(request: Request, answer: Answer) -> Bin:
+    chunks = tuple(dict.fromkeys(passage.chunk for passage in request.passages))
+    text = ""
+    end: tuple[str, int] | None = None
+    for piece in request.passages:
+        text += piece.text if not text or end == (piece.document, piece.start) else f"\n\n{piece.text}"
+        end = (piece.document, piece.end)
+    return Bin(text, chunks, answer.status, answer.reason, answer.text)
+
 
 LEAST_ROOM = 16  # tokens of text that a bin must have room for
 TRIES = 8  # limits that are tried until the bins, as the model counts them, fit
@@ -31,7 +308,7 @@ class LlmBinned(Llm):
     bins that hold nothing say so. The answers of the others are then put together by one more call. Passages
     keep their numbers throughout.
 
-    bin_tokens: of the passages of one prompt at most, by the cell's tokenizer; as many as fit unless said
+    bin_tokens: of the passages of one prompt at most, by the cell's tokenizer; default: as many as fit
     """
 
     kind: ClassVar[str] = "llm_binned"
@@ -41,7 +318,6 @@ class LlmBinned(Llm):
     bin_tokens: Annotated[int, Field(ge=16, le=1_000_000)] | None = None
 
     def answers(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
-        """Ask the bins of all requests together, then put the answers of each request together."""
         parts = [PartialAnswers(request, self._bins(request, context)) for request in requests]
         tasks = [(part, one) for part in parts for one in part.requests]
         is_one = len(tasks) == 1  # of several bins the text that is put together is the answer
@@ -65,7 +341,6 @@ class LlmBinned(Llm):
             return context.gateway.count_tokens(self, write(one))
 
         def fullness(one: Request) -> float:
-            """How many times the room for passages its passages take, by the model's own tokenizer."""
             if window.fits(write(one)):
                 return 0.0
             bare = tokens(replace(one, passages=()))
@@ -78,7 +353,6 @@ class LlmBinned(Llm):
             return [request]
 
     def _put_together(self, parts: Sequence[PartialAnswers], context: GenerationContext) -> None:
-        """Make fewer answers of the remaining ones of each request, all requests together."""
         grouped = [
             _groups(part.remaining, self._answer_room(context), context.count_tokens) for part in parts
         ]
@@ -114,7 +388,6 @@ class LlmBinned(Llm):
 
     @property
     def tasks(self) -> list[str]:
-        """What it asks its model beside answers from passages."""
         return [*super().tasks, "aggregate"]
 
 
@@ -150,7 +423,6 @@ def bin_request(
 
 
 def _groups(answers: list[Answer], room: int | None, count: Count) -> list[list[Answer]]:
-    """Return answers in groups that fit into a prompt, or in one group where no two of them would."""
     if room is None:
         return [answers]
     tokens = [n + 2 for n in count([answer.text or "" for answer in answers])]

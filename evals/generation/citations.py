@@ -77,8 +77,6 @@ class _Group(NamedTuple):
 def read_markers(text: str, passages: Sequence[str] = ()) -> list[Marker]:
     """Return the markers of an answer in their order.
 
-    passages: texts that the answer may have copied brackets from
-
     >>> [(one.number, one.sentence) for one in read_markers("It stays in port [1, 3]. It is old.[2] Yes.")]
     [(1, 0), (3, 0), (2, 1)]
     >>> read_markers("In [2020], by `x[1]` and Art. 5 (1), see [the page](https://example.org/1).")
@@ -152,7 +150,6 @@ def public_url(url: str | None, language: str | None) -> str | None:
 
 
 def _groups(text: str) -> list[_Group]:
-    """Return the brackets that may hold markers, wherever they stand, but for code."""
     code = [one.span() for one in _CODE.finditer(text)]
     found = []
     for match in _GROUP.finditer(text):
@@ -223,7 +220,6 @@ def _sources_begin(text: str, groups: Sequence[_Group]) -> int:
 
 
 def _listed_from(text: str, starts: Mapping[int, int]) -> int:
-    """Return where the last line ends that does not begin with a marker, a number or a sign of a list."""
     for start, end in reversed(_lines(text)):
         first = _first_of(text, start)
         if text[start:end].strip() and first == start and first not in starts:
@@ -236,13 +232,11 @@ def _lines(text: str) -> list[tuple[int, int]]:
 
 
 def _first_of(text: str, start: int) -> int:
-    """Return where the words of a line begin, after the sign of a list."""
     sign = _BULLET.match(text, start)
     return sign.end() if sign else start
 
 
 def _blanked(text: str, groups: Sequence[_Group], start: int, end: int) -> str:
-    """Return a part of the text with spaces in place of its brackets."""
     found, at = [], start
     for group in groups:
         if start <= group.start and group.end <= end:
@@ -252,7 +246,6 @@ def _blanked(text: str, groups: Sequence[_Group], start: int, end: int) -> str:
 
 
 def _claims(text: str, groups: Sequence[_Group]) -> tuple[list[tuple[int, int]], int]:
-    """Return the sentences of an answer, and where a list of sources begins after them (or the text ends)."""
     from rag_assay.assets.chunking.sentence_splitter import (
         sentence_places,  # loads numpy, which pages do without
     )

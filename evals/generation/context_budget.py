@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import NoneType
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 from pydantic import Field, model_validator
 
-from rag_assay.evals.metrics.context_curve import CHARACTERS_A_TOKEN
+from rag_assay.evals.metrics.token_budget import CHARACTERS_A_TOKEN
 from rag_assay.warehouse.components import Component
+
+BYTES_PER_TOKEN = 8  # of UTF-8, at most
+
+Count = Callable[[Sequence[str]], list[int]]
+"""Texts -> the tokens of each."""
+
+
+def bound_count(count: Count) -> Count:
+    """Return a count by which a string that the tokenizer takes for one unknown word is long all the same.
+
+    >>> def words(texts):
+    ...     return [len(text.split()) for text in texts]
+    >>> bound_count(words)(["It leaves at noon.", "x" * 800])
+    [4, 100]
+    """
+
+    def sizes(texts: Sequence[str]) -> list[int]:
+        lengths = [len(text.encode(errors="replace")) // BYTES_PER_TOKEN for text in texts]
+        return [max(pair) for pair in zip(count(texts), lengths, strict=True)]
+
+    return sizes
+
 
 MOST_PASSAGES = 100
 WORTH = 80  # characters: a shorter beginning of a passage is left out
@@ -111,7 +133,6 @@ def with_cut(cuts: tuple[Cut, ...], cut: Cut | None) -> tuple[Cut, ...]:
 
 
 def _fitting(lengths: Iterable[int], tokens: int) -> tuple[int, int]:
-    """Return how many passages fit as a whole, and the characters that are left for the next one."""
     whole, room = 0, tokens * CHARACTERS_A_TOKEN
     for length in lengths:
         if length > room:
@@ -121,14 +142,12 @@ def _fitting(lengths: Iterable[int], tokens: int) -> tuple[int, int]:
 
 
 def sentence_ends(text: str) -> list[int]:
-    """Return where the sentences of a text end, but for the last one."""
     from rag_assay.assets.chunking.sentence_splitter import sentence_places  # loads what pages do without
 
     return [end for _, end in sentence_places(text) if end < len(text)]
 
 
 def word_ends(text: str) -> list[int]:
-    """Return where the words of a text end that white space follows."""
     return [at for at in range(1, len(text)) if text[at].isspace() and not text[at - 1].isspace()]
 
 

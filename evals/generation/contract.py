@@ -14,24 +14,41 @@ from rag_assay.evals.generation.citations import public_url, read_markers
 from rag_assay.evals.generation.context_budget import ContextBudget, Cut, with_cut, within
 from rag_assay.evals.generation.gate import DEFAULT, Gate, feature_of
 from rag_assay.evals.question_sets.no_answer_sentence import unanswered
-from rag_assay.evals.retrieval.query_interpretation import Removal
+from rag_assay.evals.retrieval.query import Removal
 from rag_assay.warehouse.components import OneOf
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.inference.chat_part import CallsEach, ChatComponent
 from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.inference.replies import Reply, sum_of_known
 from rag_assay.warehouse.registry import Registry
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.schemas import RETRYABLE, Status
+
+
+def with_costs(answer: Answer, parts: Sequence[Answer | Reply], seconds: float = 0.0) -> Answer:
+    """Return an answer with the costs of all calls that it took; one that a later run completes has none.
+
+    A cost that is not known of one call is not known of all; it is from the cache where all calls are.
+    """
+    if answer.status in RETRYABLE or not parts:
+        return answer
+    spent = sum_of_known(part.seconds for part in parts)
+    return replace(
+        answer,
+        seconds=None if spent is None else spent + seconds,
+        prompt_tokens=sum_of_known(part.prompt_tokens for part in parts),
+        completion_tokens=sum_of_known(part.completion_tokens for part in parts),
+        usd=sum_of_known(part.usd for part in parts),
+        cached=all(part.cached for part in parts),
+    )
 
 
 @dataclass(frozen=True)
 class Passage:
     """What a retriever delivered for one chunk: a piece of a document, and where it is from.
 
-    chunk, document: ids
     title, url, date: of the document; the date is the day of its publication, ISO 8601
     section: the headings above it, outermost first; empty where the index does not hold them
     start, end: characters of the document's text
-    score: the retriever's own, of no scale
     number: by which a prompt names it and an answer cites it; None: its place in the request, from 1
     """
 
@@ -82,7 +99,6 @@ class Request:
 class Retrieved:
     """What one more search of the cell's retriever gave.
 
-    passages: in their order
     seconds: that it took; None where it failed
     reason: why it failed; None where it did not
     """
@@ -100,7 +116,6 @@ Retrieve = Callable[[Request, str, int], Retrieved]
 class Citation:
     """A marker `[n]` in an answer, and the passage that it names.
 
-    marker: the number as it is written
     sentence: which sentence of the answer it stands in, from 0; None: in a list of sources, which is none
     chunk, document, section, start, end: of the passage; None where the marker points nowhere
     url: of the document; of an act of EUR-Lex its official page in the question's language
@@ -117,7 +132,6 @@ class Citation:
 
     @property
     def is_valid(self) -> bool:
-        """Whether it names a passage that was given."""
         return self.chunk is not None
 
 
@@ -139,10 +153,7 @@ class Bin:
 class Attempt:
     """One look for passages on the way to an answer, and whether what was found suffices.
 
-    query: what was searched for
-    chunks: ids of the passages that were found, in their order
     sufficient: what the model said of them; None where it was not asked or gave nothing usable
-    reason: why it does not suffice, or why it was not asked
     """
 
     query: str
@@ -158,19 +169,14 @@ class Answer:
     status: ok · refused (it says that the documents do not say) · no_context · or how the call failed
     reason: why the status is not `ok`, in one sentence; None where it is
     text: what a reader is shown, a refusal's sentence too; None where there is nothing to read
-    raw: what the generator or its model gave, untouched
     seconds: of what computed it, also when it now comes from a cache; None where nothing was computed
     prompt_tokens, completion_tokens: None where nothing counted them
     usd: 0 for what runs in this process; None where the price is not known
     model: the language model that answered; None where none did
     citations: the passages that it names, in the order of its sentences: by the markers in its text or, of a
         generator that quotes, by where each sentence stands
-    cuts: passages that the model was not given as a whole
-    bins: parts of the context that were answered one by one
-    attempts: looks for passages, where there was more than one to be had
     confidence: how sure the answer is, of no scale, higher is surer: a feature of the passages' scores
         (`gate.py`), unless the generator knows better; None where nothing says
-    turns_left_out: of the conversation, which the model was not given for want of room
     passages: what was read in place of the passages of the request, where the generator looked again, or its
         budget of context ends before they do
     """
@@ -201,9 +207,7 @@ class GenerationContext:
     gateway: asks language models, and pays them from the budget that the generator has
     embed: texts -> unit vectors by the cell's embedder, shape (texts, dimensions); long texts are averaged
     count_tokens: texts -> the number of tokens of each, by the cell's tokenizer
-    seed: the study's, for models that take one
     replicate: which of several tries of the same cell this is, from 0: models are asked again for each
-    progress: is told (what is being done, done, of)
     purpose: what calls are made for; `purpose.of(request.question_id)` goes with each
     retrieve: searches once more by the cell's own retriever; None: it cannot be asked here
     """
@@ -258,7 +262,6 @@ class Generator(ChatComponent, ContextBudget):
         return self
 
     def versions(self) -> list[str]:
-        """Return its own version and, where it has one, that of its gate."""
         return [self.code_version, *(self.gate.versions() if self.gate else [])]
 
     @property
@@ -268,7 +271,6 @@ class Generator(ChatComponent, ContextBudget):
 
     @property
     def declines(self) -> bool:
-        """Whether it may say that the documents do not say, though passages were found."""
         return self.gate is not None or self.chat is not None
 
     @abstractmethod
@@ -277,11 +279,7 @@ class Generator(ChatComponent, ContextBudget):
 
     @abstractmethod
     def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
-        """Return what its answers depend on beside its recipe and the passages: prompt, weights, seed.
-
-        seed: the study's
-        embedder: the cell's
-        """
+        """Return what its answers depend on beside its recipe and the passages: prompt, weights, seed."""
 
     @property
     def retrieves(self) -> bool:
@@ -296,11 +294,6 @@ class Generator(ChatComponent, ContextBudget):
         return self._calls_each()
 
     def answer(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
-        """Answer requests, in their order.
-
-        Raises:
-            ValueError: the generator gave another number of answers.
-        """
         given = [request.within(self.context_tokens) for request in requests]
         closed = [self._without_asking(request) for request in given]
         ready = [request for request, one in zip(given, closed, strict=True) if one is None]
@@ -344,7 +337,6 @@ class Generator(ChatComponent, ContextBudget):
         return feature_of(_scores(request), self.gate.feature if self.gate else DEFAULT)
 
     def _cited(self, answer: Answer, request: Request) -> Answer:
-        """Return an answer with the citations that its text writes as markers, and with its confidence."""
         if answer.confidence is None:
             answer = replace(answer, confidence=self._confidence(request))
         if not self.writes_markers or answer.citations or not answer.text:

@@ -66,7 +66,6 @@ class Extractive(Generator):
 
     @property
     def declines(self) -> bool:
-        """With a gate, or a least score; else it quotes something for any question."""
         return super().declines or self.min_score is not None
 
     def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
@@ -106,7 +105,6 @@ class Extractive(Generator):
         ]
 
     def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
-        """Return the revision of the embedder, which compares sentences with the question."""
         return [embedder.revision()]
 
 
@@ -195,10 +193,7 @@ class _Quoted(NamedTuple):
 
 @dataclass(frozen=True)
 class _Draft:
-    """A question and the sentences that may answer it, in reading order.
-
-    seconds: that finding them takes
-    """
+    """A question and the sentences that may answer it, in reading order."""
 
     question: str
     candidates: list[_Candidate]
@@ -243,7 +238,6 @@ class Vectors:
 
 
 def _embedded(drafts: Sequence[_Draft], embed: Embed) -> Vectors:
-    """Embed the questions and sentences of all drafts, each text once."""
     texts = dict.fromkeys(draft.question for draft in drafts)
     texts.update(dict.fromkeys(candidate.text for draft in drafts for candidate in draft.candidates))
     matrix = embed(list(texts)) if texts else np.empty((0, 1))
@@ -255,7 +249,6 @@ def _sentences_of(drafts: Sequence[_Draft]) -> Iterator[str]:
 
 
 def _counted(texts: Iterable[str], count_tokens: CountTokens) -> dict[str, int]:
-    """Return the tokens of each distinct text, counted in one batch."""
     distinct = list(dict.fromkeys(texts))
     return dict(zip(distinct, count_tokens(distinct), strict=True)) if distinct else {}
 
@@ -286,7 +279,6 @@ def _candidates(passages: Sequence[Sequence[_Sentence]]) -> list[_Candidate]:
 
 @cache
 def _stop_words() -> frozenset[str]:
-    """Return words that say nothing of a question's subject, though they may be rare among the passages."""
     return frozenset(entries("extractive", "stop_words"))
 
 

@@ -34,11 +34,9 @@ class Gate(Recipe):
 
     @property
     def needs_tuning(self) -> bool:
-        """Whether its threshold is to be fitted."""
         return self.threshold == "tuned"
 
     def at(self, threshold: float) -> Gate:
-        """Return it with a threshold."""
         return self.model_copy(update={"threshold": threshold})
 
     def refusal(self, scores: Sequence[float]) -> str | None:
@@ -46,9 +44,6 @@ class Gate(Recipe):
 
         >>> Gate(threshold=0.42).refusal([0.31, 0.2])
         "retrieval score 0.31 below the gate's 0.42"
-
-        Raises:
-            InputError: the threshold was not fitted.
         """
         if isinstance(self.threshold, str):
             raise InputError("the gate's threshold is `tuned`, and was not fitted on train questions")
@@ -86,7 +81,6 @@ class FittedThreshold(NamedTuple):
     """A threshold as it was fitted: what is told of it.
 
     value: balanced accuracy on the train questions: mean of the shares that are rightly answered and refused
-    answerable, unanswerable: how many of either kind it was fitted on
     """
 
     feature: Feature
@@ -106,9 +100,6 @@ def fit_threshold(
 
     >>> fit_threshold("top", [5.0, 7.0, 9.0], [1.0, 3.0, 6.0])
     FittedThreshold(feature='top', threshold=4.0, value=0.8333333333333333, answerable=3, unanswerable=3)
-
-    Raises:
-        InputError: there is no question of one of the kinds.
     """
     if not len(answerable) or not len(unanswerable):
         missing = "answerable" if not len(answerable) else "unanswerable"

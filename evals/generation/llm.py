@@ -12,8 +12,7 @@ from pydantic import Field
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.evals.generation.answer_prompt import PromptOptions, Prompts
 from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Request
-from rag_assay.evals.generation.history import HISTORY_TOKENS, with_recent
-from rag_assay.evals.generation.prompt_fitting import ContextWindow, fit_prompt
+from rag_assay.evals.generation.prompt_fitting import HISTORY_TOKENS, ContextWindow, fit_prompt, with_recent
 from rag_assay.evals.generation.refusals import is_refusal
 from rag_assay.evals.generation.sufficiency import (
     VERDICT_TOKENS,
@@ -37,8 +36,8 @@ class Llm(ChatModel, Generator):
     """Asks a language model through LiteLLM.
 
     prompt: how it is asked: language, domain, a template of one's own
-    window: tokens that the model reads, prompt and answer together; unless said, what is known of it
-    history_tokens: of what was said before the question, the newest turns; 512 unless said
+    window: tokens that the model reads, prompt and answer together; default: what is known of it
+    history_tokens: of what was said before the question, the newest turns; default: 512
     sufficiency: the passages are checked first, and more are looked for where they do not suffice; never
         unless said
     """
@@ -54,7 +53,6 @@ class Llm(ChatModel, Generator):
     sufficiency: Sufficiency | None = None
 
     def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
-        """Ask the model each question, as many at once as its limits allow."""
         limit = HISTORY_TOKENS if self.history_tokens is None else self.history_tokens
         trimmed = [with_recent(request, limit, context.count_tokens) for request in requests]
         looked = self._looked([request for request, _ in trimmed], context)
@@ -69,7 +67,6 @@ class Llm(ChatModel, Generator):
         ]
 
     def answers(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
-        """Answer requests that are as the model is to read them."""
         is_one = len(requests) == 1  # drafts are of one answer
 
         def ask(one: Request) -> Answer:
@@ -80,7 +77,6 @@ class Llm(ChatModel, Generator):
     def in_turn(
         self, ask: Callable[[Item], Result], items: Sequence[Item], label: str, context: GenerationContext
     ) -> list[Result]:
-        """Do what asks the model for each item, side by side, and tell how far it is."""
         found = []
         for number, one in enumerate(context.gateway.map(ask, items, self), 1):
             found.append(one)
@@ -88,7 +84,6 @@ class Llm(ChatModel, Generator):
         return found
 
     def _looked(self, requests: list[Request], context: GenerationContext) -> list[Looked]:
-        """Return requests with the passages that they are answered from."""
         if self.sufficiency is None:
             return [Looked(request) for request in requests]
         most = self.sufficiency.passages or 2 * self.passages
@@ -100,7 +95,6 @@ class Llm(ChatModel, Generator):
         return looked_again(requests, self.sufficiency, checks, context.retrieve, most, tokens)
 
     def _check(self, request: Request, context: GenerationContext) -> Structured[SufficiencyReply]:
-        """Ask whether passages suffice, as many of them as fit."""
         chat = self.model_copy(update={"max_tokens": max(self.max_tokens, VERDICT_TOKENS)})
         write = self.task("sufficiency").messages
         window = ContextWindow(chat, context.gateway, chat.max_tokens, self.window)
@@ -130,7 +124,7 @@ class Llm(ChatModel, Generator):
 
         What does not fit into the model's window is cut; where nothing does, nothing is sent.
 
-        drafted: this is the answer itself, which whoever listens may see while it is written
+        drafted: this is the answer itself, which is streamed while it is written
         """
         window = ContextWindow(self, context.gateway, self.max_tokens, self.window)
         try:
@@ -152,38 +146,31 @@ class Llm(ChatModel, Generator):
         return replace(_answer(reply), cuts=found.cuts)
 
     def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
-        """Return the digests of its prompts, the seed, which goes to the model, and who answers."""
         tasks = [self.task(name).identity() for name in self.tasks]
         served = self.served_by()
         return [self.prompts.identity(), *tasks, seed, *([served] if served else [])]
 
     @property
     def prompts(self) -> Prompts:
-        """The files that it asks for answers by."""
         return Prompts("answer", self.prompt or PromptOptions())
 
     @property
     def tasks(self) -> list[str]:
-        """What it asks its model beside answers."""
         return ["sufficiency"] if self.sufficiency else []
 
     def task(self, name: str) -> Prompts:
-        """Return our own files of a task; a template of the study is for answers alone."""
         wanted = self.prompt or PromptOptions()
         return Prompts(name, PromptOptions(language=wanted.language, domain=wanted.domain))
 
     def calls_per_question(self) -> CallsEach:
-        """Return one call, and one or two checks, each of which may be asked again once."""
         return CallsEach(2, 1 + 2 * MOST_ASKED) if self.sufficiency else CallsEach(1, 1)
 
     @property
     def retrieves(self) -> bool:
-        """Whether it looks for more passages where those of the ranking do not suffice."""
         return self.sufficiency is not None
 
     @property
     def chat(self) -> ChatModel:
-        """The recipe itself."""
         return self
 
 

@@ -1,14 +1,55 @@
-"""Answers by a language model from what it knows: closed book, without passages."""
+"""Answers without retrieval: by what a model knows, from the gold evidence, or imported."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.evals.generation.answer_prompt import PromptOptions, Prompts
-from rag_assay.evals.generation.contract import Reads
+from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Reads, Request
 from rag_assay.evals.generation.llm import Llm
+from rag_assay.warehouse.schemas import Status
+
+BY_SHEET = "its answers are those of a sheet"
+
+
+class ImportedGenerator(Generator):
+    """Stands for the model, or whatever it was, whose answers a sheet has; no study file names it.
+
+    passages: those of the sheet, all of them
+    """
+
+    kind: ClassVar[str] = "imported"
+    reads: ClassVar[Reads] = "imported"
+    needs_passages: ClassVar[bool] = False
+    writes_markers: ClassVar[bool] = False  # what a number in brackets means to others is not known
+    varies: ClassVar[bool] = False
+
+    passages: Annotated[int, Field(ge=0, le=0)] = 0
+    context_tokens: None = None
+
+    def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
+        return [Answer(Status.NOT_RUN, BY_SHEET) for _ in requests]
+
+    def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
+        return []
+
+
+class OracleContext(Llm):
+    """Asks a language model with the gold evidence as its passages: the ceiling of any retriever.
+
+    passages: how many pieces of evidence it reads
+    sufficiency: there is nothing to be searched for
+    """
+
+    kind: ClassVar[str] = "oracle_context"
+    reads: ClassVar[Reads] = "evidence"
+
+    passages: Annotated[int, Field(ge=1, le=100)] = 20
+    sufficiency: None = None
 
 
 class NoContext(Llm):
@@ -29,5 +70,4 @@ class NoContext(Llm):
 
     @property
     def prompts(self) -> Prompts:
-        """The files that it asks by."""
         return Prompts("no_context", self.prompt or PromptOptions())

@@ -2,14 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
-from rag_assay.evals.generation.context_budget import WORTH, Cut, sentence_ends, word_ends
+from rag_assay.evals.generation.context_budget import WORTH, Count, Cut, bound_count, sentence_ends, word_ends
 from rag_assay.evals.generation.contract import Request
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Gateway, Messages
 from rag_assay.warehouse.inference.token_counts import known_window, most_tokens
+
+HISTORY_TOKENS = 512  # of a conversation, unless a generator says another number
+
+
+class History(NamedTuple):
+    """What a model is given of a conversation.
+
+    turns: question and answer by turns, oldest first; an answer that was left out is empty
+    """
+
+    turns: tuple[str, ...]
+    left_out: int
+
+
+def recent_turns(conversation: Sequence[str], limit: int, count: Count) -> History:
+    """Return the newest turns of a conversation that have at most ``limit`` tokens together.
+
+    A question goes with its answer. Of the oldest question that is kept the answer may be missing, where it
+    alone is too long: the question tells what was talked of.
+
+    conversation: question and answer by turns, oldest first; the last question may have no answer
+
+    >>> def words(texts):
+    ...     return [len(text.split()) for text in texts]
+    >>> said = ("Who won?", "Ann Lee won.", "When?", "In May. " * 9, "Where?", "In Rome.")
+    >>> recent_turns(said, 5, words)
+    History(turns=('When?', '', 'Where?', 'In Rome.'), left_out=3)
+    """
+    sizes = count(conversation) if conversation else []
+    room = limit
+    kept: list[str] = []
+    for first in reversed(range(0, len(conversation), 2)):
+        turns, tokens = list(conversation[first : first + 2]), sum(sizes[first : first + 2])
+        if tokens <= room:
+            kept = [*turns, *kept]
+            room -= tokens
+            continue
+        if sizes[first] <= room:
+            kept = [turns[0], *("" for _ in turns[1:]), *kept]
+        break
+    texts = [turn for turn in conversation if turn.strip()]
+    return History(tuple(kept), len(texts) - len([turn for turn in kept if turn.strip()]))
+
+
+def with_recent(request: Request, limit: int, count: Count) -> tuple[Request, int]:
+    """Return a request whose conversation fits, and how many of its turns were left out."""
+    if not request.conversation:
+        return request, 0
+    history = recent_turns(request.conversation, limit, bound_count(count))
+    return replace(request, conversation=history.turns), history.left_out
+
 
 LEAST_WINDOW = 4096  # tokens: no model in use reads fewer
 _MARK = " …"
@@ -17,18 +69,13 @@ _MARK = " …"
 
 @dataclass(frozen=True)
 class FittedPrompt:
-    """A request whose prompt fits.
-
-    messages: its prompt
-    cuts: the passages that are not in it as a whole, in their order
-    """
+    """A request whose prompt fits."""
 
     messages: Messages
     cuts: tuple[Cut, ...]
 
     @property
     def left_out(self) -> list[Cut]:
-        """The passages that are not in it at all."""
         return [cut for cut in self.cuts if not cut.kept]
 
 
@@ -66,7 +113,6 @@ class ContextWindow:
 
     @property
     def words(self) -> str:
-        """What it is, for a reason."""
         return (
             f"the model's window of {self.tokens} tokens, {self.answer} of which are for the answer; "
             "nothing was sent"
@@ -84,9 +130,6 @@ def fit_prompt(
 
     A passage that does not fit as a whole is cut at the end of a sentence or, where not even one fits, of a
     word; what comes after it is left out, also where it would fit: the order is the retriever's.
-
-    write: makes the prompt of a request
-    fits: whether a prompt does; a prompt with less in it fits if one with more does
     """
     whole = write(request)
     if fits(whole):

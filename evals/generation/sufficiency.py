@@ -1,4 +1,4 @@
-"""Asks a model whether the passages suffice for an answer; where they do not, more are looked for, once."""
+"""Asks a language model whether the passages suffice; if not, the retriever searches once more."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from rag_assay.evals.generation.context_budget import with_cut
-from rag_assay.evals.generation.contract import Answer, Attempt, Passage, Request, Retrieve
-from rag_assay.evals.generation.costs import with_costs
+from rag_assay.evals.generation.contract import Answer, Attempt, Passage, Request, Retrieve, with_costs
 from rag_assay.warehouse.inference.replies import Reply
 from rag_assay.warehouse.inference.structured import Structured
 from rag_assay.warehouse.recipe import Strict
@@ -42,11 +41,8 @@ class SufficiencyReply(Strict):
 class Looked:
     """A request as it is answered after the check.
 
-    request: with the passages that were found in the end
     attempts: each look for passages, with the verdict on it; none where nothing was checked
     missing: in the model's words, where the passages do not suffice
-    replies: of the model, which are paid for
-    seconds: of searching again
     failed: a verdict that a further run may get: the answer waits for it
     """
 
@@ -58,7 +54,6 @@ class Looked:
     failed: Structured[SufficiencyReply] | None = None
 
     def completed(self, answer: Answer) -> Answer:
-        """Return an answer with what was done ahead of it."""
         if not self.attempts:
             return answer
         cuts = with_cut(answer.cuts, self.request.cut)
@@ -66,7 +61,6 @@ class Looked:
         return with_costs(looked, [*self.replies, answer], self.seconds)
 
     def unanswered(self, failed: Structured[SufficiencyReply]) -> Answer:
-        """Return the answer of a request whose check failed."""
         return Answer(
             failed.status, f"its passages could not be checked: {failed.reason}", attempts=self.attempts
         )
@@ -112,7 +106,6 @@ def looked_again(
 
 
 def _with_verdict(looked: Looked, query: str, found: Structured[SufficiencyReply]) -> Looked:
-    """Add what the model said of the passages of now."""
     verdict = found.value
     reason, missing = found.reason, ""
     if verdict and not verdict.sufficient:

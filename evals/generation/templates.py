@@ -42,11 +42,6 @@ class Template:
 
     @staticmethod
     def read(path: Path) -> Template:
-        """Read a file.
-
-        Raises:
-            InputError: it is none, too large, or not UTF-8; with the line where it is that.
-        """
         data = read_bounded(path, MOST_BYTES)
         try:
             return Template(data.decode("utf-8-sig"), path)
@@ -60,10 +55,7 @@ class Template:
         return digest(self.text)
 
     def mistakes(self, samples: Sequence[Values]) -> list[Mistake]:
-        """Return all that is wrong with a prompt of a study, each with its line.
-
-        samples: values as the template may be given them; all have the same names
-        """
+        """Return all that is wrong with a prompt of a study, each with its line."""
         try:
             parsed = _environment().parse(self.text)
             _environment().compile(self.text)  # which looks for unknown filters and tests
@@ -78,21 +70,11 @@ class Template:
         return list(dict.fromkeys(found))
 
     def messages(self, values: Values) -> Messages:
-        """Return the chat of a prompt with these values.
-
-        Raises:
-            InputError: it has a mistake, which it is given with its line.
-        """
         system = self.render("system", values) if "system" in self._compiled.blocks else ""
         chat = [{"role": "system", "content": system}] if system else []
         return [*chat, {"role": "user", "content": self.render("user", values)}]
 
     def render(self, block: str, values: Values) -> str:
-        """Return a block with these values, without white space around it.
-
-        Raises:
-            InputError: it has a mistake, or there is no such block.
-        """
         template = self._compiled
         if block not in template.blocks:
             raise InputError(self._mistake("no_block", 1, f"there is no `{{% block {block} %}}`"))
@@ -111,7 +93,6 @@ class Template:
             raise InputError(mistake) from error
 
     def _line_of(self, error: Exception) -> int:
-        """Return the line of the template at which an error was raised."""
         numbers = [
             frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == _PLACE
         ]
@@ -126,7 +107,7 @@ class Template:
         for node in parsed.body:
             if isinstance(node, (nodes.Block, *_FROM_OUTSIDE)) or _is_blank(node):
                 continue
-            text = "this stands in no block, and would be sent to nobody; put it into `system` or `user`"
+            text = "this is outside of all blocks, and would not be sent; put it into `system` or `user`"
             found.append(self._mistake("template_outside_blocks", _first_line(node), text))
         for block in blocks:
             if block.name not in {"system", "user"}:
@@ -181,7 +162,6 @@ def _is_blank(node: nodes.Node) -> bool:
 
 
 def _first_line(node: nodes.Node) -> int:
-    """Return the line at which the text of a node begins."""
     first = node.nodes[0] if isinstance(node, nodes.Output) and node.nodes else node
     if isinstance(first, nodes.TemplateData):
         return first.lineno + first.data[: len(first.data) - len(first.data.lstrip())].count("\n")

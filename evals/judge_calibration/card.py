@@ -15,7 +15,7 @@ from rag_assay.evals.judging.contract import JudgedMetric
 from rag_assay.evals.statistics.bootstrap import bootstrap
 from rag_assay.evals.statistics.estimate import Estimate, Floats
 from rag_assay.evals.statistics.kappa import cohens_kappa
-from rag_assay.evals.statistics.rank_correlation import kendall, spearman
+from rag_assay.evals.statistics.raters import kendall, spearman
 from rag_assay.evals.statistics.roc import roc_auc
 from rag_assay.evals.statistics.shares import share
 

@@ -18,10 +18,9 @@ from rag_assay.evals.rubrics.rubric import Criterion, Rubric, metric_name
 from rag_assay.evals.statistics.alpha import krippendorffs_alpha
 from rag_assay.evals.statistics.clusters import codes
 from rag_assay.evals.statistics.estimate import Estimate, Floats
-from rag_assay.evals.statistics.jackknife import Agree, over_clusters
 from rag_assay.evals.statistics.kappa import cohens_kappa
 from rag_assay.evals.statistics.question_clusters import Clustering
-from rag_assay.evals.statistics.rank_correlation import kendall
+from rag_assay.evals.statistics.raters import Agree, kendall, over_clusters
 from rag_assay.evals.statistics.roc import roc_auc
 from rag_assay.evals.statistics.shares import share
 from rag_assay.warehouse.schemas import Status

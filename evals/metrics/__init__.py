@@ -1,27 +1,34 @@
-"""Metrics: one file each, found by name (`ndcg@10`, `evidence_coverage@2000tokens`)."""
+"""Metrics, found by name (`ndcg@10`, `evidence_coverage@2000tokens`)."""
 
 from __future__ import annotations
 
 import re
 
 from rag_assay.evals.metrics.abstention import Abstention
-from rag_assay.evals.metrics.bleu import Bleu
-from rag_assay.evals.metrics.chrf import Chrf
 from rag_assay.evals.metrics.citations import CitationPrecision, CitationRecall
 from rag_assay.evals.metrics.contract import Metric, RetrievalMetric
 from rag_assay.evals.metrics.costs import AnswerLatency, RetrievalLatency, Tokens
 from rag_assay.evals.metrics.coverage import EvidenceCoverage
-from rag_assay.evals.metrics.exact_match import ExactMatch
-from rag_assay.evals.metrics.hit_rate import HitRate
-from rag_assay.evals.metrics.mean_average_precision import MeanAveragePrecision
-from rag_assay.evals.metrics.mrr import Mrr
-from rag_assay.evals.metrics.ndcg import Ndcg
-from rag_assay.evals.metrics.precision import Precision
-from rag_assay.evals.metrics.recall import Recall
-from rag_assay.evals.metrics.rouge import RougeL
+from rag_assay.evals.metrics.ranking_metrics import (
+    HitRate,
+    MeanAveragePrecision,
+    Mrr,
+    Ndcg,
+    Precision,
+    Recall,
+)
 from rag_assay.evals.metrics.semantic_similarity import SemanticSimilarity
-from rag_assay.evals.metrics.time_window import HitRateInTime, MrrInTime, NdcgInTime, RecallInTime
-from rag_assay.evals.metrics.title_groups import HitRateByTitle, MrrByTitle, NdcgByTitle, RecallByTitle
+from rag_assay.evals.metrics.text_overlap import Bleu, Chrf, ExactMatch, RougeL
+from rag_assay.evals.metrics.time_window import (
+    HitRateByTitle,
+    HitRateInTime,
+    MrrByTitle,
+    MrrInTime,
+    NdcgByTitle,
+    NdcgInTime,
+    RecallByTitle,
+    RecallInTime,
+)
 from rag_assay.evals.metrics.token_budget import EvidenceCoverageInTokens, InTokens, RecallInTokens
 from rag_assay.evals.metrics.token_overlap import TokenIou, TokenPrecision, TokenRecall
 from rag_assay.warehouse.errors import InputError
@@ -72,9 +79,6 @@ def get_metric(name: str) -> Metric:
 
     >>> get_metric("ndcg@10").name, get_metric("evidence_coverage@2000tokens").title
     ('ndcg@10', 'Evidence coverage in 2,000 tokens')
-
-    Raises:
-        InputError: no such metric; lists those that there are.
     """
     match = _NAME.match(name)
     stem, depth, tokens = match.groups() if match else ("", None, None)

@@ -19,11 +19,9 @@ class Abstention(AnswerMetric):
     explanation = "Share of questions that were refused exactly when the documents do not answer them."
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Say yes to every question."""
         return True
 
     def scores(self, cases: Sequence[AnsweredCase], context: MetricContext) -> list[Score]:
-        """Compare each answer's status with whether the question can be answered."""
         return [
             Score(Status.OK, float((case.status is Status.REFUSED) != bool(case.question["answerable"])))
             for case in cases

@@ -1,8 +1,8 @@
 """Metrics of what an answer cites: is it evidence, and is every sentence cited.
 
 After citation precision and recall of Gao et al. (Enabling large language models to generate text with
-citations, EMNLP 2023), which ask a model whether a passage entails a sentence. These ask nobody: they compare
-places in documents, and so see whether an answer can be traced, not whether what it says follows.
+citations, EMNLP 2023), which ask a model whether a passage entails a sentence. These call no model: they
+compare places in documents, and so see whether an answer can be traced, not whether what it says follows.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ class CitationPrecision(_OfCitations):
     )
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Return whether the question has evidence of any kind."""
         return bool(question["gold"] != "none")
 
     def of(self, citations: Citations, gold: Gold) -> Score:
@@ -88,7 +87,6 @@ class CitationRecall(_OfCitations):
     )
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Return whether the documents answer the question: what is said otherwise has no source to cite."""
         return bool(question["answerable"])
 
     def of(self, citations: Citations, gold: Gold) -> Score:

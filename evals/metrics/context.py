@@ -41,12 +41,10 @@ class MetricContext:
 
     @cached_property
     def gateway(self) -> Gateway:
-        """What asks language models."""
         from rag_assay.warehouse.inference.gateway import Gateway
 
         return Gateway(self.home, budget=self._budget)
 
     def close(self) -> None:
-        """Stop the model servers that were started."""
         if "gateway" in self.__dict__:
             self.gateway.close()

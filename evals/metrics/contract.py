@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
-from rag_assay.evals.metrics.document_facts import DocumentFacts
+from rag_assay.evals.metrics.context import MetricContext
 from rag_assay.warehouse.inference.chat_part import CallsEach, ChatComponent
 from rag_assay.warehouse.inference.structured import MOST_ASKED
 from rag_assay.warehouse.schemas import Status
@@ -15,6 +15,85 @@ from rag_assay.warehouse.spans import Span
 
 if TYPE_CHECKING:
     from rag_assay.evals.metrics.context import MetricContext
+
+
+MOST = 10  # documents with one title; of more (`News ticker`), the title tells none apart, and groups nothing
+
+
+class DocumentFacts(NamedTuple):
+    """What a metric may know of a document beside its id.
+
+    published_on: ISO day; of a partial date its first day; None: not known
+    """
+
+    published_on: str | None
+    group: str
+
+
+class DocumentRow(NamedTuple):
+    """A document: id, ISO day, title, text."""
+
+    doc_id: str
+    published_on: str | None
+    title: str | None
+    text: str
+
+
+def document_facts(rows: Iterable[DocumentRow]) -> dict[str, DocumentFacts]:
+    """Return the facts of documents, by id.
+
+    Titles and texts are the same where their words are, whatever their case. A title that more than MOST
+    documents have groups nothing; nor does an empty one. Groups are closed: of three documents, the second
+    of which has the title of the first and the text of the third, all are one, named by their smallest id.
+
+    >>> one, other = DocumentRow("a", "2019-05-01", "Derby", "x"), DocumentRow("b", None, "DERBY ", "y")
+    >>> document_facts([one, other])["b"]
+    DocumentFacts(published_on=None, group='a')
+    """
+    found: list[tuple[str, str | None]] = []
+    alike: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        found.append((row.doc_id, row.published_on))
+        for kind, text in (("title", row.title), ("text", row.text)):
+            words = " ".join((text or "").casefold().split())
+            if words:
+                alike.setdefault((kind, words), []).append(row.doc_id)
+    group = {doc: doc for doc, _ in found}
+    for (kind, _), docs in alike.items():
+        if kind == "text" or len(docs) <= MOST:
+            for doc in docs[1:]:
+                least, most = sorted((_first(group, docs[0]), _first(group, doc)))
+                group[most] = least
+    return {doc: DocumentFacts(day, _first(group, doc)) for doc, day in found}
+
+
+def _first(group: Mapping[str, str], doc: str) -> str:
+    while group[doc] != doc:
+        doc = group[doc]
+    return doc
+
+
+def score_rows(
+    metric: Metric, cases: Sequence[Case], context: MetricContext
+) -> tuple[list[dict[str, Any]], str | None]:
+    """Return rows of schemas.SCORES for the questions that a metric applies to, and why it broke, if it did.
+
+    It is given what it says that it reads, and nothing else. A metric that breaks has a status and a reason
+    on all of its rows, and is not the end of the other metrics.
+    """
+    applicable = [case.only(metric.reads) for case in cases if metric.applies(case.question)]
+    broke = None
+    try:
+        scores = metric.measure(applicable, context)
+    except Exception as error:
+        broke = f"{metric.name}: {type(error).__name__}: {error}"
+        scores = [Score(Status.ERROR, reason=broke)] * len(applicable)
+    rows = [
+        {"question_id": case.question["question_id"], "metric": metric.name, **score._asdict()}
+        for case, score in zip(applicable, scores, strict=True)
+    ]
+    return rows, broke
+
 
 Kind = Literal["retrieval", "answer", "cost"]
 Reading = Literal[
@@ -41,7 +120,6 @@ class Gold:
         ranking can hold, so that the denominator is the same for every cell.
     spans: the evidence in the documents' text; empty when the gold is whole documents (BEIR)
     missing: characters of evidence that is nowhere in the corpus
-    needs_all: whether the question needs all of it, or any of it
     """
 
     documents: dict[str, int]
@@ -79,7 +157,6 @@ class Citations(NamedTuple):
 class EvaluatedAnswer(NamedTuple):
     """How the answer to a question ended, its text, what it cites, and what it took: wall seconds and tokens.
 
-    text: without the markers of its citations
     citations: None where they were not kept
     """
 
@@ -104,12 +181,11 @@ class Score(NamedTuple):
 class Case:
     """One question as one cell dealt with it: the input of every metric.
 
-    question: a row of schemas.QUESTIONS
     hits: the delivered passages, best first
     answer: None for a cell without a generator
     documents: facts of the documents of the corpus, by id, for metrics that read them
     judged: `JUDGE.METRIC` -> what each replicate of the judge said of it
-    annotated: `people.RUBRIC` -> what the scores of people come to
+    annotated: `people.RUBRIC` -> the summary of human ratings
     """
 
     question: dict[str, Any]
@@ -190,7 +266,6 @@ class Metric(ChatComponent, ABC):
         return [self.code_version]
 
     def all_versions(self) -> list[str]:
-        """Return its versions, and the package that it is of where it is not our own."""
         return [*self.versions(), *([self.package] if self.package else [])]
 
     @abstractmethod
@@ -219,7 +294,6 @@ class RetrievalMetric(Metric):
         self.title = f"{self.label} @ {k}"
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Return whether the question has evidence of any kind."""
         return bool(question["gold"] != "none")
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
@@ -248,7 +322,6 @@ class AnswerMetric(Metric):
     sees: Sees = "answers"
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Return whether there is a ground truth to compare with."""
         return bool(question["ground_truth"])
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
@@ -279,7 +352,6 @@ class AnsweredCase(NamedTuple):
 
     @property
     def pair(self) -> tuple[str, str]:
-        """Ground truth and answer."""
         return str(self.question["ground_truth"]), self.text
 
 
@@ -306,5 +378,4 @@ def no_answer(case: Case) -> Score:
 
 
 def documents_in_order(hits: Sequence[Span]) -> list[str]:
-    """Read a ranking of chunks as one of documents, each at its best chunk."""
     return list(dict.fromkeys(hit.doc_id for hit in hits))

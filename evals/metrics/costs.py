@@ -2,14 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from rag_assay.evals.metrics.contract import Case, EvaluatedAnswer, Metric, Score, no_answer, no_ranking
-from rag_assay.warehouse.schemas import RETRYABLE, Status
+from rag_assay.warehouse.schemas import MIN_COVERAGE, RETRYABLE, Status
 
 if TYPE_CHECKING:
     from rag_assay.evals.metrics.context import MetricContext
+
+
+PER = 1_000  # questions
+
+
+@dataclass(frozen=True)
+class RunningCost:
+    """What a cell costs; None: not known.
+
+    usd: US dollars for 1,000 questions, of models that write answers; 0 where all runs on this machine
+    p50, p95: seconds of retrieval and answer together, of the questions that have all of them
+    tokens: read and written by the generator for a question, the mean
+    """
+
+    usd: float | None = None
+    p50: float | None = None
+    p95: float | None = None
+    tokens: float | None = None
+
+
+def running_costs(
+    scores: pl.DataFrame,
+    answers: pl.DataFrame,
+    seconds: Collection[str],
+    unpriced: Collection[str] = (),
+) -> Mapping[str, RunningCost]:
+    """Return cell -> what it costs; every cell that has scores is there.
+
+    A cell without answers costs nothing beyond its seconds. The dollars of a cell are not known where fewer
+    than 98 % of its answers that were asked for have a price, and those of `unpriced` ones never.
+
+    Args:
+        scores: schemas.SCORES with `cell` and `replicate`.
+        answers: schemas.ANSWERS with `cell`.
+        seconds: the metrics whose sum is the time of a question.
+        unpriced: cells that have costs which no answer holds.
+
+    >>> scores = pl.DataFrame({"cell": ["c"] * 4, "replicate": [1] * 4, "question_id": ["a", "a", "b", "b"],
+    ...     "metric": ["find", "write"] * 2, "status": ["ok"] * 4, "value": [1.0, 2.0, 3.0, 4.0]})
+    >>> answers = pl.DataFrame({"cell": ["c", "c"], "usd": [0.001, 0.003], "prompt_tokens": [9, 9],
+    ...     "completion_tokens": [1, 3]})
+    >>> running_costs(scores, answers, ["find", "write"])["c"]
+    RunningCost(usd=2.0, p50=5.0, p95=6.8, tokens=11.0)
+    """
+    timed, paid = _seconds(scores, seconds), _prices(answers)
+    found = {}
+    for cell in scores["cell"].unique().sort():
+        p50, p95 = timed.get(cell, (None, None))
+        usd, tokens = paid.get(cell, (0.0, None))
+        found[cell] = RunningCost(None if cell in unpriced else usd, p50, p95, tokens)
+    return found
+
+
+def _seconds(scores: pl.DataFrame, names: Collection[str]) -> dict[str, tuple[float, float]]:
+    good = scores.filter(
+        pl.col("metric").is_in(list(names)) & (pl.col("status") == "ok") & pl.col("value").is_not_null()
+    )
+    each = good.group_by("cell", "replicate", "question_id").agg(pl.col("value").sum(), n=pl.len())
+    whole = each.filter(pl.col("n") == pl.col("n").max().over("cell"))
+    value = pl.col("value")
+    rows = whole.group_by("cell").agg(value.quantile(0.5, "linear"), p95=value.quantile(0.95, "linear"))
+    return {cell: (p50, p95) for cell, p50, p95 in rows.select("cell", "value", "p95").iter_rows()}
+
+
+def _prices(answers: pl.DataFrame) -> dict[str, tuple[float | None, float | None]]:
+    asked = pl.col("prompt_tokens").is_not_null() | pl.col("usd").is_not_null()
+    rows = answers.group_by("cell").agg(
+        known=pl.col("usd").count() / asked.sum(),
+        usd=pl.col("usd").mean(),
+        tokens=(pl.col("prompt_tokens") + pl.col("completion_tokens")).mean(),
+    )
+    return {
+        cell: (usd * PER if usd is not None and known >= MIN_COVERAGE else None, tokens)
+        for cell, known, usd, tokens in rows.select("cell", "known", "usd", "tokens").iter_rows()
+    }
 
 
 class _Cost(Metric):
@@ -19,7 +97,6 @@ class _Cost(Metric):
     bounds = (0.0, None)
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Say yes to every question."""
         return True
 
 
@@ -34,7 +111,6 @@ class RetrievalLatency(_Cost):
     )
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        """Return the seconds of the rankings that ended well: a failure has no latency, least of all zero."""
         return [
             Score(Status.OK, case.ranked.seconds) if case.ranked.status is Status.OK else no_ranking(case)
             for case in cases
@@ -52,7 +128,6 @@ class AnswerLatency(_Cost):
     )
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        """Return the seconds of the answers that were given."""
         return [_cost(case, "seconds", case.answer and case.answer.seconds) for case in cases]
 
 
@@ -64,7 +139,6 @@ class Tokens(_Cost):
     explanation = "Tokens read plus tokens written by the generator for one answer."
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        """Return prompt plus completion tokens."""
         return [
             _cost(case, "prompt_tokens and completion_tokens", case.answer and _tokens(case.answer))
             for case in cases

@@ -25,7 +25,6 @@ class EvidenceCoverage(RetrievalMetric):
     )
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Return whether the evidence is quoted; whole documents as gold have no characters to cover."""
         return bool(question["gold"] == "spans")
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:

@@ -30,11 +30,9 @@ class SemanticSimilarity(AnswerMetric):
     )
 
     def versions(self) -> list[str]:
-        """Return its code version and the revision of the embedder that judges."""
         return [self.code_version, JUDGE.revision()]
 
     def scores(self, cases: Sequence[AnsweredCase], context: MetricContext) -> list[Score]:
-        """Score every answer; all texts are embedded in one batch, each once."""
         os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")
         from ragas.metrics.collections import SemanticSimilarity as RagasSimilarity
 

@@ -13,11 +13,60 @@ from dataclasses import replace
 from typing import Any
 
 from rag_assay.evals.metrics.contract import Case, Gold, RetrievalMetric
-from rag_assay.evals.metrics.hit_rate import HitRate
-from rag_assay.evals.metrics.mrr import Mrr
-from rag_assay.evals.metrics.ndcg import Ndcg
-from rag_assay.evals.metrics.recall import Recall
+from rag_assay.evals.metrics.ranking_metrics import HitRate, Mrr, Ndcg, Recall
 from rag_assay.warehouse.spans import Span
+
+
+class ByTitle(RetrievalMetric):
+    """A document metric of groups of documents (`evals.metrics.contract`)."""
+
+    reads = frozenset({"ranking", "documents"})
+
+    def seen(self, case: Case) -> tuple[Gold, Sequence[Span]]:
+        def group(doc: str) -> str:
+            facts = case.documents.get(doc)
+            return doc if facts is None else facts.group
+
+        grades: dict[str, int] = {}
+        for doc, grade in case.gold.documents.items():
+            grades[group(doc)] = max(grade, grades.get(group(doc), 0))
+        hits = [hit._replace(doc_id=group(hit.doc_id)) for hit in case.hits]
+        return replace(case.gold, documents=grades), hits
+
+
+class NdcgByTitle(ByTitle, Ndcg):
+    """nDCG of groups of documents with the same title or text."""
+
+    stem, label = "ndcg_by_title", "nDCG by title"
+    explanation = "nDCG in which documents with the same title or the same text are one."
+
+
+class MrrByTitle(ByTitle, Mrr):
+    """Reciprocal rank of the first gold group of documents with the same title or text."""
+
+    stem, label = "mrr_by_title", "MRR by title"
+    explanation = (
+        "1 / rank of the first gold document, where documents with the same title or the same text are one."
+    )
+
+
+class RecallByTitle(ByTitle, Recall):
+    """Share of the gold groups of documents with the same title or text that are among the first k."""
+
+    stem, label = "recall_by_title", "Recall by title"
+    explanation = (
+        "Share of the gold documents among the first k, where documents with the same title or text are one."
+    )
+
+
+class HitRateByTitle(ByTitle, HitRate):
+    """1 if a document with the title or text of a gold document is among the first k groups, else 0."""
+
+    stem, label = "hit_rate_by_title", "Hit rate by title"
+    explanation = (
+        "Share of questions with a gold document, or one of the same title or text, among the first k."
+    )
+
 
 NONE = "evidence within the time frame"
 """The gold of a question none of whose evidence was published in time: nothing can find it."""
@@ -29,7 +78,6 @@ class InTime(RetrievalMetric):
     reads = frozenset({"ranking", "documents"})
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Return whether the question has evidence and a time frame."""
         return super().applies(question) and bool(question["time_from"] or question["time_to"])
 
     def seen(self, case: Case) -> tuple[Gold, Sequence[Span]]:

@@ -27,9 +27,8 @@ class TokenOverlap(NamedTuple):
 
     shared: of the evidence that passages hold, counted once
     passages: of all passages, what they share counted each time
-    lacking: of the evidence that none of them holds; where any piece suffices, of the piece that lacks least
+    lacking: of the evidence that is in no passage; where any piece suffices, of the piece that lacks least
     wanted: of the evidence; where any piece suffices, of the one with the largest share in the passages
-    of_wanted: what the passages hold of that
     """
 
     shared: int
@@ -45,7 +44,6 @@ class TokenMetric(RetrievalMetric):
     sees: Sees = "passages"
 
     def applies(self, question: dict[str, Any]) -> bool:
-        """Return whether the evidence is quoted; whole documents as gold have no tokens to compare."""
         return bool(question["gold"] == "spans")
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:

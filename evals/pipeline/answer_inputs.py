@@ -10,7 +10,7 @@ import polars as pl
 from rag_assay.assets.cleaning.corpus import corpus_documents
 from rag_assay.assets.engine.stage import BuildContext, PartitionRef
 from rag_assay.evals.generation.contract import Generator, Passage
-from rag_assay.evals.metrics.context_curve import CHARACTERS_A_TOKEN
+from rag_assay.evals.metrics.token_budget import CHARACTERS_A_TOKEN
 from rag_assay.evals.pipeline.passages import Headings, evidence_passages, passage_of
 from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.study.cells import Cell
@@ -32,7 +32,7 @@ def read_needs(grid: Grid, cell: Cell) -> list[PartitionRef]:
     if generator.reads != "ranking":
         return []
     key = grid.index_key(cell)
-    # Only a model is told of headings: what quotes sentences does not hang on them.
+    # Only a model is told of headings: quoted sentences do not depend on them.
     headings = [PartitionRef("chunks", key.rpartition(".")[0])] if generator.chat else []
     return [PartitionRef("rankings", cell.ranking), PartitionRef("indexes", key), *headings]
 
@@ -89,7 +89,6 @@ def _ranked(
 def _documents(
     artifacts: list[Artifact], questions: pl.DataFrame, work: BuildContext
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Return the documents that hold evidence, by id."""
     wanted = questions["evidence"].explode().struct.field("doc_id").drop_nulls().unique().to_list()
     rows = corpus_documents(artifacts, work).filter(pl.col("doc_id").is_in(wanted))
     return {row["doc_id"]: row for row in rows.iter_rows(named=True)}

@@ -17,13 +17,15 @@ from rag_assay.evals.metrics.contract import (
     Case,
     Citations,
     CitedSpan,
+    DocumentFacts,
+    DocumentRow,
     EvaluatedAnswer,
     Metric,
     Ranked,
     Reading,
     Score,
+    document_facts,
 )
-from rag_assay.evals.metrics.document_facts import DocumentFacts, DocumentRow, document_facts
 from rag_assay.evals.metrics.reuse import StoredScores, identity_of
 from rag_assay.evals.pipeline.stage_inputs import budget_of, read_questions, sampled_questions
 from rag_assay.evals.question_sets.evidence import gold_of
@@ -48,7 +50,6 @@ class CellCases(NamedTuple):
     """The cases of one cell.
 
     questions: digest of its questions and their evidence
-    digests: of all that metrics may read of its ranking and answers
     judgements: digest of those of each judge, by its name
     annotations: digest of what people say, by the name of the metric
     """
@@ -60,7 +61,6 @@ class CellCases(NamedTuple):
     annotations: dict[str, str]
 
     def identity_of(self, metric: Metric) -> str:
-        """Return the digest of all that the scores of a metric depend on here."""
         judged = self.judgements[metric.judge] if isinstance(metric, JudgedScores) else ""
         said = self.annotations[metric.name] if isinstance(metric, PeopleScores) else ""
         return identity_of(
@@ -71,10 +71,7 @@ class CellCases(NamedTuple):
 def read_cases(
     study: Study, cell: Cell, inputs: list[Artifact], judgements: Mapping[str, Artifact], work: BuildContext
 ) -> CellCases:
-    """Read the cases of a cell from the artifacts of its ranking, answers (if any) and question sets.
-
-    judgements: by the name of the judge
-    """
+    """Read the cases of a cell from the artifacts of its ranking, answers (if any) and question sets."""
     by_stage = {artifact.stage: artifact for artifact in inputs}
     with_markers = cell.generator in study.generators and study.generators[cell.generator].writes_markers
     answers, answer_digests = _answers(by_stage.get("answers"), with_markers, work)
@@ -86,7 +83,9 @@ def read_cases(
     if cell.reads_ranking:
         ranking = work.resource(ScoreResources).ranking(by_stage["rankings"])
     else:
-        ranking = _no_ranking(ids, NO_RANKING_KNOWN if cell.imported else NO_RANKING)
+        reason = NO_RANKING_KNOWN if cell.imported else NO_RANKING
+        told, nothing = digest(reason), Ranked(Status.NOT_RUN, reason)
+        ranking = RankedQuestions({}, dict.fromkeys(ids, nothing), {"ranking": told, "retrieval_cost": told})
     annotated = _annotated(study, cell, inputs, answers, work)
     documents = work.resource(ScoreResources).documents([a for a in inputs if a.stage == "documents"])
     judged: dict[str, dict[str, tuple[Score, ...]]] = {}
@@ -181,7 +180,6 @@ class ScoreResources(Resource):
         self._documents: tuple[list[tuple[str, str]], CorpusFacts] | None = None
 
     def context(self, study: Study) -> MetricContext:
-        """Return what the metrics of a study may use."""
         if study.study not in self._contexts:
             purpose = Purpose("metrics", study.study)
             self._contexts[study.study] = MetricContext(self.work.home, budget_of(study, self.work), purpose)
@@ -204,23 +202,14 @@ class ScoreResources(Resource):
         return self._annotations[1]
 
     def documents(self, artifacts: list[Artifact]) -> CorpusFacts:
-        """Return the facts of all documents of a corpus, which is read once."""
         key = [(artifact.identity, artifact.data_version) for artifact in artifacts]
         if self._documents is None or self._documents[0] != key:
             self._documents = (key, _corpus_facts(artifacts, self.work))
         return self._documents[1]
 
     def close(self) -> None:
-        """Stop what the metrics started."""
         for context in self._contexts.values():
             context.close()
-
-
-def _no_ranking(ids: list[str], why: str) -> RankedQuestions:
-    """Return what metrics of retrieval are told of a cell without a ranking."""
-    nothing = Ranked(Status.NOT_RUN, why)
-    told = digest(nothing.reason)
-    return RankedQuestions({}, dict.fromkeys(ids, nothing), {"ranking": told, "retrieval_cost": told})
 
 
 def _ranking(folder: Path, data_version: str) -> RankedQuestions:

@@ -1,30 +1,188 @@
-"""The items of a cell: what people are shown of it, and score."""
+"""The answers and passages of a cell, and the items that annotators rate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import polars as pl
+
+from rag_assay.assets.cleaning.corpus import corpus_documents
 from rag_assay.assets.engine.stage import BuildContext, PartitionRef
+from rag_assay.evals.generation.citations import without_markers
 from rag_assay.evals.generation.contract import Passage
-from rag_assay.evals.pipeline.cell_contents import (
-    Inputs,
-    Row,
-    answer_needs,
-    case_of,
-    passage_needs,
-    read_answers,
-    read_passages,
-    same_replicate,
-    text_of,
-)
+from rag_assay.evals.judging.contract import JudgeCase
+from rag_assay.evals.pipeline.answer_inputs import headings_of
+from rag_assay.evals.pipeline.imported_answers import contexts_of
+from rag_assay.evals.pipeline.passages import Headings, evidence_passages, passage_of
+from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.rubrics.items import Item
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.parquet import conform_rows, read_parquet
+from rag_assay.warehouse.schemas import ANSWERS, Status
+
+FOUND = (
+    5  # passages that are judged of a cell without a generator: as many as a generator reads, unless it says
+)
+Row = dict[str, Any]
+Inputs = Mapping[PartitionRef, Artifact]
+
+
+def answer_needs(cell: Cell) -> list[PartitionRef]:
+    """Return the answers of a cell; none without a generator."""
+    return [] if cell.generator == NO_GENERATOR else [PartitionRef("answers", cell.key)]
+
+
+def passage_needs(grid: Grid, cell: Cell) -> list[PartitionRef]:
+    study = grid.studies[cell.study]
+    if study.reads(cell.generator) == "evidence":
+        return [PartitionRef("documents", source) for source in study.corpus.sources]
+    if not cell.reads_ranking:
+        return []
+    key = grid.index_key(cell)
+    return [
+        PartitionRef("rankings", cell.ranking),
+        PartitionRef("indexes", key),
+        PartitionRef("chunks", key.rpartition(".")[0]),
+    ]
+
+
+def same_replicate(study: Study, other: Cell, cell: Cell) -> Cell:
+    """Return the replicate of another cell that one is compared with: of the same number, or its last."""
+    return other.replicates(study.times(other))[: cell.replicate][-1]
+
+
+def case_of(question: Row, answer: Row | None, passages: tuple[Passage, ...], rival: str | None) -> JudgeCase:
+    """Return a question as judges and people read it.
+
+    question: a row of `schemas.QUESTIONS`; answer: of `read_answers`, None without a generator
+    """
+    status = Status(answer["status"]) if answer else Status.OK
+    failed = answer is not None and status not in {Status.OK, Status.REFUSED}
+    return JudgeCase(
+        question["question"],
+        question["language"],
+        answer["answer"] if answer and not failed else None,
+        status,
+        answer["reason"] if answer and failed else None,
+        question["ground_truth"] or None,
+        passages,
+        question["question_id"],
+        rival,
+    )
+
+
+def text_of(answer: Row | None) -> str | None:
+    usable = answer is not None and answer["status"] in {Status.OK, Status.REFUSED}
+    return answer["answer"] if answer and usable else None
+
+
+def read_answers(
+    study: Study, cell: Cell, inputs: Inputs, work: BuildContext, *, markers: bool = False
+) -> dict[str, Row]:
+    """Return the answers of a cell by question id."""
+    artifact = inputs.get(PartitionRef("answers", cell.key))
+    if artifact is None:
+        return {}
+    rows = read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
+    kept = ["question_id", "status", "reason", "answer", "chunk_ids", "cuts"]
+    rows = conform_rows(rows.select(name for name in kept if name in rows.columns), ANSWERS)
+    if study.generators[cell.generator].writes_markers and not markers:
+        rows = rows.with_columns(pl.col("answer").map_elements(without_markers, pl.String))
+    return {row["question_id"]: row for row in rows.iter_rows(named=True)}
+
+
+# Passages --------------------------------------------------------------------------------------------------
+
+
+def read_passages(
+    grid: Grid,
+    cell: Cell,
+    inputs: Inputs,
+    questions: list[Row],
+    answers: Mapping[str, Row],
+    work: BuildContext,
+) -> dict[str, tuple[Passage, ...]]:
+    """Return the passages of each question, those that its answer was made of, as far as they were given.
+
+    A question whose ranking failed has none, and is left out.
+    """
+    reads = grid.studies[cell.study].reads(cell.generator)
+    if reads == "nothing":
+        return {row["question_id"]: () for row in questions}
+    if reads == "evidence":
+        return _evidence(inputs, questions, answers, work)
+    if reads == "imported":
+        of_sheet = contexts_of(work.store, inputs[PartitionRef("answers", cell.key)])
+        return {row["question_id"]: of_sheet.get(row["question_id"], ()) for row in questions}
+    index = work.resource(RunResources).index(inputs[PartitionRef("indexes", grid.index_key(cell))])
+    chunks = inputs[PartitionRef("chunks", grid.index_key(cell).rpartition(".")[0])]
+    spans = _spans(inputs[PartitionRef("rankings", cell.ranking)], work)
+    named = {chunk for row in answers.values() for chunk in row["chunk_ids"] or ()}
+    named |= {chunk for of_question in spans.values() for chunk in list(of_question)[:FOUND]}
+    headings = headings_of(chunks, work, sorted(named))
+    found = {}
+    for question_id in (row["question_id"] for row in questions):
+        if question_id in spans:
+            hits, answer = spans[question_id], answers.get(question_id)
+            ids = list(hits)[:FOUND] if answer is None else answer["chunk_ids"] or []
+            delivered = [_delivered(one, hits, index, headings) for one in ids if one in index.positions]
+            found[question_id] = _as_given(delivered, answer)
+    return found
+
+
+Spans = dict[str, tuple[int, int, float]]
+"""Chunk id -> start, end and score of what was delivered for it, the best first."""
+
+
+def _spans(ranking: Artifact, work: BuildContext) -> dict[str, Spans]:
+    folder = work.store.folder("rankings", ranking.identity)
+    ended = read_parquet(folder / "ranked.parquet").filter(pl.col("status") == Status.OK)
+    found: dict[str, Spans] = {question: {} for question in ended["question_id"]}
+    hits = read_parquet(folder / "hits.parquet").sort("question_id", "rank")
+    columns = ("question_id", "chunk_id", "start", "end", "score")
+    for question, chunk, start, end, score in hits.select(columns).iter_rows():
+        found.get(question, {}).setdefault(chunk, (start, end, score))
+    return found
+
+
+def _delivered(chunk: str, hits: Spans, index: OpenIndex, headings: Headings) -> Passage:
+    """Return what was delivered for a chunk; of one that the generator itself has looked for, its context."""
+    row = index.positions[chunk]
+    context = (*index.spans.contexts[row].tolist(), 0.0)
+    start, end, score = hits.get(chunk, context)
+    return passage_of(index, chunk, start, end, score, headings)
+
+
+def _evidence(
+    inputs: Inputs, questions: list[Row], answers: Mapping[str, Row], work: BuildContext
+) -> dict[str, tuple[Passage, ...]]:
+    wanted = {piece["doc_id"] for row in questions for piece in row["evidence"] if piece["doc_id"]}
+    documents = corpus_documents([one for need, one in inputs.items() if need.stage == "documents"], work)
+    of_evidence = documents.filter(pl.col("doc_id").is_in(list(wanted)))
+    by_id = {row["doc_id"]: row for row in of_evidence.iter_rows(named=True)}
+    found = {}
+    for row in questions:
+        answer = answers.get(row["question_id"])
+        known = {one.chunk: one for one in evidence_passages(row, by_id)}
+        given = [known[one] for one in (answer["chunk_ids"] or [] if answer else known) if one in known]
+        found[row["question_id"]] = _as_given(given, answer)
+    return found
+
+
+def _as_given(passages: list[Passage], answer: Row | None) -> tuple[Passage, ...]:
+    """Return passages as the generator was given them: shortened, or left out, where they did not fit."""
+    kept = {one["chunk_id"]: one["kept"] for one in (answer.get("cuts") or () if answer else ())}
+    texts = [(one, one.text[: kept.get(one.chunk, len(one.text))].rstrip()) for one in passages]
+    return tuple(
+        one if len(text) == len(one.text.rstrip()) else replace(one, text=text) for one, text in texts if text
+    )
 
 
 class CellItems(NamedTuple):
@@ -103,7 +261,6 @@ def read_items(
 class _Asked(NamedTuple):
     """A question of a cell with its answer.
 
-    rival: the text of the answer that it is compared with
     why: there is nothing to score; None: there is
     """
 
@@ -150,8 +307,6 @@ def current_items(
     """Yield the items of each cell of a study that has been answered, by what is stored now.
 
     A cell whose answers, or what they were made of, are not there yet is left out.
-
-    wanted: whether a cell is read at all
     """
     for cell in filter(wanted, scored_cells(study)):
         needs = item_needs(grid, cell, against)
@@ -164,7 +319,6 @@ def current_items(
 def questions_of(
     grid: Grid, cell: Cell, inputs: Inputs, work: BuildContext, against: str | None = None
 ) -> list[Row]:
-    """Return the questions that a cell is asked, of a pair those that both cells are (schemas.QUESTIONS)."""
     study = grid.studies[cell.study]
     keys = grid.set_keys(cell.study)
     artifacts = [inputs[need] for need in (PartitionRef("questions", key) for key in keys)]
@@ -181,7 +335,6 @@ def _rival(study: Study, cell: Cell, against: str | None) -> Cell | None:
 
 
 def _nothing_to_score(answer: Row | None) -> str | None:
-    """Return why an answer is none that people can score."""
     if answer is None:
         return "the question has no answer yet"
     if answer["status"] not in {Status.OK, Status.REFUSED}:

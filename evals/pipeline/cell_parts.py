@@ -16,9 +16,6 @@ from rag_assay.warehouse.inference.budget import Caps
 class CellParts:
     """All that a cell needs beside its index to be asked a question.
 
-    seed: the study's, for models that take one
-    tokenizer: the one that its chunking names
-    embedder: the one whose vectors the index holds
     retriever, generator: with weights and thresholds in place of `tuned`, once those are known
     generator: None where rankings alone are compared
     caps: what the calls of models may cost together; None: no cap
@@ -34,7 +31,6 @@ class CellParts:
 
 
 def parts_of_cell(study: Study, cell: Cell) -> CellParts:
-    """Return the parts of a cell that reads a ranking, as its study names them."""
     return CellParts(
         cell,
         study.seed,

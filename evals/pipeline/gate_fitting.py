@@ -1,33 +1,88 @@
-"""Fits a cell's gate on train questions, by what its retriever scores with and without an answer."""
+"""What a cell's generator may use, and its gate, fitted on train questions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import polars as pl
 
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.generation.contract import Generator
+from rag_assay.assets.recipes.build_half import Chunking
+from rag_assay.evals.generation.contract import GenerationContext, Generator, Retrieve
 from rag_assay.evals.generation.gate import FittedThreshold, Gate, feature_of, fit_threshold
 from rag_assay.evals.pipeline.retrieval import OpenRetrieval
 from rag_assay.evals.pipeline.run_resources import RunResources
-from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.pipeline.stage_inputs import budget_of, read_questions
 from rag_assay.evals.question_sets.evidence import gold_of
 from rag_assay.evals.retrieval.fusion_tuning import apart
 from rag_assay.evals.retrieval.query_runner import QueryRunner
 from rag_assay.evals.retrieval.ranking import Mask
-from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.cells import Cell, whole_of
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.inference.budget import Budget
+from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.schemas import Status
+
+
+def parts_of(study: Study, cell: Cell) -> tuple[Chunking, EmbedderRecipe]:
+    """Return the chunking and the embedder of a cell; the study's first where it reads no ranking."""
+    if cell.reads_ranking:
+        return study.chunkings[cell.chunking], study.embedders[cell.embedder]
+    return next(iter(study.chunkings.values())), next(iter(study.embedders.values()))
+
+
+def generation_context(
+    study: Study, cell: Cell, work: BuildContext, retrieve: Retrieve | None = None
+) -> GenerationContext:
+    """Return what the generator of a cell may use; its calls are paid from the study's budget and its own.
+
+    retrieve: searches once more; None for a generator that never does
+    """
+    chunking, embedder = parts_of(study, cell)
+    asking = GenerationRequest(
+        cell, study.seed, chunking.tokenizer, embedder, study.generators[cell.generator].budget_limit
+    )
+    return generation_for(asking, budget_of(study, work), work, retrieve)
+
+
+class GenerationRequest(NamedTuple):
+    """Whose answers are asked for, and by what.
+
+    limit: US dollars that the generator may spend of the budget; None: all of it
+    """
+
+    cell: Cell
+    seed: int
+    tokenizer: str
+    embedder: EmbedderRecipe
+    limit: float | None
+
+
+def generation_for(
+    asking: GenerationRequest, budget: Budget, work: BuildContext, retrieve: Retrieve | None = None
+) -> GenerationContext:
+    cell = asking.cell
+    if asking.limit is not None:
+        budget = work.budgets.of((whole_of(cell.study), cell.generator), asking.limit, within=budget)
+
+    where = f" ({cell.chunking}, {cell.retriever})" if cell.reads_ranking else ""
+
+    def progress(label: str, done: int, of: int) -> None:
+        work.progress(f"{label}{where}", done, of)
+
+    generation = work.resource(RunResources).generation(
+        asking.embedder, asking.tokenizer, budget, asking.seed, cell.replicate - 1, progress
+    )
+    return replace(generation, purpose=Purpose("answers", cell.study, cell.key), retrieve=retrieve)
 
 
 class GateRecord(NamedTuple):
     """What was fitted on train questions.
 
-    left_out: train questions that are asked, too
     failed: searches of train questions that failed, and were passed over
     """
 
@@ -41,7 +96,6 @@ class FitInputs:
     """What a gate is fitted on.
 
     test, train: sets of questions; `train` is empty where nothing is fitted
-    retrieval: opens the cell's retriever
     """
 
     test: list[Artifact]
@@ -52,18 +106,16 @@ class FitInputs:
 def with_fitted_gate(
     study: Study, cell: Cell, inputs: FitInputs, work: BuildContext
 ) -> tuple[Generator, GateRecord | None]:
-    """Return the generator of a cell, the threshold of its gate fitted where it says `tuned`.
-
-    Raises:
-        InputError: no train question can be fitted on.
-    """
     generator = study.generators[cell.generator]
     gate = generator.gate
     if gate is None or not gate.needs_tuning:
         return generator, None
     known = read_questions(inputs.train, work)
     train = apart(known, read_questions(inputs.test, work))
-    runner = _runner(study, cell, train, inputs.retrieval(), work)
+    retrieval = inputs.retrieval()
+    texts, recipe = train["question"].to_list(), study.embedders[cell.embedder]
+    resources = work.resource(RunResources)
+    runner = retrieval.runner(resources.query_vectors(texts, recipe) if retrieval.embedder else {})
     searched = _searched(gate, generator, train, runner, work)
     found = fit_threshold(gate.feature, searched.answerable, searched.unanswerable)
     record = GateRecord(found, len(known) - len(train), searched.failed)
@@ -76,14 +128,6 @@ class _Searched(NamedTuple):
     answerable: list[float]
     unanswerable: list[float]
     failed: int
-
-
-def _runner(
-    study: Study, cell: Cell, train: pl.DataFrame, retrieval: OpenRetrieval, work: BuildContext
-) -> QueryRunner:
-    texts, recipe = train["question"].to_list(), study.embedders[cell.embedder]
-    resources = work.resource(RunResources)
-    return retrieval.runner(resources.query_vectors(texts, recipe) if retrieval.embedder else {})
 
 
 def _searched(
@@ -119,7 +163,6 @@ def _searched(
 
 
 def record_of_gate(record: GateRecord | None) -> dict[str, Any]:
-    """Return what the meta of answers says of a fitted gate."""
     if record is None:
         return {}
     found = {**record.fitted._asdict(), "failed": record.failed, "train_questions_left_out": record.left_out}

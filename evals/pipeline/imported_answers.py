@@ -33,7 +33,6 @@ class ImportedAnswer(NamedTuple):
 
 
 def cell_recipes(study: Study, cell: Cell) -> dict[str, str]:
-    """Return the digests of what the sheets say of a cell, and of the sample of its questions."""
     sample = [cell.sample, study.seed] if cell.sample is not None else None
     return {
         f"rows.{cell.key}": cell_digest(_folder(study), _place(cell)),

@@ -18,10 +18,7 @@ Headings = Mapping[str, Sequence[str]]
 def passage_of(
     index: OpenIndex, chunk_id: str, start: int, end: int, score: float, headings: Headings | None = None
 ) -> Passage:
-    """Return what was delivered for a chunk: `document.text[start:end]`, with its document's facts.
-
-    headings: the index does not hold them; without them a passage says no section
-    """
+    """Return what was delivered for a chunk: `document.text[start:end]`, with its document's facts."""
     row = index.positions[chunk_id]
     doc_id, title, url, published_at = index.stored.at([row], "doc_id", "title", "url", "published_at")[0]
     return Passage(
@@ -63,7 +60,6 @@ def evidence_passages(
 
 
 def _widened(text: str, piece: Mapping[str, Any]) -> tuple[int, int]:
-    """Return the span of the sentences that a quote touches."""
     touched = [one for one in sentence_places(text) if one[0] < piece["end"] and one[1] > piece["start"]]
     starts, ends = (
         [piece["start"], *(start for start, _ in touched)],

@@ -6,9 +6,11 @@ Chat and server stand on this: what is asked here goes the way that the study me
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel
 
 from rag_assay.assets.chunks import Chunks
 from rag_assay.assets.documents import Documents
@@ -16,18 +18,23 @@ from rag_assay.assets.embeddings import Embeddings
 from rag_assay.assets.engine.stage import BuildContext, Stage, is_by_recipe_of_now
 from rag_assay.assets.indexes import Indexes
 from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Passage, Request
-from rag_assay.evals.generation.no_answer_source import Decliner, decliner_of
 from rag_assay.evals.pipeline.answer_inputs import headings_of
 from rag_assay.evals.pipeline.cell_parts import CellParts, parts_of_cell
-from rag_assay.evals.pipeline.follow_ups import reads_follow_ups, with_follow_up
-from rag_assay.evals.pipeline.gate_fitting import FitInputs, with_fitted_gate
-from rag_assay.evals.pipeline.generation import GenerationRequest, generation_for
+from rag_assay.evals.pipeline.gate_fitting import (
+    FitInputs,
+    GenerationRequest,
+    generation_for,
+    with_fitted_gate,
+)
 from rag_assay.evals.pipeline.passages import Headings, passage_of
 from rag_assay.evals.pipeline.retrieval import OpenRetrieval, RetrievalInputs, open_retrieval
 from rag_assay.evals.pipeline.run_resources import RunResources
+from rag_assay.evals.query_transforms.follow_up import FollowUp
 from rag_assay.evals.question_sets.losses import losses_of
-from rag_assay.evals.retrieval.query_interpretation import QueryInterpretation, Removal
+from rag_assay.evals.retrieval.contract import OpenTransform, Searcher
+from rag_assay.evals.retrieval.query import Query, QueryInterpretation, Removal
 from rag_assay.evals.retrieval.query_runner import QueryResult
+from rag_assay.evals.retrieval.ranking import Ranking
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
@@ -35,6 +42,69 @@ from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference.local_llm import free_cores
 from rag_assay.warehouse.schemas import Status
+
+
+class FollowUpSearcher(Searcher):
+    """Lets a question stand alone before it is searched; without a conversation it is searched as it is.
+
+    Args:
+        transform: `follow_up`, opened.
+        searcher: what searches; it belongs to its opener, and is closed with this one.
+    """
+
+    def __init__(self, transform: OpenTransform, searcher: Searcher) -> None:
+        self._transform = transform
+        self._searcher = searcher
+
+    def search(self, query: Query) -> Ranking:
+        if query.conversation:
+            (query,) = self._transform.read(query)
+        return self._searcher.search(query)
+
+    def close(self) -> None:
+        self._searcher.close()
+
+
+def with_follow_up(retrieval: OpenRetrieval) -> OpenRetrieval:
+    """Return a retrieval that reads follow-ups by rules; one that reads them already as it is."""
+    if reads_follow_ups(retrieval):
+        return retrieval
+    transform = FollowUp().open(retrieval.index, retrieval.context)
+    return replace(retrieval, searcher=FollowUpSearcher(transform, retrieval.searcher))
+
+
+def reads_follow_ups(retrieval: OpenRetrieval) -> bool:
+    """Return whether follow-ups are rewritten, by the cell's own recipe or in front of it."""
+    return isinstance(retrieval.searcher, FollowUpSearcher) or _holds_follow_up(retrieval.retriever)
+
+
+def _holds_follow_up(part: object) -> bool:
+    """Return whether a part of a recipe, or one inside it (an arm of a fusion), is a `follow_up`."""
+    if isinstance(part, FollowUp):
+        return True
+    if isinstance(part, BaseModel):
+        return any(map(_holds_follow_up, vars(part).values()))
+    if isinstance(part, dict):
+        return any(map(_holds_follow_up, part.values()))
+    return isinstance(part, tuple | list) and any(map(_holds_follow_up, part))
+
+
+Decliner = Literal["no_passages", "gate", "min_score", "model"]
+"""The retriever, which found nothing; the gate, by the scores of the passages; the least score, which no
+sentence reached; the language model, which said so."""
+
+
+def decliner_of(generator: Generator, request: Request, answer: Answer) -> Decliner | None:
+    """Return what declined a request; None: it was answered, or failed."""
+    if answer.status is Status.NO_CONTEXT:
+        return "no_passages"
+    if answer.status is not Status.REFUSED:
+        return None
+    scores = [passage.score for passage in request.passages]
+    if generator.gate is not None and generator.gate.refusal(scores) is not None:
+        return "gate"
+    return "model" if generator.chat is not None else "min_score"
+
 
 Row = dict[str, Any]
 
@@ -80,7 +150,6 @@ class Pipeline:
     Use it as a context manager, or close it. What it shares with other pipelines (models, indexes, servers)
     belongs to the work that it was opened with.
 
-    headings: of the chunks, for a generator that is told of them
     follows_up: follow-ups are read by rules in front of the cell, whose recipe does not read them
     """
 
@@ -145,7 +214,6 @@ class Pipeline:
         return replace(result, answer=answer, declined=decliner_of(self.generator, request, answer))
 
     def search_row(self, question: Row, *, without: Collection[Removal] = ()) -> PipelineResult:
-        """Search for a question, a row of `schemas.QUESTIONS`, and answer nothing."""
         found = self.retrieval.ask(question, without)
         index = self.retrieval.index
         passages = tuple(
@@ -189,10 +257,6 @@ def open_pipeline(study: Study, cell: Cell, work: BuildContext) -> Pipeline:
     """Open a cell of a study to ask it questions.
 
     work: whose resources it uses; several pipelines of one work share indexes, models and servers
-
-    Raises:
-        InputError: its index is not built, is damaged, or was built by other recipes than the study says now;
-            or its generator reads no ranking, so that there is nothing to be asked.
     """
     if cell.imported:
         raise InputError(
@@ -225,11 +289,7 @@ def open_pipeline(study: Study, cell: Cell, work: BuildContext) -> Pipeline:
 def pipeline_of(
     parts: CellParts, retrieval: OpenRetrieval, headings: Headings | None, work: BuildContext
 ) -> Pipeline:
-    """Put a pipeline together: that of a study's cell, and that of an exported one.
-
-    retrieval: of the parts, opened
-    headings: of the chunks, for a generator that is told of them
-    """
+    """Put a pipeline together: that of a study's cell, and that of an exported one."""
     cell, generator = parts.cell, parts.generator
     if generator is None:
         return Pipeline(cell, retrieval, None, None)
@@ -284,3 +344,32 @@ def _current(study: Study, stage: str, key: str, work: BuildContext) -> Artifact
     if artifact is None:
         raise InputError(f"{stage} of {key} were not built yet; run `assay run {study.path}` first")
     return artifact
+
+
+def record_of(result: PipelineResult) -> dict[str, Any]:
+    """Return a result in types of JSON: cell, question, passages with scores, trace, notes, losses, answer.
+
+    It says what was understood of the question, and what declined it, too. The trace says how many candidates
+    each step left.
+    """
+    found = result.found
+    return {
+        "cell": result.cell.key,
+        "question": result.question["question"],
+        "status": str(found.status),
+        "reason": found.reason,
+        "seconds": found.spent.seconds if found.spent else None,
+        "passages": [asdict(passage) for passage in result.passages],
+        "understood": understood_records(result),
+        "trace": [
+            {"step": step.step, "kind": step.kind, "candidates": len(step.rows)} for step in found.trace.steps
+        ],
+        "notes": [note._asdict() for note in found.trace.notes],
+        "losses": [dict(loss) for loss in result.losses],
+        "declined": result.declined,
+        "answer": None if result.answer is None else asdict(result.answer),
+    }
+
+
+def understood_records(result: PipelineResult) -> list[dict[str, Any]]:
+    return [{**one._asdict(), "removable": one.is_removable} for one in result.understood]

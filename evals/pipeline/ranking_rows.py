@@ -41,7 +41,6 @@ class RankingRows:
         self._notes: list[Row] = []
 
     def add(self, question: Mapping[str, Any], result: QueryResult) -> None:
-        """Add the rows of one question, a row of `schemas.QUESTIONS`."""
         ids = {"question_id": result.question_id}
         seconds, count = (result.spent.seconds, len(result.hits)) if result.spent else (None, None)
         ended = {"status": result.status, "reason": result.reason}
@@ -68,7 +67,6 @@ class RankingRows:
         ]
 
     def write(self, folder: Path) -> None:
-        """Write the tables of a ranking."""
         tables: dict[str, tuple[list[Row], Schema]] = {
             "hits": (self.hits, HITS),
             "ranked": (self.ranked, RANKED),

@@ -23,8 +23,7 @@ from rag_assay.evals.retrieval.contract import Retriever, Searcher
 from rag_assay.evals.retrieval.fusion_tuning import CODE_VERSION as TUNING
 from rag_assay.evals.retrieval.fusion_tuning import Bench, Chosen, TrainCase, apart, tune_retriever
 from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Note, Query
-from rag_assay.evals.retrieval.query_interpretation import Removal
+from rag_assay.evals.retrieval.query import Note, Query, Removal
 from rag_assay.evals.retrieval.query_runner import QueryResult, QueryRunner
 from rag_assay.evals.retrieval.query_vectors import QueryVector, embed_query
 from rag_assay.evals.retrieval.retriever_references import SharedSearcher
@@ -54,7 +53,6 @@ class RetrievalInputs:
 class TuningRecord:
     """What was chosen on train questions.
 
-    left_out: train questions that are asked, too
     notes: what query transforms remarked on the train questions
     """
 
@@ -67,7 +65,6 @@ class TuningRecord:
 class OpenRetrieval:
     """A cell's retriever, opened.
 
-    context: that its searcher was opened with
     retriever: as it was opened, with weights in place of `tuned`
     embedder: embeds the questions; None where the retriever needs no vector
     tuning: None where nothing is tuned
@@ -84,10 +81,7 @@ class OpenRetrieval:
     headings: Headings | None = None
 
     def ask(self, question: Mapping[str, Any], without: Iterable[Removal] = ()) -> QueryResult:
-        """Search for one question, a row of `schemas.QUESTIONS`; it is embedded where that is needed.
-
-        without: what is not to be understood of it
-        """
+        """Search for one question, a row of `schemas.QUESTIONS`; it is embedded where that is needed."""
         text = question["question"]
         vectors = {text: embed_query(text, self.embedder, self.resources.clock)} if self.embedder else {}
         return self.runner(vectors).ask(question, without=without)
@@ -139,11 +133,6 @@ class LateRetrieval:
 
     @property
     def opened(self) -> OpenRetrieval:
-        """The retriever, opened now if it was not.
-
-        Raises:
-            InputError: it cannot be opened.
-        """
         self._opened = self._opened or self._open()
         return self._opened
 
@@ -179,11 +168,7 @@ def search_recipes(study: Study, cell: Cell) -> dict[str, str]:
 
 
 def open_retrieval(study: Study, cell: Cell, inputs: RetrievalInputs, work: BuildContext) -> OpenRetrieval:
-    """Open the retriever of a cell on its index; what is tuned of it is chosen on the train questions.
-
-    Raises:
-        InputError: no train question can be tuned on.
-    """
+    """Open the retriever of a cell on its index; what is tuned of it is chosen on the train questions."""
     resources = work.resource(RunResources)
     parts = parts_of_cell(study, cell)
     retriever = parts.retriever
@@ -206,10 +191,7 @@ def open_retrieval(study: Study, cell: Cell, inputs: RetrievalInputs, work: Buil
 def open_tuned_retrieval(
     parts: CellParts, index: OpenIndex, identity: str, work: BuildContext
 ) -> OpenRetrieval:
-    """Open a retriever that is tuned, or needs no tuning, on an index.
-
-    identity: of the index
-    """
+    """Open a retriever that is tuned, or needs no tuning, on an index."""
     resources = work.resource(RunResources)
     context = _search_context(parts, identity, work)
     embedder = resources.embedder(parts.embedder) if parts.retriever.needs_vector else None
@@ -224,11 +206,6 @@ def _search_context(parts: CellParts, index: str, work: BuildContext) -> Retriev
 
 
 def tuning_metric(study: Study, train: pl.DataFrame) -> RetrievalMetric:
-    """Return the metric by which weights are chosen on these train questions.
-
-    Raises:
-        InputError: none can be asked of any of them.
-    """
     rows = train.to_dicts()
     for metric in study.tuning_metrics:
         if any(map(metric.applies, rows)):
@@ -239,7 +216,6 @@ def tuning_metric(study: Study, train: pl.DataFrame) -> RetrievalMetric:
 def _cases(
     retriever: Retriever, questions: pl.DataFrame, metric: RetrievalMetric, embedder: CachedEmbedder
 ) -> list[TrainCase]:
-    """Return the train questions that the metric can be asked of, each with what it should find."""
     answerable = questions.filter([metric.applies(row) for row in questions.iter_rows(named=True)])
     texts = answerable["question"].to_list()
     vectors = embedder.queries(texts).vectors if retriever.needs_vector else [None] * len(texts)

@@ -11,10 +11,9 @@ from rag_assay.assets.engine.stage import BuildContext, Resource
 from rag_assay.assets.tokenization.tokenizer import Tokenizer, tokenizer_of
 from rag_assay.evals.generation.contract import GenerationContext
 from rag_assay.evals.retrieval.clock import Clock
-from rag_assay.evals.retrieval.context import LoadedModels, RetrievalContext, TextEmbedder
+from rag_assay.evals.retrieval.context import LoadedModels, Memory, RetrievalContext, TextEmbedder
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query_vectors import QueryVector, embed_queries
-from rag_assay.evals.retrieval.ranking_cache import Memory
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.budget import Budget
@@ -45,26 +44,22 @@ class RunResources(Resource):
         self._query_vectors: dict[tuple[EmbedderRecipe, str], dict[str, QueryVector]] = {}
 
     def index(self, artifact: Artifact) -> OpenIndex:
-        """Return the index of an artifact, opened."""
         if artifact.identity not in self._indexes:
             folder = self.work.store.folder(artifact.stage, artifact.identity)
             self._indexes[artifact.identity] = OpenIndex(folder)
         return self._indexes[artifact.identity]
 
     def embedder(self, recipe: EmbedderRecipe) -> CachedEmbedder:
-        """Return an embedder, whose weights are loaded when a text is new."""
         if recipe not in self._embedders:
             self._embedders[recipe] = CachedEmbedder(recipe, self.work.home)
         return self._embedders[recipe]
 
     def text_embedder(self, recipe: EmbedderRecipe) -> TextEmbedder:
-        """Return what embeds the texts that a retriever makes of a question."""
         if recipe not in self._text_embedders:
             self._text_embedders[recipe] = TextEmbedder(self.embedder(recipe), self.clock)
         return self._text_embedders[recipe]
 
     def query_vectors(self, texts: list[str], recipe: EmbedderRecipe) -> dict[str, QueryVector]:
-        """Return the vectors of questions, and what embedding them takes."""
         key = (recipe, digest(texts))
         if key not in self._query_vectors:
             self._query_vectors[key] = embed_queries(
@@ -75,7 +70,6 @@ class RunResources(Resource):
         return self._query_vectors[key]
 
     def gateway(self, budget: Budget) -> Gateway:
-        """Return what asks language models, and pays from a budget."""
         if budget not in self._gateways:
             self._gateways[budget] = Gateway(
                 self.work.home,
@@ -91,7 +85,6 @@ class RunResources(Resource):
             gateway.forget_obstacles()
 
     def tokenizer(self, name: str) -> Tokenizer:
-        """Return the tokenizer that a chunking names."""
         if name not in self._tokenizers:
             self._tokenizers[name] = tokenizer_of(
                 name, self.work.home, lambda text: self.work.progress(text, 0, 0)
@@ -101,13 +94,7 @@ class RunResources(Resource):
     def retrieval(
         self, index: str, recipe: EmbedderRecipe, tokenizer: str, budget: Budget
     ) -> RetrievalContext:
-        """Return what retrievers may use beside an index.
-
-        index: its identity: rankings are remembered for each index
-        recipe: of the embedder whose vectors the index holds
-        tokenizer: the one that its chunking names
-        budget: what calls of models are paid from
-        """
+        """Return what retrievers may use beside an index."""
         return RetrievalContext(
             self.text_embedder(recipe),
             self.models,
@@ -128,9 +115,7 @@ class RunResources(Resource):
     ) -> GenerationContext:
         """Return what a generator may use beside its requests.
 
-        recipe: of the cell's embedder
         tokenizer: the one that its chunking names, for an embedder that has none (an API)
-        budget: what calls of models are paid from
         replicate: which try of the cell it is, from 0
         """
         # A sentence may be longer than what the model reads; here its windows are averaged, whatever holds
@@ -147,6 +132,5 @@ class RunResources(Resource):
         return GenerationContext(self.gateway(budget), embed, count_tokens, seed, replicate, progress)
 
     def close(self) -> None:
-        """Stop the model servers that were started."""
         for gateway in self._gateways.values():
             gateway.close()

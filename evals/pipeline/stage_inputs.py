@@ -19,7 +19,6 @@ def budget_of(study: Study, work: BuildContext) -> Budget:
 
 
 def read_questions(artifacts: list[Artifact], work: BuildContext) -> pl.DataFrame:
-    """Read question sets as one frame (schemas.QUESTIONS), in their order."""
     frames = [
         conform_rows(read_parquet(work.store.folder(a.stage, a.identity) / "questions.parquet"), QUESTIONS)
         for a in artifacts
@@ -29,6 +28,5 @@ def read_questions(artifacts: list[Artifact], work: BuildContext) -> pl.DataFram
 
 
 def sampled_questions(study: Study, cell: Cell, questions: pl.DataFrame) -> pl.DataFrame:
-    """Return the questions that a cell is asked."""
     chosen = study.sampled(questions["question_id"].to_list(), cell.sample)
     return questions.filter(questions["question_id"].is_in(chosen))

@@ -31,7 +31,6 @@ class StudyQuestions:
 
     @property
     def texts(self) -> list[str]:
-        """All of them, in words."""
         return [row["question"] for row in self._by_words.values()]
 
     def known(self, words: str) -> dict[str, Any] | None:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date
 from functools import reduce
+from importlib.util import find_spec
 from operator import or_
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, StringConstraints, model_validator
 
-from rag_assay.evals.query_transforms.llm.entities import PROMPT, entities_by_model
-from rag_assay.evals.query_transforms.llm.model_transform import ByModel
-from rag_assay.evals.query_transforms.llm.tagging import tag_entities
 from rag_assay.evals.query_transforms.metadata_filters.prefilter import (
     IfEmpty,
     Prefilter,
@@ -21,15 +19,71 @@ from rag_assay.evals.query_transforms.metadata_filters.prefilter import (
     prefilter_query,
     text_literal,
 )
+from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.query_transforms.rules.named_dates import Dated, day_of, find_dates
 from rag_assay.evals.query_transforms.rules.publication_windows import date_spans, relation
-from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import OpenTransform
+from rag_assay.evals.retrieval.context import LoadedModels, RetrievalContext
 from rag_assay.evals.retrieval.gazetteer import SPECIFIC, Gazetteer, entity, learnt
 from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Entity, Query
-from rag_assay.evals.retrieval.query_interpretation import QueryInterpretation
+from rag_assay.evals.retrieval.query import Entity, Query, QueryInterpretation
+from rag_assay.evals.retrieval.question_words import MAX_READ
+from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference.prompt import Prompt
+from rag_assay.warehouse.recipe import Strict
+
+DEFAULTS = {"spacy": "de_core_news_sm", "gliner": "urchade/gliner_multi-v2.1"}
+LABELS = ("person", "organisation", "club", "place", "event", "law", "product")
+
+
+def tag_entities(name: str, model: str | None, text: str, models: LoadedModels) -> list[tuple[str, str]]:
+    weights = model or DEFAULTS[name]
+    loaded = models.get(load, name, weights)
+    if name == "spacy":
+        return [(span.label_.lower(), span.text) for span in loaded(text[:MAX_READ]).ents]
+    return [(span["label"], span["text"]) for span in loaded.predict_entities(text[:MAX_READ], list(LABELS))]
+
+
+def load(name: str, weights: str) -> Any:
+    if find_spec(name) is None:
+        raise InputError(
+            f"`tagger: {name}` needs the Python package {name}, which is not installed; "
+            "without `tagger`, names are found by the corpus' own keywords"
+        )
+    try:
+        if name == "spacy":
+            import spacy  # type: ignore[import-not-found,unused-ignore]
+
+            return spacy.load(weights)
+        from gliner import GLiNER  # type: ignore[import-not-found,unused-ignore]
+
+        return GLiNER.from_pretrained(weights, local_files_only=True)
+    except OSError as error:
+        raise InputError(f"`tagger: {name}` cannot load the weights {weights} ({error})") from error
+
+
+PROMPT = Prompt(
+    system=(
+        "List the named things in a question: clubs, people, places, organisations, topics, and dates. "
+        "Copy each as it stands in the question, with its type in one word. An empty list is fine."
+    ),
+    rules=DATA_ONLY,
+)
+MOST = 16  # entities that a model may name
+_MAX_TOKENS = 400
+
+
+class NamedEntity(Strict):
+    """An entity: its type in one word, and its text as it stands in the question."""
+
+    kind: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40)]
+    text: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=120)]
+
+
+class EntitiesReply(Strict):
+    """The model's reply."""
+
+    entities: Annotated[tuple[NamedEntity, ...], Field(max_length=MOST)]
+
 
 _Text = Annotated[str, Field(max_length=120)]
 
@@ -91,12 +145,8 @@ class Entities(ByModel):
         keywords = {"keywords": "any"} if value.get("by") == "llm" else {}
         return {**dates, **keywords, **value}
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
-        """Give questions their entities, and keep them to the documents that fit."""
-        return OpenTransform(lambda query: self._read(query, index, context))
-
-    def _read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
-        if not len(index) or not query.text.strip():
+    def read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
+        if not len(index):
             return [query]
         gazetteer = learnt(index, self.names, self.specific)
         dates = self._dated(query)
@@ -111,7 +161,6 @@ class Entities(ByModel):
         return [prefilter_query(query, self.kind, [one for one in (days, names) if one], self.if_empty)]
 
     def _kept(self, query: Query, found: list[Entity]) -> list[_Read]:
-        """Record entities, and return those that the person did not take away."""
         read = [
             _Read(one, query.understand(self.kind, one.kind, one.text, one.value, "unused")) for one in found
         ]
@@ -135,10 +184,12 @@ class Entities(ByModel):
     def _named(self, query: Query, gazetteer: Gazetteer, context: RetrievalContext) -> list[Entity]:
         text = query.text
         spans: list[tuple[str, str]] = []
-        if self.by == "llm":
-            named = entities_by_model(self, query, context)
-            if named is not None:
-                return self._known(query, named, gazetteer)
+        reply = self.ask(query, context, EntitiesReply, quote_input(text), _MAX_TOKENS)
+        if reply is not None:
+            # A model also names what the question does not: only words of the question count.
+            question = text.casefold()
+            named = [(one.kind, one.text) for one in reply.entities if one.text.casefold() in question]
+            return self._known(query, named, gazetteer)
         if self.tagger != "none":
             spans = tag_entities(self.tagger, self.tagger_model, text, context.models)
         found = [

@@ -4,28 +4,77 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
-from rag_assay.evals.query_transforms.llm.filter import PROMPT, filter_by_model
-from rag_assay.evals.query_transforms.llm.model_transform import ByModel
-from rag_assay.evals.query_transforms.metadata_filters.expressions import FIELDS, Expression
-from rag_assay.evals.query_transforms.metadata_filters.predicates import compile_filter
+from rag_assay.evals.query_transforms.metadata_filters.predicates import (
+    FIELDS,
+    Expression,
+    compile_filter,
+    fields,
+)
 from rag_assay.evals.query_transforms.metadata_filters.prefilter import IfEmpty, prefilter_query
+from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import OpenTransform
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.warehouse.inference.prompt import Prompt
+from rag_assay.warehouse.recipe import Strict
+
+PROMPT = Prompt(
+    system=(
+        "Turn what a question demands of the documents themselves (language, day of publication, keywords, "
+        "title, address) into conditions; what it asks about their content is no condition. Give groups that "
+        "must all hold; in a group one condition must hold. Dates are ISO dates. No condition: no groups."
+    ),
+    rules=DATA_ONLY,
+)
+_Op = Literal["=", "!=", "<", "<=", ">", ">=", "contains", "any"]
+_GROUPS, _TERMS = 4, 4
+_MAX_TOKENS = 400
+
+
+class FilterTerm(Strict):
+    """One condition on one field; `negated`: it must not hold."""
+
+    field: Annotated[str, Field(max_length=40)]
+    op: _Op
+    value: Annotated[str, Field(max_length=120)]
+    negated: bool
+
+    @property
+    def written(self) -> dict[str, object]:
+        number = FIELDS.get(self.field) == "number"
+        value = float(self.value) if number else self.value
+        one: dict[str, object] = {"field": self.field, "op": self.op, "value": value}
+        return {"not": one} if self.negated else one
+
+
+class FilterReply(Strict):
+    """The model's reply: groups that must all hold, of terms of which one must."""
+
+    groups: Annotated[
+        tuple[Annotated[tuple[FilterTerm, ...], Field(max_length=_TERMS)], ...], Field(max_length=_GROUPS)
+    ]
+
+    @model_validator(mode="after")
+    def _compiles(self) -> Self:
+        self.expression()
+        return self
+
+    def expression(self) -> Expression | None:
+        """Return the checked expression; None where the model wants no filter."""
+        groups = [{"or": [term.written for term in group]} for group in self.groups if group]
+        return Expression.model_validate({"and": groups}) if groups else None
 
 
 class Filter(ByModel):
     """Keeps a question to the chunks whose metadata an expression names.
 
-    where: the expression, see `filtering/expressions.py`; with `by: llm`, what is used where the model gives
-        nothing usable (None: no filter)
-    if_empty: keep (find nothing) | relax (search without the filter, with a note); `keep` unless said, since
+    where: the expression, see `metadata_filters/predicates.py`; with `by: llm`, what is used where the model
+        gives nothing usable (None: no filter)
+    if_empty: keep (find nothing) | relax (search without the filter, with a note); default: `keep`, since
         a filter that a person wrote is meant
     """
 
@@ -42,16 +91,7 @@ class Filter(ByModel):
             raise ValueError("a filter needs `where`, or `by: llm` with a model that writes one")
         return self
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
-        """Keep questions to the rows that the expression names.
-
-        A question fails where the index has no column that the study's expression reads.
-        """
-        return OpenTransform(lambda query: self._read(query, index, context))
-
-    def _read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
-        if not query.text.strip():
-            return [query]
+    def read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
         expression = self._expression(query, index, context)
         if expression is None:
             return [query]
@@ -61,9 +101,17 @@ class Filter(ByModel):
         return [prefilter_query(query, self.kind, [part], self.if_empty)] if len(index) else [query]
 
     def _expression(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Expression | None:
-        if self.by == "llm":
-            columns = [name for name in FIELDS if name in index.stored.names]
-            reply = filter_by_model(self, query, context, columns)
-            if reply is not None:
-                return reply.expression()
-        return self.where
+        if self.by == "rules":
+            return self.where
+        columns = [name for name in FIELDS if name in index.stored.names]
+
+        def check(reply: FilterReply) -> None:
+            expression = reply.expression()
+            for name in fields(expression) if expression else ():
+                if name not in columns:
+                    raise ValueError(f"the index has no column `{name}`")
+
+        user = f"Asked on: {query.asked_at or 'not known'}\n{quote_input(query.text)}"
+        bounds = {"FilterTerm.field": {"enum": columns}}
+        reply = self.ask(query, context, FilterReply, user, _MAX_TOKENS, bounds, check)
+        return self.where if reply is None else reply.expression()

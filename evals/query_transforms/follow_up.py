@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import zip_longest
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple, Self
 
-from rag_assay.evals.query_transforms.llm.follow_up import PROMPT, standalone_by_model
-from rag_assay.evals.query_transforms.llm.model_transform import ByModel
+from pydantic import Field, model_validator
+
+from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.query_transforms.query_rewriting import rewritten
 from rag_assay.evals.query_transforms.rules.courtesies import is_courtesy
 from rag_assay.evals.query_transforms.rules.follow_up_cues import OPENERS, depends
@@ -18,12 +19,37 @@ from rag_assay.evals.query_transforms.rules.named_dates import Dated, find_dates
 from rag_assay.evals.query_transforms.rules.periods import month_pattern
 from rag_assay.evals.query_transforms.rules.shifted_dates import shift_date, shift_in
 from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import OpenTransform
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.question_words import MAX_READ, content, language, names, words
 from rag_assay.evals.word_lists import numbered
 from rag_assay.warehouse.inference.prompt import Prompt
+from rag_assay.warehouse.recipe import Strict
+
+PROMPT = Prompt(
+    system=(
+        "Given a conversation and a question, say whether the question can only be understood with the "
+        "conversation. If so, rewrite it in its own language so that it stands alone, adding nothing that "
+        "was not said; else repeat it."
+    ),
+    rules=DATA_ONLY,
+)
+_LONGEST = 600  # characters of the rewritten question
+_MAX_TOKENS = 300
+
+
+class StandaloneReply(Strict):
+    """The model's reply: whether the question depends on the conversation, and the question by itself."""
+
+    depends: bool
+    standalone: Annotated[str, Field(max_length=_LONGEST)]
+
+    @model_validator(mode="after")
+    def _stands_alone(self) -> Self:
+        if self.depends and not self.standalone.strip():
+            raise ValueError("a question that depends is not rewritten")
+        return self
+
 
 _LEADS = (
     r"(?:in|im|for|für|at|bei|from|aus|of|von|on|auf|to|nach|about|über|with|mit|against|gegen|under|unter)"
@@ -42,7 +68,6 @@ _DATE_LED = re.compile(
 
 @cache
 def _part_of_date() -> re.Pattern[str]:
-    """Return the pattern of "im März?" or "on Monday?", which leave the rest to the date before."""
     weekdays = "|".join(numbered("calendar", "weekdays"))
     return re.compile(
         rf"\W*(?P<lead>(?:am|im|in|on)\s+)?(?:(?P<month>{month_pattern()})|(?P<day>{weekdays}))\W*",
@@ -83,15 +108,10 @@ class FollowUp(ByModel):
     prompt: ClassVar[Prompt] = PROMPT
 
     def concerns(self, question: Mapping[str, object]) -> bool:
-        """Return whether something was said before it."""
         return super().concerns(question) and bool(question["conversation"])
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
-        """Let questions stand alone; their conversations are then used up."""
-        return OpenTransform(lambda query: self._read(query, context))
-
-    def _read(self, query: Query, context: RetrievalContext) -> list[Query]:
-        if not query.conversation or not query.text.strip():
+    def read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
+        if not query.conversation:
             return [query]
         text = self._standalone(query, context)
         if text != query.text:
@@ -100,10 +120,12 @@ class FollowUp(ByModel):
         return [replace(rewritten(query, text, context.embed), conversation=())]
 
     def _standalone(self, query: Query, context: RetrievalContext) -> str:
-        if self.by == "llm":
-            found = standalone_by_model(self, query, context, TURNS)
-            if found is not None:
-                return found
+        said = [turn[: MAX_READ // TURNS] for turn in query.conversation[-2 * TURNS :]]
+        conversation = "\n".join(f"- {turn}" for turn in said)
+        user = f"{quote_input(conversation, 'conversation')}\n{quote_input(query.text)}"
+        reply = self.ask(query, context, StandaloneReply, user, _MAX_TOKENS)
+        if reply is not None:
+            return reply.standalone.strip() if reply.depends else query.text
         return standalone(query.text, query.conversation, query.asked_at)
 
 
@@ -192,10 +214,7 @@ def _of_its_own(text: str, before: str) -> str | None:
 
 
 class _Moved(NamedTuple):
-    """A question with a date that was counted from `old`, the one before.
-
-    is_whole: it is the question before, with that date
-    """
+    """A question with a date that was counted from `old`, the one before."""
 
     text: str
     old: str
@@ -203,7 +222,6 @@ class _Moved(NamedTuple):
 
 
 def _moved(text: str, before: str, asked_at: str | None) -> _Moved | None:
-    """Write out the date that a question counts from the one before ("and the year after?")."""
     rest = OPENERS.sub("", text)
     shift = shift_in(rest)
     dates = find_dates(before, asked_at)
@@ -230,7 +248,6 @@ def _with_lead(new: str, before: str) -> str:
 
 
 def _dated(question: str, old: Dated, new: str) -> str:
-    """Put another date in the place of one, with the preposition that it brings."""
     start, lead = old.start, _DATE_LED.search(question[: old.start])
     has_lead = _LEADING_DATE.match(new) is not None
     if lead and (has_lead or not any(letter.isdigit() for letter in new)):
@@ -248,7 +265,6 @@ def _topics(question: str) -> list[str]:
 
 
 def _swapped(text: str, before: str) -> str | None:
-    """Put the one date or name of an elliptic question in the place of its like in the question before."""
     new_dates, old_dates = find_dates(text), find_dates(before)
     if len(new_dates) == 1 and len(old_dates) == 1:
         new = new_dates[0]
@@ -292,6 +308,5 @@ def _renamed(rest: str, before: str, *, is_dated: bool) -> str | None:
 
 
 def _follows(word: str, name: str, question: str) -> bool:
-    """Return whether a name stands behind a word (a pattern) in a question, perhaps with an article."""
     articles = r"(?:(?:the|der|die|das|den|dem)\s+)?"
     return re.search(rf"\b{word}\s+{articles}{re.escape(name)}", question, re.IGNORECASE) is not None

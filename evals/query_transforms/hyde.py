@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from rag_assay.evals.query_transforms.llm.hyde import PROMPT, passage_by_model
-from rag_assay.evals.query_transforms.llm.model_transform import ByModel
+from pydantic import StringConstraints
+
+from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.query_transforms.query_rewriting import vector_of
 from rag_assay.evals.query_transforms.rules.statements import keyword_form, statement
 from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import OpenTransform
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.question_words import MAX_READ
 from rag_assay.warehouse.inference.prompt import Prompt
+from rag_assay.warehouse.recipe import Strict
+
+PROMPT = Prompt(
+    system=(
+        "Write a short passage, in the question's language, as it could stand in a document that answers the "
+        "question. Two or three sentences; invent the details that are needed."
+    ),
+    rules=DATA_ONLY,
+)
+_LONGEST = 1_200  # characters of the passage
+_MAX_TOKENS = 400
+
+
+class HydeReply(Strict):
+    """The model's reply."""
+
+    passage: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=_LONGEST)]
 
 
 class Hyde(ByModel):
@@ -34,13 +51,7 @@ class Hyde(ByModel):
 
     text: Literal["question", "passage"] = "question"
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
-        """Give questions the vectors of hypothetical passages."""
-        return OpenTransform(lambda query: self._read(query, context))
-
-    def _read(self, query: Query, context: RetrievalContext) -> list[Query]:
-        if not query.text.strip():
-            return [query]
+    def read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
         passage = self._passage(query, context)
         if not passage or passage == query.text:
             return [query]
@@ -49,9 +60,8 @@ class Hyde(ByModel):
         return [replace(query, text=text, vector=vector_of(query, [query.text, passage], context.embed))]
 
     def _passage(self, query: Query, context: RetrievalContext) -> str:
-        if self.by == "llm":
-            passage = passage_by_model(self, query, context)
-            if passage is not None:
-                return passage
+        reply = self.ask(query, context, HydeReply, quote_input(query.text), _MAX_TOKENS)
+        if reply is not None:
+            return reply.passage
         short = query.text[:MAX_READ]
         return " ".join(part for part in (statement(short), keyword_form(short)) if part)

@@ -2,21 +2,146 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, Self
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import Field, model_validator
 
-from rag_assay.evals.query_transforms.llm.keywords import MOST, PROMPT, keywords_by_model
-from rag_assay.evals.query_transforms.llm.model_transform import ByModel
+from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.query_transforms.query_rewriting import rewritten, with_text
-from rag_assay.evals.query_transforms.rules.corpus_synonyms import Source, nearest, synonyms
 from rag_assay.evals.query_transforms.rules.statements import keyword_form
-from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import OpenTransform
+from rag_assay.evals.retrieval.context import Embed, RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
-from rag_assay.evals.retrieval.question_words import MAX_READ, content, language
+from rag_assay.evals.retrieval.question_words import MAX_READ, Language, content, language
 from rag_assay.warehouse.inference.prompt import Prompt
+from rag_assay.warehouse.recipe import Strict
+
+Source = Literal["vocabulary", "vectors"]
+Matrix = npt.NDArray[np.float32]
+SHORTEST = 5  # letters of a word that may be a part of a compound
+MOST_WORDS = 4_000  # corpus words that are embedded: the most frequent ones of two chunks or more
+NEAR = 0.6  # least cosine of two words that count as synonyms
+
+
+def synonyms(word: str, language: Language, count: int, index: OpenIndex) -> list[str]:
+    """Return up to ``count`` corpus words of the same stem, then compounds that begin or end with the word.
+
+    The more chunks hold a word, the earlier it comes; ties go by the alphabet.
+    """
+    plain = word.casefold()
+    alike = [other for other in index.derived(_by_stem, language).of(plain) if other != plain]
+    found = sorted(alike, key=lambda other: (-_frequency(index, other), other))
+    if len(found) < count and len(plain) >= SHORTEST:
+        compounds = [
+            other
+            for other in _vocabulary(index)
+            if len(other) > len(plain) + 2
+            and (other.startswith(plain) or other.endswith(plain))
+            and other not in alike
+        ]
+        found += sorted(compounds, key=lambda other: (-_frequency(index, other), other))
+    return found[:count]
+
+
+def nearest(found: list[str], count: int, embed: Embed | None, index: OpenIndex) -> dict[str, list[str]]:
+    if embed is None:
+        raise ValueError("synonyms by vectors need the index's embedder, which the context has not")
+    if not found:
+        return {}
+    corpus, vectors = index.derived(_embedded_words, embed)
+    if not corpus:
+        return {word: [] for word in found}
+    scores = embed(found) @ vectors.T
+    result = {}
+    for word, row in zip(found, scores, strict=True):
+        order = np.lexsort((np.arange(len(row)), -row))[: count + 3]
+        near = [corpus[i] for i in order if row[i] >= NEAR and corpus[i] != word.casefold()]
+        result[word] = near[:count]
+    return result
+
+
+def _embedded_words(index: OpenIndex, embed: Embed) -> tuple[list[str], Matrix]:
+    corpus = [word for word in _vocabulary(index) if _frequency(index, word) >= 2 and word.isalpha()]
+    corpus = sorted(corpus, key=lambda word: (-_frequency(index, word), word))[:MOST_WORDS]
+    return corpus, embed(corpus) if corpus else np.zeros((0, 1), np.float32)
+
+
+def _vocabulary(index: OpenIndex) -> list[str]:
+    return index.lexical.words
+
+
+def _frequency(index: OpenIndex, word: str) -> int:
+    return len(index.lexical.postings(word)[0])
+
+
+class _WordsByStem(NamedTuple):
+    """The words of a corpus by their stems."""
+
+    words: dict[str, list[str]]
+    stem: Callable[[str], str]
+
+    def of(self, word: str) -> list[str]:
+        return self.words.get(self.stem(word), [])
+
+
+def _by_stem(index: OpenIndex, language: Language) -> _WordsByStem:
+    import Stemmer
+
+    stemmer = Stemmer.Stemmer("german" if language == "de" else "english")
+    groups: dict[str, list[str]] = defaultdict(list)
+    for word in _vocabulary(index):
+        if word.isalpha():
+            groups[stemmer.stemWord(word)].append(word)
+    return _WordsByStem(dict(groups), stemmer.stemWord)
+
+
+PROMPT = Prompt(
+    system=(
+        "List the keywords of a question for a search engine, in the question's language, each with up to "
+        "two synonyms that a document might use instead. Leave out words that carry no content."
+    ),
+    rules=DATA_ONLY,
+)
+_MAX_TOKENS = 600
+Word = Annotated[str, Field(max_length=60)]
+MOST = 24  # keywords of one question
+
+
+class Keyword(Strict):
+    """A keyword and up to two synonyms of it."""
+
+    word: Word
+    synonyms: Annotated[tuple[Word, ...], Field(max_length=2)]
+
+
+class KeywordsReply(Strict):
+    """The model's reply."""
+
+    keywords: Annotated[tuple[Keyword, ...], Field(min_length=1, max_length=MOST)]
+
+    @model_validator(mode="after")
+    def _is_not_blank(self) -> Self:
+        if not any(one.word.strip() for one in self.keywords):
+            raise ValueError("no keyword has a letter")
+        return self
+
+
+def keywords_by_model(
+    transform: ByModel, query: Query, context: RetrievalContext
+) -> dict[str, list[str]] | None:
+    """Return keyword -> its synonyms; None where the model's reply cannot be used."""
+    reply = transform.ask(query, context, KeywordsReply, quote_input(query.text), _MAX_TOKENS)
+    if reply is None:
+        return None
+    return {
+        one.word.strip(): [word.strip() for word in one.synonyms if word.strip()]
+        for one in reply.keywords
+        if one.word.strip()
+    }
 
 
 class Keywords(ByModel):
@@ -56,14 +181,8 @@ class Keywords(ByModel):
             )
         return self
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
-        """Make the keywords of questions their texts."""
-        return OpenTransform(lambda query: self._read(query, index, context))
-
-    def _read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
-        if not query.text.strip():
-            return [query]
-        by_model = keywords_by_model(self, query, context) if self.by == "llm" else None
+    def read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
+        by_model = keywords_by_model(self, query, context)
         found = self._by_rules(query, index, context) if by_model is None else by_model
         if not found:
             return [query]
@@ -80,7 +199,6 @@ class Keywords(ByModel):
         return [with_text(query, text) if by_model is None else rewritten(query, text, context.embed)]
 
     def _record(self, query: Query, found: dict[str, list[str]], new: list[str]) -> None:
-        """Record the words of the question and those that were added, each by the word that brought it."""
         for word, others in found.items():
             query.understand(self.kind, "word", word, word)
             for other in others[: self.synonyms]:

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from rag_assay.evals.query_transforms.llm.model_transform import ByModel
-from rag_assay.evals.query_transforms.llm.multi_query import PROMPT, wordings_by_model
+from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.query_transforms.query_rewriting import rewritten, with_text
 from rag_assay.evals.query_transforms.rules.statements import keyword_form, statement
 from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import OpenTransform
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.question_words import MAX_READ
 from rag_assay.warehouse.inference.prompt import Prompt
+from rag_assay.warehouse.recipe import Strict
+
+PROMPT = Prompt(
+    system=(
+        "Write other wordings of a question for a search engine, in its own language: same meaning, other "
+        "words, as different from each other as they can be."
+    ),
+    rules=DATA_ONLY,
+)
+_LONGEST = 400  # characters of one wording
+_MAX_TOKENS = 120  # of each wording, the question's own among them
+
+
+class MultiQueryReply(Strict):
+    """The model's reply."""
+
+    questions: Annotated[
+        tuple[Annotated[str, Field(max_length=_LONGEST)], ...], Field(min_length=1, max_length=8)
+    ]
+
+    @model_validator(mode="after")
+    def _is_not_blank(self) -> Self:
+        if not any(text.strip() for text in self.questions):
+            raise ValueError("no question has a letter")
+        return self
 
 
 class MultiQuery(ByModel):
@@ -33,22 +56,23 @@ class MultiQuery(ByModel):
 
     n: Annotated[int, Field(ge=1, le=8)] = 3
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
-        """Read questions in up to `n` forms, themselves first."""
-        return OpenTransform(lambda query: self._read(query, context))
-
-    def _read(self, query: Query, context: RetrievalContext) -> list[Query]:
-        if not query.text.strip() or self.n == 1:
+    def read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
+        if self.n == 1:
             return [query]
-        by_model = wordings_by_model(self, query, context, self.n - 1) if self.by == "llm" else None
+        bounds = {"MultiQueryReply.questions": {"maxItems": self.n - 1}}
+        user = f"Write {self.n - 1}.\n{quote_input(query.text)}"
+        reply = self.ask(query, context, MultiQueryReply, user, _MAX_TOKENS * self.n, bounds)
         short = query.text[:MAX_READ]
-        forms = (keyword_form(short), statement(short)) if by_model is None else by_model
+        forms = (keyword_form(short), statement(short)) if reply is None else reply.questions
         texts = dict.fromkeys(text.strip() for text in (query.text, *forms))
         others = [text for text in texts if text and text != query.text.strip()]
-        if by_model is None:
-            queries = [query, *(with_text(query, text) for text in others)]
-        else:
-            queries = [query, *(rewritten(query, text, context.embed) for text in others)]
+        queries = [
+            query,
+            *(
+                with_text(query, one) if reply is None else rewritten(query, one, context.embed)
+                for one in others
+            ),
+        ]
         for one in queries[1 : self.n]:
             query.understand(self.kind, "wording", "", one.text)
         return queries[: self.n]

@@ -12,7 +12,6 @@ from rag_assay.evals.retrieval.ranking import Vector
 
 
 def rewritten(query: Query, text: str, embed: Embed | None) -> Query:
-    """Return the query with another text, and that text's vector where it had one."""
     if text == query.text or not text.strip():
         return query
     return replace(query, text=text, vector=vector_of(query, [text], embed))
@@ -29,11 +28,7 @@ def with_text(query: Query, text: str) -> Query:
 
 
 def vector_of(query: Query, texts: list[str], embed: Embed | None) -> Vector | None:
-    """Return the unit vector of the mean of the texts' vectors; None where the query needs none.
-
-    Raises:
-        ValueError: the query has a vector, and there is no embedder.
-    """
+    """Return the unit vector of the mean of the texts' vectors; None where the query needs none."""
     if query.vector is None:
         return None
     if embed is None:

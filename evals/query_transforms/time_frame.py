@@ -6,18 +6,49 @@ from dataclasses import replace
 from datetime import date
 from functools import reduce
 from operator import and_, or_
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from rag_assay.evals.query_transforms.llm.model_transform import ByModel
-from rag_assay.evals.query_transforms.llm.time_frame import PROMPT, window_by_model
+from pydantic import Field, model_validator
+
 from rag_assay.evals.query_transforms.metadata_filters.prefilter import IfEmpty, in_window, prefilter_query
+from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.query_transforms.rules.publication_windows import DateWindow, windows
 from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import OpenTransform
 from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Query
-from rag_assay.evals.retrieval.query_interpretation import window_value
+from rag_assay.evals.retrieval.query import Query, window_value
 from rag_assay.warehouse.inference.prompt import Prompt
+from rag_assay.warehouse.recipe import Strict
+
+PROMPT = Prompt(
+    system=(
+        "Say in which days the documents that a question asks for were published, as ISO dates; leave a side "
+        "empty that is open. A question without words of publishing asks for no window: leave both empty. "
+        "Dates that the content is about (a target for 2030, a season, an event, a deadline) are no window."
+    ),
+    rules=DATA_ONLY,
+)
+_MAX_TOKENS = 80
+_Day = Annotated[str, Field(max_length=10)]
+
+
+class TimeFrameReply(Strict):
+    """The model's reply: the first and last day; an empty text for a side that is open."""
+
+    published_from: _Day
+    published_to: _Day
+
+    @model_validator(mode="after")
+    def _is_a_window(self) -> Self:
+        window = self.window
+        if window.first and window.last and window.first > window.last:
+            raise ValueError("the window ends before it begins")
+        return self
+
+    @property
+    def window(self) -> DateWindow:
+        ends = (self.published_from, self.published_to)
+        first, last = (date.fromisoformat(end) if end else None for end in ends)
+        return DateWindow(first, last)
 
 
 class TimeFrame(ByModel):
@@ -36,12 +67,8 @@ class TimeFrame(ByModel):
     undated: Literal["drop", "keep"] = "drop"
     if_empty: IfEmpty = "relax"
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
-        """Keep questions to their windows where they have one."""
-        return OpenTransform(lambda query: self._read(query, index, context))
-
-    def _read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
-        if not len(index) or not query.text.strip():
+    def read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
+        if not len(index):
             return [query]
         found, parts = [], []
         for one in self._windows(query, context):
@@ -59,10 +86,10 @@ class TimeFrame(ByModel):
         return [prefilter_query(query, self.kind, [chosen], self.if_empty)]
 
     def _windows(self, query: Query, context: RetrievalContext) -> list[DateWindow]:
-        if self.by == "llm":
-            window = window_by_model(self, query, context)
-            if window is not None:
-                return [window] if window != DateWindow(None, None) else []
+        user = f"Asked on: {query.asked_at or 'not known'}\n{quote_input(query.text)}"
+        reply = self.ask(query, context, TimeFrameReply, user, _MAX_TOKENS)
+        if reply is not None:
+            return [reply.window] if reply.window != DateWindow(None, None) else []
         return windows(query.text, query.asked_at)
 
 

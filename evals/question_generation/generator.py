@@ -24,7 +24,7 @@ from rag_assay.evals.question_generation.near_duplicates import (
 from rag_assay.evals.question_generation.texts import LISTS
 from rag_assay.evals.question_sets.alignment import places_of
 from rag_assay.evals.retrieval.analyzer import Analyzer, Tokenizer, merge_forms, question_tokens
-from rag_assay.evals.retrieval.bm25_scores import Bm25Scores, Parameters
+from rag_assay.evals.retrieval.terms import Bm25Scores, Parameters
 from rag_assay.warehouse.paths import Home
 
 TOKENIZERS: tuple[Tokenizer, ...] = ("plain", "stemmed", "lemmatised")

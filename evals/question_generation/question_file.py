@@ -15,7 +15,7 @@ from rag_assay.evals.question_generation.generator import GeneratedQuestions, Ge
 from rag_assay.evals.question_generation.near_duplicates import Matrix
 from rag_assay.evals.question_generation.texts import SourceText, texts_in
 from rag_assay.evals.question_sets.question_files import write_yaml
-from rag_assay.evals.study.set_names import set_name
+from rag_assay.evals.study.grid import set_name
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.errors import AssayError, InputError
 

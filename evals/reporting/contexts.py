@@ -12,16 +12,16 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import polars as pl
 
-from rag_assay.evals.metrics.context_curve import CHARACTERS_A_TOKEN, context_curve
 from rag_assay.evals.metrics.contract import Gold, Metric
-from rag_assay.evals.metrics.running_costs import RunningCost, running_costs
+from rag_assay.evals.metrics.costs import RunningCost, running_costs
+from rag_assay.evals.metrics.token_budget import CHARACTERS_A_TOKEN, context_curve
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import count, listed
 from rag_assay.evals.reporting.standings import CellStanding, Subset, Values, subsets
+from rag_assay.evals.statistics.board import front
 from rag_assay.evals.statistics.effects import Levels, effect, over_contexts
 from rag_assay.evals.statistics.full_crossing import Crossing
-from rag_assay.evals.statistics.pareto import front
-from rag_assay.evals.statistics.verdict_text import dollars
+from rag_assay.evals.statistics.verdict import dollars
 from rag_assay.warehouse.schemas import Schema
 from rag_assay.warehouse.spans import Span
 

@@ -17,9 +17,8 @@ from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import interval, listed, number, p_value, several, with_sign
 from rag_assay.evals.reporting.limits import EFFECT_GROUPS
 from rag_assay.evals.reporting.standings import Subset, Values, group_of, subsets, values_of
-from rag_assay.evals.statistics.effects import Levels, effect, over_contexts
+from rag_assay.evals.statistics.effects import BestAt, Interaction, Levels, effect, interaction, over_contexts
 from rag_assay.evals.statistics.full_crossing import Crossing
-from rag_assay.evals.statistics.interactions import BestAt, Interaction, interaction
 from rag_assay.evals.statistics.significance import ALPHA, holm
 
 COLUMNS = ("type", "language", "question_set")  # of questions, by which effects are broken down

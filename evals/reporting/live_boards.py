@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from rag_assay.evals.metrics.running_costs import RunningCost
+from rag_assay.evals.metrics.costs import RunningCost
 from rag_assay.evals.reporting.contexts import running
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.rows import board_data
 from rag_assay.evals.reporting.standings import Subset, main_subset
 from rag_assay.evals.study.cells import NO_GENERATOR
 from rag_assay.evals.study.grid import Grid, question_sets
-from rag_assay.evals.study.known_studies import KnownStudy, find_known, known_studies
+from rag_assay.evals.study.run_studies import KnownStudy, find_known, known_studies
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.successive_halving.records import narrow_study
 from rag_assay.warehouse.artifacts import ArtifactStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from rag_assay.evals.metrics.running_costs import RunningCost
+from rag_assay.evals.metrics.costs import RunningCost
 from rag_assay.evals.reporting import limits
 from rag_assay.evals.reporting.contexts import price, running
 from rag_assay.evals.reporting.data import MetricInfo, ReportData

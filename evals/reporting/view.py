@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from rag_assay.evals.metrics.running_costs import RunningCost
+from rag_assay.evals.metrics.costs import RunningCost
 from rag_assay.evals.reporting import limits
 from rag_assay.evals.reporting.caveats import (
     blind_spot_sentences,

@@ -36,11 +36,10 @@ def question_tokens(question: str, *, contracted: bool = True) -> list[str]:
 
 
 class Analyzer(NamedTuple):
-    """How words are told apart.
+    """How text is split into words.
 
     tokenizer: plain (as they stand, lower-cased), stemmed (Snowball: Porter 1980 and its sequels) or
         lemmatised (simplemma's dictionaries)
-    language: whose stems, lemmas and function words
     functional: whether function words count: the articles, pronouns and so on of `evals.word_lists`
     """
 
@@ -64,11 +63,9 @@ class Analyzer(NamedTuple):
 
     @property
     def as_they_stand(self) -> bool:
-        """Whether every plain word counts as itself."""
         return self.tokenizer == "plain" and self.functional
 
     def counted(self, words: Iterable[str]) -> list[str]:
-        """Return the forms of those words that are counted, in their order."""
         return [form for form in self.forms(words) if form is not None]
 
 
@@ -98,7 +95,6 @@ def _lemma_of(language: Language) -> Callable[[str], str]:
 
 
 def with_titles(lexical: Lexical, titles: Lexical, times: int) -> Lexical:
-    """Add the words of each chunk's title to those of the chunk, ``times`` times."""
     words = sorted({*lexical.words, *titles.words})
     numbers = {word: number for number, word in enumerate(words)}
     parts = (lexical, titles)

@@ -3,38 +3,224 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from functools import cached_property
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import Field
 
+from rag_assay.assets.indexing.lexical import Lexical
 from rag_assay.evals.retrieval.analyzer import Analyzer, Tokenizer, question_tokens
-from rag_assay.evals.retrieval.bm25_scores import Bm25Scores, Parameters, Variant
-from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
-from rag_assay.evals.retrieval.expansion import Expand, Vocabulary, expand_words
-from rag_assay.evals.retrieval.feedback import RelevanceFeedback, interpolate_models
+from rag_assay.evals.retrieval.context import Embed, RetrievalContext
+from rag_assay.evals.retrieval.contract import Depth, IndexRetriever
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
-from rag_assay.evals.retrieval.ranking import Ranking, nothing
-from rag_assay.evals.retrieval.terms import TermIndex
-from rag_assay.evals.word_lists import Language
+from rag_assay.evals.retrieval.ranking import Ranking
+from rag_assay.evals.retrieval.terms import Parameters, Variant, WordsOfChunks
+from rag_assay.evals.word_lists import Language, function_words
+from rag_assay.warehouse.recipe import Strict
+
+
+class RelevanceFeedback(Strict):
+    """RM3 (Abdul-Jaleel et al., TREC 2004): the question mixed with a relevance model of its best chunks
+    (Lavrenko and Croft, SIGIR 2001).
+
+    chunks: how many of the first search's best chunks are believed to be relevant
+    original: share of the question's own words in the second question; the rest are the added ones. With the
+        usual 0.5, nDCG@10 fell on three of six collections, by up to 0.05; with 0.9 on none significantly
+        (docs/retrieval-results.md)
+    common: a word in a larger share of the chunks than this, and in more than ten, is not added
+    """
+
+    chunks: Annotated[int, Field(ge=1, le=100)] = 10
+    words: Annotated[int, Field(ge=1, le=200)] = 10
+    original: Annotated[float, Field(gt=0, lt=1)] = 0.9
+    common: Annotated[float, Field(gt=0, le=1)] = 0.1
+
+
+def interpolate_models(
+    words: Mapping[str, float], ranking: Ranking, corpus: WordsOfChunks, recipe: RelevanceFeedback
+) -> dict[str, float]:
+    """Mix the question with the relevance model of the best chunks; the weights add up to the question's own.
+
+    Each chunk speaks by its share of the scores: P(word) = sum of score / total * count / length.
+    """
+    best = ranking.rows[: recipe.chunks]
+    scores = np.maximum(ranking.scores[: recipe.chunks], 0.0)
+    total = float(scores.sum())
+    if total <= 0:
+        return dict(words)
+    parts = [corpus.chunk(int(row)) for row in best]
+    numbers = np.concatenate([corpus.numbers[part] for part in parts])
+    counts = np.concatenate(
+        [corpus.shares[part] * (score / total) for part, score in zip(parts, scores, strict=True)]
+    )
+    limit = max(recipe.common * len(corpus.lexical.lengths), 10.0)
+    distinct, inverse = np.unique(numbers, return_inverse=True)
+    model = np.bincount(inverse, weights=counts, minlength=len(distinct))
+    rare = corpus.holding[distinct] <= limit
+    distinct, model = distinct[rare], model[rare]
+    order = np.lexsort((distinct, -model))[: recipe.words]
+    mass, of_question = float(model[order].sum()), sum(words.values())
+    if not mass:
+        return dict(words)
+    mixed = {word: recipe.original * weight for word, weight in words.items()}
+    for at in order:
+        word = corpus.lexical.words[distinct[at]]
+        mixed[word] = mixed.get(word, 0.0) + (1 - recipe.original) * of_question * float(model[at]) / mass
+    return mixed
+
+
+Vectors = npt.NDArray[np.float32]
+DECIMALS = 6  # of a cosine that are kept: below them, it depends on the order in which a processor adds
+
+
+class Expand(Strict):
+    """Search, beside each word of the question, the corpus' words that are nearest to it by embedding.
+
+    weight: what a found word counts, times its cosine; a word of the question itself counts 1
+    only_unknown: only for words that the corpus lacks, which would otherwise find nothing
+    vocabulary: how many of the corpus' words are candidates, the most frequent first, of those that stand in
+        two chunks at least; each is embedded once for each embedder
+
+    The first 128 different words of a question are looked at.
+    """
+
+    most: ClassVar[int] = 200_000
+    max_words: ClassVar[int] = 128
+
+    words: Annotated[int, Field(ge=1, le=50)] = 3
+    weight: Annotated[float, Field(gt=0, le=1)] = 0.3
+    similarity: Annotated[float, Field(ge=0, lt=1)] = 0.5
+    only_unknown: bool = False
+    vocabulary: Annotated[int, Field(ge=1, le=most)] = 20_000
+
+
+class Vocabulary(NamedTuple):
+    """What a retriever searches: postings, and the analyzer that they are counted by."""
+
+    lexical: Lexical
+    analyzer: Analyzer
+
+
+class Candidates(NamedTuple):
+    """The corpus' words that may be added.
+
+    places: word -> its place in `words`
+    vectors: of unit length, shape (words, dimensions)
+    """
+
+    words: list[str]
+    places: dict[str, int]
+    vectors: Vectors
+
+
+def expand_words(
+    words: Mapping[str, float],
+    plain: Sequence[str],
+    embed: Embed | None,
+    index: OpenIndex,
+    vocabulary: Vocabulary,
+    recipe: Expand,
+) -> dict[str, float]:
+    """Add words of like meaning to the words that are searched.
+
+    words: form -> weight, as the question says them
+
+    A word that two words of the question lead to gets the larger weight; one that the question says itself
+    keeps its own.
+    """
+    if embed is None:
+        raise ValueError("`expand` needs an embedder for the words of the question")
+    searched = _to_expand(plain, vocabulary, recipe)[: recipe.max_words]
+    known = index.derived(embed_candidates, embed, vocabulary.analyzer.language, recipe.vocabulary)
+    if not searched or not known.words:
+        return dict(words)
+    found: dict[str, float] = {}
+    for word in searched:
+        cosines = (known.vectors @ _vector(word, known, embed)).round(DECIMALS)
+        for neighbour, cosine in _nearest(word, cosines, known.words, recipe, vocabulary):
+            found[neighbour] = max(found.get(neighbour, 0.0), recipe.weight * cosine)
+    return {**found, **words}
+
+
+def _vector(word: str, known: Candidates, embed: Embed) -> Vectors:
+    """Return a word's vector, shape (dimensions,): the one at hand, or else embedded by itself.
+
+    Together with others it would come out a little different, by what else the questions before it had asked.
+    """
+    if word in known.places:
+        return known.vectors[known.places[word]]
+    return embed([word])[0]
+
+
+def _to_expand(plain: Sequence[str], vocabulary: Vocabulary, recipe: Expand) -> list[str]:
+    ignored = function_words(vocabulary.analyzer.language)
+    searched = [word for word in dict.fromkeys(plain) if word not in ignored]
+    if not recipe.only_unknown:
+        return searched
+    forms = vocabulary.analyzer.forms(searched)
+    return [
+        word
+        for word, form in zip(searched, forms, strict=True)
+        if form is not None and form not in vocabulary.lexical.numbers
+    ]
+
+
+def _nearest(
+    word: str, cosines: Vectors, known: Sequence[str], recipe: Expand, vocabulary: Vocabulary
+) -> list[tuple[str, float]]:
+    """Return the forms nearest to a word, with their cosines; without its own form."""
+    its_form = vocabulary.analyzer.forms([word])[0]
+    # A lexicon holds several words of one form (study, studies), so that more are looked at than are kept.
+    looked_at = min(8 * recipe.words + 8, len(known))
+    near = np.flatnonzero(cosines >= np.partition(cosines, len(known) - looked_at)[len(known) - looked_at])
+    order = near[np.argsort(-cosines[near], kind="stable")]
+    found: dict[str, float] = {}
+    for at in order:
+        if cosines[at] < recipe.similarity or len(found) == recipe.words:
+            break
+        form = vocabulary.analyzer.forms([known[at]])[0]
+        if form is not None and form != its_form and known[at] != word:
+            found.setdefault(form, float(cosines[at]))
+    return list(found.items())
+
+
+def embed_candidates(index: OpenIndex, embed: Embed, language: Language, limit: int) -> Candidates:
+    words = _candidates(index.lexical, function_words(language), limit)
+    places = {word: place for place, word in enumerate(words)}
+    return Candidates(words, places, embed(words) if words else np.zeros((0, 0), np.float32))
+
+
+def _candidates(lexical: Lexical, ignored: frozenset[str], limit: int) -> list[str]:
+    """Return words that stand in two chunks or more and hold a letter, most frequent first.
+
+    >>> from rag_assay.assets.indexing.lexical import lexical_of
+    >>> _candidates(lexical_of(["the ferry 1987 quay", "the ferry 1987 noon"]), frozenset({"the"}), 10)
+    ['ferry']
+    """
+    holding = np.diff(lexical.begins)
+    order = np.argsort(-holding, kind="stable")
+    often = (lexical.words[at] for at in order[: int((holding >= 2).sum())])
+    words = (word for word in often if word not in ignored and not word.isnumeric())
+    return [word for word, _ in zip(words, range(limit), strict=False)]
+
 
 DELTAS = {"okapi": 0.0, "plus": 1.0, "l": 0.5, "lower_bounded": 1.0}
 
 
-class WordSearch(Retriever):
-    """Parameters of BM25, whoever computes it.
+class WordSearch(IndexRetriever):
+    """Parameters of BM25 in every implementation.
 
-    What is not said is what measured best over several collections (docs/retrieval-results.md).
+    Defaults are the best values over several collections (docs/retrieval-results.md).
 
     k1, b: saturation of term frequency, strength of length normalisation
     epsilon: okapi only; a word in more than half of the chunks gets this share of the mean idf
     delta: plus and lower_bounded (default 1) and l (default 0.5) only; the least that a present word adds
     tokenizer: plain (lower-cased words), stemmed (Snowball) or lemmatised (simplemma); both by `language`
     language: of stems, lemmas and function words
-    function_words: keep | drop articles, pronouns and the like of `language`; unless said otherwise dropped
+    function_words: keep | drop articles, pronouns and the like of `language`; default: drop
         in English, kept in German. Dropped, a question of nothing else finds nothing
     title: how often the words of a chunk's document's title are counted beside those of the chunk itself
     """
@@ -52,13 +238,11 @@ class WordSearch(Retriever):
 
     @property
     def analyzer(self) -> Analyzer:
-        """How words are told apart."""
         kept = self.language != "english" if self.function_words is None else self.function_words == "keep"
         return Analyzer(self.tokenizer, self.language, kept)
 
     @property
     def parameters(self) -> Parameters:
-        """What scores are computed by."""
         delta = DELTAS[self.variant] if self.delta is None else self.delta
         return Parameters(self.variant, self.k1, self.b, self.epsilon, delta)
 
@@ -85,49 +269,23 @@ class Bm25(WordSearch):
 
     @property
     def needs_vector(self) -> bool:
-        """When words are expanded by their embeddings."""
         return self.expand is not None
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
-        """Search the index by words."""
-        return _Bm25Searcher(self, index, context)
-
-
-class _Bm25Searcher(Searcher):
-    """Words are counted and weighted once for each index: the index keeps them for all that search so."""
-
-    def __init__(self, recipe: Bm25, index: OpenIndex, context: RetrievalContext) -> None:
-        self._recipe, self._index, self._context = recipe, index, context
-        self._analyzer = recipe.analyzer
-
-    @cached_property
-    def _terms(self) -> TermIndex:
-        return self._index.terms(self._analyzer, self._recipe.title)
-
-    @cached_property
-    def _model(self) -> Bm25Scores:
-        return self._terms.bm25(self._recipe.parameters)
-
-    def search(self, query: Query) -> Ranking:
-        """Rank the chunks that share at least one word with the question, or with what it was widened to."""
-        if not len(self._index):
-            return nothing()
-        rows, scores = self._model.score(self._words(query))
+    def rank(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        analyzer = self.analyzer
+        terms = index.terms(analyzer, self.title)
+        model = terms.bm25(self.parameters)
+        plain = question_tokens(query.text, contracted=analyzer.functional)
+        words: Mapping[str, float] = Counter(analyzer.counted(plain))
+        if self.expand:
+            vocabulary = Vocabulary(terms.lexical, analyzer)
+            words = expand_words(words, plain, context.embed, index, vocabulary, self.expand)
+        if self.feedback:
+            # Of all chunks, whatever the query allows: a filter takes results away, and changes no other.
+            first = Ranking.best(*model.score(words), self.feedback.chunks)
+            words = interpolate_models(words, first, terms.of_chunks, self.feedback)
+        rows, scores = model.score(words)
         if query.allowed is not None:
             allowed = query.permitted(rows)
             rows, scores = rows[allowed], scores[allowed]
-        return Ranking.best(rows, scores, self._recipe.k)
-
-    def _words(self, query: Query) -> Mapping[str, float]:
-        """Return the words that are searched, and what each counts."""
-        expand, feedback = self._recipe.expand, self._recipe.feedback
-        plain = question_tokens(query.text, contracted=self._analyzer.functional)
-        words: Mapping[str, float] = Counter(self._analyzer.counted(plain))
-        if expand:
-            vocabulary = Vocabulary(self._terms.lexical, self._analyzer)
-            words = expand_words(words, plain, self._context.embed, self._index, vocabulary, expand)
-        if feedback:
-            # Of all chunks, whatever the query allows: a filter takes results away, and changes no other.
-            first = Ranking.best(*self._model.score(words), feedback.chunks)
-            words = interpolate_models(words, first, self._terms.of_chunks, feedback)
-        return words
+        return Ranking.best(rows, scores, self.k)

@@ -79,16 +79,13 @@ class Chain(Retriever):
 
     @property
     def widens(self) -> bool:
-        """When its retriever or a step does."""
         return any(_widens(link) for link in self.steps[self._place :])
 
     def versions(self) -> list[str]:
-        """Return its own version and those of its steps."""
         return [self.code_version, *(version for link in self.steps for version in link.all_versions())]
 
     @property
     def needs_vector(self) -> bool:
-        """When one of its steps does."""
         return any(link.needs_vector for link in self.steps)
 
     @cached_property
@@ -97,7 +94,6 @@ class Chain(Retriever):
 
     @property
     def retriever(self) -> Retriever:
-        """Its retriever."""
         found = self.steps[self._place]
         assert isinstance(found, Retriever)  # noqa: S101 -- by its place
         return found
@@ -121,7 +117,6 @@ class Chain(Retriever):
         return int(getattr(self.steps[self._sized()], "k"))  # noqa: B009 -- only some steps have one
 
     def at_depth(self, k: int) -> Self:
-        """Return the same chain with another `k` where its own is said."""
         at = self._sized()
         link = self.steps[at]
         changed = link.at_depth(k) if isinstance(link, Retriever) else link.model_copy(update={"k": k})
@@ -133,11 +128,9 @@ class Chain(Retriever):
 
     @property
     def needs_tuning(self) -> bool:
-        """When its retriever does."""
         return self.retriever.needs_tuning
 
     def open(self, index: OpenIndex, context: RetrievalContext) -> ChainSearcher:
-        """Open its transforms, its retriever and its steps on the index."""
         return ChainSearcher(
             index,
             [transform.open(index, context) for transform in self.transforms],
@@ -148,14 +141,12 @@ class Chain(Retriever):
         )
 
     def with_retriever(self, retriever: Retriever) -> Self:
-        """Return the same chain around another retriever."""
         return self.model_copy(update={"steps": replaced(self.steps, self._place, retriever)})
 
 
 class TakenStep(NamedTuple):
     """A step of a chain.
 
-    name, role: what a trace calls it
     most: passages that it leaves at most; None: as many as it does
     """
 
@@ -195,7 +186,6 @@ class ChainSearcher(Searcher):
         self._embed = embed
 
     def search(self, query: Query) -> Ranking:
-        """Return what is left after the last step."""
         if not len(self._index) or not query.text.strip():
             return nothing()
         queries = self.read(query)
@@ -215,14 +205,12 @@ class ChainSearcher(Searcher):
         return ranking
 
     def read(self, query: Query) -> list[Query]:
-        """Return the queries that the transforms make of one."""
         queries = [query]
         for transform in self._transforms:
             queries = [self._embedded(new, old) for old in queries for new in transform.read(old)]
         return queries
 
     def _embedded(self, new: Query, old: Query) -> Query:
-        """Give a query whose text was changed a vector of its own, where one is needed."""
         if self._embed is None or not new.text.strip():
             return new
         stale = new.vector is None or (new.text != old.text and new.vector is old.vector)
@@ -235,7 +223,6 @@ class ChainSearcher(Searcher):
         return ranking
 
     def close(self) -> None:
-        """Close its retriever."""
         self._part.close()
 
 

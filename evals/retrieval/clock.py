@@ -38,7 +38,6 @@ class Spent:
         return Spent(self.seconds - other.seconds, self.waited - other.waited)
 
     def share(self, parts: int) -> Spent:
-        """Return one of several equal parts of it."""
         return Spent(self.seconds / parts, self.waited / parts)
 
 
@@ -57,10 +56,9 @@ def waited_seconds() -> float:
 class Clock:
     """Times a question as if nothing had been at hand from a question or run before.
 
-    Whoever takes a ranking, a vector or an answer from a cache adds what computing it had taken, so that a
+    Code that takes a ranking, a vector or an answer from a cache adds what computing it had taken, so that a
     latency does not depend on what ran earlier.
 
-    saved: what was added so far
     wall, waited: seconds since some moment, the second of waiting for a processor
     """
 
@@ -69,12 +67,10 @@ class Clock:
     waited: Callable[[], float] = waited_seconds
 
     def now(self) -> Spent:
-        """Return the time that `since` counts from."""
         delayed = self.waited()  # read outside of the wall seconds, here and in `since`
         return self.saved + Spent(self.wall(), delayed)
 
     def since(self, begin: Spent) -> Spent:
-        """Return what was spent since ``begin``, what was added meanwhile among it."""
         wall = self.wall()
         return self.saved + Spent(wall, self.waited()) - begin
 

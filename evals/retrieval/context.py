@@ -4,18 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, TypeVarTuple
 
 import numpy as np
 
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.embedder import Matrix
 from rag_assay.evals.retrieval.clock import Clock, Spent
-from rag_assay.evals.retrieval.ranking_cache import Memory
+from rag_assay.evals.retrieval.query import Note, QueryInterpretation, TraceStep
+from rag_assay.evals.retrieval.ranking import Mask, Ranking
 from rag_assay.warehouse.inference.call_tags import Purpose
 
 if TYPE_CHECKING:
     from rag_assay.warehouse.inference.gateway import Gateway
+
+
+class SearchResult(NamedTuple):
+    """What a retriever found for one question.
+
+    allowed: which rows its filters let through, shape (chunks,); None: all
+    """
+
+    ranking: Ranking
+    spent: Spent
+    steps: tuple[TraceStep, ...]
+    notes: tuple[Note, ...]
+    allowed: Mask | None
+    understood: tuple[QueryInterpretation, ...] = ()
+
+
+@dataclass
+class Memory:
+    """Rankings of one index and run, so that an arm that several combinations share ranks a question once.
+
+    limit: rows that are held at most, those of the steps inside among them; all are dropped when it is
+        reached (16 bytes a row)
+    """
+
+    limit: int = 4_000_000
+    held: dict[object, SearchResult] = field(default_factory=dict)
+    rows: int = 0
+
+    def keep(self, key: object, found: SearchResult) -> None:
+        rows = len(found.ranking) + sum(len(step.rows) for step in found.steps)
+        if self.rows + rows > self.limit:
+            self.held.clear()
+            self.rows = 0
+        self.held[key] = found
+        self.rows += rows
+
 
 Args = TypeVarTuple("Args")
 Model = TypeVar("Model")
@@ -47,8 +84,7 @@ class RetrievalContext:
     embed: texts -> unit vectors of the index's embedder (its query side), shape (texts, dimensions)
     models: local models that the run has loaded (a cross-encoder)
     gateway: asks language models; None: none can be asked
-    memory: rankings of arms that combinations share; None: every arm ranks anew
-    clock: what was taken from caches says here what it had taken
+    memory: rankings that combinations share; None: every retriever ranks again
     count: texts -> their tokens by the chunking's tokenizer, special tokens not counted
     purpose: what calls are made for; `purpose.of(query.question_id)` goes with each
     """

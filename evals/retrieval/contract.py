@@ -27,7 +27,7 @@ from pydantic import Field
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Kind, Query
-from rag_assay.evals.retrieval.ranking import Ranking
+from rag_assay.evals.retrieval.ranking import Ranking, nothing
 from rag_assay.warehouse.components import Component
 
 Depth = Annotated[int, Field(ge=1, le=10_000)]
@@ -63,7 +63,6 @@ class Retriever(Component):
 
     @property
     def needs_vector(self) -> bool:
-        """Whether the question must be embedded for it."""
         return False
 
     @property
@@ -81,8 +80,27 @@ class Retriever(Component):
         """Return what searches an index."""
 
     def at_depth(self, k: int) -> Self:
-        """Return the same retriever with another `k`."""
         return self.model_copy(update={"k": k})
+
+
+class IndexRetriever(Retriever):
+    """A retriever that keeps nothing beside the index between two questions."""
+
+    @abstractmethod
+    def rank(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        """Rank the chunks of an index that is not empty for a question that is not empty."""
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
+        return _IndexSearcher(self, index, context)
+
+
+class _IndexSearcher(Searcher):
+    def __init__(self, retriever: IndexRetriever, index: OpenIndex, context: RetrievalContext) -> None:
+        self._retriever, self._index, self._context = retriever, index, context
+
+    def search(self, query: Query) -> Ranking:
+        is_empty = not len(self._index) or not query.text.strip()
+        return nothing() if is_empty else self._retriever.rank(query, self._index, self._context)
 
 
 @dataclass(frozen=True)
@@ -111,12 +129,22 @@ class Step(Component):
 
     @property
     def needs_vector(self) -> bool:
-        """Whether the question must be embedded for it."""
         return False
 
     @abstractmethod
     def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
         """Return what works on rankings of an index."""
+
+
+class IndexStep(Step):
+    """A step that keeps nothing beside the index between two questions."""
+
+    @abstractmethod
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        """Return the ranking after the step; it changes neither ranking nor query."""
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
+        return OpenStep(lambda ranking, query: self.apply(ranking, query, index, context))
 
 
 @dataclass(frozen=True)
@@ -132,13 +160,12 @@ class OpenTransform:
 class QueryTransform(Component):
     """What a chain does with a question before its retriever: filters, rewrites, expands it.
 
-    Whoever changes the text leaves `vector` as it is or None: it is embedded again where one is needed. A
-    vector that is no longer that of the question before is taken as meant.
+    A transform that changes the text leaves `vector` as it is or None: it is embedded again where one is
+    needed. A vector that is no longer that of the question before is taken as meant.
     """
 
     @property
     def needs_vector(self) -> bool:
-        """Whether the question must be embedded for it."""
         return False
 
     @abstractmethod

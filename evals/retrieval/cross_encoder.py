@@ -9,8 +9,8 @@ import numpy as np
 from pydantic import Field
 
 from rag_assay.assets.chunking.sentence_splitter import sentences
-from rag_assay.evals.retrieval.context import LoadedModels, RetrievalContext
-from rag_assay.evals.retrieval.contract import OpenStep, Step
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.contract import IndexStep
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.passage_steps import passages
 from rag_assay.evals.retrieval.query import Kind, Query
@@ -22,7 +22,7 @@ from rag_assay.warehouse.inference.cross_encoders import PairModel, load_pair_mo
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder as Model
 
-DECIMALS = 6  # of a score that are kept: below them, it hangs on what else is in the batch
+DECIMALS = 6  # of a score that are kept: below them, it depends on what else is in the batch
 
 
 class _Reading(PairModel):
@@ -46,7 +46,7 @@ def _mean(values: list[float]) -> float:
     return round(sum(values) / len(values), DECIMALS)
 
 
-class CrossEncoder(_Reading, Step):
+class CrossEncoder(_Reading, IndexStep):
     """Re-ranks the first n passages by a cross-encoder (Nogueira and Cho, 2019, arXiv:1901.04085)."""
 
     kind: ClassVar[str] = "cross_encoder"
@@ -55,20 +55,13 @@ class CrossEncoder(_Reading, Step):
     costly: ClassVar[bool] = True
 
     def versions(self) -> list[str]:
-        """Return its code version and the digest of its weights."""
         return [self.code_version, self.weights()]
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
-        """Keep the first n, in the order of their new scores."""
-        models = context.models
-        return OpenStep(lambda ranking, query: self._reranked(ranking, query, index, models))
-
-    def _reranked(self, ranking: Ranking, query: Query, index: OpenIndex, models: LoadedModels) -> Ranking:
-        """Score the first n candidates anew and sort them."""
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
         if not len(ranking) or not query.text.strip():
             return nothing()
         first = ranking.take(slice(self.n))
-        model = models.get(load, self.model, self.revision, self.max_length)
+        model = context.models.get(load, self.model, self.revision, self.max_length)
         # A question that is longer than any model reads is cut before it is tokenised for every passage.
         scores = self._scores(model, query.text[: 32 * self.max_length], passages(first, index))
         order = np.lexsort((first.rows, -scores))
@@ -105,16 +98,11 @@ class CrossEncoded(_Reading, Around):
 
     @property
     def step(self) -> CrossEncoder:
-        """The step that reads the passages."""
         return CrossEncoder(**{name: getattr(self, name) for name in _Reading.model_fields})
 
 
 def load(model: str, revision: str | None, max_length: int) -> Model:
-    """Load a cross-encoder with one output; it reads ``max_length`` tokens, or as many as it has places.
-
-    Raises:
-        InputError: the files are no cross-encoder, or it gives more than one score.
-    """
+    """Load a cross-encoder with one output; it reads ``max_length`` tokens, or as many as it has places."""
     found = load_pair_model(model, revision, max_length)
     if found.config.num_labels != 1:
         raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
@@ -11,10 +11,10 @@ from pydantic import Field, model_validator
 
 from rag_assay.assets.indexing.index_recipe import Ef, Kind, Probes, Refinement, SearchParameters
 from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
+from rag_assay.evals.retrieval.contract import Depth, IndexRetriever
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
-from rag_assay.evals.retrieval.ranking import Ranking, Vector, nothing
+from rag_assay.evals.retrieval.ranking import Ranking, Vector
 
 KNOWN: dict[Kind, tuple[str, ...]] = {
     "exact": (),
@@ -29,22 +29,22 @@ def _unsaid(value: int | None) -> bool:
 
 
 UNLESS_SAID = Field(exclude_if=_unsaid)
-"""Left out of what is stored of a recipe where it is None: those that never said it keep their identity."""
+"""Not stored where it is None, so that recipes without the parameter keep their identity."""
 
 
-class Dense(Retriever):
+class Dense(IndexRetriever):
     """Cosine similarity between the question's vector and the chunks'.
 
     search: exact (every chunk) | ann (the index's approximate search: faster on many chunks, and may miss
         some) | auto (ann where the index has it)
     nprobes: how many partitions of an approximate index are looked into, those whose centres are nearest to
-        the question first; fewer are faster and miss more, all of them leave none out. Unless said, as many
+        the question first; fewer are faster and miss more, all of them leave none out. Default: as many
         as the index was tuned to
     ef: candidates that are kept while a graph of the index (`hnsw`) is walked; more find more and take
-        longer, and it is never less than twice `k` times `refine_factor`. Unless said, what the index was
+        longer, and it is never less than twice `k` times `refine_factor`. Default: what the index was
         tuned to
     refine_factor: how many times `k` candidates are taken by their shortened vectors, to be compared again by
-        their exact ones; it mends what shortening has put into a wrong order. Unless said, what the index
+        their exact ones; this corrects the order of shortened vectors. Default: what the index
         was tuned to
 
     A parameter that an index does not know is an error of each question: all three on an index that is
@@ -73,7 +73,6 @@ class Dense(Retriever):
 
     @property
     def _said(self) -> dict[str, int]:
-        """The parameters of an approximate search that are set."""
         named = {"nprobes": self.nprobes, "ef": self.ef, "refine_factor": self.refine_factor}
         return {name: value for name, value in named.items() if value is not None}
 
@@ -82,9 +81,6 @@ class Dense(Retriever):
 
         >>> Dense(nprobes=4).on(SearchParameters("hnsw", ef=100, nprobes=8, refine_factor=2))
         SearchParameters(kind='hnsw', ef=100, nprobes=4, refine_factor=2, recall=1.0)
-
-        Raises:
-            ValueError: the index does not know one that is set.
         """
         strange = {name: value for name, value in self._said.items() if name not in KNOWN[tuned.kind]}
         if strange:
@@ -99,43 +95,21 @@ class Dense(Retriever):
 
     @property
     def needs_vector(self) -> bool:
-        """Always."""
         return True
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
-        """Search the index by vectors."""
-        return DenseSearcher(self, index)
-
-
-@dataclass(frozen=True)
-class DenseSearcher(Searcher):
-    """Ranks by cosine; both sides are unit vectors, so the dot product is the cosine."""
-
-    recipe: Dense
-    index: OpenIndex
-
-    def search(self, query: Query) -> Ranking:
-        """Rank the chunks that are nearest to the question.
-
-        Raises:
-            ValueError: the question has no vector, `ann` is asked of an index without it, or a parameter that
-                the index does not know.
-        """
-        index, recipe = self.index, self.recipe
-        if not len(index) or not query.text.strip():
-            return nothing()
+    def rank(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
         if query.vector is None:
             raise ValueError("dense retrieval needs the question's vector")
-        if recipe.search == "ann" and not index.has_ann:
+        if self.search == "ann" and not index.has_ann:
             raise ValueError(
                 "`search: ann` needs an index with approximate search; build one, or search `exact`"
             )
-        search = recipe.on(index.facts.search)
-        exactly = recipe.search == "exact" or not index.has_ann
+        search = self.on(index.facts.search)
+        exactly = self.search == "exact" or not index.has_ann
         if exactly or (query.allowed is not None and query.where is None):
-            return nearest(query.vector, query, index, recipe.k)
-        rows, scores = index.search_ann(query.vector, recipe.k, query.where, query.allowed, search)
-        return Ranking.best(rows, scores, recipe.k)
+            return nearest(query.vector, query, index, self.k)
+        rows, scores = index.search_ann(query.vector, self.k, query.where, query.allowed, search)
+        return Ranking.best(rows, scores, self.k)
 
 
 def _listed(said: Mapping[str, int]) -> str:

@@ -38,7 +38,7 @@ class Fuse(Retriever):
 
     rrf, weighted, relative_score, max, arithmetic, geometric, harmonic: see `fusion_methods.py`
     of: the arms, each a retriever with its own depth
-    weights: one an arm, 0 to 1,000,000 and not all below 0.000001; all 1 unless said otherwise; `tuned`:
+    weights: one per retriever, 0 to 1,000,000 and not all below 0.000001; default: all 1; `tuned`:
         chosen on the train questions of the study. What only an arm of weight 0 found stays a candidate
     """
 
@@ -96,29 +96,23 @@ class Fuse(Retriever):
 
     @property
     def method(self) -> Method:
-        """The method that is set."""
         return next(found for name in METHODS if (found := getattr(self, name)) is not None)
 
     def versions(self) -> list[str]:
-        """Return its own version and those of its arms."""
         return [self.code_version, *(version for arm in self.of for version in arm.all_versions())]
 
     @property
     def needs_vector(self) -> bool:
-        """When one of its arms does."""
         return any(arm.needs_vector for arm in self.of)
 
     @property
     def needs_tuning(self) -> bool:
-        """When its weights are `tuned`, or something of an arm is."""
         return self.weights == "tuned" or any(arm.needs_tuning for arm in self.of)
 
     def with_weights(self, weights: Sequence[float]) -> Self:
-        """Return the same fusion with these weights, one an arm."""
         return type(self).model_validate({**self.model_dump(), "weights": tuple(weights)})
 
     def open(self, index: OpenIndex, context: RetrievalContext) -> FuseSearcher:
-        """Open its arms on the index."""
         return FuseSearcher(self, [SharedSearcher(arm, index, context) for arm in self.of])
 
 
@@ -130,11 +124,6 @@ class FuseSearcher(Searcher):
         self._arms = arms
 
     def search(self, query: Query) -> Ranking:
-        """Rank with every arm, then fuse.
-
-        Raises:
-            InputError: the weights are to be tuned, and have not been.
-        """
         recipe = self._recipe
         if recipe.weights == "tuned":
             raise InputError(
@@ -155,7 +144,6 @@ class FuseSearcher(Searcher):
         return [one.ranking for one in found]
 
     def close(self) -> None:
-        """Close its arms."""
         for arm in self._arms:
             arm.close()
 

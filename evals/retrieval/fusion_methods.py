@@ -8,6 +8,7 @@ matrix, choices x arms, so that many choices of weights are tried at once (`fusi
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 import numpy as np
@@ -15,8 +16,56 @@ import numpy.typing as npt
 from pydantic import Field
 
 from rag_assay.evals.retrieval.ranking import Ranking, Scores
-from rag_assay.evals.retrieval.score_normalization import NORMALISED, Normalisation, min_max
 from rag_assay.warehouse.recipe import Strict
+
+Normalisation = Literal["min_max", "z_score", "sum"]
+
+
+def min_max(scores: Scores) -> Scores:
+    """Return (score - lowest) / (highest - lowest), in [0, 1]; equal scores are all 1, each being the best.
+
+    >>> min_max(np.array([9.0, 7.0, 5.0])).tolist(), min_max(np.array([3.0, 3.0])).tolist()
+    ([1.0, 0.5, 0.0], [1.0, 1.0])
+    """
+    if not len(scores):
+        return scores
+    low, high = scores.min(), scores.max()
+    return (scores - low) / (high - low) if high > low else np.ones_like(scores)
+
+
+def z_score(scores: Scores) -> Scores:
+    """Return (score - mean) / standard deviation (of the ranking, not of a sample); equal scores are all 0.
+
+    >>> z_score(np.array([9.0, 5.0])).tolist(), z_score(np.array([3.0])).tolist()
+    ([1.0, -1.0], [0.0])
+    """
+    if not len(scores) or scores.max() == scores.min():
+        return np.zeros_like(scores)
+    spread = min_max(scores)  # the same z; the squares of scores near 0 would be 0, and so their deviation
+    return (spread - spread.mean()) / spread.std()
+
+
+def sum_to_one(scores: Scores) -> Scores:
+    """Return (score - lowest) / sum of these, which add up to 1; equal scores have equal shares.
+
+    The lowest is taken off first because scores may be negative, as in ranx (`sum_norm`).
+
+    >>> sum_to_one(np.array([6.0, 4.0, 3.0])).tolist(), sum_to_one(np.array([2.0, 2.0])).tolist()
+    ([0.75, 0.25, 0.0], [0.5, 0.5])
+    """
+    if not len(scores):
+        return scores
+    raised = scores - scores.min()
+    total = raised.sum()
+    return raised / total if total > 0 else np.full_like(scores, 1 / len(scores))
+
+
+NORMALISED: dict[Normalisation, Callable[[Scores], Scores]] = {
+    "min_max": min_max,
+    "z_score": z_score,
+    "sum": sum_to_one,
+}
+
 
 Floats = npt.NDArray[np.float64]
 LEAST = 0.001  # of [0, 1]: far below any other score of a ranking of 1,000, and above 0
@@ -31,7 +80,6 @@ class Method(Strict):
         """Return what each row of one arm's ranking gets, shape (n,)."""
 
     def lacking(self, points: Scores) -> float:
-        """Return what a candidate gets from an arm that lacks it, given that arm's points: 0."""
         return 0.0
 
     @abstractmethod
@@ -74,7 +122,6 @@ class Rrf(_Summed):
     k: Annotated[float, Field(gt=0, le=10_000)] = 60.0
 
     def points(self, ranking: Ranking) -> Scores:
-        """Return 1 / (k + rank)."""
         return 1 / (self.k + 1 + np.arange(len(ranking)))
 
 
@@ -89,11 +136,9 @@ class _Scored(Method):
     normalise: Normalisation = "min_max"
 
     def points(self, ranking: Ranking) -> Scores:
-        """Return the normalised scores."""
         return NORMALISED[self.normalise](ranking.scores)
 
     def lacking(self, points: Scores) -> float:
-        """Return the arm's lowest z with z_score, 0 otherwise."""
         return float(points.min()) if self.normalise == "z_score" and len(points) else 0.0
 
 
@@ -108,7 +153,6 @@ class Max(_Scored):
     """
 
     def combined(self, points: Floats, weights: Floats) -> Floats:
-        """Return the largest."""
         best = np.full((len(points), len(weights)), -np.inf)
         for arm in range(points.shape[1]):
             speaks = weights[:, arm] > 0
@@ -121,7 +165,6 @@ class Arithmetic(_Summed, _Scored):
     """The weighted arithmetic mean of normalised scores: the order of `weighted`, on the arms' own scale."""
 
     def combined(self, points: Floats, weights: Floats) -> Floats:
-        """Return the weighted sum by the sum of the weights."""
         return super().combined(points, weights) / weights.sum(axis=1)
 
 
@@ -132,11 +175,9 @@ class RelativeScore(_Summed):
     """
 
     def points(self, ranking: Ranking) -> Scores:
-        """Return min-max scores."""
         return min_max(ranking.scores)
 
     def combined(self, points: Floats, weights: Floats) -> Floats:
-        """Return the sum by weights that add up to 1."""
         return super().combined(points, weights / weights.sum(axis=1, keepdims=True))
 
 
@@ -144,7 +185,6 @@ class _Positive(Method):
     """Normalised scores that are never 0, since one 0 would make the whole mean 0.
 
     normalise: min_max | sum (z-scores may be negative, and have no such mean)
-    least: what the last of an arm gets, and a candidate that the arm lacks
     """
 
     normalise: Literal["min_max", "sum"] = "min_max"
@@ -163,7 +203,6 @@ class Geometric(_Positive, _Summed):
     """The weighted geometric mean of normalised scores: exp(sum of weight * log score / sum of weights)."""
 
     def combined(self, points: Floats, weights: Floats) -> Floats:
-        """Return the mean."""
         return np.exp(super().combined(np.log(points), weights) / weights.sum(axis=1))
 
 
@@ -171,5 +210,4 @@ class Harmonic(_Positive, _Summed):
     """The weighted harmonic mean of normalised scores: sum of weights / sum of weight / score."""
 
     def combined(self, points: Floats, weights: Floats) -> Floats:
-        """Return the mean."""
         return weights.sum(axis=1) / super().combined(1 / points, weights)

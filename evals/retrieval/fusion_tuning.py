@@ -44,10 +44,7 @@ Finish = Callable[[Ranking], Ranking]
 
 
 class TrainCase(NamedTuple):
-    """A train question on its way through a retriever, and what it should find.
-
-    finish: the steps that follow the retriever, where they are tried with it
-    """
+    """A train question on its way through a retriever, and what it should find."""
 
     query: Query
     gold: Gold
@@ -64,10 +61,7 @@ class Bench:
 
 
 class Chosen(NamedTuple):
-    """Weights as they were chosen for one fusion: what is told of it.
-
-    arms: the kind of each arm
-    """
+    """Weights as they were chosen for one fusion: what is told of it."""
 
     arms: tuple[str, ...]
     weights: tuple[float, ...]
@@ -96,7 +90,6 @@ class Worth:
     finish: tuple[Finish, ...] = ()
 
     def of(self, ranking: Ranking) -> float:
-        """Return the metric of a whole ranking."""
         for step in self.finish:
             ranking = step(ranking)
         return self.metric.value(self.gold, self._spans(ranking))
@@ -128,10 +121,8 @@ class Tuned:
     """The result of choosing weights.
 
     weights: the chosen ones, one an arm; they add up to 1
-    value: their mean over the train questions
     tried: all choices, shape (choices, arms)
     values: the mean of each choice, shape (choices,): the curve
-    questions: how many questions they are means of
     """
 
     weights: tuple[float, ...]
@@ -145,9 +136,6 @@ def apart(train: pl.DataFrame, test: pl.DataFrame) -> pl.DataFrame:
     """Return the train questions (schemas.QUESTIONS) that are not asked as test questions, too.
 
     A question is the same by its words and what was said before it, whatever its id, its case and its signs.
-
-    Raises:
-        InputError: all of them are.
     """
     known = {_conversation_words(row) for row in test.iter_rows(named=True)}
     kept = train.filter([_conversation_words(row) not in known for row in train.iter_rows(named=True)])
@@ -166,9 +154,6 @@ def tune_retriever(retriever: Retriever, cases: Sequence[TrainCase], bench: Benc
     An arm of a fusion, and the retriever inside another one, is tuned by its own ranking. The retriever of a
     chain is tuned by what the chain delivers, but for steps from the first one on that a model takes; where
     its transforms read a question as several, each of them counts. Notes are kept in the traces of the cases.
-
-    Raises:
-        InputError: there is no train question.
     """
     if not retriever.needs_tuning:
         return Tuning(retriever)
@@ -190,7 +175,6 @@ def _alone(cases: Sequence[TrainCase]) -> list[TrainCase]:
 
 
 def _as_read(chain: Chain, cases: Sequence[TrainCase], bench: Bench) -> list[TrainCase]:
-    """Return the cases as a chain's transforms read them, each with the steps that are tried after it."""
     opened = chain.open(bench.index, bench.context)
     tried = list(takewhile(lambda step: not step.costly, chain.later))
     steps = [step.open(bench.index, bench.context) for step in tried]
@@ -208,7 +192,6 @@ def _applied(step: OpenStep, query: Query, ranking: Ranking) -> Ranking:
 
 
 def _tuned_fusion(fuse: Fuse, cases: Sequence[TrainCase], bench: Bench) -> Tuning:
-    """Tune the arms of a fusion, then choose its weights."""
     found = [tune_retriever(arm, _alone(cases), bench) for arm in fuse.of]
     ready = fuse.model_copy(update={"of": tuple(arm.retriever for arm in found)})
     inner = tuple(one for arm in found for one in arm.chosen)
@@ -238,9 +221,6 @@ def choose_weights(questions: Sequence[TrainQuestion], method: Method, k: int, p
         method: how the arms are fused.
         k: how many passages the fusion returns.
         points: how many choices at most (all of them for two arms).
-
-    Raises:
-        InputError: there is no question.
     """
     if not questions:
         raise InputError("Weights cannot be chosen: the train question set holds no question.")
@@ -297,14 +277,12 @@ def grid(arms: int, points: int = POINTS) -> Floats:
 
 
 def _shares(arms: int, steps: int) -> list[list[int]]:
-    """Return all ways to share whole steps among arms, in rising order."""
     if arms == 1:
         return [[steps]]
     return [[first, *rest] for first in range(steps + 1) for rest in _shares(arms - 1, steps - first)]
 
 
 def _middle(tried: Floats, best: Ints) -> int:
-    """Return the choice in the middle of equally good ones."""
     if tried.shape[1] == 2:
         runs = np.split(best, np.flatnonzero(np.diff(best) > 1) + 1)
         longest = max(runs, key=len)

@@ -26,7 +26,6 @@ MOST_FUZZY = 60  # words of a question that are compared with all names
 
 @cache
 def club_pattern() -> re.Pattern[str]:
-    """Return the pattern of a sports club's name."""
     return re.compile(rf"\b(?:1\. )?(?:{alternation('names', 'clubs')})\b(?!-)")
 
 
@@ -99,7 +98,6 @@ class Gazetteer:
         return hits
 
     def _fuzzy(self, plain: str, hits: list[_Hit], typos: float) -> list[_Hit]:
-        """Find near misses among the words that no name covers, one to three words at a time."""
         from rapidfuzz import fuzz, process
 
         free = [
@@ -183,13 +181,11 @@ def _plain(name: str) -> str:
 
 
 def _carriers(index: OpenIndex) -> dict[str, set[str]]:
-    """Return keyword -> the documents that carry it."""
     docs = index.spans.docs
     return {keyword: set(docs.gather(rows)) for keyword, rows in sorted(index.carriers.items())}
 
 
 def _holders(index: OpenIndex, wanted: Mapping[str, object]) -> dict[str, set[str]]:
-    """Return word -> the documents whose text holds it, for folded words."""
     holders: dict[str, set[str]] = {word: set() for word in wanted}
     docs = index.spans.docs
     for word in index.lexical.words:
@@ -201,5 +197,4 @@ def _holders(index: OpenIndex, wanted: Mapping[str, object]) -> dict[str, set[st
 
 
 def entity(found: NameMatch, text: str, value: str, gazetteer: Gazetteer) -> Entity:
-    """Return what was found as an entity of one keyword."""
     return Entity(gazetteer.kinds.get(value, "keyword"), text[found.start : found.end], value)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import OpenStep, Step
+from rag_assay.evals.retrieval.contract import IndexStep
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Kind, Query
 from rag_assay.evals.retrieval.ranking import Ranking, Rows, Scores
@@ -64,7 +64,7 @@ def _shares(scores: Scores) -> Scores:
 
 
 def random_walk(start: Scores, near: Square, spread: float) -> Scores:
-    """Return the shares of a walk that starts anew with chance 1 - spread, and else goes to a neighbour.
+    """Return the shares of a random walk that restarts with chance 1 - spread, and else goes to a neighbour.
 
     near: weights of the edges, shape (n, n), symmetric, with an empty diagonal
 
@@ -85,7 +85,7 @@ def random_walk(start: Scores, near: Square, spread: float) -> Scores:
     return found
 
 
-class Graph(_Spreading, Step):
+class Graph(_Spreading, IndexStep):
     """Spreads scores over the neighbour graph of the candidates, and may add neighbours to them."""
 
     kind: ClassVar[str] = "graph"
@@ -93,11 +93,7 @@ class Graph(_Spreading, Step):
     role: ClassVar[Kind] = "rerank"
     narrows: ClassVar[bool] = True
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
-        """Return the first n and what is added, in the order of their new scores."""
-        return OpenStep(lambda ranking, query: self._walk(ranking, query, index))
-
-    def _walk(self, ranking: Ranking, query: Query, index: OpenIndex) -> Ranking:
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
         """Return the candidates, and what is added, by the new scores; each with its own context."""
         if not len(ranking):
             return ranking
@@ -145,5 +141,4 @@ class GraphRanked(_Spreading, Around):
 
     @property
     def step(self) -> Graph:
-        """The step that spreads the scores."""
         return Graph(**{name: getattr(self, name) for name in _Spreading.model_fields})

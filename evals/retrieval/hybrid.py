@@ -11,9 +11,8 @@ from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
 from rag_assay.evals.retrieval.dense import Dense
 from rag_assay.evals.retrieval.fusion import Fuse
-from rag_assay.evals.retrieval.fusion_methods import Weighted
+from rag_assay.evals.retrieval.fusion_methods import Normalisation, Weighted
 from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.score_normalization import Normalisation
 
 LANCEDBS = ("reranker", "constant", "fill")
 
@@ -58,15 +57,12 @@ class Hybrid(Retriever):
 
     @property
     def needs_vector(self) -> bool:
-        """Always."""
         return True
 
     def versions(self) -> list[str]:
-        """Return its own version and those of its arms."""
         return [self.code_version, *self._fusion.versions()]
 
     def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
-        """Search the index both ways and add the scores."""
         return self._fusion.open(index, context)
 
     @property

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, TypeVarTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,19 +16,169 @@ from rag_assay.assets.indexing import index_table
 from rag_assay.assets.indexing.approximate import nearest
 from rag_assay.assets.indexing.index_recipe import IndexFacts, SearchParameters, read_facts
 from rag_assay.assets.indexing.index_rows import COLUMNS, QUESTIONS
-from rag_assay.assets.indexing.lexical import Lexical, lexical_of, open_lexical
+from rag_assay.assets.indexing.lexical import RANGE, Lexical, PostingsWriter, lexical_of, open_lexical, ranges
 from rag_assay.assets.indexing.publication_days import moment
 from rag_assay.assets.indexing.row_files import CHUNKS, ROWS, VECTORS
-from rag_assay.evals.retrieval.analyzed_terms import count_forms
-from rag_assay.evals.retrieval.analyzer import Analyzer
-from rag_assay.evals.retrieval.chunk_spans import ChunkSpans
-from rag_assay.evals.retrieval.mapped_vectors import products, read_vectors, take_rows
-from rag_assay.evals.retrieval.stored_chunks import HeldChunks, MappedChunks, SortedKeyIndex, StoredChunks
+from rag_assay.evals.retrieval.analyzer import Analyzer, merge_forms, merged, with_titles
+from rag_assay.evals.retrieval.chunk_spans import (
+    ChunkSpans,
+    HeldChunks,
+    MappedChunks,
+    SortedKeyIndex,
+    StoredChunks,
+)
 from rag_assay.evals.retrieval.terms import TermIndex
+from rag_assay.warehouse.errors import CorruptFileError
+from rag_assay.warehouse.memory_maps import let_go
 from rag_assay.warehouse.parquet import read_parquet
 
 if TYPE_CHECKING:
     from lancedb.table import Table
+
+
+MAPPED_ROWS = 65_536  # vectors that are mapped at once: 100 MB of 384 numbers
+
+Vectors = npt.NDArray[np.float32]
+
+
+def read_vectors(path: Path, shape: tuple[int, int]) -> Vectors:
+    """Memory-map the vectors of an index.
+
+    Raises:
+        CorruptFileError: the file is truncated, or the shape is another one.
+    """
+    try:
+        found: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
+        _refuse_others(found, shape)
+    except (OSError, ValueError, EOFError) as error:
+        raise CorruptFileError(
+            f"{path}: the vectors of the index are damaged ({error}). Delete the folder of the index; "
+            "`assay run` makes it again."
+        ) from error
+    return found
+
+
+def _refuse_others(vectors: Vectors, shape: tuple[int, int]) -> None:
+    if vectors.shape != shape or vectors.dtype != np.float32:
+        raise ValueError(f"it holds {vectors.dtype} of shape {vectors.shape} instead of float32 of {shape}")
+
+
+def products(vectors: Vectors, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Return the product of each row and a vector, shape (rows,).
+
+    Pages of a mapped file that were read are let go of part after part.
+    """
+    found = np.empty(len(vectors), np.float64)
+    for first in range(0, len(vectors), MAPPED_ROWS):
+        # Not `@`: BLAS sums some rows in another order than others, so that equal vectors would not tie.
+        block = vectors[first : first + MAPPED_ROWS]
+        found[first : first + MAPPED_ROWS] = np.einsum("ij,j->i", block, vector)
+        if len(vectors) > MAPPED_ROWS:
+            let_go(vectors)
+    return found
+
+
+def take_rows(vectors: Vectors, rows: npt.NDArray[np.int64]) -> Vectors:
+    """Return the vectors of some rows, shape (rows, dimensions); pages that were read are let go of."""
+    found = vectors[rows]
+    if len(vectors) > MAPPED_ROWS:
+        let_go(vectors)
+    return found
+
+
+HELD = 8_000_000
+"""Postings that are put together in memory: some 500 MB on the way."""
+
+Places = npt.NDArray[np.int64]
+
+
+def count_forms(
+    texts: Lexical, titles: Lexical | None, times: int, analyzer: Analyzer, held: int = HELD
+) -> Lexical:
+    """Return the postings of the forms of words; those of titles are counted ``times`` times.
+
+    Where there are more than ``held`` postings, they are merged a range of forms after another into files
+    that are memory-mapped, and are released with their last reference.
+    """
+    if titles is None and analyzer.as_they_stand:
+        return texts
+    if len(texts.rows) + (0 if titles is None else len(titles.rows)) <= held:
+        return merge_forms(texts if titles is None else with_titles(texts, titles, times), analyzer)
+    parts = [
+        _part(lexical, analyzer, n) for lexical, n in ((texts, 1), (titles, times)) if lexical is not None
+    ]
+    with TemporaryDirectory(prefix="assay-words-") as folder:
+        _write(parts, Path(folder))
+        return open_lexical(Path(folder))  # what is mapped outlives its name
+
+
+class _Part(NamedTuple):
+    """Postings of some texts, and the form of each word; None: it is not counted."""
+
+    lexical: Lexical
+    forms: list[str | None]
+    times: int
+
+
+def _part(lexical: Lexical, analyzer: Analyzer, times: int) -> _Part:
+    return _Part(lexical, analyzer.forms(lexical.words), times)
+
+
+def _write(parts: Sequence[_Part], folder: Path) -> None:
+    words = sorted({form for part in parts for form in part.forms if form is not None})
+    numbers = {word: number for number, word in enumerate(words)}
+    taken = [_Ordered.of(part, numbers) for part in parts]
+    chunks = len(parts[0].lexical.lengths)
+    sizes = np.sum([one.sizes(len(words)) for one in taken], axis=0)
+    lengths = np.zeros(chunks, np.int32)
+    with PostingsWriter(folder) as writer:
+        for first, last in ranges(sizes, RANGE):
+            found = [one.postings(first, last) for one in taken]
+            owner, rows, counts = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+            some = merged(words[first:last], owner, rows, counts, chunks)
+            writer.add(np.diff(some.begins), some.rows, some.counts)
+            lengths += some.lengths
+        writer.finish(pl.Series(words, dtype=pl.String), lengths)
+
+
+class _Ordered(NamedTuple):
+    """The words of a part that are counted, in the order of their forms.
+
+    words: numbers of words, shape (n,)
+    forms: numbers of their forms, rising, shape (n,)
+    """
+
+    part: _Part
+    words: Places
+    forms: Places
+
+    @classmethod
+    def of(cls, part: _Part, numbers: dict[str, int]) -> _Ordered:
+        forms = np.array([-1 if form is None else numbers[form] for form in part.forms], np.int64)
+        words = np.argsort(forms, kind="stable")
+        words = words[forms[words] >= 0]
+        return cls(part, words, forms[words])
+
+    def sizes(self, forms: int) -> Places:
+        begins = self.part.lexical.begins
+        found = np.zeros(forms, np.int64)
+        np.add.at(found, self.forms, begins[self.words + 1] - begins[self.words])
+        return found
+
+    def postings(self, first: int, last: int) -> tuple[Places, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """Return the forms (counted from ``first``), rows and counts of the postings of a range of forms."""
+        lexical, times = self.part.lexical, self.part.times
+        low, high = np.searchsorted(self.forms, [first, last])
+        words = self.words[low:high]
+        begins = np.asarray(lexical.begins[words])
+        sizes = lexical.begins[words + 1] - begins
+        before = np.cumsum(sizes) - sizes
+        at = np.repeat(begins - before, sizes) + np.arange(int(sizes.sum()))
+        owner = np.repeat(self.forms[low:high] - first, sizes)
+        found = owner, lexical.rows[at], times * lexical.counts[at]
+        lexical.let_go()
+        return found
+
 
 Args = TypeVarTuple("Args")
 Derived = TypeVar("Derived")
@@ -54,12 +205,10 @@ class OpenIndex:
 
     @cached_property
     def facts(self) -> IndexFacts:
-        """How the index was made and is searched."""
         return read_facts(self.folder)
 
     @cached_property
     def table(self) -> Table:
-        """The LanceDB table, at its finished version."""
         return index_table.open_table(self.folder)
 
     @cached_property
@@ -179,7 +328,6 @@ class OpenIndex:
 
     @cached_property
     def spans(self) -> ChunkSpans:
-        """Where the passage of each chunk lies."""
         return ChunkSpans.of(self.stored)
 
     @cached_property
@@ -197,7 +345,6 @@ class OpenIndex:
         return SortedKeyIndex(self.ids)
 
     def places(self, chunk_ids: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Return the positions of some chunks, all of which the index holds."""
         return np.array([self.positions[chunk_id] for chunk_id in chunk_ids], np.int64)
 
     @property
@@ -207,7 +354,6 @@ class OpenIndex:
 
     @property
     def has_ann(self) -> bool:
-        """Whether there is an approximate index of the vectors."""
         return self.facts.search.kind != "exact"
 
     def search_ann(
@@ -229,9 +375,6 @@ class OpenIndex:
             where: a LanceDB predicate over the columns of the table; None: all chunks.
             allowed: the chunks that it lets through, shape (chunks,); None: all.
             by: the parameters of the search; None: those that reached the recall when it was built.
-
-        Raises:
-            ValueError: there is no approximate index.
         """
         if not self.has_ann:
             raise ValueError(f"{self.folder}: this index is searched exactly; it has no approximate index")
@@ -245,7 +388,6 @@ class OpenIndex:
         return rows[order], scores[order]
 
     def _text(self, doc_id: str) -> str:
-        """Return a document's text as far as chunks hold it, with the white space between them."""
         rows = np.sort(self.spans.rows[doc_id])
         pieces, known = [], 0
         parts = self.stored.at(rows, "start", "end", "text", "gap")

@@ -1,4 +1,4 @@
-"""Hybrid search by LanceDB: vector and full-text search joined by its rerankers."""
+"""Full-text search by LanceDB, and its hybrid search joined by rerankers."""
 
 from __future__ import annotations
 
@@ -8,21 +8,67 @@ import numpy as np
 from pydantic import Field
 
 from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
-from rag_assay.evals.retrieval.dense import Dense, DenseSearcher
-from rag_assay.evals.retrieval.fulltext import matching
+from rag_assay.evals.retrieval.contract import Depth, IndexRetriever
+from rag_assay.evals.retrieval.dense import Dense
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
-from rag_assay.evals.retrieval.ranking import Ranking, Scores, nothing
+from rag_assay.evals.retrieval.ranking import Ranking, Rows, Scores
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.rerankers import Reranker
 
+
+AHEAD = 50  # asked for beyond k, so that equal scores at the cut can be ordered by chunk id
+WORDS = 512  # of a question that are searched: the search takes seconds for tens of thousands
+
+
+class FullText(IndexRetriever):
+    """BM25 as LanceDB computes it (its own tokenizer: lower-cased, stemmed, without English stop words).
+
+    The first 512 words of a question are searched.
+    """
+
+    kind: ClassVar[str] = "fulltext"
+    code_version: ClassVar[str] = "4"
+
+    k: Depth = 10
+
+    def rank(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        return matching(query, index, self.k)
+
+
+def matching(query: Query, index: OpenIndex, k: int) -> Ranking:
+    """Return the k best matches that may be found, whatever the search itself leaves out.
+
+    It is asked for more and more, until k of what it returned may be found and the last of them is better
+    than what may have been left out, or until it has no more.
+    """
+    limit = k + AHEAD
+    while True:
+        rows, scores = _search(query.text, limit, index, query.where)
+        permitted = query.permitted(rows)
+        inside = scores[permitted]
+        complete = len(rows) < limit or limit >= len(index)
+        if complete or (len(inside) >= k and scores.min() < np.partition(inside, -k)[-k]):
+            return Ranking.best(rows[permitted], inside, k)
+        limit *= 4
+
+
+def _search(text: str, limit: int, index: OpenIndex, where: str | None) -> tuple[Rows, Scores]:
+    from lancedb.query import MatchQuery
+
+    match = MatchQuery(" ".join(text.split(maxsplit=WORDS)[:WORDS]), "text")
+    search = index.table.search(match, query_type="fts").select(["chunk_id", "_score"]).limit(limit)
+    found = (search.where(where, prefilter=True) if where else search).to_arrow()
+    rows = index.places(found["chunk_id"].to_pylist())
+    return rows, np.array(found["_score"].to_pylist(), np.float64)
+
+
 WEIGHTS = {"linear": 0.7, "mrr": 0.5}  # of the vector search, as LanceDB has them
 
 
-class LanceHybrid(Retriever):
+class LanceHybrid(IndexRetriever):
     """Vector and full-text search, joined by LanceDB's rerankers that need no model of their own.
 
     Those that do read question and passage together: `cross_encoder` around a `lancedb` is one.
@@ -54,15 +100,9 @@ class LanceHybrid(Retriever):
 
     @property
     def needs_vector(self) -> bool:
-        """Always."""
         return True
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
-        """Search the index both ways."""
-        return _LanceSearcher(self, index)
-
     def joiner(self) -> Reranker:
-        """Return LanceDB's reranker."""
         from lancedb.rerankers import LinearCombinationReranker, MRRReranker, RRFReranker
 
         if self.reranker == "rrf":
@@ -72,35 +112,22 @@ class LanceHybrid(Retriever):
             return MRRReranker(weight, 1 - weight, return_score="all")
         return LinearCombinationReranker(weight=weight, fill=self.fill, return_score="all")
 
-
-class _LanceSearcher(Searcher):
-    def __init__(self, recipe: LanceHybrid, index: OpenIndex) -> None:
-        self._recipe, self._index = recipe, index
-        self._depth = max(recipe.depth, recipe.k)
-        self._dense = DenseSearcher(Dense(k=self._depth), index)
-
-    def search(self, query: Query) -> Ranking:
-        """Search both ways and join.
-
-        Raises:
-            ValueError: the question has no vector.
-        """
-        if not len(self._index) or not query.text.strip():
-            return nothing()
+    def rank(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
         if query.vector is None:
             raise ValueError("hybrid search needs the question's vector")
-        vectors = self._dense.search(query)
-        words = matching(query, self._index, self._depth)
+        depth = max(self.depth, self.k)
+        vectors = Dense(k=depth).rank(query, index, context)
+        words = matching(query, index, depth)
         query.trace.record("lancedb/vector", "arm", vectors)
         query.trace.record("lancedb/fulltext", "arm", words)
-        joined = self._recipe.joiner().rerank_hybrid(
+        joined = self.joiner().rerank_hybrid(
             query.text,
             _table(vectors, "_distance", 1 - vectors.scores),
             _table(words, "_score", words.scores),
         )
         rows = joined["_rowid"].to_numpy().astype(np.int64)
         scores = joined["_relevance_score"].to_numpy().astype(np.float64)
-        found = Ranking.best(rows, scores, self._recipe.k)
+        found = Ranking.best(rows, scores, self.k)
         query.trace.record("lancedb", "fuse", found)
         return found
 

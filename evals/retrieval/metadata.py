@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
+from rag_assay.evals.retrieval.contract import Depth, IndexRetriever
 from rag_assay.evals.retrieval.gazetteer import SPECIFIC, learnt
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
@@ -19,7 +18,7 @@ from rag_assay.evals.retrieval.ranking import Ranking, Rows, Scores, nothing
 AS_WRITTEN = 1.0  # how alike a name must be: misspelt ones, which cost a comparison with all, are the step's
 
 
-class Metadata(Retriever):
+class Metadata(IndexRetriever):
     """Chunks of the documents that carry an entity of the question as a keyword.
 
     The score is 1 / (number of the document's keywords), however many of them are named: a keyword says more
@@ -33,23 +32,10 @@ class Metadata(Retriever):
 
     k: Depth = 10
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
-        """Search the index by the keywords of its documents."""
-        return _MetadataSearcher(index, self.k)
-
-
-@dataclass(frozen=True)
-class _MetadataSearcher(Searcher):
-    index: OpenIndex
-    k: int
-
-    def search(self, query: Query) -> Ranking:
-        """Rank the chunks of the documents that carry a named keyword; nothing where none is named."""
-        if not len(self.index) or not query.text.strip():
-            return nothing()
-        known = self.index.derived(_keywords)
+    def rank(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        known = index.derived(_keywords)
         entities = {_folded(entity.value) for entity in query.entities if entity.kind != "date"}
-        named = (entities or set(_named(query.text, self.index))) & known.rows.keys()
+        named = (entities or set(_named(query.text, index))) & known.rows.keys()
         if not named:
             return nothing()
         rows = np.unique(np.concatenate([known.rows[keyword] for keyword in named]))
@@ -81,6 +67,5 @@ def _keywords(index: OpenIndex) -> _Keywords:
 
 
 def _named(text: str, index: OpenIndex) -> Iterator[str]:
-    """Yield the keywords of the index that a question names."""
     for found in learnt(index, {}, SPECIFIC).find(text, AS_WRITTEN):
         yield from map(_folded, found.values)

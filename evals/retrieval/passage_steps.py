@@ -1,21 +1,250 @@
-"""Steps on delivered text: neighbours of a passage, duplicates, a token budget."""
+"""Steps on ranked passages: cutoffs, order, neighbours, duplicates, a token budget."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
-from pydantic import Field
+import numpy.typing as npt
+from pydantic import Field, model_validator
 
 from rag_assay.evals.retrieval.chunk_spans import ChunkSpans
-from rag_assay.evals.retrieval.context import CountTokens, RetrievalContext
-from rag_assay.evals.retrieval.contract import OpenStep, Step
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.contract import Depth, IndexStep
 from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Kind
-from rag_assay.evals.retrieval.ranking import Ranking
+from rag_assay.evals.retrieval.query import Kind, Query
+from rag_assay.evals.retrieval.ranking import Ranking, Scores
 from rag_assay.warehouse.spans import Span
+
+
+class GroupByDocument(IndexStep):
+    """Puts the passages of a document together, in their order.
+
+    by: best (documents by their first passage) | sum (by the sum of their passages' scores, which favours
+        long documents; equal sums, to twelve digits: the document whose first passage stood earlier)
+    """
+
+    kind: ClassVar[str] = "group_by_document"
+    code_version: ClassVar[str] = "3"
+    role: ClassVar[Kind] = "rerank"
+
+    by: Literal["best", "sum"] = "best"
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        sums: dict[str, float] = {}
+        docs = [span.doc_id for span in delivered_spans(ranking, index)]
+        for doc, score in zip(docs, ranking.scores.tolist(), strict=True):
+            sums[doc] = sums.get(doc, 0.0) + score
+        order = list(sums)
+        if self.by == "sum":
+            # 0.1 + 0.2 is 0.3, though it is not as floats.
+            order.sort(key=lambda doc: -float(f"{sums[doc]:.12g}"))
+        place = {doc: at for at, doc in enumerate(order)}
+        return ranking.take(_order([place[doc] for doc in docs]))
+
+
+class RecentFirst(IndexStep):
+    """Among passages whose documents have nearly equal titles, the newer document comes first.
+
+    ratio: how alike titles are, in percent (rapidfuzz' ratio: 100 * (1 - edits / length of both)); 90 sees
+        the yearly editions of one report as one
+
+    A title belongs to the first one before it that is so like it. The passages of such titles change places
+    among each other only; documents without a date come last there, those without a title stay.
+    """
+
+    kind: ClassVar[str] = "recent_first"
+    code_version: ClassVar[str] = "1"
+    role: ClassVar[Kind] = "rerank"
+
+    ratio: Annotated[float, Field(gt=0, le=100)] = 90.0
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        published = index.published[ranking.rows]
+        found = index.stored.at(ranking.rows, "title")
+        leaders = self._leaders([(title or "").casefold().strip() for (title,) in found])
+        order = np.arange(len(ranking))
+        for leader in set(leaders) - {-1}:
+            places = np.flatnonzero(np.array(leaders) == leader)
+            unknown = np.isnat(published[places])
+            ages = np.where(unknown, 0, -published[places].astype("datetime64[us]").astype(np.int64))
+            order[places] = places[np.lexsort((places, ages, unknown))]
+        return ranking.take(order)
+
+    def _leaders(self, titles: list[str]) -> list[int]:
+        """Return for each title the number of the first one that it is like; -1 for none at all."""
+        from rapidfuzz import process
+        from rapidfuzz.fuzz import ratio
+
+        known: list[str] = []
+        found: dict[str, int] = {"": -1}
+        for title in titles:
+            if title not in found:
+                like = process.extract(title, known, scorer=ratio, score_cutoff=self.ratio, limit=None)
+                found[title] = min((number for _, _, number in like), default=len(known))
+                if found[title] == len(known):
+                    known.append(title)
+        return [found[title] for title in titles]
+
+
+class DocumentOrder(IndexStep):
+    """Puts the passages of a document together in the order of its text; documents by their best passage."""
+
+    kind: ClassVar[str] = "document_order"
+    code_version: ClassVar[str] = "1"
+    role: ClassVar[Kind] = "deliver"
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        spans = delivered_spans(ranking, index)
+        place = {doc: at for at, doc in enumerate(dict.fromkeys(span.doc_id for span in spans))}
+        return ranking.take(_order([(place[s.doc_id], s.start, s.end) for s in spans]))
+
+
+class LostInTheMiddle(IndexStep):
+    """Puts the best passages at both ends, where language models read them best: 1, 3, 5, …, 6, 4, 2.
+
+    Liu et al., Lost in the Middle, TACL 2024. A passage that several chunks share has one place, that of the
+    best of them; the other chunks are left out.
+    """
+
+    kind: ClassVar[str] = "lost_in_the_middle"
+    code_version: ClassVar[str] = "2"
+    role: ClassVar[Kind] = "deliver"
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        places = np.array(distinct(ranking, index), np.int64)
+        return ranking.take(np.concatenate([places[::2], places[1::2][::-1]]))
+
+
+def _order(keys: list[int] | list[tuple[int, int, int]]) -> npt.NDArray[np.int64]:
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
+
+
+DECIMALS = 9  # of a drop and of a curvature that are compared
+LEAST = 10  # passages: with fewer, evidence was lost on six of six collections (docs/retrieval-results.md)
+EXACT = 1e-12  # share of a score below which differences are those of floats
+
+
+class Top(IndexStep):
+    """Keeps the first k.
+
+    k: the most passages that are kept
+    """
+
+    kind: ClassVar[str] = "top"
+    code_version: ClassVar[str] = "1"
+    role: ClassVar[Kind] = "cut"
+
+    k: Depth = 10
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        return ranking.take(slice(self.k))
+
+
+class Threshold(IndexStep):
+    """Keeps what reaches a score.
+
+    at_least: between 0 and 1, both excluded. Default: 0.2. Half of the best BM25 score cuts evidence off
+    of: best (that share of the best score; where the best is not above 0, only what equals it is kept)
+        | absolute (the score itself: of use for cosines, shares and cross-encoders, not for BM25)
+
+    What lacks less than a millionth of a millionth of the score to reach reaches it: 0.1 of 3.0 is 0.3.
+    """
+
+    kind: ClassVar[str] = "threshold"
+    code_version: ClassVar[str] = "2"
+    role: ClassVar[Kind] = "cut"
+
+    at_least: Annotated[float, Field(gt=0, lt=1)] = 0.2
+    of: Literal["best", "absolute"] = "best"
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        if not len(ranking):
+            return ranking
+        best = float(ranking.scores.max())
+        share = self.at_least * best if best > 0 else best
+        bound = share if self.of == "best" else self.at_least
+        return ranking.take(ranking.scores >= bound - EXACT * abs(bound))
+
+
+class Adaptive(IndexStep):
+    """Ends a ranking where its scores say so: as many passages as the question has good ones.
+
+    With a smaller `min` than 10 it cuts evidence off: at `steepest` and 1, nDCG@10 fell by 0.10 on average
+    over six collections (docs/retrieval-results.md).
+
+    method: steepest (before the largest drop from one score to the next) | curvature (before the point where
+        the curve of the scores, brought to 0..1 both ways, bends most from falling to flat)
+    min, max: at least and at most so many are kept; default: 10 (or `max`, where that is less) and 100. A
+        ranking of no more than `min` passages stays whole
+
+    A ranking without a drop, or without a bend, is kept as it is, up to `max`. Equal scores stay together.
+    """
+
+    kind: ClassVar[str] = "adaptive"
+    code_version: ClassVar[str] = "2"
+    role: ClassVar[Kind] = "cut"
+
+    method: Literal["steepest", "curvature"] = "curvature"
+    min: Depth | None = None
+    max: Depth = 100
+
+    @model_validator(mode="after")
+    def _leaves_room(self) -> Self:
+        if self.min is not None and self.min > self.max:
+            raise ValueError(f"min ({self.min}) must not be larger than max ({self.max})")
+        return self
+
+    @property
+    def least(self) -> int:
+        return min(LEAST, self.max) if self.min is None else self.min
+
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        order = np.lexsort((ranking.rows, -ranking.scores))[: self.max]
+        falling = ranking.scores[order]
+        if len(falling) > self.least:
+            keep = steepest(falling) if self.method == "steepest" else bend(falling)
+            last = falling[max(self.least, keep) - 1]
+            order = order[falling >= last]
+        return ranking.take(np.sort(order))
+
+
+def steepest(scores: Scores) -> int:
+    """Return how many falling scores stand before the largest drop, the first of equal ones.
+
+    >>> steepest(np.array([10, 9.5, 9, 2, 1.8, 1.5])), steepest(np.array([1.0, 1.0]))
+    (3, 2)
+    >>> steepest(np.array([0.3, 0.2, 0.1]))
+    1
+    """
+    spread = scores[0] - scores[-1] if len(scores) else 0.0
+    if spread <= 0:
+        return len(scores)
+    # As shares of the whole fall, rounded: 0.3 - 0.2 and 0.2 - 0.1 are equal drops.
+    drops = np.round((scores[:-1] - scores[1:]) / spread, DECIMALS)
+    return int(np.argmax(drops)) + 1
+
+
+def bend(scores: Scores) -> int:
+    """Return how many falling scores stand before the point of the largest curvature y'' / (1 + y'^2)^1.5.
+
+    Derivatives are central differences of the scores over their places, both brought to 0..1.
+
+    >>> bend(np.array([10, 9.5, 9, 2, 1.8, 1.5])), bend(np.array([3.0, 2.0, 1.0])), bend(np.array([2.0, 1.0]))
+    (3, 3, 2)
+    """
+    spread = scores[0] - scores[-1] if len(scores) > 2 else 0.0
+    if spread <= 0:
+        return len(scores)
+    curve = (scores - scores[-1]) / spread
+    step = 1 / (len(curve) - 1)
+    first = (curve[2:] - curve[:-2]) / (2 * step)
+    second = (curve[2:] - 2 * curve[1:-1] + curve[:-2]) / step**2
+    curvature = np.round(second / (1 + first**2) ** 1.5, DECIMALS)
+    return int(np.argmax(curvature)) + 1 if curvature.max() > 0 else len(scores)
+
 
 _WORD = re.compile(r"\w+")
 
@@ -36,11 +265,10 @@ def distinct(ranking: Ranking, index: OpenIndex) -> list[int]:
 
 
 def passages(ranking: Ranking, index: OpenIndex) -> list[str]:
-    """Return the text that is delivered for each row."""
     return [index.passage(*span) for span in delivered_spans(ranking, index)]
 
 
-class Neighbours(Step):
+class Neighbours(IndexStep):
     """Delivers each chunk with those around it, and characters that several passages would hold once.
 
     n: chunks before and after it, of the same document
@@ -56,11 +284,7 @@ class Neighbours(Step):
 
     n: Annotated[int, Field(ge=1, le=100)] = 1
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
-        """Deliver fewer and longer passages, in the order of the ranking."""
-        return OpenStep(lambda ranking, query: self._with_neighbours(ranking, index))
-
-    def _with_neighbours(self, ranking: Ranking, index: OpenIndex) -> Ranking:
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
         chunks = index.spans
         wide = [
             self._widened(row, span, chunks)
@@ -100,7 +324,7 @@ def _meet(left: Span, right: Span, index: OpenIndex) -> bool:
     return right.start <= left.end or not index.passage(left.doc_id, left.end, right.start).strip()
 
 
-class Deduplicate(Step):
+class Deduplicate(IndexStep):
     """Drops a passage whose text came before, case, punctuation and white space aside.
 
     jaccard: drop also a passage that shares at least this part of its distinct words with an earlier one
@@ -113,11 +337,7 @@ class Deduplicate(Step):
 
     jaccard: Annotated[float, Field(gt=0, le=1)] | None = None
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
-        """Keep the passages that say something new, in the order of the ranking."""
-        return OpenStep(lambda ranking, query: self._without_copies(ranking, index))
-
-    def _without_copies(self, ranking: Ranking, index: OpenIndex) -> Ranking:
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
         seen: set[str] = set()
         holders: dict[str, list[int]] = {}  # word -> kept passages that hold it
         sizes: list[int] = []
@@ -142,7 +362,7 @@ class Deduplicate(Step):
         )
 
 
-class TokenBudget(Step):
+class TokenBudget(IndexStep):
     """Keeps passages from the first on while their tokens fit into a budget; a passage is never cut.
 
     tokens: those of all passages together at most, as the chunking's tokenizer counts the text that is
@@ -159,11 +379,8 @@ class TokenBudget(Step):
     tokens: Annotated[int, Field(ge=1, le=10_000_000)]
     skip: bool = False
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenStep:
-        """Keep what fits, in the order of the ranking."""
-        return OpenStep(lambda ranking, query: self._fitting(ranking, index, context.count))
-
-    def _fitting(self, ranking: Ranking, index: OpenIndex, count: CountTokens | None) -> Ranking:
+    def apply(self, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        count = context.count
         if count is None:
             raise ValueError("a token budget needs the tokenizer of the chunking")
         left = self.tokens

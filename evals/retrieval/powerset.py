@@ -1,4 +1,4 @@
-"""Powersets: one retriever for each combination of some retrievers."""
+"""Powersets: one retriever for each combination of some retrievers, the empty one included."""
 
 from __future__ import annotations
 
@@ -10,12 +10,28 @@ from pydantic import Field, field_validator, model_validator
 
 from rag_assay.evals.retrieval.chain import Chain
 from rag_assay.evals.retrieval.component_kinds import AnyRetriever
-from rag_assay.evals.retrieval.contract import Depth, Retriever
+from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.contract import Depth, IndexRetriever, Retriever
 from rag_assay.evals.retrieval.fusion import METHODS, Fuse
-from rag_assay.evals.retrieval.no_retrieval import Nothing
+from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.query import Query
+from rag_assay.evals.retrieval.ranking import Ranking, nothing
 from rag_assay.warehouse.components import Component
 from rag_assay.warehouse.recipe import error_at
 from rag_assay.warehouse.suggestions import did_you_mean
+
+
+class Nothing(IndexRetriever):
+    """Finds no passage for any question: what a model answers from is what it knows by itself."""
+
+    kind: ClassVar[str] = "nothing"
+    code_version: ClassVar[str] = "1"
+
+    k: Depth = 10
+
+    def rank(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        return nothing()
+
 
 NONE = "none"  # the combination of no retriever at all
 LONGEST = 60  # characters of a name in a study
@@ -62,11 +78,6 @@ class Powerset(Component):
         return self
 
     def retrievers(self, name: str) -> dict[str, Retriever]:
-        """Return each combination by its name.
-
-        Raises:
-            ValueError: a name is too long.
-        """
         found: dict[str, Retriever] = {}
         labels = self.labels()
         for size in range(len(self.of) + 1):
@@ -83,7 +94,7 @@ class Powerset(Component):
 
     def labels(self) -> list[str]:
         """Return a name for each retriever: its kind, and from the second of a kind on its number."""
-        kinds = [_kind(one) for one in self.of]
+        kinds = [(one.retriever.kind if isinstance(one, Chain) else one.kind) for one in self.of]
         counts = [kinds[: place + 1].count(kind) for place, kind in enumerate(kinds)]
         return [kind if count == 1 else f"{kind}-{count}" for kind, count in zip(kinds, counts, strict=True)]
 
@@ -99,10 +110,6 @@ class Powerset(Component):
     def _deep(self, arm: Retriever) -> Retriever:
         has_depth = "k" in arm.model_fields_set or isinstance(arm, Chain)
         return arm if has_depth else arm.at_depth(self.depth)
-
-
-def _kind(one: Retriever) -> str:
-    return one.retriever.kind if isinstance(one, Chain) else one.kind
 
 
 def _is_list(value: Any) -> bool:

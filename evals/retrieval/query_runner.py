@@ -13,8 +13,7 @@ from rag_assay.evals.retrieval.clock import Clock, Spent
 from rag_assay.evals.retrieval.contract import Searcher
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.passage_steps import delivered_spans, distinct
-from rag_assay.evals.retrieval.query import Query, Trace
-from rag_assay.evals.retrieval.query_interpretation import Removal
+from rag_assay.evals.retrieval.query import Query, Removal, Trace
 from rag_assay.evals.retrieval.query_vectors import QueryVector
 from rag_assay.evals.retrieval.ranking import Mask, Ranking
 from rag_assay.warehouse.errors import InputError
@@ -40,7 +39,6 @@ class Hit(NamedTuple):
 
     @property
     def span(self) -> Span:
-        """Where it lies."""
         return Span(self.doc_id, self.start, self.end)
 
 
@@ -48,9 +46,7 @@ class Hit(NamedTuple):
 class QueryResult:
     """What came of one question.
 
-    status: ok, or error with a reason
     hits: the passages, best first; of a question that failed none
-    trace: the candidates after each step, and notes
     spent: None where it failed
     """
 
@@ -64,12 +60,7 @@ class QueryResult:
 
 @dataclass(frozen=True)
 class QueryRunner:
-    """Asks questions, one by one.
-
-    searcher: a retriever opened on the index
-    vectors: of the questions, where it needs them
-    clock: of the context that it was opened with
-    """
+    """Asks questions, one by one."""
 
     searcher: Searcher
     index: OpenIndex
@@ -91,7 +82,6 @@ class QueryRunner:
 
         remembered: whether rankings may come from the run's memory, and are kept there
         allowed: which rows of the index may be found, shape (chunks,); None: all
-        without: what is not to be understood of it
         """
         embedded = self.vectors.get(question["question"])
         query = Query(

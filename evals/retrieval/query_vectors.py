@@ -32,8 +32,6 @@ class QueryVector:
     """A question's unit vector and what embedding it alone takes.
 
     vector: None where the embedder refuses the question
-    spent: as measured; of a question that is not in the sample, the median of those that are
-    refused: why, then
     """
 
     vector: Vector | None

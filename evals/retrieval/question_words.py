@@ -55,8 +55,6 @@ def language(text: str) -> Language:
 def content(text: str, *, once: bool = True) -> list[Word]:
     """Return the words that are no stop words of the text's language, in their order.
 
-    once: leave repetitions out
-
     >>> [word.text for word in content("When does the ferry leave the harbour?")]
     ['ferry', 'leave', 'harbour']
     """

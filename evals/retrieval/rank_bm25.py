@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, ClassVar, Literal
 
@@ -11,12 +10,11 @@ import numpy as np
 from rag_assay.assets.indexing.lexical import Lexical
 from rag_assay.evals.retrieval.analyzer import Analyzer, question_tokens
 from rag_assay.evals.retrieval.bm25 import WordSearch
-from rag_assay.evals.retrieval.bm25_scores import Parameters
 from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import Searcher
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.ranking import Ranking, nothing
+from rag_assay.evals.retrieval.terms import Parameters
 
 
 class RankBm25(WordSearch):
@@ -33,32 +31,20 @@ class RankBm25(WordSearch):
 
     variant: Literal["okapi", "plus", "l"] = "okapi"
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
-        """Search the index by the library."""
-        return _RankBm25Searcher(self, index)
-
-
-@dataclass(frozen=True)
-class _RankBm25Searcher(Searcher):
-    recipe: RankBm25
-    index: OpenIndex
-
-    def search(self, query: Query) -> Ranking:
-        """Rank the chunks that share at least one word with the question."""
-        analyzer = self.recipe.analyzer
-        lexical = self.index.terms(analyzer, self.recipe.title).lexical
+    def rank(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
+        analyzer = self.analyzer
+        lexical = index.terms(analyzer, self.title).lexical
         words = analyzer.counted(question_tokens(query.text, contracted=analyzer.functional))
         holding = [lexical.postings(word)[0] for word in set(words)]
         rows = np.unique(np.concatenate(holding)).astype(np.int64) if holding else nothing().rows
         rows = rows[query.permitted(rows)]
         if not len(rows):
             return nothing()
-        model = self.index.derived(_model, analyzer, self.recipe.title, self.recipe.parameters)
-        return Ranking.best(rows, model.get_scores(words)[rows], self.recipe.k)
+        model = index.derived(_model, analyzer, self.title, self.parameters)
+        return Ranking.best(rows, model.get_scores(words)[rows], self.k)
 
 
 def _model(index: OpenIndex, analyzer: Analyzer, title: int, parameters: Parameters) -> Any:
-    """Return the library's model of all chunks of an index."""
     import rank_bm25
 
     corpus = tokens_of_chunks(index.terms(analyzer, title).lexical)

@@ -55,5 +55,4 @@ class Ranking:
 
 
 def nothing() -> Ranking:
-    """Return the empty ranking."""
     return Ranking(np.zeros(0, np.int64), np.zeros(0, np.float64))

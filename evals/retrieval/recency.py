@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, ClassVar
 
@@ -11,13 +10,13 @@ from pydantic import Field
 
 from rag_assay.assets.indexing.publication_days import moment
 from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
+from rag_assay.evals.retrieval.contract import Depth, IndexRetriever
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.ranking import Ranking, nothing
 
 
-class Recency(Retriever):
+class Recency(IndexRetriever):
     """Chunks by the age of their document: `(1 - decay)^hours` before the question was asked.
 
     decay: share of the score that is lost in an hour; 0: none, so that all are equal
@@ -34,34 +33,17 @@ class Recency(Retriever):
     k: Depth = 10
     decay: Annotated[float, Field(ge=0, lt=1)] = 0.1
 
-    def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
-        """Search the index by the age of its documents."""
-        return _RecencySearcher(self, index)
-
-
-@dataclass(frozen=True)
-class _RecencySearcher(Searcher):
-    recipe: Recency
-    index: OpenIndex
-
-    def search(self, query: Query) -> Ranking:
-        """Rank the chunks of the documents that were published by then.
-
-        Raises:
-            ValueError: `asked_at` is no ISO 8601 date or time.
-        """
-        if not len(self.index) or not query.text.strip():
-            return nothing()
+    def rank(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
         # One power for each date: those that end near 0 are slow to compute.
-        dates, places = self.index.moments
+        dates, places = index.moments
         known = dates[~np.isnat(dates)]
         if not len(known):
             return nothing()
         now = question_moment(query.asked_at) if query.asked_at else known[-1]
         known = known[known <= now]
-        scores = (1 - self.recipe.decay) ** ((now - known) / np.timedelta64(1, "h"))
-        rows = np.flatnonzero((places < len(known)) & query.permitted(np.arange(len(self.index))))
-        return Ranking.best(rows, scores[places[rows]], self.recipe.k)
+        scores = (1 - self.decay) ** ((now - known) / np.timedelta64(1, "h"))
+        rows = np.flatnonzero((places < len(known)) & query.permitted(np.arange(len(index))))
+        return Ranking.best(rows, scores[places[rows]], self.k)
 
 
 def question_moment(asked_at: str) -> np.datetime64:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.context import RetrievalContext, SearchResult
 from rag_assay.evals.retrieval.contract import Retriever, Searcher
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query, Trace, TraceStep
 from rag_assay.evals.retrieval.ranking import Ranking
-from rag_assay.evals.retrieval.ranking_cache import SearchResult
 
 
 class SharedSearcher(Searcher):
-    """A retriever opened as a part: it ranks a question once in a run, whoever else holds the same part.
+    """A retriever opened as a part: it ranks a question once in a run, however many retrievers share it.
 
     A question that another one has ranked takes no time, but the clock counts what it had taken.
     """
@@ -25,7 +24,6 @@ class SharedSearcher(Searcher):
         self._searcher = retriever.open(index, context)
 
     def search(self, query: Query) -> Ranking:
-        """Rank, and record in the query's trace what the part found."""
         found = self.found(query)
         query.trace.include(found.steps, found.notes, found.understood)
         query.trace.allowed = found.allowed
@@ -59,5 +57,4 @@ class SharedSearcher(Searcher):
         return SearchResult(ranking, spent, tuple(trace.steps), tuple(trace.notes), trace.allowed, understood)
 
     def close(self) -> None:
-        """Close what it was opened as."""
         self._searcher.close()

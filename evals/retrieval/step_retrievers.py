@@ -27,25 +27,20 @@ class Around(Retriever):
         """The step, as a chain would have it."""
 
     def versions(self) -> list[str]:
-        """Return the versions of the step and of the retriever."""
         return [*self.step.versions(), *self.of.all_versions()]
 
     @property
     def needs_vector(self) -> bool:
-        """When the retriever does."""
         return self.of.needs_vector
 
     @property
     def widens(self) -> bool:
-        """When its retriever does, unless the step undoes that."""
         return self.of.widens and not self.step.narrows
 
     @property
     def needs_tuning(self) -> bool:
-        """When the retriever does."""
         return self.of.needs_tuning
 
     def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
-        """Search with the retriever, then take the step."""
         taken = TakenStep(self.kind, self.step.role, self.step.open(index, context), self.k)
         return ChainSearcher(index, (), SharedSearcher(self.of, index, context), (taken,))

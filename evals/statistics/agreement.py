@@ -41,7 +41,7 @@ def agreement(one: Values, other: Values, seed: int, resamples: int = RESAMPLES)
     """Return how well the means of the same cells agree on two sets of questions.
 
     The interval is the percentile bootstrap's (Efron, Annals of Statistics 1979): the questions of both sets
-    are drawn again, each set by itself, and the cells are ranked anew. Draws in which all cells of a set are
+    are drawn again, each set by itself, and the cells are ranked again. Draws in which all cells of a set are
     equal say nothing and are left out.
 
     Args:

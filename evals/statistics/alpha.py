@@ -32,7 +32,7 @@ def krippendorffs_alpha(
     items; below: they differ systematically.
 
     The interval is the bootstrap's over the items (or clusters of them), with disagreement by chance computed
-    anew in each resample (Zapf and others, BMC Medical Research Methodology 16:93, 2016), accelerated and
+    again in each resample (Zapf and others, BMC Medical Research Methodology 16:93, 2016), accelerated and
     corrected for bias (BCa: Efron, JASA 1987), and as much wider as Student's interval is than the normal one
     (Hesterberg, The American Statistician 2015): percentiles alone are too narrow with few items (`make
     bench-agreement`). Hayes' and Krippendorff's own bootstrap (Communication Methods and Measures 2007) draws
@@ -79,7 +79,6 @@ def krippendorffs_alpha(
 
 
 def _counts(items: Codes, values: Floats) -> tuple[Floats, Floats]:
-    """Return how often each value was given to each item, (items, values), and the values, ascending."""
     grades, places = np.unique(values, return_inverse=True)
     many = int(items.max(initial=-1)) + 1
     flat = np.bincount(items * len(grades) + places, minlength=many * len(grades))
@@ -119,7 +118,6 @@ def _distances(often: Floats, grades: Floats, level: Level) -> Floats:
 
 
 def _least(pairs: Floats, grades: Floats, level: Level) -> float:
-    """Return the lower bound of an agreement without exception."""
     often = pairs.sum(axis=0).reshape(len(grades), -1).sum(axis=1)[None]
     apart, n = _distances(often, grades, level)[0], often.sum()
     chance = float(often[0] @ apart @ often[0]) / (n * (n - 1))
@@ -127,8 +125,7 @@ def _least(pairs: Floats, grades: Floats, level: Level) -> float:
 
 
 def _bca(pairs: Floats, grades: Floats, level: Level, seed: int) -> tuple[float, float]:
-    """Return the bounds of the BCa interval over the rows of coincidences."""
-    from scipy.special import ndtr, ndtri, stdtrit  # 0.2 s, which a run without scores of people has not
+    from scipy.special import ndtr, ndtri, stdtrit  # 0.2 s, which a run without human ratings does not spend
 
     groups = len(pairs)
     value = float(_alphas(pairs.sum(axis=0)[None], grades, level)[0])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -28,11 +28,69 @@ from rag_assay.evals.statistics.comparison import (
     with_ranks,
 )
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
-from rag_assay.evals.statistics.replication import Components, components
+from rag_assay.evals.statistics.resampling import EQUAL, Floats
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import SCORES, Status
+
+
+def front(costs: Sequence[float], values: Sequence[float]) -> list[int]:
+    """Return which points no other beats: at most the cost, at least the value, and one of them better.
+
+    In order of rising cost, and so of rising value. Of equal points the first stands for all.
+
+    >>> front([1.0, 2.0, 2.0, 3.0], [0.5, 0.4, 0.7, 0.7])
+    [0, 2]
+    """
+    found: list[int] = []
+    for at in sorted(range(len(costs)), key=lambda at: (costs[at], -values[at], at)):
+        if not found or values[at] > values[found[-1]]:
+            found.append(at)
+    return found
+
+
+class Components(NamedTuple):
+    """Standard deviations of a cell's values."""
+
+    questions: float
+    replicates: float
+
+
+def components(table: Floats) -> Components | None:
+    """Split the variance of values into that between questions and that between replicates of a question.
+
+    The one-way random effects model by the method of moments (Searle, Casella and McCulloch, Variance
+    Components, 1992, ch. 3): with R replicates and k questions, the mean square within is the replicates'
+    variance, and (mean square between - within) / R, at least 0, the questions'. Unequal numbers of
+    replicates n(i) have R = (N - sum of n(i)^2 / N) / (k - 1). A mean over k questions has the variance
+    (questions^2 + replicates^2 / R) / k: more replicates make only the second part smaller.
+
+    Args:
+        table: values, shape (questions, replicates); NaN where a replicate has none.
+
+    Returns:
+        None where there are fewer than two questions, or none has two values.
+
+    >>> components(np.array([[1.0, 3.0], [5.0, 7.0]])).replicates ** 2  # within: ((1 - 2)^2 + …) / 2
+    2.0000000000000004
+    """
+    there = ~np.isnan(table)
+    table, there = table[there.any(axis=1)], there[there.any(axis=1)]
+    n = there.sum(axis=1).astype(np.float64)
+    if len(n) < 2 or n.max(initial=0) < 2:
+        return None
+    filled, total = np.where(there, table, 0.0), n.sum()
+    means = filled.sum(axis=1) / n
+    within = float((np.where(there, table - means[:, None], 0.0) ** 2).sum() / (total - len(n)))
+    between = float((n * (means - filled.sum() / total) ** 2).sum() / (len(n) - 1))
+    times = (total - (n**2).sum() / total) / (len(n) - 1)
+    size = float((filled**2).max(initial=0.0))
+    questions, replicates = (
+        0.0 if one <= EQUAL * size else one for one in ((between - within) / times, within)
+    )
+    return Components(float(np.sqrt(questions)), float(np.sqrt(replicates)))
+
 
 Answered = Callable[[Cell, Iterable[str]], float | None]
 """(cell, question ids) -> the share of them that the cell answered; None without a generator."""
@@ -44,10 +102,7 @@ Scores = Mapping[Cell, pl.DataFrame]
 def board_rows(
     study: Study, scores: Scores, share: Answered, clusters: Clustering = ALONE
 ) -> list[dict[str, Any]]:
-    """Return the rows of a study's leaderboard (schemas.LEADERBOARD), ranked and compared.
-
-    clusters: of the study's questions
-    """
+    """Return the rows of a study's leaderboard (schemas.LEADERBOARD), ranked and compared."""
     metrics = [study.metric(name) for name in study.measured]
     primary = study.metric(
         primary_of(study.measured, (n for rows in scores.values() for n in rows["metric"]))
@@ -70,7 +125,6 @@ def board_rows(
 def _compared(
     study: Study, valued: dict[str, Valued], primary: Metric, ceilings: set[str], clusters: Clustering
 ) -> list[dict[str, Any]]:
-    """Rank and compare the cells of one subset by each metric."""
     ranked = with_ranks([row for found in valued.values() for row, _ in found], primary, ceilings)
     ranks = {row["cell"]: row["rank"] for row in ranked}
     of_answers = (metric for name in valued if (metric := study.metric(name)).kind == "answer")
@@ -240,7 +294,6 @@ def _row(
 
 
 def _within(metric: Metric, end: float | None) -> float | None:
-    """Return an end of an interval, kept within the metric's bounds."""
     if end is None:
         return None
     lowest, highest = metric.bounds

@@ -123,7 +123,6 @@ def _half_width(sums: Sums, error: Floats, seed: int) -> Floats:
 
 
 def _bounds(sums: Sums, seed: int) -> Floats:
-    """Return the 95th percentile of |t| of each column."""
     wide = max(1, BLOCK // RESAMPLES)
     parts = [
         np.quantile(

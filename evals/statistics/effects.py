@@ -1,4 +1,4 @@
-"""The effect of an axis: means of its levels over equal contexts, and their paired differences."""
+"""Effects of an axis and interactions of two: means of levels over equal contexts, and paired differences."""
 
 from __future__ import annotations
 
@@ -6,10 +6,138 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rag_assay.evals.statistics.clusters import Codes
+from rag_assay.evals.statistics.clusters import Codes, sum_clusters
 from rag_assay.evals.statistics.contrasts import contrasts
-from rag_assay.evals.statistics.resampling import Floats
-from rag_assay.evals.statistics.significance import ALPHA, paired_bootstrap
+from rag_assay.evals.statistics.resampling import EQUAL, Floats, resample_clusters, student, sums_of
+from rag_assay.evals.statistics.significance import ALPHA, holm, paired_bootstrap
+
+
+class Largest(NamedTuple):
+    """The difference of differences that is furthest from 0 by its own error.
+
+    value: how much more level `one` gains at `here` than it does on average, less than the mean of the axis
+    low, high: 95 % interval of it alone
+    """
+
+    one: int
+    here: int
+    value: float
+    low: float
+    high: float
+
+
+class BestAt(NamedTuple):
+    """The best level of the first axis at one level of the second, beside the one that is best on the whole.
+
+    difference: of the level that is best here, less the one that is best on the whole; 0 where they are one
+    p: of that difference, adjusted for the levels of both axes; NaN where they are one
+    """
+
+    level: int
+    difference: float
+    low: float
+    high: float
+    p: float
+
+    @property
+    def apart(self) -> bool:
+        return bool(self.p < ALPHA)
+
+
+class Interaction(NamedTuple):
+    """What two axes do together.
+
+    means: of each pair of levels, shape (levels of the first, levels of the second)
+    low, high: 95 % intervals of the means, of the same shape; NaN where questions are too few
+    p: that no difference between levels of one axis depends on the other, by the largest of all; not adjusted
+    overall: the level of the first axis that is best on the whole
+    best: of each level of the second axis
+    """
+
+    means: Floats
+    p: float
+    largest: Largest
+    overall: int
+    best: tuple[BestAt, ...]
+    n: int
+    low: Floats
+    high: Floats
+
+
+def interaction(
+    values: Floats, seed: int, clusters: Codes | None = None, *, higher_is_better: bool = True
+) -> Interaction | None:
+    """Test whether two axes act independently of each other; None where no question has a value.
+
+    Of a question, with y the value at levels i and j and dots for means, y_ij - y_i. - y_.j + y_.. is what
+    the pair gains beyond what its levels gain on average: a difference of differences, 0 where axes only add
+    up. The largest |t| of their means is compared with that of resamples around them (max-T: Westfall and
+    Young, Resampling-Based Multiple Testing, 1993), so that one p-value stands for all pairs of levels.
+
+    Args:
+        values: of each question the mean over equal contexts, shape (questions, first, second); NaN where
+            there is none (`over_contexts`).
+        seed: the study's.
+        clusters: of the questions, shape (questions,).
+        higher_is_better: whether the best mean is the largest.
+
+    >>> chance = np.random.default_rng(7)
+    >>> added = chance.normal(size=(60, 1, 1)) + np.array([[0.0, 1.0], [2.0, 3.0]])
+    >>> crossed = added + np.array([[0.0, 1.0], [1.0, 0.0]]) + chance.normal(scale=0.3, size=(60, 2, 2))
+    >>> round(interaction(added, seed=7).p, 3), interaction(crossed, seed=7).p < 0.001
+    (1.0, True)
+    """
+    n = int((~np.isnan(values).any(axis=(1, 2))).sum())
+    if not n:
+        return None
+    contrasts = (
+        values
+        - values.mean(axis=2, keepdims=True)
+        - values.mean(axis=1, keepdims=True)
+        + values.mean(axis=(1, 2), keepdims=True)
+    ).reshape(len(values), -1)
+    contrasts[np.abs(contrasts) <= EQUAL] = 0.0
+    means = np.nanmean(values, axis=0)
+    p, at = _max_t(contrasts, seed, clusters)
+    found = paired_bootstrap(contrasts[:, [at]], seed, RESAMPLES, clusters)
+    one, here = divmod(at, values.shape[2])
+    largest = Largest(one, here, float(found.mean[0]), float(found.low[0]), float(found.high[0]))
+    sign = 1 if higher_is_better else -1
+    overall = int(np.argmax(sign * means.mean(axis=1)))
+    best = _best_at(values, means, overall, seed, clusters, sign)
+    alone = paired_bootstrap(values.reshape(len(values), -1), seed, RESAMPLES, clusters)
+    low, high = (ends.reshape(means.shape) for ends in (alone.low, alone.high))
+    return Interaction(means, p, largest, overall, best, n, low, high)
+
+
+def _max_t(contrasts: Floats, seed: int, clusters: Codes | None) -> tuple[float, int]:
+    sums = sums_of(contrasts, clusters)
+    t = np.abs(student(sums.mean, (sums.residual**2).sum(axis=0), sums.total, sums.groups)[1])
+    t[np.isnan(t)] = 0.0
+    at = int(np.argmax(t))
+    drawn = resample_clusters(sums, seed, RESAMPLES)
+    reached = int((np.nan_to_num(drawn).max(axis=1) >= t[at] * (1 - 1e-9)).sum())
+    # The signs of k clusters that are not 0 can be chosen in 2^k ways: no test of theirs can tell more.
+    signs = 2.0 ** (
+        1 - int((np.abs(sum_clusters(np.nan_to_num(contrasts[:, [at]]), clusters)) > EQUAL).sum())
+    )
+    return float(min(1.0, max((reached + 1) / (RESAMPLES + 1), signs))), at
+
+
+def _best_at(
+    values: Floats, means: Floats, overall: int, seed: int, clusters: Codes | None, sign: int
+) -> tuple[BestAt, ...]:
+    levels = [int(np.argmax(sign * column)) for column in means.T]
+    apart = np.stack([values[:, one, at] - values[:, overall, at] for at, one in enumerate(levels)], axis=1)
+    found = paired_bootstrap(apart, seed, RESAMPLES, clusters)
+    # The best level is one of several that it was chosen from (Bonferroni), at each level of the other axis.
+    chosen = np.minimum(1.0, found.p * (values.shape[1] - 1))
+    p = holm(np.where([one == overall for one in levels], np.nan, chosen))
+    return tuple(
+        BestAt(one, float(found.mean[at]), float(found.low[at]), float(found.high[at]), float(p[at]))
+        for at, one in enumerate(levels)
+    )
+
 
 RESAMPLES = 2_000
 """Fewer than for cells: there are many tables, and p-values below them come from Student's distribution."""
@@ -21,8 +149,6 @@ class Levels(NamedTuple):
     mean: over the questions with a value, of the mean over the contexts; low, high: its 95 % interval
     difference: mean difference from the best level on the same questions, with its interval; 0 of the best
     p: of that difference by two tests, adjusted for the levels (`contrasts`); NaN of the best
-    best: which level has the best mean
-    n: questions with a value
     detectable: the true difference from the best that would be found four times out of five; NaN of the best
     """
 
@@ -39,7 +165,6 @@ class Levels(NamedTuple):
 
     @property
     def apart(self) -> list[bool]:
-        """Whether each level is significantly different from the best one."""
         return [bool(p < ALPHA) for p in self.p]
 
 

@@ -18,7 +18,6 @@ class Estimate(NamedTuple):
 
     value: None where there is none: `reason` says why
     low, high: bounds of the interval; None where there is none, of a value or without: `reason` says why
-    n: cases that it was estimated from
     """
 
     value: float | None
@@ -29,11 +28,7 @@ class Estimate(NamedTuple):
 
 
 def paired(one: Floats, other: Floats) -> None:
-    """Check that two lists are of the same cases and hold nothing but numbers.
-
-    Raises:
-        ValueError: they are not, or do not.
-    """
+    """Check that two lists are of the same cases and hold nothing but numbers."""
     if one.shape != other.shape or one.ndim != 1:
         raise ValueError(f"two lists of the same cases are compared, not {one.shape} and {other.shape}")
     if not (np.isfinite(one).all() and np.isfinite(other).all()):

@@ -16,9 +16,6 @@ class Crossing(NamedTuple):
     """Levels of some axes, and the contexts (levels of all other axes) in which every combination is there.
 
     levels: of each of the axes, shape (axes, levels of the axis)
-    contexts: a place each, with the axes' own levels left out
-    left_out: levels that are in no comparison, of each of the axes
-    unused: how many cells are in no comparison
     """
 
     levels: tuple[tuple[str, ...], ...]
@@ -27,7 +24,6 @@ class Crossing(NamedTuple):
     unused: int
 
     def place(self, axes: Sequence[int], own: Sequence[str], context: Place) -> Place:
-        """Return the cell with these levels of the axes in a context."""
         found = list(context)
         for axis, level in sorted(zip(axes, own, strict=True)):
             found.insert(axis, level)
@@ -76,7 +72,6 @@ def find_crossing(places: Collection[Place], axes: Sequence[int]) -> Crossing | 
 
 
 def _contexts(places: Collection[Place], axes: Sequence[int], levels: Sequence[Sequence[str]]) -> list[Place]:
-    """Return the contexts in which every combination of the levels is there."""
     wanted = set(product(*levels))
     found: dict[Place, set[Place]] = {}
     for place in places:
@@ -92,7 +87,6 @@ def _rest(place: Place, axes: Sequence[int]) -> Place:
 
 
 def _drop_rarest(places: Collection[Place], axes: Sequence[int], levels: list[list[str]]) -> None:
-    """Take the level away that the fewest of the remaining cells have."""
     left = [
         place for place in places if all(place[a] in names for a, names in zip(axes, levels, strict=True))
     ]

@@ -1,6 +1,6 @@
-"""Means of people's scores from few of them and many judgements: prediction-powered inference.
+"""Means of human ratings from few ratings and many judgements: prediction-powered inference.
 
-With y the scores of people, f those of a judge, L the items that people have scored, and w = 1 / p, p being
+With y the human ratings, f the scores of a judge, L the items that people have scored, and w = 1 / p, p being
 the probability with which an item was drawn for scoring, the estimate is
 
     weighted mean of y over L + power * (mean of f over all items - weighted mean of f over L)
@@ -40,19 +40,17 @@ from rag_assay.evals.statistics.estimate import Z
 from rag_assay.evals.statistics.resampling import EQUAL, Floats
 
 FEWEST = 3
-"""Clusters with scored items, of equal weight, below which people's scores stand alone."""
+"""Clusters with scored items, of equal weight, below which human ratings are used alone."""
 
 
 class Items(NamedTuple):
     """Items of a cell, or of several: all of them, scored or not.
 
-    scores: of people, shape (items,); NaN: nobody has scored it
+    scores: human ratings, shape (items,); NaN: not rated
     judged: by a judge, shape (items,); NaN: it gives no value, and the mean of its values stands in, which
         changes what the estimate is worth, and not what it is of
-    bounds: smallest and largest score that people can give
     drawn: probability with which each was drawn for scoring, but for a factor; None: the same for all
     clusters: number of each item's cluster, shape (items,); None: each is one of its own
-    among: how many clusters there are, where there are some that these items are not of
     """
 
     scores: Floats
@@ -71,13 +69,12 @@ class Items(NamedTuple):
 
 @dataclass(frozen=True)
 class Mean:
-    """An estimate of the mean of people's scores.
+    """An estimate of the mean of human ratings.
 
-    value: None where nobody has scored anything
+    value: None without human ratings
     low, high: of the 95 % interval, error: standard error; None where one cluster alone holds scored items
     power: points of people that a point of the judge counts; 0: people alone
     share: the same in standard deviations of both, 0 to 1
-    labels: items that people have scored; items: all
     groups: clusters with scored items, as many as of equal weight would tell as much
     part: of each cluster in the estimate: their squares, summed, are the variance; shape (clusters,)
     """
@@ -96,11 +93,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Powered:
-    """People alone, and people with the judge.
-
-    people: mean of the scores alone
-    combined: what judgements make of them; never the wider of the two
-    """
+    """People alone, and people with the judge."""
 
     people: Mean
     combined: Mean
@@ -147,9 +140,7 @@ def _width(mean: Mean) -> float | None:
 
 
 def estimate_mean(items: Items, power: float | None = None) -> Powered:
-    """Return the mean of people's scores, by themselves and with a judge.
-
-    power: instead of one that is tuned
+    """Return the mean of human ratings, by themselves and with a judge.
 
     >>> scores = np.array([5.0, 0, 5, 3, 0, 5] + [np.nan] * 6)
     >>> judged = np.array([0.9, 0.1, 0.8, 0.7, 0.2, 1.0] + [0.1] * 6)  # the others are bad ones
@@ -199,7 +190,6 @@ class _Parts(NamedTuple):
     people, judge: of each cluster, what it adds to the weighted mean of scores, and to the mean of judgements
         less their weighted mean over scored items; shape (clusters,)
     y: weighted mean of the scores; apart: the means of judgements, less the weighted one
-    most: largest power
     groups: as in `Mean`
     """
 

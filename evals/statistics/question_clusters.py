@@ -15,9 +15,7 @@ from rag_assay.evals.study.sections import CLUSTERS_BY_IDS, ClustersBy
 class Clustering(NamedTuple):
     """Clusters of a study's questions.
 
-    by: documents | ids | none
     of: question id -> its cluster; a question that is not in it is a cluster of its own
-    found: clusters of those with gold documents, or of all where they are by ids
     effective: as many of equal size would be as good
     """
 

@@ -22,8 +22,6 @@ EQUAL = 1e-12  # smaller differences come from the order of a sum
 class Sums(NamedTuple):
     """Columns of numbers, summed by cluster.
 
-    mean: of each column; NaN where it has no number
-    total: how many numbers it has
     residual: of each cluster and column the sum of numbers less their mean
     n: how many numbers those are: shape (clusters, columns), or (clusters, 1) where none is missing
     """
@@ -35,11 +33,9 @@ class Sums(NamedTuple):
 
     @property
     def groups(self) -> Floats:
-        """How many clusters have a number of each column."""
         return np.broadcast_to((self.n > 0).sum(axis=0), self.mean.shape).astype(np.float64)
 
     def part(self, part: slice) -> Sums:
-        """Return some of the columns."""
         n = self.n if self.n.shape[1] == 1 else self.n[:, part]
         return Sums(self.mean[part], self.total[part], self.residual[:, part], n)
 

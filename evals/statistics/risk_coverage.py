@@ -6,8 +6,8 @@ is one number for the whole; its excess over the area in the order of the losses
 is, is what better confidence could save (Geifman, Uziel and El-Yaniv, ICLR 2019; Ding and others, CVPR
 workshops 2020).
 
-It is a number of a set of questions: what one adds to it hangs on the others. So it is no metric, whose mean
-over questions would be compared, but is computed of stored confidences and values where a report is made.
+It is a number of a set of questions: what one adds to it depends on the others. So it is no metric, whose
+mean over questions would be compared, but is computed of stored confidences and values for a report.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ class RiskCoverage:
     ideal: risk at the same coverages in the order of the losses, shape (points,)
     area: under the curve; excess: of it over that of the ideal order
     low, high: 95 % percentile bootstrap interval of the area, over the questions
-    n: questions
     """
 
     coverage: Floats
@@ -71,7 +70,9 @@ def risk_coverage(confidence: Floats, loss: Floats, seed: int) -> RiskCoverage |
     coverage, risk, area = _curve(losses[None, :], np.ones((1, len(losses))), ends)
     best = np.sort(losses)
     ideal = np.cumsum(best) / np.arange(1, len(best) + 1)
-    areas = _resampled(losses, ends, seed)
+    n = len(losses)
+    drawn = [_drawn_at_once(n, seed)] if _at_once(n) >= RESAMPLES else _drawn(n, seed)
+    areas = np.concatenate([_risk(losses[None, :], *counts, ends)[1] for counts in drawn])
     tail = (1 - CONFIDENCE) / 2 * 100
     low, high = np.percentile(areas, [tail, 100 - tail])
     return RiskCoverage(
@@ -109,19 +110,11 @@ def _risk(
     return risk, (steps * risk).sum(axis=1)
 
 
-def _resampled(losses: Floats, ends: npt.NDArray[np.int64], seed: int) -> Floats:
-    """Return the area of every resample of the questions."""
-    n = len(losses)
-    drawn = [_drawn_at_once(n, seed)] if _at_once(n) >= RESAMPLES else _drawn(n, seed)
-    return np.concatenate([_risk(losses[None, :], *counts, ends)[1] for counts in drawn])
-
-
 def _at_once(n: int) -> int:
     return max(1, _BLOCK // n)
 
 
 def _drawn(n: int, seed: int) -> Iterator[tuple[Floats, Floats]]:
-    """Yield how often each question is drawn, some resamples at a time, and the counts so far."""
     chance = np.random.default_rng(seed)
     for begin in range(0, RESAMPLES, _at_once(n)):
         rows = min(_at_once(n), RESAMPLES - begin)

@@ -30,10 +30,7 @@ RESAMPLES = 10_000
 class Differences(NamedTuple):
     """What the paired bootstrap says of each column, as arrays of its shape; NaN where nothing can be said.
 
-    mean: of the differences that there are
     low, high: 95 % interval of the mean, of this column alone
-    p: two-sided, not adjusted
-    error: standard error of the mean
     """
 
     mean: Floats
@@ -123,7 +120,7 @@ def _agresti_min(sums: Sums) -> tuple[Floats, Floats]:
 
 
 def holm(p: Floats) -> Floats:
-    """Adjust p-values so that below `ALPHA` none of them is false but in 5 % of families (Holm 1979).
+    """Adjust p-values so that below `ALPHA` any of them is false in at most 5 % of families (Holm 1979).
 
     With p(1) <= … <= p(m), the i-th is raised to the largest of (m - j + 1) * p(j), j <= i, at most 1. NaN
     is no comparison and stays.

@@ -1,9 +1,70 @@
-"""Cells: the combinations of a study's axes, each with its replicates."""
+"""Cells: the combinations of a study's axes, each with its replicates; slices of a study."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+
+MARK = "~"
+"""Stands in the names of slices and of their question sets, and in no name that a study file can write."""
+
+
+def whole_of(name: str) -> str:
+    """Return the name of the study that a study, a slice or a rung of a race is, or is of.
+
+    >>> whole_of("demo~5006e3"), whole_of("demo")
+    ('demo', 'demo')
+    """
+    return name.partition(MARK)[0]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What a person chose: patterns of cells (none: all), and `IDS|N|PATTERN` of questions (None: all)."""
+
+    cells: tuple[str, ...] = ()
+    questions: str | None = None
+
+    @property
+    def options(self) -> str:
+        """The layer as options of a command.
+
+        >>> Layer(("*.bm25.*",), "20").options
+        "--cells '*.bm25.*' --questions 20"
+        """
+        cells = [f"--cells '{one}'" for one in self.cells]
+        return " ".join([*cells, *([f"--questions {self.questions}"] if self.questions else [])])
+
+
+@dataclass(frozen=True)
+class Slice:
+    """What a slice is made of.
+
+    cells: which of its cells, each by its name without the study; None: all
+    questions: ids of the test questions that are asked; None: all
+    """
+
+    whole: str
+    cells: frozenset[str] | None
+    questions: frozenset[str] | None
+    n_cells: int
+    of_cells: int
+    n_questions: int
+    of_questions: int
+    layers: tuple[Layer, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """What a reader of its figures must know.
+
+        >>> Slice("demo", None, None, 5, 23, 20, 97).sentence
+        "A slice of demo: 5 of 23 cells, 20 of 97 questions; not the study's result."
+        """
+        return (
+            f"A slice of {self.whole}: {self.n_cells} of {self.of_cells} cells, "
+            f"{self.n_questions} of {self.of_questions} questions; not the study's result."
+        )
+
 
 NO_GENERATOR = "none"
 """The generator's name in the cells of a study that only retrieves."""
@@ -35,7 +96,6 @@ class Cell:
     chunking, embedder, retriever: `-` of a generator that reads no ranking: they are nothing to it
     sample: how many questions it is asked; None: all
     replicate: the how-manieth time it is asked, from 1
-    imported: its answers are those of a sheet; its axes say what the sheet says of them
     """
 
     study: str
@@ -49,7 +109,6 @@ class Cell:
 
     @property
     def reads_ranking(self) -> bool:
-        """Whether it has a ranking, by which metrics of retrieval can measure it."""
         return not self.imported and self.retriever != UNREAD
 
     @property
@@ -59,7 +118,6 @@ class Cell:
 
     @property
     def ranking(self) -> str:
-        """Key of the ranking that it answers from."""
         return f"{self.study}.{self.chunking}.{self.embedder}.{self.retriever}"
 
     @property
@@ -69,7 +127,6 @@ class Cell:
 
     @property
     def short(self) -> str:
-        """Its name without the study's."""
         return self.name.partition(".")[2]
 
     @property
@@ -84,11 +141,9 @@ class Cell:
 
     @property
     def subset(self) -> str:
-        """The name of the questions that it is asked."""
         return "all" if self.sample is None else f"sample of {self.sample}"
 
     def replicates(self, times: int) -> list[Cell]:
-        """Return its replicates from this, the first, on."""
         return [self, *(replace(self, replicate=number) for number in range(2, times + 1))]
 
 

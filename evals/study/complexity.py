@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from pydantic import BaseModel
-
 from rag_assay.evals.generation.contract import Generator
-from rag_assay.evals.query_transforms.llm.model_transform import ByModel
+from rag_assay.evals.query_transforms.model_transform import ByModel
 from rag_assay.evals.retrieval.chain import Chain
 from rag_assay.evals.retrieval.contract import Retriever
 from rag_assay.evals.retrieval.cross_encoder import CrossEncoded, CrossEncoder
 from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.servers import nested_recipes
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.components import Component
@@ -21,7 +20,6 @@ from rag_assay.warehouse.components import Component
 class Simplicity(NamedTuple):
     """What a cell takes to answer a question; of two cells the smaller tuple is the simpler one.
 
-    calls: of language models a question, at most
     models: other models that retrieval runs on the question or the passages: embedder, cross-encoder
     parts: of the retriever: arms, fusions, steps before and after
     chunks: in its index; None: not known
@@ -58,7 +56,7 @@ def unpriced(study: Study) -> frozenset[str]:
     paid = {
         name
         for name, retriever in study.retrievers.items()
-        for one in _parts(retriever)
+        for one in nested_recipes(retriever)
         if isinstance(one, ByModel)
         and one.chat is not None
         and not all(model.is_local for model in one.chat.ranked())
@@ -73,7 +71,7 @@ def unpriced(study: Study) -> frozenset[str]:
 def _of(
     retriever: Retriever | None, generator: Generator | None, cell: Cell, chunks: Mapping[str, int]
 ) -> Simplicity:
-    found = list(_parts(retriever)) if retriever and cell.reads_ranking else []
+    found = list(nested_recipes(retriever)) if retriever and cell.reads_ranking else []
     asking = [one for one in found if isinstance(one, ByModel) and one.chat is not None]
     calls = len(asking) + (generator.calls_per_question().most if generator else 0)
     reading = sum(isinstance(one, CrossEncoder | CrossEncoded) for one in found)
@@ -81,14 +79,3 @@ def _of(
     # A chain is the brackets around its links.
     parts = sum(isinstance(one, Component) and not isinstance(one, Chain) for one in found)
     return Simplicity(calls, reading + embedding, parts, chunks.get(cell.chunking) if found else 0)
-
-
-def _parts(value: object) -> Iterator[BaseModel]:
-    """Yield every recipe in a value, outermost first."""
-    if isinstance(value, BaseModel):
-        yield value
-        for name in type(value).model_fields:
-            yield from _parts(getattr(value, name))
-    elif isinstance(value, tuple | list):
-        for one in value:
-            yield from _parts(one)

@@ -51,7 +51,6 @@ _PLAIN = {bool: "true or false", int: "whole number", float: "number", str: "tex
 class Parameter:
     """One parameter of a part.
 
-    type: of its value, in words; with the values that there are, where they are few
     default: as JSON; None where `required`
     bounds: of a number, or of a length, in words; empty where there are none
     about: what the class says of it; empty where it says nothing
@@ -70,8 +69,6 @@ class PartFacts:
     """One part.
 
     group: what it is among, as in `retrievers`
-    name: as a study writes it
-    about: one line
     package: that it comes from, with its version; None: it is our own
     broken: why it cannot be used; None where it can be
     """
@@ -85,11 +82,7 @@ class PartFacts:
 
 
 def part_list(group: str | None = None) -> list[PartFacts]:
-    """Return every part, or those of a group, our own first; those of other packages are imported.
-
-    Raises:
-        InputError: there is no such group.
-    """
+    """Return every part, or those of a group, our own first; those of other packages are imported."""
     if group is not None and group not in REGISTRIES:
         raise InputError(f"there are no {group!r}; the kinds of parts are {', '.join(REGISTRIES)}")
     chosen = REGISTRIES.values() if group is None else [REGISTRIES[group]]
@@ -180,7 +173,6 @@ def _described(kind: type) -> dict[str, str]:
 
 
 def _type(annotation: Any, field: FieldInfo | None = None) -> str:
-    """Return a type in words."""
     choice = next((mark for mark in field.metadata if isinstance(mark, OneOf)), None) if field else None
     choice = choice or one_of(annotation)
     if choice is not None:
@@ -213,7 +205,6 @@ def _default(field: FieldInfo) -> Any:
 
 
 def _bounds(field: FieldInfo) -> str:
-    """Return the bounds of a number or a length in words, also those of a type that may be none."""
     marks = [*field.metadata, *_marks(field.annotation)]
     least = next((f"{mark.ge:,}" for mark in marks if isinstance(mark, annotated_types.Ge)), None)
     most = next((f"{mark.le:,}" for mark in marks if isinstance(mark, annotated_types.Le)), None)
@@ -226,7 +217,6 @@ def _bounds(field: FieldInfo) -> str:
 
 
 def _marks(annotation: Any) -> Iterator[Any]:
-    """Yield what a type that may be none is annotated with."""
     for one in get_args(annotation):
         for mark in getattr(one, "__metadata__", ()):
             yield from mark.metadata if isinstance(mark, FieldInfo) else (mark,)

@@ -2,23 +2,131 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
-from rag_assay.evals.judging.contract import Judge
+from rag_assay.evals.judging.contract import AnyJudge, Judge
+from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.metrics import get_metric
-from rag_assay.evals.rubrics.rubric import PEOPLE
+from rag_assay.evals.rubrics.human_rating_metrics import people_metrics
+from rag_assay.evals.rubrics.rubric import PEOPLE, AnyRubric, Rubric
 from rag_assay.evals.study.cells import NO_GENERATOR
-from rag_assay.evals.study.powersets import expand_powersets
 from rag_assay.evals.study.registry import GENERATORS, read_retriever_or_powerset
-from rag_assay.evals.study.rubrics import is_of_people, unfit_people_metric
-from rag_assay.evals.study.study_judges import is_judged, judges_of, unfit_judges, unfit_metric
+from rag_assay.evals.study.sections import expand_powersets
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.suggestions import did_you_mean
 from rag_assay.warehouse.validation_errors import Finding
 from rag_assay.warehouse.yaml_positions import Place
+
+_JUDGE: TypeAdapter[Judge] = TypeAdapter(AnyJudge)
+_JUDGED = re.compile(r"[a-z0-9][a-z0-9_+-]*\.\S+")
+
+
+def is_judged(name: str) -> bool:
+    """Return whether the name of a metric is that of a judge's, `JUDGE.METRIC`.
+
+    >>> is_judged("ragas.faithfulness"), is_judged("ndcg@10")
+    (True, False)
+    """
+    return _JUDGED.fullmatch(name) is not None
+
+
+def judged_metrics(judges: Mapping[str, Judge]) -> dict[str, JudgedScores]:
+    found = [JudgedScores(name, judge, one) for name, judge in judges.items() for one in judge.judged_metrics]
+    return {metric.name: metric for metric in found}
+
+
+def judges_of(written: Any) -> dict[str, Judge | None] | None:
+    """Return the judges that a study file writes; None for one, or all, that cannot be read."""
+    return {name: _read_judge(one) for name, one in written.items()} if isinstance(written, dict) else None
+
+
+def _read_judge(written: object) -> Judge | None:
+    try:
+        return _JUDGE.validate_python(written)
+    except ValidationError:
+        return None
+
+
+def unfit_judges(judges: Mapping[str, Judge | None], generators: Sequence[str] | None) -> list[Finding]:
+    """Return which judges cannot be used: named as a generator is, or without answers to judge."""
+    found: list[Finding] = []
+    for name, judge in judges.items():
+        if name in (generators or ()):
+            text = f"`{name}` is a generator, too; a judge has a name of its own"
+            found.append(Finding(("judges", name), "doubled_name", text))
+        of_answers = judge is not None and all("answer" in one.needs for one in judge.judged_metrics)
+        if of_answers and generators is not None and not generators:
+            text = f"`{name}` judges answers, but the study has no `generators`"
+            found.append(Finding(("judges", name), "no_generators", text))
+    return found
+
+
+def unfit_metric(
+    name: str, place: Place, judges: Mapping[str, Judge | None] | None, generators: Sequence[str] | None
+) -> list[Finding]:
+    if judges is None:
+        return []
+    named, _, stem = name.partition(".")
+    if named not in judges:
+        hint = did_you_mean(named, judges) if judges else "the study has no `judges`"
+        return [Finding(place, "unknown_judge", f"unknown judge `{named}` in the metric {name}; {hint}")]
+    judge = judges[named]
+    if judge is None:
+        return []
+    metrics = {f"{named}.{one.name}": one for one in judge.judged_metrics}
+    if name not in metrics:
+        text = f"the judge `{named}` has no metric `{stem}`; {did_you_mean(name, metrics)}"
+        return [Finding(place, "unknown_metric", text)]
+    if generators is not None and not generators and "answer" in metrics[name].needs:
+        text = f"{name} measures answers, but the study has no `generators`"
+        return [Finding(place, "no_generators", text)]
+    return []
+
+
+_RUBRIC: TypeAdapter[Rubric] = TypeAdapter(AnyRubric)
+
+
+def is_of_people(name: str) -> bool:
+    """Return whether the name of a metric is that of a rubric's, `people.RUBRIC`.
+
+    >>> is_of_people("people.points"), is_of_people("peoples.points"), is_of_people("people")
+    (True, False, False)
+    """
+    return name.startswith(f"{PEOPLE}.")
+
+
+def unfit_people_metric(
+    name: str, place: Place, rubrics: Any, generators: Sequence[str] | None
+) -> list[Finding]:
+    """Return why `people.RUBRIC[.CRITERION]` cannot be measured."""
+    if not isinstance(rubrics, Mapping):
+        return []
+    rubric = name.split(".")[1]
+    if rubric not in rubrics:
+        hint = did_you_mean(rubric, rubrics) if rubrics else "the study has no `rubrics`"
+        return [Finding(place, "unknown_rubric", f"unknown rubric `{rubric}` in the metric {name}; {hint}")]
+    read = _read(rubrics[rubric])
+    if read is None:
+        return []
+    metrics = people_metrics({rubric: read})
+    if name not in metrics:
+        text = f"the rubric `{rubric}` has no metric {name}; {did_you_mean(name, metrics)}"
+        return [Finding(place, "unknown_metric", text)]
+    if generators is not None and not generators:
+        text = f"{name} measures answers, but the study has no `generators`"
+        return [Finding(place, "no_generators", text)]
+    return []
+
+
+def _read(written: object) -> Rubric | None:
+    try:
+        return _RUBRIC.validate_python(written)
+    except ValidationError:
+        return None  # what is wrong with it is told where it stands
 
 
 def misfits(data: Mapping[str, Any]) -> list[Finding]:
@@ -66,7 +174,6 @@ def _restriction(
     known: dict[str, list[str] | None],
     judges: dict[str, Judge | None] | None,
 ) -> list[Finding]:
-    """Return what is wrong with a restriction of a generator or of a judge."""
     generators = _names(data.get("generators", {}))
     place: Place = ("restrict", name)
     axes = ("chunkings", "embedders", "retrievers")
@@ -105,7 +212,6 @@ def _restricted(
 
 
 def _without_ranking(data: Mapping[str, Any], name: str, restriction: dict[str, Any]) -> list[Finding]:
-    """Return what restricts a generator that reads no ranking to some chunkings, embedders or retrievers."""
     generators = data.get("generators")
     written = generators.get(name) if isinstance(generators, dict) else None
     kind = next((one for one in written if one in GENERATORS), None) if isinstance(written, dict) else None
@@ -123,7 +229,7 @@ def _unfit_rubrics(
     found: list[Finding] = []
     rubrics = _names(data.get("rubrics", {}))
     if PEOPLE in (_names(data.get("judges", {})) or ()):
-        text = f"the name `{PEOPLE}` is kept for the scores of people"
+        text = f"the name `{PEOPLE}` is reserved for human ratings"
         found.append(Finding(("judges", PEOPLE), "kept_name", text))
     if rubrics and generators == []:
         text = "people score answers, but the study has no `generators`"
@@ -145,7 +251,7 @@ def _unfit_rubrics(
 
 
 def _unfit_search(data: Mapping[str, Any]) -> list[Finding]:
-    """Return why a study cannot be searched: by what people say of cells nobody can wait while they race."""
+    """Refuse successive halving by human ratings: annotators would have to rate every rung."""
     search, metrics = data.get("search"), _strings(data.get("metrics"))
     method = getattr(search, "method", None) or (search.get("method") if isinstance(search, dict) else None)
     if method == "successive_halving" and metrics and is_of_people(metrics[0]):
@@ -158,7 +264,6 @@ def _unfit_search(data: Mapping[str, Any]) -> list[Finding]:
 
 
 def _unfit_questions(sources: Any, retrievers: Any, generators: Any) -> list[Finding]:
-    """Return where train questions are lacking, or questions to ask."""
     if not isinstance(sources, list | tuple):
         return []
     uses = [one.get("use", "test") for one in sources if isinstance(one, dict)]
@@ -177,14 +282,12 @@ def _unfit_questions(sources: Any, retrievers: Any, generators: Any) -> list[Fin
 
 
 def _is_gated(part: Any) -> bool:
-    """Return whether a generator, as it is written, has a gate whose threshold is to be fitted."""
     written = next(iter(part.values())) if isinstance(part, dict) and len(part) == 1 else None
     gate = written.get("gate") if isinstance(written, dict) else None
     return isinstance(gate, dict) and gate.get("threshold") == "tuned"
 
 
 def _is_tuned(part: Any) -> bool:
-    """Return whether a retriever, as it is written, has something that is to be tuned."""
     if isinstance(part, dict):
         return part.get("weights") == "tuned" or any(_is_tuned(one) for one in part.values())
     return isinstance(part, list | tuple) and any(_is_tuned(one) for one in part)

@@ -58,5 +58,4 @@ def lowest_and_highest(found: pl.DataFrame) -> tuple[float | None, float | None]
 
 
 def below_gate(found: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows of `coverages` whose share is below `MIN_COVERAGE`."""
     return found.filter(pl.col("share") < MIN_COVERAGE)

@@ -7,22 +7,51 @@ from pathlib import Path
 from typing import Any
 
 from rag_assay.assets.recipes.build_half import Build
-from rag_assay.evals.question_sets.readers import WrittenSet, read_sets, suffix_of
+from rag_assay.evals.question_sets.readers import WrittenSet, read_set, read_sets, suffix_of
 from rag_assay.evals.question_sets.readers.contract import SetFile
-from rag_assay.evals.study.cells import NO_GENERATOR, Cell, JudgedCell
+from rag_assay.evals.study.cells import MARK, NO_GENERATOR, Cell, JudgedCell
 from rag_assay.evals.study.sections import BeirQuestions, QuestionSource
-from rag_assay.evals.study.set_names import set_name
-from rag_assay.evals.study.slice import MARK
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.identity import digest
+
+
+def written_questions(grid: Grid, key: str) -> list[dict[str, Any]]:
+    """Read a question set; its rows are those of `schemas.QUESTIONS` whose evidence is not resolved yet."""
+    one, source = grid.sets[key], source_of_set(grid, key)
+    rows = one.asked(read_set(one.source))
+    if one.beir is None:
+        return rows
+    return [{**row, "evidence": [{**item, "source": source} for item in row["evidence"]]} for row in rows]
+
+
+def source_of_set(grid: Grid, key: str) -> str | None:
+    """Return the source that reads the corpus of a BEIR set's own folder: its qrels mean no other's."""
+    question_set = grid.sets[key]
+    if question_set.beir is None:
+        return None
+    for name in grid.build.corpora[question_set.corpus].sources:
+        source = grid.build.sources[name]
+        path = Path(source.path or "")
+        folder = path.parent if path.is_file() else path
+        if source.reader == "beir" and folder.resolve() == question_set.path.resolve():
+            return name
+    return None
+
+
+def set_name(path: Path) -> str:
+    """Return the name of a file's question set: that of the file.
+
+    >>> set_name(Path("demo/Energy.questions.yaml")), set_name(Path("xquad.en.json.gz"))
+    ('energy', 'xquad-en')
+    """
+    name = path.name.lower()
+    return name.removesuffix(suffix_of(path)).removesuffix(".questions").replace(".", "-")
 
 
 @dataclass(frozen=True)
 class QuestionSet:
     """One set of questions, asked of one corpus.
 
-    path: the file, or the BEIR folder
-    said: what the study says of it
     judged_alone: whether its questions may have neither ground truth nor evidence
     only: the ids of those that are asked, in a slice; None: all
     """
@@ -36,17 +65,14 @@ class QuestionSet:
 
     @property
     def key(self) -> str:
-        """Its partition key."""
         part = "" if self.only is None else f"{MARK}{digest(sorted(self.only))[:8]}"
         return f"{self.corpus}.{self.name}{part}"
 
     def asked(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return those of its questions that are asked."""
         return [row for row in rows if self.only is None or row["question_id"] in self.only]
 
     @property
     def use(self) -> str:
-        """Whether it is a test or a train set."""
         return self.said.use
 
     @property
@@ -56,7 +82,6 @@ class QuestionSet:
 
     @property
     def source(self) -> WrittenSet:
-        """What is read of it, and how."""
         day = self.said.asked_at.isoformat() if self.said.asked_at else None
         file = SetFile(self.path, self.name, self.said.language, day, self.judged_alone)
         split = self.said.beir.split if self.said.beir else None
@@ -92,7 +117,6 @@ class Grid:
         self.sets: dict[str, QuestionSet] = {one.key: one for sets in self._sets_of.values() for one in sets}
 
     def judgements_of(self, cell: Cell) -> list[JudgedCell]:
-        """Return a cell with each of its judges, in the order of the file."""
         return [JudgedCell(cell, name) for name in self.studies[cell.study].judged_by(cell)]
 
     def cards_of(self, study: str) -> list[str]:
@@ -101,7 +125,6 @@ class Grid:
         return [f"{study}.{name}" for name in self.studies[study].judges if name in judging]
 
     def index_key(self, cell: Cell) -> str:
-        """Return the key of the index that a cell searches."""
         return f"{self.studies[cell.study].corpus.name}.{cell.chunking}.{cell.embedder}"
 
     def set_keys(self, study: str) -> list[str]:
@@ -118,12 +141,7 @@ class Grid:
 
 
 def read_questions_of(study: Study) -> list[dict[str, Any]]:
-    """Read the questions that a study asks: rows of `schemas.QUESTIONS` whose evidence is not resolved yet.
-
-    Raises:
-        InputError: all errors of all files, those of train questions too, or a question id that two sets
-            share: so no test question is tuned on.
-    """
+    """Read a study's questions: rows of `schemas.QUESTIONS` without resolved evidence."""
     sets = question_sets(study)
     rows = _read(sets)
     test_sets = [one for one in sets if one.use == "test"]
@@ -131,7 +149,6 @@ def read_questions_of(study: Study) -> list[dict[str, Any]]:
 
 
 def read_train_questions_of(study: Study) -> list[dict[str, Any]]:
-    """Read the questions that a study tunes on, as `read_questions_of` those that it asks."""
     return _read([one for one in question_sets(study) if one.use == "train"])
 
 

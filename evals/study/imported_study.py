@@ -13,7 +13,7 @@ from rag_assay.assets.embedding.component_embedders import AnyEmbedder
 from rag_assay.assets.indexing.index_recipe import IndexRecipe
 from rag_assay.assets.recipes.build_half import Chunking, Corpus, Name, absolute
 from rag_assay.evals.generation.contract import AnyGenerator
-from rag_assay.evals.generation.imported_answers import ImportedGenerator
+from rag_assay.evals.generation.no_context import ImportedGenerator
 from rag_assay.evals.retrieval.contract import Retriever
 from rag_assay.evals.spreadsheet_import.bundle import Axes, SheetCell, sheet_cells
 from rag_assay.evals.spreadsheet_import.mapping import AXES
@@ -37,7 +37,6 @@ class ImportedStudy(Study):
     """A study that compares the answers of sheets.
 
     imports: the folder of the sheets (`evals.spreadsheet_import.bundle`)
-    sheet_cells: what the sheets there have rows of, as they were read with the file
     """
 
     judged_alone: ClassVar[bool] = True
@@ -72,7 +71,6 @@ class ImportedStudy(Study):
 
     @property
     def folder(self) -> Path:
-        """The folder of the sheets."""
         return self.resolve(self.imports)
 
     def written(self) -> dict[str, object]:
@@ -88,7 +86,6 @@ class ImportedStudy(Study):
         ]
 
     def times(self, cell: Cell) -> int:
-        """Return how many rows of the cell a question has at most."""
         return self._times[cell.chunking, cell.embedder, cell.retriever, cell.generator]
 
     @cached_property
@@ -97,15 +94,11 @@ class ImportedStudy(Study):
 
 
 def is_imported(data: Mapping[str, Any]) -> bool:
-    """Return whether a study file says that its answers are those of sheets."""
     return IMPORTS in data
 
 
 def read_sheet_cells(data: Mapping[str, Any], base: Path) -> tuple[list[SheetCell], list[Finding]]:
-    """Return the cells of the sheets that a study file names, and what is wrong with that.
-
-    base: the folder of the study file
-    """
+    """Return the cells of the sheets that a study file names, and what is wrong with that."""
     found = [
         Finding((key,), "of_built_study", f"the answers of this study come from sheets: delete `{key}`")
         for key in (*BUILT, SHEET_CELLS)

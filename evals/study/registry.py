@@ -10,8 +10,7 @@ from rag_assay.evals.generation.binned_answers import LlmBinned
 from rag_assay.evals.generation.contract import GENERATORS, AnyGenerator, Generator
 from rag_assay.evals.generation.extractive import Extractive
 from rag_assay.evals.generation.llm import Llm
-from rag_assay.evals.generation.no_context import NoContext
-from rag_assay.evals.generation.oracle_context import OracleContext
+from rag_assay.evals.generation.no_context import NoContext, OracleContext
 from rag_assay.evals.judging.contract import JUDGES
 from rag_assay.evals.judging.criteria import CriteriaJudge
 from rag_assay.evals.judging.entailment.judge import Entailment
@@ -38,23 +37,25 @@ from rag_assay.evals.retrieval.component_kinds import (
 )
 from rag_assay.evals.retrieval.contract import Retriever
 from rag_assay.evals.retrieval.cross_encoder import CrossEncoded, CrossEncoder
-from rag_assay.evals.retrieval.cutoffs import Adaptive, Threshold, Top
 from rag_assay.evals.retrieval.dense import Dense
-from rag_assay.evals.retrieval.fulltext import FullText
 from rag_assay.evals.retrieval.fusion import Fuse
 from rag_assay.evals.retrieval.graph import Graph, GraphRanked
 from rag_assay.evals.retrieval.hybrid import Hybrid
-from rag_assay.evals.retrieval.lancedb_hybrid import LanceHybrid
+from rag_assay.evals.retrieval.lancedb_hybrid import FullText, LanceHybrid
 from rag_assay.evals.retrieval.metadata import Metadata
-from rag_assay.evals.retrieval.no_retrieval import Nothing
-from rag_assay.evals.retrieval.passage_order import (
+from rag_assay.evals.retrieval.passage_steps import (
+    Adaptive,
+    Deduplicate,
     DocumentOrder,
     GroupByDocument,
     LostInTheMiddle,
+    Neighbours,
     RecentFirst,
+    Threshold,
+    TokenBudget,
+    Top,
 )
-from rag_assay.evals.retrieval.passage_steps import Deduplicate, Neighbours, TokenBudget
-from rag_assay.evals.retrieval.powerset import Powerset
+from rag_assay.evals.retrieval.powerset import Nothing, Powerset
 from rag_assay.evals.retrieval.rank_bm25 import RankBm25
 from rag_assay.evals.retrieval.recency import Recency
 from rag_assay.evals.rubrics.binary import Binary

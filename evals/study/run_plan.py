@@ -1,10 +1,14 @@
-"""Plans a run: cells, chunks to embed, model calls and tokens, and what is stored already."""
+"""Plans a run: cells, chunks to embed, model calls with tokens and costs, and what is stored already."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -16,15 +20,176 @@ from rag_assay.assets.engine.stage import BuildContext, PartitionRef, Stage
 from rag_assay.assets.enrichment.similarity import tags_text
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import read_questions_of
+from rag_assay.evals.study.sections import StudyBudget
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import sha256_text
+from rag_assay.warehouse.inference.budget import Amount, Caps
 from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.chat_part import CallsEach
+from rag_assay.warehouse.inference.model_servers import LOCAL
+from rag_assay.warehouse.inference.prices import Price
 from rag_assay.warehouse.pages import read_manifest
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.schemas import RETRYABLE
+from rag_assay.warehouse.schemas import RETRYABLE, Status
+
+
+class CostRange(NamedTuple):
+    """From so much to so much; `most` is None where nothing bounds it yet."""
+
+    least: float
+    most: float | None
+
+
+@dataclass(frozen=True)
+class CallEstimate:
+    """What one part of a run asks of one model.
+
+    calls, read, written: calls, and tokens that it reads and writes; those in the cache cost nothing
+    usd: US dollars; None where the model's price is not known
+    why: what bounds are missing, and what gives them; empty where nothing is missing
+    limit_usd: the most that it may cost by itself; None: no such bound
+    """
+
+    what: str
+    model: str
+    calls: CostRange
+    read: CostRange
+    written: CostRange
+    usd: CostRange | None
+    why: str = ""
+    of_study: bool = False
+    limit_usd: float | None = None
+
+
+def total(rows: Iterable[CallEstimate]) -> CostRange:
+    """Add the US dollars whose price is known."""
+    return added(row.usd for row in rows if row.usd is not None)
+
+
+def added(spans: Iterable[CostRange]) -> CostRange:
+    """Add spans; where nothing bounds one of them, nothing bounds the sum."""
+    known = list(spans)
+    most = [span.most for span in known]
+    bounded = None if None in most else sum(value for value in most if value is not None)
+    return CostRange(sum(span.least for span in known), bounded)
+
+
+class Cached:
+    """How many good calls of a model the cache holds: so many of a plan's may cost nothing."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        rows = CallCache(self._home).rows()
+        return Counter(str(row["model"]) for row in rows if row["status"] == Status.OK)
+
+    def of(self, chat: ChatModel) -> int:
+        return sum(self._counts[model] for model in {one.model for one in chat.ranked()})
+
+
+def of_chat(
+    what: str, chat: ChatModel, calls: CostRange, per_call: tuple[CostRange, CostRange], why: str = ""
+) -> CallEstimate:
+    """Put the estimate of calls of a chat model together, see `estimate`.
+
+    What one call writes is bounded by the recipe where it says so. With further models to fall back on, the
+    least is what the cheapest of them would cost, and the most what the dearest would.
+    """
+    read, written = per_call
+    ranked = [
+        estimate(
+            what,
+            chat.model,
+            one.token_price(),
+            calls,
+            (read, CostRange(written.least, one.max_tokens or written.most)),
+            why,
+        )
+        for one in chat.ranked()
+    ]
+    spans = [row.usd for row in ranked]
+    known = [span for span in spans if span is not None]
+    if len(known) < len(spans):
+        return replace(ranked[0], usd=None)
+    most = [span.most for span in known if span.most is not None]
+    bounds = CostRange(min(span.least for span in known), max(most) if len(most) == len(known) else None)
+    return replace(ranked[0], usd=bounds)
+
+
+def estimate(
+    what: str,
+    model: str,
+    price: Price | None,
+    calls: CostRange,
+    per_call: tuple[CostRange, CostRange],
+    why: str,
+) -> CallEstimate:
+    """Put an estimate together: ``per_call`` are the tokens that one call reads and writes."""
+    read, written = (_times(calls, tokens) for tokens in per_call)
+    usd = None
+    if price is not None:
+        most = (
+            None
+            if read.most is None or written.most is None
+            else read.most * price.read + written.most * price.written
+        )
+        usd = CostRange(read.least * price.read + written.least * price.written, most)
+        if price == (0.0, 0.0):
+            usd = CostRange(0.0, 0.0)
+    return CallEstimate(what, model, calls, read, written, usd, why)
+
+
+def _times(calls: CostRange, tokens: CostRange) -> CostRange:
+    most = None if calls.most is None or tokens.most is None else calls.most * tokens.most
+    return CostRange(calls.least * tokens.least, most)
+
+
+def bound_calls(n: int, each: CallsEach, chat: ChatModel, cached: Cached) -> CostRange:
+    """Bound the calls for so many questions: any that the cache holds of the models may be one of them."""
+    return CostRange(max(0, n * each.least - cached.of(chat)), n * each.most)
+
+
+def passed_caps(budget: StudyBudget | None, rows: Sequence[CallEstimate]) -> list[str]:
+    """Return a sentence for each cap that the least of an estimate passes: what is over it is not asked.
+
+    budget: the study's, which pays for its retrievers, generators and metrics together; the other parts have
+        a `budget_usd` of their own
+    """
+    whose = "all that the study's budget pays for"
+    of_study = _passed(whose, budget.caps, _of_study(rows)) if budget else []
+    own = (_passed(row.what, Caps(row.limit_usd), Amount(row.usd.least)) for row in rows if row.usd)
+    return [*of_study, *chain.from_iterable(own)]
+
+
+def _of_study(rows: Sequence[CallEstimate]) -> Amount:
+    """Add the least of what is paid from the study's budget; a model of this process is not."""
+    paid = [row for row in rows if row.of_study and not row.model.startswith(LOCAL)]
+    usd = added(row.usd for row in paid if row.usd is not None).least
+    tokens = added(span for row in paid for span in (row.read, row.written)).least
+    return Amount(usd, round(tokens), round(added(row.calls for row in paid).least))
+
+
+def _passed(what: str, caps: Caps, least: Amount) -> list[str]:
+    """Return the sentence for what costs more than its caps; a cap that is met is none that is passed."""
+    passed = [cap is not None and amount > cap for cap, amount in zip(caps, least, strict=True)]
+    if not any(passed):
+        return []
+    needed = ", ".join(Caps(*_only(passed, least)).in_words())
+    allowed = ", ".join(Caps(*_only(passed, caps)).in_words())
+    return [
+        f"{what}: at least {needed}, and no more than {allowed} may be spent; the rest ends as over_budget"
+    ]
+
+
+def _only(chosen: list[bool], values: Sequence[Any]) -> list[Any]:
+    return [value if is_chosen else None for is_chosen, value in zip(chosen, values, strict=True)]
+
 
 PROMPT_TOKENS = 120  # of the instructions around the passages, about
 ANSWER_TOKENS = 256  # that an answer may have, where a generator sets no bound
@@ -46,10 +211,7 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class CallPlan:
-    """Model calls of one generator: at most so many, with about so many tokens; fewer where cached.
-
-    cells: that it answers in, each replicate for itself
-    """
+    """Model calls of one generator: at most so many, with about so many tokens; fewer where cached."""
 
     generator: str
     model: str
@@ -75,7 +237,6 @@ class EnrichPlan:
 class RunPlan:
     """What `assay run --dry-run` shows.
 
-    replicates: how often all cells together are asked
     texts_to_embed: distinct texts of an index (chunks, and what else its recipes embed) that are not in the
         vector cache; None where they are not known, since what they follow from is not there yet
     """
@@ -125,7 +286,6 @@ def _stage_plans(stages: dict[str, Stage], home: Home) -> tuple[list[StagePlan],
 
 
 def _texts_to_embed(study: Study, key: str, stage: Stage, done: set[PartitionRef], home: Home) -> int | None:
-    """Count what the build of an index' embeddings would look for in the vector cache and not find."""
     if not done.issuperset(stage.needs(key)):
         return None
     embedder = _looking(study.embedders[key.rpartition(".")[2]], home)
@@ -152,7 +312,6 @@ def _looking(recipe: EmbedderRecipe, home: Home) -> CachedEmbedder:
 
 
 def _embedded(path: Path, embedder: CachedEmbedder) -> Iterator[list[str]]:
-    """Yield the texts that are embedded of stored chunks, or of the questions that a model wrote for them."""
     if path.name == "enrichments.parquet":
         rows = read_parquet(path, ["kind", "text"]).filter(pl.col("kind") == "question").drop_nulls("text")
         yield [embedder.query_prefix + text for text in rows["text"]]
@@ -165,7 +324,6 @@ def _embedded(path: Path, embedder: CachedEmbedder) -> Iterator[list[str]]:
 
 
 def _file(need: PartitionRef, home: Home) -> Path:
-    """Return the Parquet file that a stage wrote for a key, which is done."""
     store = BuildContext(home).store
     artifact = store.current(need.stage, need.key)
     assert artifact is not None  # noqa: S101 -- it is done
@@ -238,7 +396,6 @@ def _enrich_plan(study: Study, key: str, done: set[PartitionRef], home: Home) ->
 
 
 def _kept(answers: Stage, cell: Cell, store: ArtifactStore) -> int:
-    """Count the answers of an incomplete run that the next run keeps."""
     try:
         artifact = store.find(answers.name, answers.identity(cell.key, store))
     except AssayError:
@@ -248,7 +405,6 @@ def _kept(answers: Stage, cell: Cell, store: ArtifactStore) -> int:
 
 
 def _passage_tokens(study: Study, chunking: str, done: set[PartitionRef], home: Home) -> int:
-    """Return about how many tokens are delivered for one chunk of a chunking."""
     need = PartitionRef("chunks", f"{study.corpus.name}.{chunking}")
     if need not in done:
         return round(window_of(study.chunkings[chunking].chunker) * MEAN_PASSAGE)

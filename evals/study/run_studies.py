@@ -1,23 +1,130 @@
-"""Remembers which study files were run in a home or imported into it, for the Dagster UI."""
+"""The studies of a workspace: those of the folder of study files, and those that were run or imported."""
 
 from __future__ import annotations
 
 import json
 from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rag_assay.evals.spreadsheet_import.bundle import imported_files
+from rag_assay.evals.study.slice_selection import (
+    KnownSlice,
+    find_slice,
+    forget_results,
+    forget_slice,
+    is_slice,
+    known_slices,
+)
 from rag_assay.evals.study.study import Study
-from rag_assay.evals.study.study_file import StudyCollection, read_study
+from rag_assay.evals.study.study_file import (
+    StudyCollection,
+    is_path,
+    name_in,
+    named_parts,
+    read_study,
+    study_path,
+)
+from rag_assay.evals.study.study_names import study_files
+from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote import mirror_of
+from rag_assay.warehouse.suggestions import did_you_mean
+
+
+@dataclass(frozen=True)
+class KnownStudy:
+    """A study and what came of it.
+
+    path: its file; None: it was run, and its file is known no longer
+    cells: of its file now, or of its last run where there is no file; None where the file cannot be used
+    run_at: when its leaderboard was made, None: never in this home
+    mistake: the first thing that is wrong with its file, and how many more
+    """
+
+    name: str
+    path: Path | None
+    cells: int | None
+    run_at: datetime | None
+    mistake: str | None = None
+    slices: tuple[KnownSlice, ...] = ()
+
+
+def known_studies(home: Home) -> list[KnownStudy]:
+    store = ArtifactStore(home)
+    paths = dict.fromkeys([*recorded_studies(home), *(path.resolve() for path in study_files())])
+    found = [_of_file(path, store) for path in paths]
+    names = {one.name for one in found}
+    gone = [name for name in store.keys("leaderboard") if name not in names and not is_slice(name)]
+    together = sorted([*found, *(_of_run(name, store) for name in gone)], key=lambda one: one.name)
+    slices = known_slices(home)
+    return [
+        replace(one, slices=tuple(part for part in slices if (part.whole, part.path) == (one.name, one.path)))
+        for one in together
+    ]
+
+
+def _of_file(path: Path, store: ArtifactStore) -> KnownStudy:
+    try:
+        study = read_study(path)
+    except InputError as error:
+        more = len(error.findings) - 1
+        mistake = error.findings[0] + (f" (and {more} more)" if more else "")
+        return KnownStudy(path.stem, path, None, _run_at(path.stem, store), mistake)
+    return KnownStudy(study.study, path, len(study.cells()), _run_at(study.study, store))
+
+
+def _of_run(name: str, store: ArtifactStore) -> KnownStudy:
+    artifact = store.current("leaderboard", name)
+    cells = artifact.meta.get("cells") if artifact else None
+    return KnownStudy(name, None, cells, _run_at(name, store))
+
+
+def _run_at(name: str, store: ArtifactStore) -> datetime | None:
+    """Return when the current leaderboard was first stored: an idle run stores none."""
+    at = store.pointed_at("leaderboard", name)
+    return datetime.fromtimestamp(at, UTC) if at is not None else None
+
+
+def known_path(name: str, home: Home) -> Path:
+    """Return the file of the study of that name or path; one of the home's goes first."""
+    known = {} if is_path(name) else {name_in(path): path for path in reversed(recorded_studies(home))}
+    return known.get(name) or study_path(name, also=[one for one in known if one])
+
+
+def find_known(name: str, home: Home) -> Study:
+    return find_slice(name, home) if is_slice(name) else read_study(known_path(name, home))
+
+
+def taken_names(home: Home, path: Path) -> set[str]:
+    """Return the names that studies other than that of a path have for themselves and what they share."""
+    others = [one for one in known_studies(home) if one.path is None or one.path != path.resolve()]
+    taken = {one.name for one in others}
+    for one in others:
+        if one.path is not None and one.cells is not None:
+            taken |= {name for _part, name, _recipe in named_parts(read_study(one.path))}
+    return taken
+
+
+def forget(name: str, home: Home) -> list[Path]:
+    """Forget a slice, or a study whose file is gone; return the files of its report, which were removed."""
+    if is_slice(name):
+        return forget_slice(name, home)
+    known = {one.name: one for one in known_studies(home)}
+    if name not in known or known[name].run_at is None:
+        gone = [one.name for one in known.values() if one.path is None]
+        slices = [part.name for one in known.values() for part in one.slices]
+        raise InputError(f"nothing is stored of {name!r}; {did_you_mean(name, [*gone, *slices])}")
+    if path := known[name].path:
+        raise InputError(f"the study {name} has its file, {path}; remove that first to forget its results")
+    return forget_results(name, home)
 
 
 def note(study: Study, home: Home) -> None:
-    """Remember that a study file is run in a home."""
     path = home.root / "studies" / f"{digest(str(study.path))}.json"
     with atomic_write(path) as temporary:
         temporary.write_text(json.dumps({"study": study.study, "path": str(study.path)}))
@@ -47,9 +154,6 @@ def refuse_taken(study: Study, home: Home) -> None:
     """Refuse a study whose names stand for something else in another study that was run in the home.
 
     Their results would lie under the same keys, and the report of one would show those of the other.
-
-    Raises:
-        InputError: with one finding a name; it names the other file and says what to do.
     """
     others: list[Study] = []
     for path in recorded_studies(home):

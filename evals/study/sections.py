@@ -1,8 +1,9 @@
-"""Sections of a study file: question sets, restrictions, the budget."""
+"""Sections of a study file: question sets, restrictions, search, schedule, alerts, budget; powersets."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
@@ -12,10 +13,97 @@ from pydantic import AfterValidator, Field, SecretStr, field_validator, model_va
 from rag_assay.assets.recipes.build_half import Name
 from rag_assay.evals.judging.cards.labels import LabelFile
 from rag_assay.evals.question_sets.readers import SUFFIXES, Evidence, Form, suffix_of
+from rag_assay.evals.retrieval.contract import Retriever
+from rag_assay.evals.retrieval.powerset import Powerset
 from rag_assay.warehouse.cron import check_cron
 from rag_assay.warehouse.inference.budget import Caps
 from rag_assay.warehouse.inference.redaction import know_url
-from rag_assay.warehouse.recipe import Strict
+from rag_assay.warehouse.recipe import Strict, error_at
+
+Method = Literal["one_factor_at_a_time", "random", "successive_halving"]
+_OF: dict[str, tuple[Method, ...]] = {
+    "base": ("one_factor_at_a_time",),
+    "budget": ("random", "successive_halving"),
+    "first": ("successive_halving",),
+    "growth": ("successive_halving",),
+    "alpha": ("successive_halving",),
+}
+"""Key -> the methods that read it."""
+
+
+class SearchBudget(Strict):
+    """What a search may ask for at most, as it is estimated before anything is asked.
+
+    evaluations: how many times a cell is asked a question
+    calls, tokens, usd: of the models that the study's budget pays for, by the most that `assay run --dry-run`
+        estimates
+    """
+
+    cells: Annotated[int, Field(ge=1)] | None = None
+    evaluations: Annotated[int, Field(ge=1)] | None = None
+    calls: Annotated[int, Field(ge=0)] | None = None
+    tokens: Annotated[int, Field(ge=0)] | None = None
+    usd: Annotated[float, Field(ge=0)] | None = None
+
+    @model_validator(mode="after")
+    def _caps_something(self) -> Self:
+        if not self.model_fields_set:
+            raise ValueError("say how much may be asked: `cells`, `evaluations`, `calls`, `tokens` or `usd`")
+        return self
+
+
+class Search(Strict):
+    """Which part of the grid is run.
+
+    method: `one_factor_at_a_time`: a base cell, and those that differ from it on one axis; `random`: cells
+        drawn by the seed, as many as the budget allows; `successive_halving`: all cells on a few questions,
+        those that are left on more, and so on: what falls behind is dropped on the way
+    base: the base cell by its key without the study; default: the first name of each axis
+    budget: what may be asked at most; a race without one drops only what is significantly worse
+    growth: how many times as many questions the next rung has
+    alpha: chance, over all rungs together, that a cell is dropped by a test although none of the others is
+        better
+    """
+
+    method: Method
+    base: Annotated[str, Field(max_length=500)] | None = None
+    budget: SearchBudget | None = None
+    seed: Annotated[int, Field(ge=0)] | None = None
+    first: Annotated[int, Field(ge=4)] = 24
+    growth: Annotated[float, Field(ge=1.25, le=8)] = 2.0
+    alpha: Annotated[float, Field(gt=0, le=0.2)] = 0.05
+
+    @model_validator(mode="after")
+    def _fits_its_method(self) -> Self:
+        foreign = [
+            key for key, methods in _OF.items() if key in self.model_fields_set and self.method not in methods
+        ]
+        if foreign:
+            methods = " or ".join(_OF[foreign[0]])
+            raise ValueError(f"`{foreign[0]}` is of {methods}, not of {self.method}")
+        if self.method == "random" and self.budget is None:
+            raise ValueError("a random search needs a `budget`, such as {cells: 12}")
+        return self
+
+
+def expand_powersets(retrievers: Mapping[str, Retriever | Powerset]) -> dict[str, Retriever]:
+    """Put the combinations of every powerset in its place; each name once.
+
+    Raises:
+        ValidationError: at a powerset one of whose combinations has a name that is too long or taken.
+    """
+    found: dict[str, Retriever] = {}
+    for name, one in retrievers.items():
+        try:
+            members = one.retrievers(name) if isinstance(one, Powerset) else {name: one}
+        except ValueError as error:
+            raise error_at((name,), str(error)) from error
+        taken = [key for key in members if key in found or (key != name and key in retrievers)]
+        if taken:
+            raise error_at((name,), f"there is another retriever `{min(taken)}`; rename one of them")
+        found |= members
+    return found
+
 
 MOST_MUTATED = 1_000  # answers that a judge is tried with
 
@@ -34,11 +122,8 @@ class BeirQuestions(Strict):
 class QuestionSource(Strict):
     """Where questions come from: a file, or a BEIR folder.
 
-    format: what the file holds, where its name does not tell
-    name: of the question set; that of the file unless said
-    language, asked_at: of the questions, where a file that is not YAML does not say it of one
     evidence: `ground_truth`: of questions without evidence, what is most like their ground truth is evidence;
-        `none`: quotes and contexts that name no page are not looked for; both are unless said
+        `none`: quotes and contexts that name no page are not looked for; default: both are
     use: what they are for: `test` questions are asked and measured; on `train` questions, what a retriever
         says is `tuned` is chosen, and nothing is reported of them
     """
@@ -64,7 +149,6 @@ class QuestionSource(Strict):
 
     @property
     def is_yaml(self) -> bool:
-        """Whether the file is one of our own."""
         suffix = suffix_of(Path(self.file or ""))
         return self.format == "yaml" or (self.format is None and SUFFIXES.get(suffix, "yaml") == "yaml")
 
@@ -72,8 +156,6 @@ class QuestionSource(Strict):
 class Restriction(Strict):
     """Where a generator or a judge is used, when not everywhere.
 
-    generators: only the answers of these are judged; of a judge alone
-    chunkings, embedders, retrievers: only with these
     sample: only for so many questions, drawn by the study's seed; the cells of a generator are compared on
         those questions, and a judge's metrics are measured on them
     """
@@ -98,9 +180,7 @@ class Restriction(Strict):
 class Annotation(Restriction):
     """What people score of a study, and in which order.
 
-    rubrics: by which of the study's rubrics; by all unless said
     generators, chunkings, embedders, retrievers: only answers of cells with these
-    cells: only answers of these cells, each by its key without the study
     sample: only so many items, drawn by the study's seed; an item is an answer to a question, with its
         passages, whatever cells it stands in
     twice: share of the items that two annotators score
@@ -180,8 +260,7 @@ class Alerts(Strict):
     about: `run`: some of its keys failed; `check`: a check failed that makes results wrong; `best`: another
         cell leads, and the one before is significantly worse; `leader`: another of the cells that tie
         leads; `budget`: something was left unasked for want of budget
-    log: into the log of the process
-    webhook: URL that JSON is posted to; write it as `${NAME}`, for whoever knows it can post there
+    webhook: URL that JSON is posted to; write it as `${NAME}`, since anyone who knows it can post there
     email: addresses; the server and its password stand in the environment
     """
 
@@ -203,9 +282,8 @@ class StudyBudget(Strict):
 
     usd: US dollars; calls whose price is not known do not count
     tokens: read and written together; those that a server does not count do not count
-    calls: that are made, whatever comes of them
 
-    A call is begun only while there is room for it and for those under way, each taken to cost as much as the
+    A call is begun only while the budget covers it and those under way, each taken to cost as much as the
     dearest call of its model so far. So a cap in dollars or tokens is passed by at most the calls in flight,
     and those only by what they cost more; a cap in calls is never passed. Calls that the cache holds, and
     those to a model of this process, count nothing. `enrich`, `date_by` and an embedder's `api` have a
@@ -224,5 +302,4 @@ class StudyBudget(Strict):
 
     @property
     def caps(self) -> Caps:
-        """The caps as budgets take them."""
         return Caps(self.usd, self.tokens, self.calls)

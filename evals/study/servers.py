@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -47,20 +47,12 @@ def asked_models(part: object) -> Iterator[tuple[str, str | None]]:
 
     Those to fall back on, of query transforms and of embedders are among them.
     """
-    if isinstance(part, CallOptions) and isinstance(model := getattr(part, "model", None), str):
-        if not model.startswith(LOCAL):
-            yield model, part.api_base
-    elif isinstance(part, EmbedderRecipe) and part.api is not None:
-        yield part.model, part.api.base
-    if isinstance(part, BaseModel):
-        for name in type(part).model_fields:
-            yield from asked_models(getattr(part, name))
-    elif isinstance(part, Mapping):
-        for one in part.values():
-            yield from asked_models(one)
-    elif isinstance(part, list | tuple):
-        for one in part:
-            yield from asked_models(one)
+    for one in nested_recipes(part):
+        if isinstance(one, CallOptions) and isinstance(model := getattr(one, "model", None), str):
+            if not model.startswith(LOCAL):
+                yield model, one.api_base
+        elif isinstance(one, EmbedderRecipe) and one.api is not None:
+            yield one.model, one.api.base
 
 
 def foreign_addresses(part: object) -> Iterator[ForeignAddress]:
@@ -70,15 +62,25 @@ def foreign_addresses(part: object) -> Iterator[ForeignAddress]:
         for name, text in _texts(part):
             for address in _addresses(name, text):
                 yield ForeignAddress(getattr(type(part), "kind", ""), package, address)
-    elif isinstance(part, BaseModel):
-        for name in type(part).model_fields:
-            yield from foreign_addresses(getattr(part, name))
-    elif isinstance(part, Mapping):
-        for one in part.values():
+    else:
+        for one in _children(part):
             yield from foreign_addresses(one)
-    elif isinstance(part, list | tuple):
-        for one in part:
-            yield from foreign_addresses(one)
+
+
+def nested_recipes(part: object) -> Iterator[BaseModel]:
+    """Yield every recipe in a value, itself first, however deep, in the order of the fields."""
+    if isinstance(part, BaseModel):
+        yield part
+    for one in _children(part):
+        yield from nested_recipes(one)
+
+
+def _children(part: object) -> Iterable[object]:
+    if isinstance(part, BaseModel):
+        return [getattr(part, name) for name in type(part).model_fields]
+    if isinstance(part, Mapping):
+        return part.values()
+    return part if isinstance(part, list | tuple) else ()
 
 
 def _addresses(name: str, text: str) -> Iterator[str | None]:
@@ -95,7 +97,6 @@ def _addresses(name: str, text: str) -> Iterator[str | None]:
 
 
 def _texts(value: object, name: str = "") -> Iterator[tuple[str, str]]:
-    """Yield each text of a parameter with its name, whether or not its component would write it."""
     if isinstance(value, SecretStr):
         value = value.get_secret_value()
     if isinstance(value, BaseModel):

@@ -15,9 +15,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
-from rag_assay.evals.study.cells import NO_GENERATOR, Cell
+from rag_assay.evals.study.cells import MARK, NO_GENERATOR, Cell, Layer, Slice
 from rag_assay.evals.study.grid import read_questions_of
-from rag_assay.evals.study.slice import MARK, Layer, Slice
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.warehouse.artifacts import ArtifactStore
@@ -41,9 +40,6 @@ def slice_study(study: Study, cells: Sequence[str] = (), questions: str | None =
         cells: patterns of `chunking.embedder.retriever.generator`, with or without the study's name before;
             `*` is any text, `?` any character, `[ab]` one of those. None at all: all cells.
         questions: how many, drawn by the study's seed; or ids and patterns with commas between. None: all.
-
-    Raises:
-        InputError: a pattern, or an id, is that of none.
     """
     if not cells and questions is None:
         return study
@@ -68,7 +64,6 @@ def slice_study(study: Study, cells: Sequence[str] = (), questions: str | None =
 
 
 def _chosen_cells(study: Study, known: Sequence[Cell], patterns: Sequence[str]) -> list[Cell]:
-    """Return the cells of any of the patterns, and those that they are compared with."""
     if not patterns:
         return list(known)
     chosen: set[str] = set()
@@ -106,7 +101,6 @@ def _near(study: Study, pattern: str) -> str:
 
 
 def _chosen_questions(study: Study, ids: Sequence[str], wanted: str | None) -> list[str]:
-    """Return the ids of the questions that are asked, in their order."""
     if wanted is None:
         return list(ids)
     if wanted.strip().isdecimal():
@@ -141,12 +135,10 @@ class KnownSlice(NamedTuple):
 
     @property
     def options(self) -> str:
-        """What was chosen, as options of a command."""
         return ", of that ".join(one.options for one in self.layers)
 
 
 def note_slice(study: Study, home: Home) -> None:
-    """Remember a slice that is run in a home."""
     part = study.slice
     if part is None:
         return
@@ -166,16 +158,10 @@ def known_slices(home: Home) -> list[KnownSlice]:
 
 
 def is_slice(name: str) -> bool:
-    """Return whether what was given for a study is the name of a slice."""
     return MARK in name and "/" not in name and not name.endswith((".yaml", ".yml"))
 
 
 def find_slice(name: str, home: Home) -> Study:
-    """Return the slice of that name, of its study as that is now.
-
-    Raises:
-        InputError: none was run in the home, or its study's file cannot be used.
-    """
     known = _read(_record(home, name))
     if known is None:
         names = [one.name for one in known_slices(home)]
@@ -192,9 +178,6 @@ def forget_slice(name: str, home: Home) -> list[Path]:
     """Remove the record, the pointers and the report of a slice; return what was removed.
 
     What it computed stays: it is found by its contents when it is needed again.
-
-    Raises:
-        InputError: there is no such slice.
     """
     if not is_slice(name) or not _record(home, name).is_file():
         find_slice(name, home)

@@ -19,11 +19,9 @@ from rag_assay.evals.retrieval.contract import Retriever
 from rag_assay.evals.retrieval.powerset import Powerset
 from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores, people_metrics
 from rag_assay.evals.rubrics.rubric import AnyRubric, Rubric
-from rag_assay.evals.study.cells import NO_GENERATOR, UNREAD, Cell
-from rag_assay.evals.study.consistency import misfits
-from rag_assay.evals.study.powersets import expand_powersets
+from rag_assay.evals.study.cells import NO_GENERATOR, UNREAD, Cell, Slice
+from rag_assay.evals.study.consistency import is_judged, judged_metrics, misfits
 from rag_assay.evals.study.registry import RETRIEVER_OR_POWERSET
-from rag_assay.evals.study.search import Search
 from rag_assay.evals.study.sections import (
     Alerts,
     Annotation,
@@ -33,10 +31,10 @@ from rag_assay.evals.study.sections import (
     QuestionSource,
     Restriction,
     Schedule,
+    Search,
     StudyBudget,
+    expand_powersets,
 )
-from rag_assay.evals.study.slice import Slice
-from rag_assay.evals.study.study_judges import is_judged, judged_metrics
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.chat_model import ChatModel
@@ -65,14 +63,14 @@ class Study(BuildHalf):
     judges: each by a name of its own, which no generator has; its metrics are called `JUDGE.METRIC`
     judge_cards: what judges are tried with; those that are not named, with answers made worse alone
     rubrics: by what people score answers; what they say is measured as `people.RUBRIC`
-    annotation: which answers people score, and in which order; all of them unless said
+    annotation: which answers people score, and in which order; default: all
     metrics: what is measured, first what ranks the cells; all metrics of the judges are measured beside them
     replicates: how often each cell is asked whose generator may answer otherwise the next time
     clusters: which questions are not independent of each other, when cells are compared
     margin: a loss that does not matter, in the unit of the first metric; default: 0.02 of its range
     prefer: what decides between cells that lose little against the leader
-    schedule: when its sources are crawled again and it is run, in Dagster; never unless said
-    search: which part of the grid is run; all of it unless said
+    schedule: when its sources are crawled again and it is run, in Dagster; default: never
+    search: which part of the grid is run; default: all of it
     alerts: who is told when something happens to it; None: whom the environment names
     trace: how many candidates of each step of a retriever are kept, to tell where a question was lost
     path: where it was read from; question files are looked for beside it
@@ -138,7 +136,6 @@ class Study(BuildHalf):
         return self.study if self._slice is None else self._slice.whole
 
     def sliced(self, name: str, part: Slice) -> Self:
-        """Return the study that a slice of this one is."""
         found = self.model_copy(update={"study": name})
         found._slice = part
         return found
@@ -150,7 +147,6 @@ class Study(BuildHalf):
 
     @property
     def is_narrowed(self) -> bool:
-        """Whether its cells are those that a search has left."""
         return self._kept is not None
 
     def narrowed(self, kept: Collection[str]) -> Self:
@@ -160,7 +156,6 @@ class Study(BuildHalf):
         return found
 
     def unsearched(self) -> Self:
-        """Return the study with all cells that may race, as its file has it."""
         found = self.model_copy()
         found._kept = None
         return found
@@ -225,7 +220,6 @@ class Study(BuildHalf):
         return tuple(dict.fromkeys((*self.metrics, *self._judged, *self._by_people)))
 
     def metric(self, name: str) -> Metric:
-        """Return what is measured under a name."""
         return self._judged.get(name) or self._by_people.get(name) or get_metric(name)
 
     def judged_by(self, cell: Cell) -> list[str]:
@@ -239,7 +233,6 @@ class Study(BuildHalf):
         return applies and restriction.allows(cell.chunking, cell.embedder, cell.retriever, cell.generator)
 
     def people_score(self, cell: Cell) -> bool:
-        """Return whether people are to score answers of a cell."""
         said = self.annotation
         axes = (cell.chunking, cell.embedder, cell.retriever, cell.generator)
         is_named = said.cells is None or cell.name.partition(".")[2] in said.cells
@@ -252,7 +245,6 @@ class Study(BuildHalf):
         return {name: one for name, one in self.rubrics.items() if chosen is None or name in chosen}
 
     def card_of(self, judge: str) -> JudgeCard:
-        """Return what a judge is tried with."""
         return self.judge_cards.get(judge, JudgeCard())
 
     def metrics_of(self, cell: Cell) -> list[Metric]:
@@ -281,7 +273,6 @@ class Study(BuildHalf):
         return self.cell_named(self.judges[judge].against)
 
     def cell_named(self, name: str | None) -> Cell | None:
-        """Return the cell of a key without the study, as parts name one that they compare with."""
         key = f"{self.study}.{name}"
         return next((cell for cell in self.cells() if cell.key == key), None) if name else None
 
@@ -320,9 +311,7 @@ class Study(BuildHalf):
 
     @cached_property
     def base(self) -> Path:
-        """The folder that relative paths in the study start from."""
         return self.path.parent
 
     def resolve(self, path: str) -> Path:
-        """Return a path of the study as an absolute one."""
         return absolute(path, self.base)

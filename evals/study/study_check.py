@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ValidationError
 
 from rag_assay.assets.cleaning.corpus import corpus_documents
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.assets.recipes.build_half import absolute
 from rag_assay.evals.judging.cards.labels import read_labels
 from rag_assay.evals.metrics import counts_passages
+from rag_assay.evals.query_transforms.entities import Entities
+from rag_assay.evals.query_transforms.hyde import Hyde
+from rag_assay.evals.query_transforms.keywords import Keywords
 from rag_assay.evals.question_sets.evidence import (
     ground_truths_without_place,
     similar_evidence,
@@ -21,13 +26,14 @@ from rag_assay.evals.question_sets.evidence_resolution import Resolver
 from rag_assay.evals.question_sets.question_files import short_questions
 from rag_assay.evals.question_sets.readers import WrittenSet, read_set
 from rag_assay.evals.question_sets.readers.contract import SetFile
-from rag_assay.evals.study.grid import Grid, read_questions_of
-from rag_assay.evals.study.measured_losses import measured_losses
+from rag_assay.evals.retrieval.bm25 import RelevanceFeedback
+from rag_assay.evals.retrieval.graph import Graph
+from rag_assay.evals.retrieval.passage_steps import Adaptive, GroupByDocument, Threshold
+from rag_assay.evals.study.grid import Grid, read_questions_of, written_questions
 from rag_assay.evals.study.registry import GENERATORS, JUDGES
 from rag_assay.evals.study.run_plan import window_of
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.evals.study.written_questions import written_questions
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.model_servers import unreachable
@@ -36,6 +42,93 @@ from rag_assay.warehouse.registry import Registry
 from rag_assay.warehouse.source import Source
 from rag_assay.warehouse.validation_errors import Finding, lines_of
 from rag_assay.warehouse.yaml_positions import MarkedYaml, Place, load
+
+MEASURED = "docs/retrieval-results.md"
+
+
+class _Loss(NamedTuple):
+    """What measured as a loss.
+
+    words: what was lost, as a clause; nDCG@10 without the step less that with it
+    """
+
+    recipe: type[BaseModel]
+    applies: Callable[[Any], bool]
+    words: str
+
+
+_LOSSES: Mapping[str, _Loss] = {
+    "feedback": _Loss(
+        RelevanceFeedback,
+        lambda recipe: recipe.original < 0.85,
+        "RM3 with `original: 0.5` lost 0.050 on SciFact and 0.022 on XQuAD; 0.9 lost nothing significant",
+    ),
+    "keywords": _Loss(
+        Keywords,
+        lambda recipe: recipe.by == "rules" and recipe.synonyms > 0,
+        "one synonym for each keyword lost 0.027 on average, and 0.090 on CISI; `synonyms: 0` lost nothing",
+    ),
+    "entities": _Loss(
+        Entities,
+        lambda recipe: recipe.by == "rules" and recipe.keywords != "none",
+        "a filter by keywords lost 0.071 on blog posts with tags; `keywords: none` lost nothing",
+    ),
+    "group_by_document": _Loss(
+        GroupByDocument,
+        lambda recipe: recipe.by == "sum",
+        "sums favour long documents: 0.033 lost on blog posts, 0.055 on news; `by: best` lost nothing",
+    ),
+    "threshold": _Loss(
+        Threshold,
+        lambda recipe: recipe.of == "best" and recipe.at_least > 0.4,
+        "half of the best BM25 score lost 0.019 on Cranfield; `at_least: 0.3` lost nothing",
+    ),
+    "graph": _Loss(
+        Graph,
+        lambda recipe: recipe.spread > 0.15,
+        "`spread: 0.3` lost 0.005 on Cranfield behind `dense`; 0.1 lost nothing significant",
+    ),
+    "hyde": _Loss(
+        Hyde,
+        lambda recipe: recipe.by == "rules",
+        "a template gained nothing on any collection (-0.0003 on average); it is a baseline for `by: llm`",
+    ),
+    "adaptive": _Loss(
+        Adaptive,
+        lambda recipe: recipe.min is not None and recipe.min < 10,
+        "fewer than ten passages lost evidence: 0.102 on average with `min: 1` and `steepest`",
+    ),
+}
+
+
+def measured_losses(data: Mapping[str, Any]) -> list[Finding]:
+    """Return the retrievers' steps that measured as a loss, each where it stands.
+
+    data: a study as its file says it; what is wrong in itself is passed over.
+    """
+    return list(_found(data.get("retrievers"), ("retrievers",)))
+
+
+def _found(part: Any, place: Place) -> Iterator[Finding]:
+    if isinstance(part, list):
+        for number, one in enumerate(part):
+            yield from _found(one, (*place, number))
+    elif isinstance(part, dict):
+        for name, one in part.items():
+            # A retriever of the study may have the name of a step.
+            loss = _LOSSES.get(name) if isinstance(name, str) and len(place) > 1 else None
+            if loss is not None and _is_lost(loss, one):
+                text = f"`{name}` measured as a loss of nDCG@10 in these settings: {loss.words} ({MEASURED})"
+                yield Finding((*place, name), "measured_loss", text)
+            yield from _found(one, (*place, name))
+
+
+def _is_lost(loss: _Loss, written: Any) -> bool:
+    try:
+        return loss.applies(loss.recipe.model_validate(written or {}))
+    except ValidationError:
+        return False  # as in `graph: {of: …}`, a retriever; or a mistake, which is told elsewhere
+
 
 LOOKED_AT = 100  # pages of a source that are tried before it is said that none can be read
 NAMED = 10  # pieces of evidence that are named
@@ -50,12 +143,6 @@ class CheckedStudy(NamedTuple):
 
 
 def check_study(path: Path, home: Home) -> CheckedStudy:
-    """Check all that can be checked without running anything.
-
-    Raises:
-        InputError: every mistake of the study file and of its question files, with its line; a folder without
-            anything to read; a model that cannot be asked, for want of a key or of such a provider.
-    """
     errors: list[str] = []
     study = None
     try:
@@ -92,7 +179,6 @@ def _marked(path: Path) -> MarkedYaml | None:
 
 
 def _mistakes_of_questions(path: Path, study: Study | None) -> list[str]:
-    """Read the question files, also those of a study file that is wrong elsewhere."""
     if study is not None:
         try:
             read_questions_of(study)
@@ -114,7 +200,6 @@ def _mistakes_of_questions(path: Path, study: Study | None) -> list[str]:
 
 
 def _mistakes_of_labels(study: Study) -> list[str]:
-    """Return what is wrong in the files of labelled cases, each with its line."""
     found: list[str] = []
     for name, card in study.judge_cards.items():
         try:
@@ -142,7 +227,6 @@ def unequal_contexts(study: Study) -> list[str]:
 
 
 def _models(data: Any) -> list[Finding]:
-    """Return which models cannot be asked, each where it stands in the study file."""
     found: list[Finding] = []
     for place, model, base in _named_models(data, ()):
         reason = unreachable(model, base)
@@ -152,7 +236,6 @@ def _models(data: Any) -> list[Finding]:
 
 
 def _named_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | None]]:
-    """Yield (place, model, server) of every model that a study file names, those to fall back on too."""
     if isinstance(part, list):
         for number, one in enumerate(part):
             yield from _named_models(one, (*place, number))
@@ -188,7 +271,6 @@ _ASKING: dict[str, Registry[Any]] = {"generators": GENERATORS, "judges": JUDGES}
 
 
 def _asks(kinds: Registry[Any], kind: str | int) -> bool:
-    """Return whether a kind of generator or judge asks a language model."""
     return kind in kinds and issubclass(kinds[str(kind)], ChatModel)
 
 
@@ -196,7 +278,6 @@ def _asks(kinds: Registry[Any], kind: str | int) -> bool:
 
 
 def _unreadable(study: Study | None) -> list[Finding]:
-    """Return which sources of files hold nothing that their reader can read."""
     if study is None:
         return []
     found: list[Finding] = []
@@ -226,7 +307,6 @@ def _why_nothing(source: Source) -> str | None:
 
 
 def cut_off(study: Study) -> list[str]:
-    """Return which limits cut off a part of a source of files."""
     from rag_assay.crawlers.readers import cut
 
     found = []
@@ -259,7 +339,6 @@ def lost_evidence(study: Study, home: Home) -> list[str]:
 
 
 def _of_evidence(written: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield what a person should know of the evidence of one set."""
     n_pieces = sum(len(row["evidence"]) for row in rows)
     missing = [(row["question_id"], item) for row in rows for item in row["evidence"] if item["reason"]]
     if missing:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from rag_assay.assets.recipes.build_half import absolute
+from rag_assay.evals.generation.answer_prompt import samples
+from rag_assay.evals.generation.templates import Template
 from rag_assay.evals.study.consistency import misfits
-from rag_assay.evals.study.grid import question_sets
+from rag_assay.evals.study.grid import question_sets, set_name
 from rag_assay.evals.study.imported_study import (
     OF_SHEETS,
     SHEET_CELLS,
@@ -21,10 +23,7 @@ from rag_assay.evals.study.imported_study import (
     read_sheet_cells,
     with_axes,
 )
-from rag_assay.evals.study.named_cells import unfit_cells
-from rag_assay.evals.study.prompt_files import prompt_mistakes, with_absolute_prompts
 from rag_assay.evals.study.servers import open_servers
-from rag_assay.evals.study.set_names import set_name
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_names import BUNDLED, known_names, study_files, study_folder
 from rag_assay.warehouse.errors import InputError, Mistake, NotSetError
@@ -34,6 +33,82 @@ from rag_assay.warehouse.inference.redaction import without_key
 from rag_assay.warehouse.suggestions import did_you_mean
 from rag_assay.warehouse.validation_errors import NAME_PATTERN, NAME_RULE, Finding, in_words, lines_of
 from rag_assay.warehouse.yaml_positions import Place, load
+
+
+def with_absolute_prompts(data: dict[str, Any], base: Path) -> dict[str, Any]:
+    """Return a study as its file says it, its prompt files by absolute paths."""
+    found = data
+    for place, path in _named(data):
+        try:
+            found = _changed(found, place, str(absolute(path, base)))
+        except InputError:
+            continue  # which `prompt_mistakes` tells
+    return found
+
+
+def prompt_mistakes(data: dict[str, Any], base: Path) -> tuple[list[Finding], list[Mistake]]:
+    """Return what is wrong with the prompt files of a study: in the study, and in the templates."""
+    found: list[Finding] = []
+    mistakes: list[Mistake] = []
+    for place, path in _named(data):
+        try:
+            mistakes += Template.read(absolute(path, base)).mistakes(samples())
+        except InputError as error:
+            inside = [one for one in error.findings if isinstance(one, Mistake)]
+            mistakes += inside
+            found += [] if inside else [Finding(place, "no_file", str(error))]
+    return found, list(dict.fromkeys(mistakes))
+
+
+def _named(data: dict[str, Any]) -> Iterator[tuple[Place, str]]:
+    for name, kinds in _items(data.get("generators")):
+        for kind, options in _items(kinds):
+            prompt = options.get("prompt") if isinstance(options, dict) else None
+            path = prompt.get("file") if isinstance(prompt, dict) else None
+            if isinstance(path, str):
+                yield ("generators", name, kind, "prompt", "file"), path
+
+
+def _items(value: Any) -> list[tuple[Any, Any]]:
+    return list(value.items()) if isinstance(value, dict) else []
+
+
+def _changed(data: Any, place: Place, value: str) -> Any:
+    if not place:
+        return value
+    return {**data, place[0]: _changed(data[place[0]], place[1:], value)}
+
+
+def unfit_cells(study: Study) -> list[Finding]:
+    cells = [cell.key.partition(".")[2] for cell in study.cells()]
+    named: list[tuple[Place, str, str]] = []
+    for part, those in (("judges", study.judges), ("rubrics", study.rubrics)):
+        for name, one in those.items():
+            if one.against is not None:
+                named.append(((part, name), f"`{name}` compares with the cell", one.against))
+    for number, name in enumerate(study.annotation.cells or ()):
+        named.append((("annotation", "cells", number), "`annotation` names the cell", name))
+    if study.search is not None and study.search.base is not None:
+        named.append((("search", "base"), "`search` begins with the cell", study.search.base))
+    found = [
+        Finding(
+            place,
+            "unknown_cell",
+            f"{text} `{cell}`, which the study does not have; {did_you_mean(cell, cells)}",
+        )
+        for place, text, cell in named
+        if cell not in cells
+    ]
+    if study.search is not None and isinstance(study, ImportedStudy):
+        text = (
+            "the answers of this study are there already, and a search would spare nothing: delete `search`"
+        )
+        found.append(Finding(("search",), "of_built_study", text))
+    if study.rubrics and not found and not any(map(study.people_score, study.cells())):
+        text = "`annotation` leaves people no cell to score; loosen what it is restricted to"
+        found.append(Finding(("annotation",), "no_cell", text))
+    return found
+
 
 __all__ = [
     "BUNDLED",
@@ -54,9 +129,6 @@ def read_study(path: Path, *, sources_gone: bool = False, text: str | None = Non
 
     sources_gone: what its sources read need not be there any more, to ask what was built of them
     text: what the file said at its last run; None: what it says now
-
-    Raises:
-        InputError: with one finding an error, each `file:line: what is wrong; what would be right`.
     """
     marked = load(path, text)
     if not isinstance(marked.data, dict):
@@ -103,7 +175,6 @@ def _without_secrets(found: Finding) -> Finding:
 
 
 def _as_it_is(data: dict[str, Any], base: Path) -> tuple[type[Study], dict[str, Any], list[Finding]]:
-    """Return what kind of study a file says, with what its sheets add to it, and what is wrong with those."""
     if not is_imported(data):
         return Study, data, []
     cells, found = read_sheet_cells(data, base)
@@ -111,7 +182,6 @@ def _as_it_is(data: dict[str, Any], base: Path) -> tuple[type[Study], dict[str, 
 
 
 def _absent(data: dict[str, Any], base: Path, *, sources_gone: bool) -> list[Finding]:
-    """Look for the files and folders that a study names, before anything runs."""
     found: list[Finding] = []
     sources = {} if sources_gone else _mapping(data.get("sources"))
     for name, source in sources.items():
@@ -262,11 +332,6 @@ def read_book(folder: Path | None = None, also: Sequence[Path] = ()) -> StudyCol
 
 
 def find_study(name: str) -> Study:
-    """Return the study of that name or path.
-
-    Raises:
-        InputError: there is none, or it cannot be used.
-    """
     return read_study(study_path(name))
 
 
@@ -274,9 +339,6 @@ def study_path(name: str, also: Iterable[str] = ()) -> Path:
     """Return the path of the study file of that name or path.
 
     also: further names that are known, to be offered in place of one that is not
-
-    Raises:
-        InputError: there is none; says which there are.
     """
     if is_path(name):
         return Path(name)
@@ -291,7 +353,6 @@ def study_path(name: str, also: Iterable[str] = ()) -> Path:
 
 
 def is_path(name: str) -> bool:
-    """Return whether what was given for a study is the path of a file, and not a name."""
     return name.endswith((".yaml", ".yml")) or Path(name).is_file()
 
 

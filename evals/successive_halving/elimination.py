@@ -36,8 +36,6 @@ class EliminationRules(NamedTuple):
 class EliminatedCell(NamedTuple):
     """A cell that a look dropped.
 
-    n: questions on which both it and the leader have a value
-    leader: the cell that led then; it may have been dropped later
     difference: mean of its values less the leader's; low, high: its 95 % interval; None where it has none
     p: the larger of the two tests', adjusted for all cells of the look and for a leader found in the same
         data
@@ -56,7 +54,6 @@ class EliminatedCell(NamedTuple):
 class EliminationRound(NamedTuple):
     """What a look found.
 
-    left: cells that stay, in their order
     unmeasured: those of them that lack values of too many questions to be compared
     """
 

@@ -51,8 +51,6 @@ class SearchRecord:
 
     recipe: digest of what the study says of it (`recipe_of`)
     kept: names, without the study's, of the cells that are left
-    rows: of SEARCHES; values: of SEARCH_VALUES
-    done: nothing more is dropped
     metric: by which cells race; None: they do not
     looks: of each rung the digest of what was looked at, and the cells that were left, and what was
         unmeasured
@@ -137,7 +135,6 @@ def keep(record: SearchRecord, study: Study, home: Home) -> SearchRecord:
 
 
 def row_of(study: Study, cell: Cell, n_questions: int) -> dict[str, Any]:
-    """Return the row of a cell that is kept."""
     assert study.search is not None  # noqa: S101 -- only such studies are searched
     return {
         **dict.fromkeys(SEARCHES),
@@ -160,7 +157,6 @@ def with_look(
     asked: int,
     level: float,
 ) -> list[dict[str, Any]]:
-    """Return the rows of the cells with those marked that a look dropped."""
     gone = {one.cell: one for one in found.dropped}
     marked = []
     for row in rows:
@@ -192,12 +188,10 @@ _WHY = {
 
 
 def left_out(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the rows of the cells that a search left out."""
     return [row for row in rows if row["rule"] != KEPT]
 
 
 def with_savings(record: SearchRecord, calls: float, tokens: float, usd: float) -> SearchRecord:
-    """Return a record with what its search spared."""
     full = sum(row["questions"] or 0 for row in record.rows)
     asked = sum(row["asked"] or 0 for row in record.rows)
     return replace(record, spared=SearchSavings(asked, full, calls, tokens, usd))

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.metrics.contract import OF_RANKING, Metric
-from rag_assay.evals.study.cells import NO_GENERATOR, Cell
-from rag_assay.evals.study.slice import MARK, Slice
+from rag_assay.evals.study.cells import MARK, NO_GENERATOR, Cell, Slice
 from rag_assay.evals.study.study import Study
 
 
@@ -17,7 +16,6 @@ class Field(NamedTuple):
 
     metric: the first of the study's that applies to a question
     racing: the cells that race; exempt: the others, and why each of them stays
-    questions: ids of those that the metric applies to
     """
 
     metric: Metric
@@ -27,7 +25,6 @@ class Field(NamedTuple):
 
 
 def field_of(study: Study, questions: Sequence[dict[str, Any]]) -> Field:
-    """Return the cells of a study that race, by what, and on which questions (rows of schemas.QUESTIONS)."""
     metrics = [study.metric(name) for name in study.metrics]
     metric = next((one for one in metrics if any(map(one.applies, questions))), metrics[0])
     exempt = {cell: why for cell in study.cells() if (why := _exempt(study, cell, metric))}
@@ -36,7 +33,6 @@ def field_of(study: Study, questions: Sequence[dict[str, Any]]) -> Field:
 
 
 def _exempt(study: Study, cell: Cell, metric: Metric) -> str | None:
-    """Return why a cell does not race, and is run whatever the others do."""
     compare = {one.against for one in study.judges.values()} | {one.against for one in study.rubrics.values()}
     if cell.short in compare:
         return "others are compared with it"

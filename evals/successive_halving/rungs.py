@@ -1,4 +1,4 @@
-"""The rungs of a race: nested samples of the questions, each cluster whole, every type in its share."""
+"""Rungs of a race: nested samples of the questions, their budgets, and the cells of one factor at a time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,80 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from rag_assay.evals.study.cells import Cell
 from rag_assay.warehouse.identity import digest
+
+AXES = ("chunking", "embedder", "retriever", "generator")
+
+
+def one_factor(cells: Sequence[Cell], base: str | None = None) -> list[Cell]:
+    """Return the base cell and those that differ from it on at most one axis, in their order.
+
+    With n(1) … n(4) names on the axes that is 1 + sum of (n(i) - 1) cells in place of their product. What two
+    axes do together is not in it: a name that is good only beside another one is missed, and no interaction
+        can
+    be estimated. Cells that read no ranking are of no chunking, embedder or retriever: they differ from the
+    base by their generator alone.
+
+    Args:
+        cells: of the whole grid.
+        base: name of the base cell without the study; None: the first cell that reads a ranking.
+
+    >>> cells = [Cell("s", t, "e", r, "g") for t in ("t1", "t2") for r in ("r1", "r2")]
+    >>> [one.short for one in one_factor(cells)]
+    ['t1.e.r1.g', 't1.e.r2.g', 't2.e.r1.g']
+    """
+    if not cells:
+        return []
+    first = next((one for one in cells if one.has_axes), cells[0])
+    origin = next((one for one in cells if one.short == base), first)
+    return [one for one in cells if not one.has_axes or _apart(one, origin) <= 1]
+
+
+def _apart(one: Cell, other: Cell) -> int:
+    return sum(getattr(one, axis) != getattr(other, axis) for axis in AXES)
+
+
+def combinations(cells: Sequence[Cell]) -> int:
+    """Return of how many pairs of axes a grid has several names on both: so many interactions there may be.
+
+    >>> combinations([Cell("s", t, "e", r, "g") for t in ("t1", "t2") for r in ("r1", "r2")])
+    1
+    """
+    several = sum(len({getattr(one, axis) for one in cells if one.has_axes}) > 1 for axis in AXES)
+    return several * (several - 1) // 2
+
+
+def stays(costs: Sequence[float], blocks: Sequence[int], spent: float, cap: float) -> int:
+    """Return how many cells may stay after a rung, so that halving after every later one keeps to a cap.
+
+    Cells are dropped for the budget's sake as late as can be: with a cells left, the rungs that remain ask a,
+    a / 2, a / 4 … cells. One cell always stays, whatever it costs.
+
+    Args:
+        costs: of a question to each cell, the best cell first.
+        blocks: questions of each rung that remains.
+        spent: by what was asked so far.
+        cap: of all together.
+
+    >>> stays([1.0] * 8, [10, 20], spent=80, cap=200)  # 6 x 10 + 3 x 20 = 120
+    6
+    >>> stays([1.0] * 8, [20], spent=80, cap=120)
+    2
+    """
+    for count in range(len(costs), 1, -1):
+        if spent + _ahead(costs, blocks, count) <= cap:
+            return count
+    return 1
+
+
+def _ahead(costs: Sequence[float], blocks: Sequence[int], count: int) -> float:
+    total = 0.0
+    for questions in blocks:
+        total += questions * sum(costs[:count])
+        count = math.ceil(count / 2)
+    return total
+
 
 LEAST_CLUSTERS = 6
 """A rung with fewer can tell nothing apart: of k clusters the signs give no p below 2^(1 - k)."""

@@ -18,7 +18,7 @@ from rag_assay.warehouse.errors import InputError
 if TYPE_CHECKING:
     from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.pipeline.pipeline import PipelineResult
-    from rag_assay.evals.retrieval.query_interpretation import Removal
+    from rag_assay.evals.retrieval.query import Removal
     from rag_assay.evals.study.cells import Cell
     from rag_assay.evals.study.study import Study
 
@@ -81,7 +81,7 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
     finally:
         work.close()
     if form is AnswerFormat.json:
-        from rag_assay.evals.pipeline.records import record_of
+        from rag_assay.evals.pipeline.pipeline import record_of
 
         print(json.dumps([record_of(one) for one in results], ensure_ascii=False, indent=2))
     else:
@@ -147,7 +147,7 @@ def _other_retrievers(study: Study, cell: Cell) -> list[Cell]:
 
 
 def _removals(written: list[str]) -> list[Removal]:
-    from rag_assay.evals.retrieval.query_interpretation import Removal
+    from rag_assay.evals.retrieval.query import Removal
 
     try:
         return [Removal.read(one) for one in written]

@@ -96,7 +96,7 @@ def diff(
 
 def _name_in(home: Home) -> Callable[[str], str]:
     """Return what says the name of the study of a name or path, as a home knows it."""
-    from rag_assay.evals.study.known_studies import find_known
+    from rag_assay.evals.study.run_studies import find_known
 
     return lambda written: find_known(written, home).study
 

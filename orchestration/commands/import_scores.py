@@ -111,7 +111,7 @@ def _import(file: Path, path: Path, *, partial: bool, run: bool) -> int:
 def _of_own_answers(name: str, where: Home) -> Study | None:
     """Return the study of that name whose answers are its own; None: there is none, or it is of sheets."""
     from rag_assay.evals.spreadsheet_import.bundle import STUDY_FILE, imports_folder
-    from rag_assay.evals.study.known_studies import known_path
+    from rag_assay.evals.study.run_studies import known_path
     from rag_assay.evals.study.study_file import read_study
 
     if (imports_folder(where, name) / STUDY_FILE).is_file():

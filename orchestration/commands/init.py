@@ -33,8 +33,7 @@ def init(
     ] = Questions.made,
 ) -> int:
     """Write a study file for a folder or website, and questions made from its documents."""
-    from rag_assay.evals.study.known_studies import taken_names
-    from rag_assay.evals.study.run_studies import note
+    from rag_assay.evals.study.run_studies import note, taken_names
     from rag_assay.evals.study.study_file import read_study
     from rag_assay.orchestration.templates.study_files import write_study
 

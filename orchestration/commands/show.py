@@ -15,7 +15,7 @@ from rag_assay.warehouse.errors import InputError
 @plainly
 def check(study: StudyArgument) -> None:
     """Report all mistakes of a study file and the files it names; run nothing."""
-    from rag_assay.evals.study.known_studies import known_path
+    from rag_assay.evals.study.run_studies import known_path
     from rag_assay.evals.study.study_check import check_study
 
     where = home_to_look_at()
@@ -46,7 +46,7 @@ def list_studies(
     output: Output = None,
 ) -> None:
     """List the studies, or all results of one study and what changed between them."""
-    from rag_assay.evals.study.known_studies import known_studies
+    from rag_assay.evals.study.run_studies import known_studies
     from rag_assay.orchestration.terminal.tables import show_studies
 
     if study is not None:
@@ -68,7 +68,7 @@ def show(
 ) -> None:
     """Show one question: its evidence, the passages found, the answers and scores."""
     from rag_assay.evals.reporting.question_rows import question_rows
-    from rag_assay.evals.study.known_studies import find_known
+    from rag_assay.evals.study.run_studies import find_known
     from rag_assay.orchestration.terminal.question_view import show_question
 
     where = home_to_look_at()

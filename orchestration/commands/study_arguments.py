@@ -41,7 +41,7 @@ def study_of(name: str) -> Study:
 
 def study_as_written(name: str) -> Study:
     """Return the study of a name or path with every cell that its file says, run or not."""
-    from rag_assay.evals.study.known_studies import find_known
+    from rag_assay.evals.study.run_studies import find_known
 
     return find_known(name, home_to_look_at())
 

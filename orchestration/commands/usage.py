@@ -169,7 +169,7 @@ def _name_of(study: str | None, where: Home) -> str | None:
 
 def _write_demo(study: str | None, where: Home) -> None:
     from rag_assay.evals.chat.demo_conversations import write_demo
-    from rag_assay.evals.study.known_studies import known_studies
+    from rag_assay.evals.study.run_studies import known_studies
 
     run = [one.name for one in known_studies(where) if one.run_at is not None and one.path is not None]
     if study is None and len(run) != 1:

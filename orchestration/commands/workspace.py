@@ -39,13 +39,13 @@ def forget(
 
     What was computed stays cached. Human ratings and the history of results stay, too.
     """
-    from rag_assay.evals.study import known_studies
+    from rag_assay.evals.study import run_studies
     from rag_assay.orchestration.runs.home_lock import alone
     from rag_assay.warehouse import tables
 
     where = prepare_home()
     with alone(where, lambda text, _done, _of: say(text)):
-        gone = known_studies.forget(name, where)
+        gone = run_studies.forget(name, where)
         tables.use_database(where, lambda connection: tables.forget(connection, name), say)
     for path in gone:
         print(path)

@@ -15,9 +15,9 @@ from pydantic import BaseModel
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.chat.cell_loader import open_talk, places_of
 from rag_assay.evals.chat.chat_session import STOPPED, ChatSession, put
-from rag_assay.evals.chat.conversation_history import earlier
 from rag_assay.evals.chat.question_requests import QuestionRequest
 from rag_assay.evals.chat.turn_records import Places, shown_passages
+from rag_assay.evals.chat.votes import earlier
 from rag_assay.evals.export.loader import open_exported
 from rag_assay.evals.generation.contract import Answer
 from rag_assay.evals.retrieval.analyzer import Analyzer

@@ -7,7 +7,7 @@ from pathlib import Path
 from shlex import quote
 
 from rag_assay.evals.export.checksums import SUMS
-from rag_assay.evals.study.known_studies import known_path
+from rag_assay.evals.study.run_studies import known_path
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.corpora.beir_sets import beir_folder, known_sets
 from rag_assay.orchestration.corpora.corpus_study import (

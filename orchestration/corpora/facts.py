@@ -108,7 +108,7 @@ def first_cell(study: Study, store: ArtifactStore | None = None) -> Cell:
 
 
 def _of_export(corpus: NamedCorpus) -> CorpusSummary:
-    from rag_assay.evals.export.layout import INDEX
+    from rag_assay.evals.export.checksums import INDEX
     from rag_assay.evals.export.recipe import asking_of, read_written
 
     folder = Path(corpus.target)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from rag_assay.evals.retrieval.query_interpretation import REMOVABLE, Removal
+from rag_assay.evals.retrieval.query import REMOVABLE, Removal
 from rag_assay.orchestration.server.failures import BadRequestError
 
 Body = Mapping[str, Any]

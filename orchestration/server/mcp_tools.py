@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.types import Receive, Scope, Send
 
 from rag_assay.evals.pipeline.pipeline import Pipeline
-from rag_assay.evals.retrieval.query_interpretation import REMOVABLE
+from rag_assay.evals.retrieval.query import REMOVABLE
 from rag_assay.orchestration.server import replies
 from rag_assay.orchestration.server.chat_requests import RetrieveRequest, read_retrieve
 from rag_assay.orchestration.server.failures import RequestError

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from rag_assay.evals.export.expected_results import ExpectedResult, unlike
+from rag_assay.evals.export.revisions import ExpectedResult, unlike
 from rag_assay.orchestration.server.chat_requests import MOST_PASSAGES
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.export.expected_results import ExpectedResult, measured
 from rag_assay.evals.export.loader import open_export, read_export
+from rag_assay.evals.export.revisions import ExpectedResult, measured
 from rag_assay.evals.pipeline.pipeline import Pipeline, open_pipeline
 from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.study.cells import Cell

@@ -12,11 +12,10 @@ from urllib.parse import quote, urlsplit
 import polars as pl
 
 from rag_assay.assets.chunking.sentence_splitter import sentence_places
-from rag_assay.evals.export.expected_results import answer_record
+from rag_assay.evals.export.revisions import answer_record
 from rag_assay.evals.generation.citations import public_url
 from rag_assay.evals.generation.contract import Answer, Passage
-from rag_assay.evals.pipeline.pipeline import PipelineResult
-from rag_assay.evals.pipeline.records import understood_records
+from rag_assay.evals.pipeline.pipeline import PipelineResult, understood_records
 from rag_assay.evals.question_sets.no_answer_sentence import unanswered
 from rag_assay.orchestration.server.chat_requests import ChatQuestion
 from rag_assay.orchestration.server.failures import RequestError, failed_answer

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from rag_assay.evals.reporting.answers import AnswerSteps, verdict_words
 from rag_assay.evals.reporting.display import several, truncate
-from rag_assay.evals.retrieval.query_interpretation import QueryInterpretation
+from rag_assay.evals.retrieval.query import QueryInterpretation
 from rag_assay.orchestration.terminal.cli_errors import text
 from rag_assay.warehouse.schemas import Status
 

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from rag_assay.evals.reporting.display import several
-from rag_assay.evals.study.call_estimate import CallEstimate, CostRange, added, total
-from rag_assay.evals.study.caps import passed_caps
-from rag_assay.evals.study.run_plan import RunPlan
+from rag_assay.evals.study.run_plan import CallEstimate, CostRange, RunPlan, added, passed_caps, total
 from rag_assay.evals.study.sections import StudyBudget
 from rag_assay.orchestration.terminal.cli_errors import console, text, width
 

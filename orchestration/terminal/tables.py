@@ -11,7 +11,7 @@ from rich.text import Text
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import MISSING, listed, several
 from rag_assay.evals.reporting.terminal import ROWS, leaderboard_table
-from rag_assay.evals.study.known_studies import KnownStudy
+from rag_assay.evals.study.run_studies import KnownStudy
 from rag_assay.orchestration.run_report import REASONS, RunReport, StageReport, by_reason
 from rag_assay.orchestration.terminal.cli_errors import console, text, width
 from rag_assay.warehouse.inference import models

@@ -25,6 +25,7 @@ from rag_assay.evals.metrics.contract import (
     Case,
     Citations,
     CitedSpan,
+    DocumentFacts,
     Gold,
     Metric,
     RetrievalMetric,
@@ -33,13 +34,8 @@ from rag_assay.evals.metrics.contract import (
 )
 from rag_assay.evals.metrics.costs import AnswerLatency, RetrievalLatency, Tokens
 from rag_assay.evals.metrics.coverage import EvidenceCoverage, covered_characters
-from rag_assay.evals.metrics.document_facts import DocumentFacts
-from rag_assay.evals.metrics.hit_rate import HitRate
-from rag_assay.evals.metrics.mrr import Mrr
-from rag_assay.evals.metrics.ndcg import Ndcg
-from rag_assay.evals.metrics.precision import Precision
-from rag_assay.evals.metrics.recall import Recall
-from rag_assay.evals.metrics.rouge import RougeL
+from rag_assay.evals.metrics.ranking_metrics import HitRate, Mrr, Ndcg, Precision, Recall
+from rag_assay.evals.metrics.text_overlap import RougeL
 from rag_assay.evals.metrics.time_window import NdcgInTime
 from rag_assay.evals.metrics.token_budget import EvidenceCoverageInTokens, InTokens
 from rag_assay.evals.metrics.token_overlap import TokenIou, TokenMetric, TokenPrecision, merged

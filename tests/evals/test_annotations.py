@@ -408,7 +408,7 @@ def test_what_people_say_is_in_the_database_and_a_rebuilt_one_is_equal(town: Tow
         ({"metrics": ["people.points.brevity"]}, "the rubric `points` has no metric people.points.brevity"),
         ({"metrics": ["people.points"], "rubrics": {}}, "the study has no `rubrics`"),
         ({"metrics": ["people."]}, "unknown rubric ``"),
-        ({"judges": {"people": {"similarity": {}}}}, "the name `people` is kept for the scores of people"),
+        ({"judges": {"people": {"similarity": {}}}}, "the name `people` is reserved for human ratings"),
         ({"generators": {}}, "people score answers, but the study has no `generators`"),
     ],
 )

@@ -9,9 +9,8 @@ import polars as pl
 import pytest
 
 from rag_assay.evals.metrics.context import MetricContext
-from rag_assay.evals.metrics.contract import Case, Score
-from rag_assay.evals.metrics.ndcg import Ndcg
-from rag_assay.evals.metrics.score_rows import score_rows
+from rag_assay.evals.metrics.contract import Case, Score, score_rows
+from rag_assay.evals.metrics.ranking_metrics import Ndcg
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.schemas import SCORES, Status
 from tests.fakes.cases import CONTEXT, case, question, ranked

@@ -26,7 +26,7 @@ from rag_assay.evals.metrics.contract import (
     Score,
 )
 from rag_assay.evals.metrics.costs import AnswerLatency, RetrievalLatency, Tokens
-from rag_assay.evals.metrics.ndcg import Ndcg
+from rag_assay.evals.metrics.ranking_metrics import Ndcg
 from rag_assay.evals.metrics.reuse import FILE, WAITING
 from rag_assay.evals.scores import Scores
 from rag_assay.warehouse.parquet import frame, read_parquet

@@ -25,8 +25,7 @@ from rag_assay.evals.reporting.journey_rows import (
 from rag_assay.evals.reporting.provenance import Provenance, SourceSnapshot, command, machine
 from rag_assay.evals.statistics.comparison import compare_cells, margin_of, posterior_columns, tie_groups
 from rag_assay.evals.statistics.question_clusters import ALONE
-from rag_assay.evals.statistics.verdict import Verdict, VerdictInputs, labels_of
-from rag_assay.evals.statistics.verdict_text import verdict_on
+from rag_assay.evals.statistics.verdict import Verdict, VerdictInputs, labels_of, verdict_on
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import ANSWERS, HITS, LEADERBOARD, LOSSES, QUESTIONS, SCORES, Schema
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rag_assay.evals.metrics.rouge import rouge_tokens
+from rag_assay.evals.metrics.text_overlap import rouge_tokens
 from rag_assay.evals.reporting.files import json_rows
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.rows import leaderboard_rows, report_data

@@ -11,8 +11,7 @@ import numpy.typing as npt
 import polars as pl
 
 from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Query
-from rag_assay.evals.retrieval.query_interpretation import QueryInterpretation
+from rag_assay.evals.retrieval.query import Query, QueryInterpretation
 
 Mask = npt.NDArray[np.bool_]
 IfEmpty = Literal["relax", "keep"]
@@ -24,8 +23,6 @@ class Prefilter:
 
     mask: the rows that keep to it, shape (chunks,)
     where: the same as a LanceDB predicate; None: it cannot be said in one
-    words: the condition as a person would say it
-    of: what was understood of the question that makes it
     """
 
     mask: Mask
@@ -87,7 +84,6 @@ def prefilter_query(query: Query, kind: str, options: list[Prefilter], if_empty:
 
 
 def _keep(query: Query, strict: Prefilter, used: tuple[QueryInterpretation, ...]) -> None:
-    """Record which of what was understood limits the search, and which was dropped."""
     found = (one._replace(status="used" if one in used else "relaxed") for one in strict.of)
     query.trace.include((), (), found)
 

@@ -50,6 +50,5 @@ def _core(language: Language) -> frozenset[str]:
 
 @cache
 def _lists() -> tuple[frozenset[str], frozenset[str]]:
-    """Return the words of which one must be there, and all that may be."""
     core = _core("english") | _core("german")
     return core, core | frozenset(entries("courtesies", "beside")) | stop_words()

@@ -108,7 +108,6 @@ def depends(text: str) -> bool:
 
 
 def _asks_by_itself(opener: str, text: str) -> bool:
-    """Return whether "wie steht es um …" names enough to be asked without anything before it."""
     return _HOW_IT_IS.match(opener) is not None and len(names(text[len(opener) :])) >= 2
 
 
@@ -118,7 +117,6 @@ def _pointing(text: str) -> Iterator[re.Match[str]]:
 
 
 def _is_resolved(text: str, found: re.Match[str]) -> bool:
-    """Return whether the question itself names what its pronoun may stand for."""
     before, word = text[: found.start()], found.group().casefold()
     if word in _OWNED:
         # "its stocks that a country may keep": the owner may come later.
@@ -138,7 +136,7 @@ def _names_something(clause: str, word: str) -> bool:
 def _says_too_little(text: str) -> bool:
     """Return whether a question is short and names nothing; bare keywords ("heat pump subsidy") do."""
     found = words(text)
-    # Without the capital of its beginning: "Against whom?" names nobody.
+    # Without the capital of its beginning: "Against whom?" has no name.
     if len(found) >= SHORT or names(text[:1].lower() + text[1:]):
         return False
     every = stop_words()

@@ -112,82 +112,84 @@ def find_dates(text: str, asked_at: str | None = None) -> list[Dated]:
     return sorted(found, key=lambda one: one.start)
 
 
-def _read(kind: str, match: re.Match[str], base: date | None) -> Dated | None:
+def _read(kind: str, match: re.Match[str], asked: date | None) -> Dated | None:
     place = (match.group(), match.start(), match.end())
+    no_day = "cannot be told: the question has no `asked_at`"
+    if asked is None and kind in _RELATIVE:
+        return Dated("day", *place, None, None, f"{match.group()} {no_day}")
+    today = asked or date(2000, 1, 1)
     try:
-        span = _READERS[kind](match, base) if kind in _READERS else _period(kind, match, base)
+        span = _READERS[kind](match, today) if kind in _READERS else _period(kind, match, today)
     except NotADateError as error:
         return Dated("day", *place, None, None, str(error))
     except (ValueError, OverflowError):
         return Dated("day", *place, None, None, f"{match.group()} is not a date")
+    if span and kind == "day" and asked is None and not _has_year(match):
+        return Dated("day", *place, None, None, f"the year of {match.group()} {no_day}")
     return Dated(span.kind, *place, span.first, span.last) if span else None
 
 
-def _period(kind: str, match: re.Match[str], base: date | None) -> _Span | None:
-    if base is None and kind in periods.RELATIVE:
-        raise NotADateError(f"{match.group()} cannot be told: the question has no `asked_at`")
-    found = periods.read(kind, match, base or date.min)
-    if found is None:
-        return None
-    return _Span(_KINDS.get(kind, "period"), *found)
+def _period(kind: str, match: re.Match[str], today: date) -> _Span | None:
+    found = periods.read(kind, match, today)
+    return _Span(_KINDS.get(kind, "period"), *found) if found else None
 
 
-def _season(match: re.Match[str], _base: date | None) -> _Span | None:
+def _season(match: re.Match[str], _today: date) -> _Span | None:
     begin = int(match[1]) if len(match[1]) == 4 else 2000 + int(match[1])
     if int(match[2]) % 100 != (begin + 1) % 100 or (len(match[2]) == 4 and int(match[2]) != begin + 1):
         return None  # two numbers with a slash, as in 2012/9061
     return _Span("season", date(begin, 7, 1), date(begin + 1, 6, 30))
 
 
-def _day(match: re.Match[str], base: date | None) -> _Span | None:
-    has_year = re.search(rf"{_YEAR}|\.\s?\d\d$", match.group()) is not None
-    if not has_year and re.search(r"\b(?:may|march|mar)\b", match.group()):
+def _has_year(match: re.Match[str]) -> bool:
+    return re.search(rf"{_YEAR}|\.\s?\d\d$", match.group()) is not None
+
+
+def _day(match: re.Match[str], today: date) -> _Span | None:
+    if not _has_year(match) and re.search(r"\b(?:may|march|mar)\b", match.group()):
         return None  # "under Article 5 may a state …": a verb
-    parsed = _parsed(match.group(), base)
-    if parsed is None:
-        raise NotADateError(f"{' '.join(match.group().split())} is not a date")
-    if not has_year and base is None:
-        raise NotADateError(f"the year of {match.group()} cannot be told: the question has no `asked_at`")
-    return _Span("day", parsed, parsed)
+    return _relative(match, today)
 
 
-def _month(match: re.Match[str], _base: date | None) -> _Span:
+def _month(match: re.Match[str], _today: date) -> _Span:
     year, month = int(match[2]), periods.months()[match[1].lower()]
     return _Span("month", date(year, month, 1), date(year, month, monthrange(year, month)[1]))
 
 
-def _year(match: re.Match[str], _base: date | None) -> _Span:
+def _year(match: re.Match[str], _today: date) -> _Span:
     return _Span("year", date(int(match[1]), 1, 1), date(int(match[1]), 12, 31))
 
 
-def _relative(match: re.Match[str], base: date | None) -> _Span:
-    if base is None:
-        raise NotADateError(f"{match.group()} cannot be told: the question has no `asked_at`")
-    parsed = _parsed(match.group(), base)
-    if parsed is None:
-        raise NotADateError(f"{match.group()} is not a date")
-    return _Span("day", parsed, parsed)
+def _relative(match: re.Match[str], today: date) -> _Span:
+    import dateparser
+
+    settings = {
+        "RELATIVE_BASE": datetime(today.year, today.month, today.day),  # noqa: DTZ001 -- days have no zone
+        "DATE_ORDER": "DMY",
+        "PREFER_DATES_FROM": "past",
+        "PREFER_DAY_OF_MONTH": "first",
+    }
+    text = " ".join(match.group().split())
+    found = dateparser.parse(text, languages=["de", "en"], settings=settings)
+    if found is None:
+        raise NotADateError(f"{text} is not a date")
+    return _Span("day", found.date(), found.date())
 
 
-def _lately(match: re.Match[str], base: date | None) -> _Span:
-    if base is None:
-        raise NotADateError(f"{match.group()} cannot be told: the question has no `asked_at`")
+def _lately(match: re.Match[str], today: date) -> _Span:
     days = {"day": 1, "week": 7, "month": 30, "year": 365}[_unit(match[2])] * _count(match[1])
-    return _Span("lately", base - timedelta(days=days), base)
+    return _Span("lately", today - timedelta(days=days), today)
 
 
-def _last(match: re.Match[str], base: date | None) -> _Span:
-    """Read "last week" as the calendar week before this one, and "this week" as this one so far."""
-    if base is None:
-        raise NotADateError(f"{match.group()} cannot be told: the question has no `asked_at`")
+def _last(match: re.Match[str], today: date) -> _Span:
     unit = _unit(match[2])
     begin = {
-        "week": base - timedelta(days=base.weekday()),
-        "month": base.replace(day=1),
-        "year": base.replace(month=1, day=1),
+        "week": today - timedelta(days=today.weekday()),
+        "month": today.replace(day=1),
+        "year": today.replace(month=1, day=1),
     }[unit]
     if match[1].lower().startswith(("this", "dies")):
-        return _Span("lately", begin, base)
+        return _Span("lately", begin, today)
     end = begin - timedelta(days=1)
     first = {
         "week": end - timedelta(days=6),
@@ -206,21 +208,7 @@ def _count(text: str) -> int:
     return int(text) if text.isdecimal() else numbered("calendar", "numbers")[text.lower()]
 
 
-def _parsed(text: str, base: date | None) -> date | None:
-    """Read one date by dateparser; None for a day that no calendar has."""
-    import dateparser
-
-    now = base or date(2000, 1, 1)
-    settings = {
-        "RELATIVE_BASE": datetime(now.year, now.month, now.day),  # noqa: DTZ001 -- days have no zone
-        "DATE_ORDER": "DMY",
-        "PREFER_DATES_FROM": "past",
-        "PREFER_DAY_OF_MONTH": "first",
-    }
-    found = dateparser.parse(" ".join(text.split()), languages=["de", "en"], settings=settings)
-    return found.date() if found else None
-
-
+_RELATIVE = {"relative", "ago", "lately", "last"} | periods.RELATIVE
 _KINDS: dict[str, Kind] = {"last season": "season", "last weekday": "day", "last weekend": "lately"}
 _READERS = {
     "season": _season,

@@ -36,12 +36,10 @@ def month_pattern() -> str:
 
 
 def last() -> str:
-    """Return what matches "last", "vergangener", …"""
     return f"(?:{alternation('calendar', 'last')})"
 
 
 def this() -> str:
-    """Return what matches "this", "diesem", …"""
     return f"(?:{alternation('calendar', 'this')})"
 
 
@@ -69,9 +67,6 @@ def read(kind: str, match: re.Match[str], base: date) -> Days | None:
     """Return the first and last day of what one of `patterns` found; None where it is none after all.
 
     base: the day of asking; what is not relative does not read it
-
-    Raises:
-        ValueError: no calendar has such a day.
     """
     return _READERS[kind](match, base)
 

@@ -1,7 +1,7 @@
 """Dates that a follow-up counts from the date of the question before: "und davor?", "the season after".
 
-The date before and the step make another date, which is written out so that whoever reads the question reads
-it as any other: a day, a month, a year, a season, or the days of a week.
+The date before and the step make another date, which is written out so that the question reads
+as any other: a day, a month, a year, a season, or the days of a week.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ class Shift:
 
     start, end: characters of the text that say it
     unit: None: one of the other date's own kind
-    steps: negative: earlier
     """
 
     start: int

@@ -11,7 +11,6 @@ from rag_assay.evals.word_lists import alternation
 
 @cache
 def _opener() -> re.Pattern[str]:
-    """Return the pattern of a question word, and of a preposition before it."""
     prepositions = alternation("questions", "opening_prepositions")
     return re.compile(
         rf"^\W*(?:(?:{prepositions})\s+)?(?:{alternation('questions', 'openers')})\b\s*", re.IGNORECASE

@@ -17,8 +17,8 @@ from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.assets.indexing.lexical import lexical_of
 from rag_assay.assets.tokenization.tokenizer import tokenizer_of
 from rag_assay.evals.question_generation.llm.candidates import Document, DocumentPiece
-from rag_assay.evals.retrieval.bm25_scores import Bm25Scores, Parameters
 from rag_assay.evals.retrieval.question_words import content
+from rag_assay.evals.retrieval.terms import Bm25Scores, Parameters
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.errors import InputError
 

@@ -86,7 +86,7 @@ def read_catalogue(
     """
     import rag_assay.evals.study.registry  # noqa: F401 -- the parts that a study may name
     from rag_assay.evals.chat.model_override import cell_for_model
-    from rag_assay.evals.study.known_studies import find_known
+    from rag_assay.evals.study.run_studies import find_known
     from rag_assay.evals.successive_halving.records import narrow_study
     from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
 

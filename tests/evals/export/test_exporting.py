@@ -15,14 +15,14 @@ import yaml
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.export.checksums import SUMS, seal, verify_checksums
-from rag_assay.evals.export.expected_results import (
+from rag_assay.evals.export.loader import open_export, open_exported, read_export
+from rag_assay.evals.export.revisions import (
     ExpectedResult,
     answer_record,
     measured,
     read_expected,
     unlike,
 )
-from rag_assay.evals.export.loader import open_export, open_exported, read_export
 from rag_assay.evals.export.writer import ExportOptions, export
 from rag_assay.evals.pipeline.pipeline import Pipeline
 from rag_assay.evals.study.cells import Cell

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_assay.assets.tokenization.tokenizer import load_tokenizer
-from rag_assay.evals.generation.bins import balance_bins, bins, context_sentences
+from rag_assay.evals.generation.binned_answers import balance_bins, bins, context_sentences
 from rag_assay.evals.generation.contract import Passage
 
 TEXTS = st.lists(

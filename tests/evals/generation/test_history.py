@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag_assay.evals.generation.contract import Request
-from rag_assay.evals.generation.history import recent_turns, with_recent
+from rag_assay.evals.generation.prompt_fitting import recent_turns, with_recent
 
 TURNS = st.lists(st.text(max_size=12), max_size=9).map(tuple)
 

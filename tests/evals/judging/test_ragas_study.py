@@ -16,9 +16,8 @@ import pytest
 from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.judging.contract import JudgeCase, JudgeContext
 from rag_assay.evals.judging.ragas.judge import Ragas
-from rag_assay.evals.study.call_estimate import CallEstimate
 from rag_assay.evals.study.cost_estimate import estimates
-from rag_assay.evals.study.run_plan import plan
+from rag_assay.evals.study.run_plan import CallEstimate, plan
 from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.parquet import read_parquet

@@ -9,8 +9,7 @@ import random
 import pytest
 
 from rag_assay.evals.metrics import get_metric
-from rag_assay.evals.metrics.bleu import bleu, bleu_tokens
-from rag_assay.evals.metrics.chrf import chrf
+from rag_assay.evals.metrics.text_overlap import bleu, bleu_tokens, chrf
 from tests.fakes.cases import CONTEXT, answer, case, question
 
 SCRIPTS = [

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from rag_assay.evals.metrics import get_metric
-from rag_assay.evals.metrics.contract import Gold, Score
-from rag_assay.evals.metrics.document_facts import MOST, DocumentFacts, DocumentRow, document_facts
+from rag_assay.evals.metrics.contract import MOST, DocumentFacts, DocumentRow, Gold, Score, document_facts
 from rag_assay.warehouse.schemas import Status
 from rag_assay.warehouse.spans import Span
 from tests.fakes.cases import CONTEXT, case, question

@@ -9,8 +9,8 @@ import pytest
 
 from rag_assay.evals.metrics.context import MetricContext
 from rag_assay.evals.metrics.contract import Case
-from rag_assay.evals.metrics.rouge import RougeL
 from rag_assay.evals.metrics.semantic_similarity import SemanticSimilarity
+from rag_assay.evals.metrics.text_overlap import RougeL
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status
 from tests.fakes.cases import CONTEXT, answer, case, question

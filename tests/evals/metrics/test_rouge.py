@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from rag_assay.evals.metrics.rouge import RougeL, rouge_tokens
+from rag_assay.evals.metrics.text_overlap import RougeL, rouge_tokens
 from tests.fakes.cases import CONTEXT, answer, case, question
 
 

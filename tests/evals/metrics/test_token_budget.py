@@ -7,8 +7,8 @@ import random
 import pytest
 
 from rag_assay.evals.metrics import get_metric
-from rag_assay.evals.metrics.context_curve import context_curve
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric
+from rag_assay.evals.metrics.token_budget import context_curve
 from rag_assay.warehouse.spans import Span
 
 

@@ -11,12 +11,14 @@ import pytrec_eval
 from rag_assay.evals.metrics import get_metric
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric
 from rag_assay.evals.metrics.coverage import EvidenceCoverage, covered_characters
-from rag_assay.evals.metrics.hit_rate import HitRate
-from rag_assay.evals.metrics.mean_average_precision import MeanAveragePrecision
-from rag_assay.evals.metrics.mrr import Mrr
-from rag_assay.evals.metrics.ndcg import Ndcg
-from rag_assay.evals.metrics.precision import Precision
-from rag_assay.evals.metrics.recall import Recall
+from rag_assay.evals.metrics.ranking_metrics import (
+    HitRate,
+    MeanAveragePrecision,
+    Mrr,
+    Ndcg,
+    Precision,
+    Recall,
+)
 from rag_assay.evals.metrics.token_overlap import TokenIou, TokenPrecision, TokenRecall
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.spans import Span

@@ -12,7 +12,7 @@ from rag_assay.evals.query_transforms.follow_up import standalone
 from rag_assay.evals.query_transforms.rules.courtesies import is_courtesy
 from rag_assay.evals.query_transforms.rules.named_dates import find_dates
 from rag_assay.evals.query_transforms.rules.publication_windows import windows
-from rag_assay.evals.retrieval.query_interpretation import window_value
+from rag_assay.evals.retrieval.query import window_value
 
 CHATS: list[dict[str, Any]] = yaml.safe_load(Path(__file__).with_name("chats.yaml").read_text("utf-8"))
 LEAST = {"seen": 1.0, "unseen": 0.92, "last": 0.95}

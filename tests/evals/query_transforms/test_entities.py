@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from rag_assay.evals.query_transforms import entities as tagging
 from rag_assay.evals.query_transforms.entities import Entities
-from rag_assay.evals.query_transforms.llm import tagging
 from rag_assay.evals.retrieval.gazetteer import Gazetteer, learnt
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Entity, Query

@@ -12,8 +12,12 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from rag_assay.evals.query_transforms.filter import Filter
-from rag_assay.evals.query_transforms.metadata_filters.expressions import MAX_DEPTH, MAX_NODES, Expression
-from rag_assay.evals.query_transforms.metadata_filters.predicates import compile_filter
+from rag_assay.evals.query_transforms.metadata_filters.predicates import (
+    MAX_DEPTH,
+    MAX_NODES,
+    Expression,
+    compile_filter,
+)
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.study.registry import RETRIEVERS

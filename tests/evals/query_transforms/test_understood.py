@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from rag_assay.evals.retrieval.chain import Chain
-from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.retrieval.context import Memory, RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Entity, Query
-from rag_assay.evals.retrieval.query_interpretation import REMOVABLE, QueryInterpretation, Removal, days_of
-from rag_assay.evals.retrieval.ranking_cache import Memory
+from rag_assay.evals.retrieval.query import REMOVABLE, Entity, Query, QueryInterpretation, Removal, days_of
 from rag_assay.evals.retrieval.retriever_references import SharedSearcher
 from rag_assay.evals.study.registry import QUERY_TRANSFORMS
 from tests.evals.query_transforms.documents import KB, WE, index_of

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from rag_assay.assets.indexing.lexical import lexical_of
-from rag_assay.evals.retrieval import analyzed_terms as module
-from rag_assay.evals.retrieval.analyzed_terms import count_forms
+from rag_assay.evals.retrieval import index as module
 from rag_assay.evals.retrieval.analyzer import Analyzer, merge_forms, with_titles
+from rag_assay.evals.retrieval.index import count_forms
 
 TEXTS = ["the studies of ferries", "a study: the ferry", "", "Quays, quay and the quay's", "of the", "noon"]
 TITLES = ["Ferries", "", "Quays at noon", "Ferries", "Studying", ""]

@@ -16,10 +16,10 @@ import Stemmer
 
 from rag_assay.assets.indexing.lexical import Lexical, plain_tokens
 from rag_assay.evals.retrieval.bm25 import Bm25
-from rag_assay.evals.retrieval.bm25_scores import Bm25Scores, Parameters
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.rank_bm25 import RankBm25
+from rag_assay.evals.retrieval.terms import Bm25Scores, Parameters
 from tests.fakes.indexing import build_index, query, searched
 
 SCIFACT = Path(__file__).resolve().parents[4] / "shared" / "data" / "scifact"

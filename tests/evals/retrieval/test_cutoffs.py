@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from rag_assay.evals.retrieval.cutoffs import Adaptive, Threshold, Top
 from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.passage_steps import Adaptive, Threshold, Top
 from rag_assay.evals.retrieval.ranking import Ranking
 from tests.fakes.indexing import applied, build_index, query
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from rag_assay.assets.indexing.lexical import lexical_of
-from rag_assay.evals.retrieval.bm25 import Bm25
-from rag_assay.evals.retrieval.feedback import RelevanceFeedback, interpolate_models
+from rag_assay.evals.retrieval.bm25 import Bm25, RelevanceFeedback, interpolate_models
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.ranking import Ranking, nothing
 from rag_assay.evals.retrieval.terms import WordsOfChunks

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_assay.evals.retrieval import fulltext
-from rag_assay.evals.retrieval.fulltext import FullText
+from rag_assay.evals.retrieval import lancedb_hybrid as fulltext
 from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.retrieval.lancedb_hybrid import FullText
 from tests.fakes.indexing import build_index, query, searched
 
 

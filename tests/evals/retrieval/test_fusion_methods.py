@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.fusion import METHODS, Fuse, fuse_rankings
 from rag_assay.evals.retrieval.fusion_methods import (
+    NORMALISED,
     Arithmetic,
     Geometric,
     Harmonic,
@@ -22,7 +23,6 @@ from rag_assay.evals.retrieval.fusion_methods import (
 )
 from rag_assay.evals.retrieval.query import Query, Trace
 from rag_assay.evals.retrieval.ranking import Ranking, nothing
-from rag_assay.evals.retrieval.score_normalization import NORMALISED
 from rag_assay.evals.study.registry import read_retriever
 from rag_assay.warehouse.errors import InputError
 from tests.fakes.indexing import build_index, query, searched

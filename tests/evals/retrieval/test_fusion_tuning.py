@@ -13,11 +13,8 @@ from rag_assay.evals import metrics
 from rag_assay.evals.metrics import get_metric, has_depth
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric
 from rag_assay.evals.metrics.coverage import EvidenceCoverage
-from rag_assay.evals.metrics.hit_rate import HitRate
-from rag_assay.evals.metrics.mrr import Mrr
-from rag_assay.evals.metrics.ndcg import Ndcg
-from rag_assay.evals.metrics.recall import Recall
-from rag_assay.evals.retrieval.context import RetrievalContext
+from rag_assay.evals.metrics.ranking_metrics import HitRate, Mrr, Ndcg, Recall
+from rag_assay.evals.retrieval.context import Memory, RetrievalContext
 from rag_assay.evals.retrieval.fusion import fuse_rankings
 from rag_assay.evals.retrieval.fusion_methods import (
     Arithmetic,
@@ -44,7 +41,6 @@ from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.query_runner import hits_of
 from rag_assay.evals.retrieval.ranking import Ranking, nothing
-from rag_assay.evals.retrieval.ranking_cache import Memory
 from rag_assay.evals.study.registry import read_retriever
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.spans import Span

@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_assay.evals.retrieval import mapped_vectors as module
+from rag_assay.evals.retrieval import index as module
 from rag_assay.evals.retrieval.dense import Dense
-from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.mapped_vectors import products, read_vectors, take_rows
+from rag_assay.evals.retrieval.index import OpenIndex, products, read_vectors, take_rows
 from rag_assay.warehouse.errors import CorruptFileError
 from tests.fakes.indexing import build_index, query, searched
 
@@ -19,7 +18,7 @@ TEXTS = ["the ferry sails", "a quay", "the lamp of the ferry", "noon", "a quay"]
 def test_parts_of_a_mapped_file_multiply_as_the_whole_does(
     rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "ROWS", rows)
+    monkeypatch.setattr(module, "MAPPED_ROWS", rows)
     vectors = np.random.default_rng(1).standard_normal((100, 383)).astype(np.float32)
     np.save(tmp_path / "vectors.npy", vectors)
     mapped = read_vectors(tmp_path / "vectors.npy", (100, 383))

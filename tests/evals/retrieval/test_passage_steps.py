@@ -18,15 +18,13 @@ from rag_assay.assets.recipes.build_half import Chunking
 from rag_assay.assets.tokenization.tokenizer import load_tokenizer
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.passage_order import (
+from rag_assay.evals.retrieval.passage_steps import (
+    Deduplicate,
     DocumentOrder,
     GroupByDocument,
     LostInTheMiddle,
-    RecentFirst,
-)
-from rag_assay.evals.retrieval.passage_steps import (
-    Deduplicate,
     Neighbours,
+    RecentFirst,
     TokenBudget,
     delivered_spans,
     passages,

@@ -12,10 +12,10 @@ import pytest
 from rag_assay.assets.indexing import index_table
 from rag_assay.assets.indexing.row_files import BATCH, CHUNKS, ROWS
 from rag_assay.evals.retrieval.bm25 import Bm25
+from rag_assay.evals.retrieval.chunk_spans import HeldChunks, MappedChunks, SortedKeyIndex
 from rag_assay.evals.retrieval.dense import Dense
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
-from rag_assay.evals.retrieval.stored_chunks import HeldChunks, MappedChunks, SortedKeyIndex
 from rag_assay.warehouse.errors import CorruptFileError
 from tests.fakes.indexing import build_index, query, searched
 

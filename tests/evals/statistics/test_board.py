@@ -9,8 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from rag_assay.evals.generation.no_context import NoContext
-from rag_assay.evals.generation.oracle_context import OracleContext
+from rag_assay.evals.generation.no_context import NoContext, OracleContext
 from rag_assay.evals.statistics.board import board_rows, subsets
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
 from rag_assay.evals.study.cells import Cell

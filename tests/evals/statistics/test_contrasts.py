@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rag_assay.evals.statistics.contrasts import contrasts
-from rag_assay.evals.statistics.power import detectable, questions_needed
-from rag_assay.evals.statistics.replication import components
+from rag_assay.evals.statistics.board import components
+from rag_assay.evals.statistics.contrasts import contrasts, detectable, questions_needed
 from rag_assay.evals.statistics.significance import ALPHA, paired_bootstrap
 
 

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rag_assay.evals.statistics.contrasts import contrasts
-from rag_assay.evals.statistics.effects import RESAMPLES, effect, over_contexts
-from rag_assay.evals.statistics.interactions import interaction
+from rag_assay.evals.statistics.effects import RESAMPLES, effect, interaction, over_contexts
 from rag_assay.evals.statistics.resampling import Floats
 from rag_assay.evals.statistics.significance import paired_bootstrap
 

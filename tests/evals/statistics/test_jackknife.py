@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from rag_assay.evals.statistics.estimate import Estimate, Floats
-from rag_assay.evals.statistics.jackknife import over_clusters
-from rag_assay.evals.statistics.rank_correlation import kendall
+from rag_assay.evals.statistics.raters import kendall, over_clusters
 from rag_assay.evals.statistics.roc import roc_auc
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rag_assay.evals.statistics.posterior import posterior
+from rag_assay.evals.statistics.comparison import posterior
 
 
 def values(

@@ -11,7 +11,7 @@ from scipy.stats import binomtest, kendalltau, mannwhitneyu, spearmanr
 
 from rag_assay.evals.statistics.estimate import Estimate, Floats, Z
 from rag_assay.evals.statistics.kappa import Weights, cohens_kappa
-from rag_assay.evals.statistics.rank_correlation import kendall, spearman
+from rag_assay.evals.statistics.raters import kendall, spearman
 from rag_assay.evals.statistics.roc import delong, roc_auc
 from rag_assay.evals.statistics.shares import share
 

@@ -6,11 +6,17 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rag_assay.evals.metrics.running_costs import RunningCost
+from rag_assay.evals.metrics.costs import RunningCost
 from rag_assay.evals.statistics.comparison import UNCOMPARED
 from rag_assay.evals.statistics.question_clusters import Clustering
-from rag_assay.evals.statistics.verdict import NOT_RANKED, NOT_RUN, Verdict, VerdictInputs, labels_of
-from rag_assay.evals.statistics.verdict_text import verdict_on
+from rag_assay.evals.statistics.verdict import (
+    NOT_RANKED,
+    NOT_RUN,
+    Verdict,
+    VerdictInputs,
+    labels_of,
+    verdict_on,
+)
 from rag_assay.evals.study.complexity import Simplicity
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.verdict_schema import VERDICTS

@@ -11,14 +11,12 @@ from rag_assay.evals.generation.extractive import Extractive
 from rag_assay.evals.generation.llm import Llm
 from rag_assay.evals.metrics import get_metric
 from rag_assay.evals.metrics.abstention import Abstention
-from rag_assay.evals.query_transforms.llm.model_transform import ByModel
-from rag_assay.evals.study.call_estimate import Cached, CallEstimate, CostRange, total
-from rag_assay.evals.study.caps import passed_caps
-from rag_assay.evals.study.cost_estimate import estimates, parts
-from rag_assay.evals.study.judge_costs import judging
+from rag_assay.evals.query_transforms.model_transform import ByModel
+from rag_assay.evals.study.cost_estimate import estimates, judging
 from rag_assay.evals.study.registry import read_retriever_or_powerset
-from rag_assay.evals.study.run_plan import plan
+from rag_assay.evals.study.run_plan import Cached, CallEstimate, CostRange, passed_caps, plan, total
 from rag_assay.evals.study.sections import StudyBudget
+from rag_assay.evals.study.servers import nested_recipes
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.chat_part import CallsEach
@@ -271,7 +269,7 @@ def test_texts_of_an_api_are_paid_by_the_token(make_bench: MakeBench) -> None:
 def test_parts_are_found_however_deep() -> None:
     inner = [{"hyde": {"by": "llm", "model": MINI}}, {"dense": {}}]
     recipe = read_retriever_or_powerset({"fuse": {"of": [{"bm25": {}}, inner]}})
-    assert [step.kind for step in parts(recipe, ByModel)] == ["hyde"]
+    assert [step.kind for step in nested_recipes(recipe) if isinstance(step, ByModel)] == ["hyde"]
 
 
 def test_what_nothing_bounds_leaves_the_sum_open() -> None:

@@ -15,7 +15,6 @@ import pytest
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.pages import WITHOUT_EFFECT
 from rag_assay.assets.recipes.build_half import Chunking
-from rag_assay.evals.study.powersets import expand_powersets
 from rag_assay.evals.study.registry import (
     QUERY_TRANSFORMS,
     RETRIEVERS,
@@ -23,6 +22,7 @@ from rag_assay.evals.study.registry import (
     read_generator,
     read_retriever_or_powerset,
 )
+from rag_assay.evals.study.sections import expand_powersets
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.source import Source
 

@@ -10,8 +10,14 @@ import polars as pl
 import pytest
 
 from rag_assay.evals.study.imported_study import ImportedStudy
-from rag_assay.evals.study.known_studies import find_known, known_path, known_studies
-from rag_assay.evals.study.run_studies import note, recorded_studies, refuse_taken
+from rag_assay.evals.study.run_studies import (
+    find_known,
+    known_path,
+    known_studies,
+    note,
+    recorded_studies,
+    refuse_taken,
+)
 from rag_assay.evals.study.study_check import check_study
 from rag_assay.evals.study.study_file import StudyCollection, read_book, read_study
 from rag_assay.warehouse.errors import InputError

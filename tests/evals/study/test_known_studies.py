@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assay.evals.study.known_studies import find_known, known_path
-from rag_assay.evals.study.run_studies import note
+from rag_assay.evals.study.run_studies import find_known, known_path, note
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home

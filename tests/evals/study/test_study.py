@@ -10,8 +10,7 @@ from pydantic import ValidationError
 
 from rag_assay.assets.recipes.build_half import absolute
 from rag_assay.evals.questions import Questions
-from rag_assay.evals.study.grid import Grid, question_sets, read_questions_of
-from rag_assay.evals.study.set_names import set_name
+from rag_assay.evals.study.grid import Grid, question_sets, read_questions_of, set_name
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.warehouse.identity import sha256_file

@@ -7,13 +7,16 @@ import pytest
 
 from rag_assay.evals.statistics.question_clusters import Clustering
 from rag_assay.evals.study.cells import Cell
-from rag_assay.evals.successive_halving.budgets import stays
 from rag_assay.evals.successive_halving.elimination import EliminationRules, look
-from rag_assay.evals.successive_halving.factors import one_factor
-from rag_assay.evals.successive_halving.race import race
-from rag_assay.evals.successive_halving.random_search import draw_cells
+from rag_assay.evals.successive_halving.race import draw_cells, race
 from rag_assay.evals.successive_halving.regret import regret_of
-from rag_assay.evals.successive_halving.rungs import StratifiedQuestion, question_order, rungs
+from rag_assay.evals.successive_halving.rungs import (
+    StratifiedQuestion,
+    one_factor,
+    question_order,
+    rungs,
+    stays,
+)
 
 Values = dict[str, dict[str, float]]
 

@@ -17,7 +17,7 @@ from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.chat.cell_loader import open_talk
 from rag_assay.evals.chat.chat_session import ChatSession
 from rag_assay.evals.chat.question_requests import LONGEST, QuestionError, QuestionRequest
-from rag_assay.evals.export.expected_results import ExpectedResult, measured
+from rag_assay.evals.export.revisions import ExpectedResult, measured
 from rag_assay.evals.pipeline.cell_items import current_items
 from rag_assay.evals.rubrics.joins import RatableItems, join_scores
 from rag_assay.evals.rubrics.pairwise import PairwiseRubric

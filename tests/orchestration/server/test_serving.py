@@ -16,7 +16,7 @@ import openai
 import pytest
 
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.export.expected_results import ExpectedResult, answer_record
+from rag_assay.evals.export.revisions import ExpectedResult, answer_record
 from rag_assay.evals.export.writer import ExportOptions, export
 from rag_assay.evals.study.cells import Cell
 from rag_assay.orchestration.authentication import FREE

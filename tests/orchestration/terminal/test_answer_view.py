@@ -6,8 +6,7 @@ import pytest
 
 from rag_assay.evals.generation.contract import Answer, Attempt, Bin, Citation, Cut, Passage
 from rag_assay.evals.pipeline.pipeline import PipelineResult
-from rag_assay.evals.retrieval.query import Trace
-from rag_assay.evals.retrieval.query_interpretation import QueryInterpretation
+from rag_assay.evals.retrieval.query import QueryInterpretation, Trace
 from rag_assay.evals.retrieval.query_runner import QueryResult
 from rag_assay.evals.study.cells import Cell
 from rag_assay.orchestration.terminal.answer_view import show_answers

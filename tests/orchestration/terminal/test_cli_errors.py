@@ -13,9 +13,8 @@ import pytest
 from rich.console import Console
 
 from rag_assay.evals.reporting.question_rows import QuestionRows
-from rag_assay.evals.study.call_estimate import CallEstimate, CostRange
-from rag_assay.evals.study.known_studies import KnownStudy
-from rag_assay.evals.study.run_plan import CallPlan, RunPlan, StagePlan
+from rag_assay.evals.study.run_plan import CallEstimate, CallPlan, CostRange, RunPlan, StagePlan
+from rag_assay.evals.study.run_studies import KnownStudy
 from rag_assay.evals.study.sections import StudyBudget
 from rag_assay.orchestration.progress import Bars
 from rag_assay.orchestration.run_report import StageReport, by_reason

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rag_assay.assets.enrichment.llm_enrichment import Enrichment, EnrichmentTask, enrich
 from rag_assay.evals.judging.prompt_files import frame_text as judged
-from rag_assay.evals.query_transforms.llm.model_transform import quote_input as transformed
+from rag_assay.evals.query_transforms.model_transform import quote_input as transformed
 from rag_assay.evals.question_generation.llm.candidates import framed as made
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.quoting import Frames, quote_text

@@ -12,8 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag_assay.evals.query_transforms.metadata_filters.expressions import MAX_TEXT, MAX_VALUES, Expression
-from rag_assay.evals.query_transforms.metadata_filters.predicates import compile_filter, duckdb_predicate
+from rag_assay.evals.query_transforms.metadata_filters.predicates import (
+    MAX_TEXT,
+    MAX_VALUES,
+    Expression,
+    compile_filter,
+    duckdb_predicate,
+)
 from rag_assay.evals.retrieval.index import OpenIndex
 from tests.evals.query_transforms.documents import index_of, row
 

@@ -12,8 +12,7 @@ import pytest
 
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Entity, Note, Query, Trace
-from rag_assay.evals.retrieval.query_interpretation import REMOVABLE, Removal
+from rag_assay.evals.retrieval.query import REMOVABLE, Entity, Note, Query, Removal, Trace
 from rag_assay.evals.study.registry import QUERY_TRANSFORMS
 from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.gateway import Gateway

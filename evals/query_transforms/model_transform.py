@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Literal, Self
 
@@ -9,7 +10,8 @@ from pydantic import model_validator
 
 from rag_assay.evals.retrieval.clock import Spent
 from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.contract import QueryTransform
+from rag_assay.evals.retrieval.contract import OpenTransform, QueryTransform
+from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.question_words import MAX_READ
 from rag_assay.warehouse.inference.chat_model import ChatModel, ChatOptions, ModelName
@@ -48,20 +50,26 @@ class ByModel(ChatOptions, QueryTransform):
             raise ValueError("a `model` is used with `by: llm` only")
         return self
 
+    @abstractmethod
+    def read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
+        """Return the queries that are searched for a question that is not empty."""
+
+    def open(self, index: OpenIndex, context: RetrievalContext) -> OpenTransform:
+        return OpenTransform(
+            lambda query: self.read(query, index, context) if query.text.strip() else [query]
+        )
+
     @property
     def chat(self) -> ChatModel | None:
-        """The model that is asked; None: rules do it."""
         if self.model is None:
             return None
         options = {name: getattr(self, name) for name in ChatOptions.model_fields}
         return ChatModel(model=self.model, **options)
 
     def concerns(self, question: Mapping[str, object]) -> bool:
-        """Return whether the model may be asked about a question, a row of `schemas.QUESTIONS`."""
         return bool(str(question["question"]).strip())
 
     def versions(self) -> list[str]:
-        """Return the code version; with a model, also the digests of its prompt and of who answers."""
         if self.chat is None:
             return super().versions()
         served = self.chat.served_by()
@@ -77,14 +85,15 @@ class ByModel(ChatOptions, QueryTransform):
         bounds: Bounds | None = None,
         check: Callable[[Shape], None] | None = None,
     ) -> Shape | None:
-        """Ask the model; return its reply, or None after a note why that is of no use.
+        """Return the model's reply; None with `by: rules`, or where it cannot be used (the trace says why).
 
         shape: what the JSON must be; its class makes the schema that the model writes by
         bounds: what the schema says beside the shape
         check: raises ValueError for what has the shape, but is of no use here
         """
         chat = self.chat
-        assert chat is not None  # noqa: S101 -- checked with the study file
+        if chat is None:
+            return None
         if context.gateway is None:
             query.remark(self.kind, Status.NOT_RUN, "no gateway to ask a model through; the rules were used")
             return None

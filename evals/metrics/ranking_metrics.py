@@ -1,0 +1,136 @@
+"""Metrics of the ranked documents: nDCG, MAP, MRR, hit rate, precision, recall."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import log2
+
+from rag_assay.evals.metrics.contract import Gold, RetrievalMetric, documents_in_order
+from rag_assay.warehouse.spans import Span
+
+
+class Ndcg(RetrievalMetric):
+    """Sum of grade / log2(rank + 1) over the first k documents, divided by that of the best possible ranking.
+
+    Järvelin and Kekäläinen, TOIS 2002, with the grade itself as gain, as trec_eval's ndcg_cut computes it.
+    """
+
+    stem, label = "ndcg", "nDCG"
+    explanation = (
+        "Sum of grade / log2(rank + 1) over the first k documents, divided by the best possible sum."
+    )
+
+    def value(self, gold: Gold, hits: Sequence[Span]) -> float:
+        """Return a value in [0, 1]. Where any one document suffices, only the first one found gains.
+
+        >>> round(Ndcg(10).value(Gold({"b": 1}), [Span("a", 0, 9), Span("b", 0, 9)]), 4)  # 1 / log2(3)
+        0.6309
+        """
+        grades = [gold.documents.get(doc, 0) for doc in documents_in_order(hits)[: self.k]]
+        ideal = sorted(gold.documents.values(), reverse=True)[: self.k]
+        if not gold.needs_all:
+            first = next((i for i, grade in enumerate(grades) if grade), len(grades))
+            grades, ideal = grades[: first + 1], ideal[:1]
+        return discounted_gain(grades) / discounted_gain(ideal)
+
+
+def discounted_gain(grades: Iterable[float]) -> float:
+    """Return the sum of grade / log2(rank + 1), ranks from 1.
+
+    >>> discounted_gain([3, 2])  # 3 / 1 + 2 / log2(3)
+    4.2618595071429155
+    """
+    return sum(grade / log2(rank + 1) for rank, grade in enumerate(grades, 1))
+
+
+class MeanAveragePrecision(RetrievalMetric):
+    """Sum of the precision at the rank of each gold document among the first k / all gold documents.
+
+    trec_eval's map_cut (Buckley and Voorhees, SIGIR 2000): the denominator is R, not min(R, k). Where any
+    document suffices, the first one found is all that is looked for, and the value is 1 / its rank.
+    """
+
+    stem, label = "map", "MAP"
+    explanation = (
+        "Precision at the rank of each gold document among the first k documents, summed and divided by the "
+        "number of gold documents (trec_eval's map_cut)."
+    )
+
+    def value(self, gold: Gold, hits: Sequence[Span]) -> float:
+        """Return a value in [0, 1].
+
+        >>> hits = [Span("a", 0, 9), Span("c", 0, 9), Span("b", 0, 9)]
+        >>> round(MeanAveragePrecision(10).value(Gold({"a": 1, "b": 1}), hits), 4)  # (1/1 + 2/3) / 2
+        0.8333
+        """
+        ranks = [r for r, doc in enumerate(documents_in_order(hits)[: self.k], 1) if doc in gold.documents]
+        if not gold.needs_all:
+            return 1 / ranks[0] if ranks else 0.0
+        return sum(found / rank for found, rank in enumerate(ranks, 1)) / len(gold.documents)
+
+
+class Mrr(RetrievalMetric):
+    """1 / rank of the first gold document among the first k, 0 if there is none (Voorhees, TREC-8, 1999)."""
+
+    stem, label = "mrr", "MRR"
+    explanation = "Mean of 1 / rank of the first gold document within the first k; never above 1."
+
+    def value(self, gold: Gold, hits: Sequence[Span]) -> float:
+        """Return a value in [0, 1]; two chunks of one document take one rank.
+
+        >>> Mrr(10).value(Gold({"b": 1}), [Span("a", 0, 9), Span("a", 9, 18), Span("b", 0, 9)])
+        0.5
+        """
+        for rank, doc in enumerate(documents_in_order(hits)[: self.k], 1):
+            if doc in gold.documents:
+                return 1.0 / rank
+        return 0.0
+
+
+class HitRate(RetrievalMetric):
+    """1 if any of the gold documents is among the first k documents of the ranking, else 0."""
+
+    stem, label = "hit_rate", "Hit rate"
+    explanation = "Share of questions with at least one gold document among the first k documents."
+
+    def value(self, gold: Gold, hits: Sequence[Span]) -> float:
+        """Return 0 or 1.
+
+        >>> HitRate(1).value(Gold({"b": 1}), [Span("a", 0, 9), Span("b", 0, 9)])
+        0.0
+        """
+        return float(any(doc in gold.documents for doc in documents_in_order(hits)[: self.k]))
+
+
+class Precision(RetrievalMetric):
+    """Gold documents among the first k / k, as trec_eval's P_k, also where the ranking has fewer documents.
+
+    With fewer than k gold documents it stays below 1 for every ranking.
+    """
+
+    stem, label = "precision", "Precision"
+    explanation = "Gold documents among the first k documents, divided by k (trec_eval's P)."
+
+    def value(self, gold: Gold, hits: Sequence[Span]) -> float:
+        """Return a value in [0, 1]; whether all of the evidence is needed or any changes nothing.
+
+        >>> Precision(4).value(Gold({"a": 1, "b": 1}), [Span("a", 0, 9), Span("c", 0, 9)])
+        0.25
+        """
+        return sum(doc in gold.documents for doc in documents_in_order(hits)[: self.k]) / self.k
+
+
+class Recall(RetrievalMetric):
+    """Gold documents among the first k / all gold documents; 1 as soon as one is there where any suffices."""
+
+    stem, label = "recall", "Recall"
+    explanation = "Share of the gold documents among the first k documents (any one where one suffices)."
+
+    def value(self, gold: Gold, hits: Sequence[Span]) -> float:
+        """Return a value in [0, 1].
+
+        >>> Recall(10).value(Gold({"a": 1, "b": 1}), [Span("a", 0, 9)])
+        0.5
+        """
+        found = sum(doc in gold.documents for doc in documents_in_order(hits)[: self.k])
+        return found / len(gold.documents) if gold.needs_all else float(found > 0)
