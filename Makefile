@@ -1,11 +1,11 @@
-# Every target does its own set-up: a fresh clone needs Python 3.11 or newer, and make.
+# Every target installs what it needs: a fresh clone needs Python 3.11 or newer and make.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# The lock names all there is to be installed; pip compiles on one core, what follows it on all.
+# The lock pins all packages. pip compiles on one core, compileall on all.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile
-# … but for what hardly anything imports: a third of all there is.
+# Modules that are rarely imported, a third of all: not compiled.
 SELDOM := /(tests?|testing|sympy|langchain_community)/|/transformers/models/|/litellm/proxy/
 STUDY ?= demo
 JOBS ?= auto
@@ -14,7 +14,7 @@ SAMPLE ?= 0
 # `dagster dev` advises `dg dev` at each start, which only developers have installed.
 SUPERSEDED := ignore:Function `dev_command` is superseded:FutureWarning
 export ASSAY_HOME ?= $(CURDIR)/var
-# Tests start many processes: none is to compile our modules, or rewrite the tests, that another has already.
+# Tests start many processes: let them share compiled modules.
 test: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
@@ -23,7 +23,7 @@ test: export PYTHONDONTWRITEBYTECODE =
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
 
-setup: $(READY) ## install everything into .venv (the other targets do it by themselves)
+setup: $(READY) ## install everything into .venv (other targets do this too)
 
 $(READY): requirements.lock torch.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rag-assay needs Python 3.11 or newer; say PYTHON=/path/to/it")'
@@ -35,19 +35,19 @@ $(READY): requirements.lock torch.lock pyproject.toml
 	@$(BIN)/python -m compileall -qq -j 0 -x '$(SELDOM)' $(VENV)/lib || true # some packages bring templates that are no Python
 	@touch $(READY)
 
-lock: $(READY) ## give each pin of requirements.lock the digests of all of its files
+lock: $(READY) ## add the digests of all files to each pin of requirements.lock
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m benchmarks.supply lock
 
-sbom: $(READY) ## write what is installed at run time as CycloneDX: sbom.json
+sbom: $(READY) ## write run-time dependencies as CycloneDX: sbom.json
 	@$(BIN)/python -m benchmarks.supply sbom
 
 demo: $(READY) ## crawl the sample sites, run a real grid on them, show its leaderboard
 	@$(BIN)/assay run demo
 
-test: $(READY) ## run all tests, side by side (JOBS=1: one after another)
+test: $(READY) ## run all tests in parallel (JOBS=1: serially)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --maxprocesses 4 --durations 10
 
-drill: $(READY) ## kill, damage and starve runs in every known way, then by random steps (SEED=7); each must end with the rows of an undisturbed one
+drill: $(READY) ## kill and damage runs in every known way, then in random steps (SEED=7); each must end with the rows of an undisturbed run
 	@$(BIN)/python -m tests.drill
 	@$(BIN)/python -m tests.drill.machine --seed $(or $(SEED),7)
 
@@ -60,7 +60,7 @@ lint: $(READY) ## check format, lint, types and the layers of the architecture
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-format: $(READY) ## format the code and mend what the linter can
+format: $(READY) ## format the code and fix what the linter can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -71,10 +71,10 @@ dev: $(READY) ## open the Dagster UI on http://127.0.0.1:3000 with all assets of
 report: $(READY) ## write the HTML report of a study that was run (STUDY=demo)
 	@$(BIN)/assay report $(STUDY)
 
-bench-grid: $(READY) ## measure what the orchestration of a grid costs, per cell and stage
+bench-grid: $(READY) ## measure orchestration overhead per cell and stage
 	@$(BIN)/python -m benchmarks.grid
 
-bench-idle: $(READY) ## measure runs with nothing to do: of 1,000 cells and 20,000 calls, the hundredth of a study, by part
+bench-idle: $(READY) ## measure runs with nothing to do: of 1,000 cells and 20,000 calls, the hundredth of a study, by component
 	@$(BIN)/python -m benchmarks.idle
 
 bench-crawl: $(READY) ## measure a crawl of 2,000 pages on loopback: pages a second, memory, a second crawl
@@ -104,7 +104,7 @@ bench-scale: $(READY) ## measure a large index: memory of every process, seconds
 bench-retrieval: $(READY) ## measure every retriever: latency, and a grid of 16 combinations x 3 chunk sizes (DATA=folder with scifact)
 	@$(BIN)/python -m benchmarks.retrieval $(DATA) --random-vectors
 
-bench-scifact: $(READY) ## make the table of docs/retrieval-results.md anew (DATA=folder with scifact)
+bench-scifact: $(READY) ## print the table of docs/retrieval-results.md (DATA=folder with scifact)
 	@$(BIN)/python -m benchmarks.scifact $(DATA)/scifact
 
 bench-abstention: $(READY) ## measure gates: AUROC of each feature of retrieval scores, and thresholds on other questions (DATA=folder with xquad, …)
@@ -114,13 +114,13 @@ bench-defaults: $(READY) ## measure the defaults of bm25, hybrid and every step 
 	@$(BIN)/python -m benchmarks.defaults $(DATA)
 	@$(BIN)/python -m benchmarks.step_defaults $(DATA)
 
-bench-made-questions: $(READY) ## compare the order of cells on made questions with that on questions that people wrote, on the sample site
+bench-made-questions: $(READY) ## compare the order of cells on made questions with that on human-written questions, on the sample site
 	@$(BIN)/python -m benchmarks.made_questions
 
-bench-gateway: $(READY) ## measure what the gateway adds to a model's own time, beside targets: 320 calls, rate limits, faults, 256 in flight, a second run, a kill, drafts (STUDY=one that was run, with a local model)
+bench-gateway: $(READY) ## measure the gateway's overhead against targets: 320 calls, rate limits, faults, 256 in flight, a second run, a kill, drafts (STUDY=one that was run, with a local model)
 	@$(BIN)/python -m benchmarks.gateway $(if $(filter command line,$(origin STUDY)),--study $(STUDY))
 
-bench-chat: $(READY) ## measure 20 conversations at once with a scripted model: our own overhead, none mixed up, none lost (SECONDS=120)
+bench-chat: $(READY) ## measure 20 conversations at once with a scripted model: overhead, mixed-up and lost answers (SECONDS=120)
 	@$(BIN)/python -m benchmarks.chat $(if $(SECONDS),--seconds $(SECONDS))
 
 bench-serving: $(READY) ## measure assay serve: 32 clients for a minute, then 2,000 half-sent requests; latency, errors, /health (SECONDS=60)
@@ -129,13 +129,13 @@ bench-serving: $(READY) ## measure assay serve: 32 clients for a minute, then 2,
 bench-answers: $(READY) ## measure extractive answers to 1,000 questions over given rankings (DATA=folder with xquad)
 	@$(BIN)/python -m benchmarks.answers $(DATA)
 
-bench-evidence: $(READY) ## measure how evidence is found by likeness (DATA=folder with scifact, xquad, blog-18f, beir-small)
+bench-evidence: $(READY) ## measure how evidence is found by similarity (DATA=folder with scifact, xquad, blog-18f, beir-small)
 	@$(BIN)/python -m benchmarks.evidence $(DATA)
 
-bench-entailment: $(READY) ## measure how well judges tell what an abstract entails: ROC AUC on claims (DATA=folder with scifact; SAMPLE=so many pairs)
+bench-entailment: $(READY) ## measure how well judges detect entailment: ROC AUC on claims (DATA=folder with scifact; SAMPLE=so many pairs)
 	@$(BIN)/python -m benchmarks.entailment $(DATA) --sample $(SAMPLE)
 
-bench-imports: $(READY) ## measure the import of a sheet of 100,000 rows: seconds and memory, and again
+bench-imports: $(READY) ## measure the import of a spreadsheet of 100,000 rows: seconds and memory, and again
 	@$(BIN)/python -m benchmarks.imports
 
 bench-report: $(READY) ## measure the report of a million scores: seconds to read, compute, render and open, sizes
@@ -147,16 +147,16 @@ bench-verdict: $(READY) ## measure the verdict on simulated studies: false claim
 bench-statistics: $(READY) ## measure intervals of means and differences on simulated studies
 	@$(BIN)/python -m benchmarks.statistics
 
-bench-agreement: $(READY) ## measure how often the interval of Krippendorff's alpha holds the truth, on simulated people
+bench-agreement: $(READY) ## measure how often the interval of Krippendorff's alpha holds the truth, on simulated annotators
 	@$(BIN)/python -m benchmarks.agreement
 
-bench-people: $(READY) ## measure estimates from few scores of people and many judgements: coverage, what they save (DATA=folder with scifact)
+bench-people: $(READY) ## measure estimates from few human ratings and many judgements: coverage, ratings saved (DATA=folder with scifact)
 	@$(BIN)/python -m benchmarks.people $(DATA)
 
 bench-search: $(READY) ## measure searches against whole grids: share asked, regret, how often their bounds hold (DATA=folder with beir-small, or STUDY=one that was run; RUNS=so many seeds)
 	@$(BIN)/python -m benchmarks.search $(DATA) $(if $(STUDY),--study $(STUDY)) $(if $(METRIC),--metric $(METRIC)) $(if $(RUNS),--runs $(RUNS))
 
-clean: ## remove what runs have stored (var/); model weights are kept
+clean: ## remove stored results (var/); keep model weights
 	@if [ -d "$(ASSAY_HOME)" ]; then find "$(ASSAY_HOME)" -mindepth 1 -maxdepth 1 ! -name models -exec rm -rf {} +; fi
 	@find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
 

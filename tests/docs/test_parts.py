@@ -31,7 +31,7 @@ WHERE = {
 def test_the_page_of_parts_is_as_printed() -> None:
     page = (DOCS / "parts.md").read_text(encoding="utf-8")
     printed = page[page.index("\n## ") + 1 :]
-    assert printed == markdown_of(OURS), "write docs/parts.md anew: `assay components --format markdown`"
+    assert printed == markdown_of(OURS), "update docs/parts.md: `assay components --format markdown`"
 
 
 def test_each_part_and_parameter_is_described() -> None:

@@ -38,7 +38,7 @@ def page() -> None:
     """Show the page to a session."""
     language = language_here()
     words = words_of(language)
-    dress(words("title", study=_arguments().study), "furniture", "chatting/chat")
+    dress(words("title", study=_arguments().study), "furniture", "chat/chat")
     if not let_in("chat", language):
         return
     session = _session(words)

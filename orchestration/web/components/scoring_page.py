@@ -14,7 +14,7 @@ _SCRIPTS = ("dom.js", "theme.js", "reading.js", "rubric.js", "frames.js", "main.
 
 
 def scoring_page(view: Mapping[str, Json], on_event: Callable[[], None]) -> None:
-    """Show a view of `annotating/view.py`; ``on_event`` is called when something is pressed."""
+    """Show a view of `annotation/view.py`; ``on_event`` is called when something is pressed."""
     _component()(key=KEY, data=dict(view), on_event_change=on_event)
 
 
