@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rag_assay.evals.chat.chat_session import ChatSession
     from rag_assay.orchestration.chat.chat_service import ChatService
-    from rag_assay.warehouse.conversation_records import Turn
+    from rag_assay.warehouse.conversations import Turn
 
 PEOPLE, BOATS, MODEL_SECONDS, PIECES = 20, 300, 2.0, 60
 TARGET = 0.3  # seconds of overhead that 95 % of the answers keep to

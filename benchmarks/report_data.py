@@ -37,8 +37,10 @@ from rag_assay.evals.reporting.rating_scores import CELLS, ScoresOfPeople
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.statistics.question_clusters import ALONE
 from rag_assay.evals.statistics.verdict import Verdict, VerdictInputs, labels_of, verdict_on
-from rag_assay.warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS, HUMAN_SCORES
 from rag_assay.warehouse.schemas import (
+    AGREEMENT,
+    ANNOTATIONS,
+    HUMAN_SCORES,
     LEADERBOARD,
 )
 

@@ -18,8 +18,8 @@ from pydantic import ValidationError
 
 from rag_assay.crawlers.crawl import crawl, summary
 from rag_assay.warehouse.errors import AssayError, InputError
-from rag_assay.warehouse.parent_watchdog import end_with_parent
 from rag_assay.warehouse.paths import home
+from rag_assay.warehouse.processes import end_with_parent
 from rag_assay.warehouse.source import Source
 
 DONE, FAILED, WRONG_INPUT = 0, 1, 2

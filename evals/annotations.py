@@ -19,12 +19,11 @@ from rag_assay.evals.statistics.question_clusters import clustering
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
-from rag_assay.warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS, HUMAN_SCORES, REJECTED_SCORES
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.human_scores import CHAT, HumanScores, current_scores
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, write_parquet
-from rag_assay.warehouse.schemas import QUESTIONS
+from rag_assay.warehouse.schemas import AGREEMENT, ANNOTATIONS, HUMAN_SCORES, QUESTIONS, REJECTED_SCORES
 
 FILE, COUNTED, REJECTED = "annotations.parquet", "human_scores.parquet", "rejected_scores.parquet"
 AGREED = "agreement.parquet"

@@ -38,8 +38,8 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.machine import machine_class
 from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.processes import machine_class
 from rag_assay.warehouse.schemas import ANSWERS, MIN_COVERAGE, RETRYABLE, Status
 
 CUT_AT_MOST = 0.1  # of the answers, without a warning

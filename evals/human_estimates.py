@@ -19,12 +19,12 @@ from rag_assay.evals.statistics.question_clusters import clustering
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
-from rag_assay.warehouse.annotation_schemas import HUMAN_ESTIMATES
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import HUMAN_ESTIMATES
 
 FILE = "human_estimates.parquet"
 

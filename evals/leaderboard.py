@@ -28,8 +28,7 @@ from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
 from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.schemas import ANSWERS, LEADERBOARD, QUESTIONS, SCORES
-from rag_assay.warehouse.verdict_schema import VERDICTS
+from rag_assay.warehouse.schemas import ANSWERS, LEADERBOARD, QUESTIONS, SCORES, VERDICTS
 
 _PRICES = ("usd", "prompt_tokens", "completion_tokens")
 NOT_RUN = "not_run"

@@ -22,7 +22,7 @@ from rag_assay.evals.retrieval.query_runner import QueryRunner, warm_up
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.machine import machine_class
+from rag_assay.warehouse.processes import machine_class
 from rag_assay.warehouse.schemas import HITS, MIN_COVERAGE, RETRYABLE, Status
 
 EMPTY_AT_MOST = 0.1  # of the questions, without a warning

@@ -44,8 +44,7 @@ from rag_assay.warehouse.errors import AssayError, CorruptFileError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.schemas import Status
-from rag_assay.warehouse.search_schemas import SEARCH_VALUES
+from rag_assay.warehouse.schemas import SEARCH_VALUES, Status
 
 Walk = Callable[[Study, str], object]
 """Brings a stage of a study up to date, and all that it is built from, as a driver does."""

@@ -6,10 +6,12 @@ import errno
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from rag_assay.warehouse.identity import sha256_file, sha256_text
 
@@ -24,12 +26,12 @@ class Artifact:
 
     identity: digest of everything that went into it; names its folder
     data_version: digest of what came out; a rebuild with equal content keeps it, so nothing after it is stale
-    complete: False while some of its rows failed in a way that another try may mend
+    complete: False while some of its rows failed in a way that another try may fix
     meta: numbers for people and for the next stage (counts, seconds …), JSON only
     files: path below its folder -> bytes, as they were when it was committed
     measured: digest of what the data version leaves out: seconds, costs, reasons of failures
-    sums: the same paths -> SHA-256; none in artifacts of earlier versions, which are known by size alone
-    folder: where the files lie, below `<stage>/<identity>`; empty: there itself, as in earlier versions
+    sums: the same paths -> SHA-256
+    folder: where the files lie, below `<stage>/<identity>`; empty: there itself
     """
 
     stage: str
@@ -94,21 +96,7 @@ def _is_name(text: str) -> bool:
     return text not in {"", ".", ".."} and not set(text) & {"/", "\\", "\0"}
 
 
-_SHAPE = {
-    "stage": str,
-    "key": str,
-    "identity": str,
-    "data_version": str,
-    "complete": bool,
-    "meta": dict,
-    "created_at": str,
-    "files": dict,
-    "measured": str,
-    "sums": dict,
-    "folder": str,
-}
-
-
+_ARTIFACT = TypeAdapter(Artifact)
 _SETTLED = 100_000_000  # nanoseconds, many ticks of the clock that stamps files: what changes later shows
 _REMEMBERED = 4_096  # records, of some kilobytes each
 _records: dict[Path, tuple[tuple[int, int, int], Artifact]] = {}
@@ -117,17 +105,17 @@ _records: dict[Path, tuple[tuple[int, int, int], Artifact]] = {}
 def read_record(path: Path, stage: str, identity: str) -> Artifact | None:
     """Read the record of an artifact; None where there is none, or it is damaged or that of another one.
 
-    A walk reads each some fifty times, so that what a file held is remembered until the file is another one.
+    A run reads each some fifty times, so that what a file held is remembered until the file is another one.
     """
     try:
         found = path.stat()
     except (OSError, ValueError):
-        return None if bytes_of(path) is None else _read_record(path, stage, identity)
+        return parse_record(bytes_of(path) or b"", stage, identity)
     state = (found.st_ino, found.st_mtime_ns, found.st_size)
     known = _records.get(path)
     if known and known[0] == state and (known[1].stage, known[1].identity) == (stage, identity):
         return known[1]
-    artifact = _read_record(path, stage, identity)
+    artifact = parse_record(bytes_of(path) or b"", stage, identity)
     if artifact and time.time_ns() - found.st_mtime_ns > _SETTLED:
         if len(_records) >= _REMEMBERED:
             _records.clear()
@@ -135,35 +123,21 @@ def read_record(path: Path, stage: str, identity: str) -> Artifact | None:
     return artifact
 
 
-def _read_record(path: Path, stage: str, identity: str) -> Artifact | None:
-    data = bytes_of(path)
-    return None if data is None else parse_record(data, stage, identity)
-
-
 def parse_record(data: bytes, stage: str, identity: str) -> Artifact | None:
     """Return the artifact of a record; None for a damaged record, or that of another artifact."""
     try:
         found = json.loads(data)
-    except (ValueError, RecursionError):
+        if found.pop("seal") != _seal(found):
+            return None
+        artifact = _ARTIFACT.validate_json(data, strict=True)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    if not isinstance(found, dict) or ("seal" in found and found.pop("seal") != _seal(found)):
-        return None
-    known = {name: value for name, value in found.items() if name in _SHAPE}
-    if any(not isinstance(value, _SHAPE[name]) for name, value in known.items()):
-        return None
-    try:
-        artifact = Artifact(**known)
-    except TypeError:  # something is lacking
-        return None
+    names = [Path(name) for name in artifact.files]
+    is_plausible = all(".." not in name.parts and not name.is_absolute() for name in names) and (
+        not artifact.folder or _is_name(artifact.folder)
+    )
     mine = (artifact.stage, artifact.identity) == (stage, identity)
-    return artifact if mine and _is_plausible(artifact) else None
-
-
-def _is_plausible(artifact: Artifact) -> bool:
-    """Return whether what a record without a seal names can be files of its own."""
-    paths = all(".." not in Path(name).parts and not Path(name).is_absolute() for name in artifact.files)
-    sizes = all(type(size) is int for size in artifact.files.values())
-    return paths and sizes and (not artifact.folder or _is_name(artifact.folder))
+    return artifact if mine and is_plausible else None
 
 
 def record_text(artifact: Artifact) -> str:
@@ -188,7 +162,6 @@ def stamp_artifact(artifact: Artifact, folder: Path) -> Artifact:
 
 
 def _files(folder: Path) -> list[str]:
-    """Return the paths of the files below a folder, the record and what is hidden aside."""
     found = []
     for root, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
@@ -212,6 +185,3 @@ def has_its_files(artifact: Artifact, folder: Path) -> bool:
 def is_same(one: Artifact, other: Artifact | None) -> bool:
     """Return whether two artifacts of an identity were built by the same attempt."""
     return other is not None and (one.created_at, one.folder) == (other.created_at, other.folder)
-
-
-assert set(_SHAPE) == {one.name for one in fields(Artifact)}  # noqa: S101 -- a new field has its type there

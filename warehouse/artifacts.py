@@ -43,14 +43,14 @@ __all__ = ["Artifact", "ArtifactStore"]
 
 
 class ArtifactStore:
-    """Finds and commits artifacts of one home, in a folder or at a URL (`warehouse.remote.artifacts`)."""
+    """Finds and commits the artifacts of a workspace, in a folder or at a URL (`remote.artifacts`)."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
         self._remote = artifacts_of(home)
 
     def refresh(self) -> None:
-        """See from now on what other machines have committed; a home in a folder needs no second look."""
+        """See from now on what other machines have committed; in a local workspace, do nothing."""
         if self._remote:
             self._remote.refresh()
 
@@ -59,11 +59,7 @@ class ArtifactStore:
         return _below(self.home.stage(stage), identity)
 
     def folder(self, stage: str, identity: str) -> Path:
-        """Where the files of an artifact lie, fetched at need; while none is committed, its `place`.
-
-        Raises:
-            AssayError: of a home at a URL, they cannot be fetched.
-        """
+        """Where the files of an artifact lie, fetched at need; while none is committed, its `place`."""
         place = self.place(stage, identity)
         if self._remote:
             return self._remote.bring_newest(stage, identity) or place
@@ -165,7 +161,6 @@ class ArtifactStore:
                     return whole
 
     def point(self, stage: str, key: str, identity: str) -> None:
-        """Let ``key`` mean ``identity`` from now on."""
         if self._remote:
             self._remote.point(stage, key, identity)
             return
@@ -253,12 +248,12 @@ class ArtifactStore:
 
 @lru_cache(maxsize=8_192)
 def _below(folder: Path, *names: str) -> Path:
-    """Join a path that a walk needs again and again; joining takes longer than looking what is there."""
+    """Join a path that a run needs repeatedly; joining takes longer than a stat."""
     return folder.joinpath(*names)
 
 
 def _put(temporary: Path, path: Path, *, create: bool) -> bool:
-    """Let a written file be ``path``; with ``create``, only if nobody has been faster. Say whether it is."""
+    """Move a written file to ``path``; with ``create``, only if there is none. Return whether it is there."""
     if create:
         try:
             os.link(temporary, path)
@@ -270,3 +265,42 @@ def _put(temporary: Path, path: Path, *, create: bool) -> bool:
             return True
     temporary.replace(path)
     return True
+
+
+class StillArtifacts(ArtifactStore):
+    """A store that answers for each key what it found at the first question, until it is refreshed.
+
+    A look at 1,000 cells asks 15 times for each artifact: their files are read once. What another store or
+    process commits meanwhile is not seen; refresh it after a build.
+    """
+
+    def __init__(self, home: Home) -> None:
+        super().__init__(home)
+        self._found: dict[tuple[str, str], Artifact | None] = {}
+
+    def refresh(self) -> None:
+        """Forget what was found: every key is looked up again."""
+        super().refresh()
+        self._found.clear()
+
+    def current(self, stage: str, key: str) -> Artifact | None:
+        """Return the artifact that ``key`` meant when it was first asked for, or None when there was none."""
+        place = (stage, key)
+        if place not in self._found:
+            self._found[place] = super().current(stage, key)
+        return self._found[place]
+
+    def point(self, stage: str, key: str, identity: str) -> None:
+        """Let a key mean an artifact, and forget what it meant."""
+        super().point(stage, key, identity)
+        self._found.pop((stage, key), None)
+
+    def set_aside(self, artifact: Artifact) -> None:
+        """Let a damaged artifact not count any longer, and forget which keys meant it."""
+        super().set_aside(artifact)
+        same = (artifact.stage, artifact.identity)
+        self._found = {
+            place: one
+            for place, one in self._found.items()
+            if one is None or (one.stage, one.identity) != same
+        }

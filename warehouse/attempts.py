@@ -1,6 +1,6 @@
 """A private folder for each attempt to build an artifact, and a lock for builds of the same one.
 
-Who builds waits until nobody else builds the same, so that nothing is computed or paid twice; where the file
+A build waits for another one of the same artifact: nothing is computed or paid twice; where the file
 system knows no locks, two may build at once, each in its own folder, and the first to commit wins. What a
 killed attempt has left is carried on by the next one where the stage can use it, and removed where not.
 """
@@ -26,7 +26,7 @@ REPLACED = 3600.0  # seconds that the files of a replaced artifact stay, for tho
 
 @contextmanager
 def turn(place: Path, waiting: Callable[[], None]) -> Iterator[bool]:
-    """Wait until nobody else builds in ``place``; a killed process gives its turn away.
+    """Hold the build lock of ``place`` in the block; a killed process releases it.
 
     Yields whether that is certain: not where the file system knows no locks.
 
@@ -55,7 +55,7 @@ def attempt(place: Path, *, resumes: bool, alone: bool = True) -> Iterator[Path]
     Args:
         resumes: the stage can go on with what an earlier attempt has left: the folder begins with it, and
             stays when the attempt fails.
-        alone: nobody else builds here, so that what is not committed is what killed attempts have left.
+        alone: no other build is here, so that what is not committed was left by killed attempts.
     """
     folder = place / f"{BUILDING}{uuid.uuid4().hex[:12]}"
     if alone:
@@ -82,7 +82,6 @@ def _take_over(place: Path, folder: Path, *, resumes: bool) -> None:
 
 
 def _remove_replaced(place: Path) -> None:
-    """Remove the files of artifacts that were replaced an hour ago."""
     record = read_record(place / RECORD, place.parent.name, place.name)
     if record is None or not record.folder:
         return

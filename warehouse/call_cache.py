@@ -10,22 +10,170 @@ import errno
 import hashlib
 import json
 import os
+import re
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rag_assay.warehouse.atomic_write import atomic_write
-from rag_assay.warehouse.call_journal import CallJournal
 from rag_assay.warehouse.cancellation import cancellable_sleep
-from rag_assay.warehouse.journal import read_lines
+from rag_assay.warehouse.fair_slots import FairSlots
+from rag_assay.warehouse.journal import append_lines, read_lines
 from rag_assay.warehouse.locks import try_lock_byte, unlock_byte
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote import mirror_of
-from rag_assay.warehouse.same_calls import SameCalls
 from rag_assay.warehouse.schemas import CALLS
+
+
+@dataclass
+class _Turn:
+    """One thread at a time makes a call; `wanted` threads wait for it or make it."""
+
+    slot: FairSlots = field(default_factory=FairSlots)
+    wanted: int = 0
+
+
+class SameCalls:
+    """Turns of the threads of this process."""
+
+    def __init__(self) -> None:
+        self._turns: dict[str, _Turn] = {}
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def turn(self, call_id: str) -> Iterator[None]:
+        """Wait until no other thread makes the same call."""
+        with self._lock:
+            turn = self._turns.setdefault(call_id, _Turn())
+            turn.wanted += 1
+        try:
+            with turn.slot.slot():
+                yield
+        finally:
+            with self._lock:
+                turn.wanted -= 1
+                if not turn.wanted:
+                    del self._turns[call_id]
+
+
+AT_ONCE = 1 << 20  # bytes that are read at once
+SECTOR = 512
+_ID = re.compile(rb'\{"call_id": "([^"\\]+)"')
+
+
+class _Place(NamedTuple):
+    begin: int
+    length: int
+
+
+@dataclass
+class _Batch:
+    """Lines that are written together."""
+
+    lines: list[bytes] = field(default_factory=list)
+    is_written: bool = False
+    error: Exception | None = None
+
+
+class CallJournal:
+    """Safe to use from many threads.
+
+    path: of the file, which need not be there yet
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._handle: int | None = None
+        self._file: tuple[int, int] | None = None  # device and inode of what was read
+        self._end = 0  # bytes that were read
+        self._places: dict[str, _Place] = {}
+        self._writing = threading.Lock()
+        self._batch = _Batch()
+
+    def ids(self) -> set[str]:
+        self.refresh()
+        with self._lock:
+            return set(self._places)
+
+    def line(self, call_id: str) -> bytes | None:
+        """Return the last line of an id that was there at the last `refresh`."""
+        with self._lock:
+            place = self._places.get(call_id)
+            if place is None or self._handle is None:
+                return None
+            return _read_at(self._handle, place.length, place.begin)
+
+    def refresh(self) -> None:
+        """Read what this and other processes have added."""
+        if self._stamp() == (self._file, self._end):
+            return
+        with self._lock:
+            file, size = self._stamp()  # once more: another thread may have read on meanwhile
+            if file != self._file or size < self._end:
+                if self._handle is not None:
+                    os.close(self._handle)
+                self._handle = None if file is None else os.open(self._path, os.O_RDONLY)
+                self._file, self._end, self._places = file, 0, {}
+            self._read(size)
+
+    def _stamp(self) -> tuple[tuple[int, int] | None, int]:
+        try:
+            found = os.stat(self._path)  # noqa: PTH116 -- a path's method costs more, and this is for each call
+        except FileNotFoundError:
+            return None, 0
+        return (found.st_dev, found.st_ino), found.st_size
+
+    def _read(self, size: int) -> None:
+        """Note where the lines of the first ``size`` bytes are; a line without an end is left."""
+        n_bytes = AT_ONCE
+        while self._handle is not None and self._end < size:
+            data = _read_at(self._handle, min(n_bytes, size - self._end), self._end)
+            begin = 0
+            while (end := data.find(b"\n", begin)) >= 0:
+                if found := _ID.match(data, begin):
+                    self._places[found[1].decode()] = _Place(self._end + begin, end - begin)
+                begin = end + 1
+            self._end += begin
+            if not begin:
+                if len(data) < n_bytes:
+                    return
+                n_bytes *= 2  # a line is longer than that
+
+    def add(self, line: bytes) -> None:
+        """Add a line, which is on disk when this returns."""
+        with self._lock:
+            batch = self._batch
+            batch.lines.append(line)
+        with self._writing:  # the first of a batch writes all of it
+            if not batch.is_written:
+                with self._lock:
+                    self._batch = _Batch()
+                batch.is_written = True
+                try:
+                    append_lines(self._path, b"".join(batch.lines))
+                except Exception as error:  # raised in each of its threads
+                    batch.error = error
+        if batch.error is not None:
+            raise batch.error
+
+
+def _read_at(handle: int, length: int, begin: int) -> bytes:
+    """Read a part of a file; line ends stand for the sectors that cannot be read."""
+    try:
+        return os.pread(handle, length, begin)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+    if length <= SECTOR:
+        return b"\n" * length
+    half = length // 2
+    return _read_at(handle, half, begin) + _read_at(handle, length - half, begin + half)
+
 
 LOCK, JOURNAL = "turns.lock", "calls.jsonl"
 TEXTS = frozenset({"request", "response"})  # columns of `schemas.CALLS` that the ledger has not
@@ -47,7 +195,6 @@ class _Turns:
         self._same_calls = SameCalls()
 
     def is_at(self, folder: Path) -> bool:
-        """Return whether the locked file is that of the folder."""
         try:
             return os.path.samestat(os.fstat(self._handle), (folder / LOCK).stat())
         except FileNotFoundError:
@@ -55,7 +202,6 @@ class _Turns:
 
     @contextmanager
     def turn(self, call_id: str) -> Iterator[None]:
-        """Wait until no other thread of any process makes the call."""
         with self._same_calls.turn(call_id):
             at = int.from_bytes(hashlib.sha256(call_id.encode()).digest()[:7])
             while (locked := try_lock_byte(self._handle, at)) is False:
@@ -93,7 +239,6 @@ class CallCache:
         self._mirror = mirror_of(home)
         self._journal = CallJournal(self.folder / JOURNAL)
         self._turns: _Turns | None = None
-        self._has_files = self._mirror is not None or any(self.folder.glob("??"))
 
     def get(self, call_id: str) -> dict[str, Any] | None:
         """Return the record of a call, or None when there is none; a damaged one counts as none."""
@@ -106,7 +251,7 @@ class CallCache:
 
     def _record(self, call_id: str) -> dict[str, Any] | None:
         line = self._journal.line(call_id)
-        if line is None and self._has_files:
+        if line is None and self._mirror:
             line = _content(self._path(call_id))
         record = None if line is None else _parsed(line)
         return record if record and record.get("call_id") == call_id else None
@@ -118,7 +263,6 @@ class CallCache:
 
         Raises:
             ValueError: it holds a NaN or an infinity, which JSON does not know.
-            AssayError: it cannot be written: rights, a full disk.
         """
         # The id first, where the journal looks for it; by json's C code, for there is no indent.
         whole = {"call_id": call_id, **record, **{"call_id": call_id}}
@@ -135,12 +279,7 @@ class CallCache:
 
     @contextmanager
     def turn(self, call_id: str) -> Iterator[None]:
-        """Wait until nobody else, in any process, makes the same call; a killed one gives its turn away.
-
-        Raises:
-            UnwantedError: nobody wants the call any more.
-            AssayError: the object storage of the home cannot be used.
-        """
+        """Hold the lock of a call, among all processes; a killed one releases it."""
         if self._turns is None:
             self._turns = _turns_of(self.folder)
         with self._turns.turn(call_id):
@@ -180,14 +319,10 @@ class CallCache:
         known: ids that are passed over, unread. A record never changes, and ids are compared rather than
             times, so that neither a clock nor a record that comes late leaves a call out.
         """
+        there = self._journal.ids()
         if self._mirror:
             self._mirror.pull("cache/calls")
-        there = self._journal.ids()
-        for folder in self.folder.glob("??"):
-            if folder.is_dir():
-                self._has_files = True
-                names = os.listdir(folder)  # noqa: PTH208 -- a path each costs more
-                there.update(name.removesuffix(".json") for name in names if name.endswith(".json"))
+            there.update(path.stem for path in self.folder.glob("??/*.json"))
         for call_id in sorted(there.difference(known)):
             if record := self._record(call_id):
                 yield _row(record)

@@ -1,4 +1,4 @@
-"""Waiting for servers: whoever waits for what nobody wants any more stops waiting."""
+"""Cooperative cancellation for threads that wait on servers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import monotonic, sleep
 
-LOOK = 0.2  # seconds after which whoever waits looks whether it is still wanted
+LOOK = 0.2  # seconds between two looks whether the work is cancelled
 
 
 class CancelledError(Exception):
-    """What a thread was waiting for is not wanted any more: it was interrupted, or another call failed."""
+    """The work of a thread was cancelled: by an interrupt, or because another call failed."""
 
 
 class _OfThread(threading.local):
@@ -22,18 +22,18 @@ _of_thread = _OfThread()
 
 
 def is_cancelled() -> bool:
-    """Return whether nobody wants what the calling thread works for."""
+    """Return whether the calling thread's work was cancelled."""
     return _of_thread.stopped()
 
 
 def stop_sign() -> Callable[[], bool]:
-    """Return what says whether the calling thread's work is unwanted, for threads that work for it."""
+    """Return the calling thread's `is_cancelled`, for threads that work for it."""
     return _of_thread.stopped
 
 
 @contextmanager
 def cancel_scope(stopped: Callable[[], bool]) -> Iterator[None]:
-    """Let the calling thread's work be unwanted as soon as ``stopped`` says so."""
+    """Cancel the calling thread's work in the block as soon as ``stopped`` returns True."""
     before = _of_thread.stopped
     _of_thread.stopped = stopped
     try:
@@ -43,11 +43,7 @@ def cancel_scope(stopped: Callable[[], bool]) -> Iterator[None]:
 
 
 def cancellable_sleep(seconds: float) -> None:
-    """Sleep for so long.
-
-    Raises:
-        UnwantedError: nobody wants what the thread works for.
-    """
+    """Sleep; raise `CancelledError` once the calling thread's work is cancelled."""
     end = monotonic() + seconds
     while (left := end - monotonic()) > 0:
         if is_cancelled():

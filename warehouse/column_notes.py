@@ -5,9 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 from functools import cache
-from types import ModuleType
 
-from rag_assay.warehouse import annotation_schemas, schemas
+from rag_assay.warehouse import schemas
 from rag_assay.warehouse.schemas import Schema
 
 _BEGIN = re.compile(r"(\w+): Schema = \{")
@@ -21,18 +20,15 @@ def notes_of(schema: Schema) -> dict[str, str]:
     >>> notes_of(CHUNKS)["words"] if "words" in notes_of(CHUNKS) else notes_of(CHUNKS)["page"]
     'of the file, from 1; NULL for what has no pages'
     """
-    for module in (schemas, annotation_schemas):
-        for name, notes in _notes(module).items():
-            if getattr(module, name) is schema:
-                return notes
-    return {}
+    notes = _notes()
+    return next((notes[name] for name in notes if getattr(schemas, name) is schema), {})
 
 
 @cache
-def _notes(module: ModuleType) -> dict[str, dict[str, str]]:
-    """Return schema -> column -> comment, by the text of a module; nothing where it has no text."""
+def _notes() -> dict[str, dict[str, str]]:
+    """Return schema -> column -> comment, by the text of `schemas`; nothing where it has no text."""
     try:
-        lines = inspect.getsource(module).splitlines()
+        lines = inspect.getsource(schemas).splitlines()
     except OSError:
         return {}
     found: dict[str, dict[str, str]] = {}

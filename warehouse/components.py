@@ -6,7 +6,8 @@ A study writes a part as `{kind: {its parameters}}`; in memory it is an instance
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
+from operator import itemgetter
 from typing import Annotated, Any, ClassVar, Union
 
 from pydantic import (
@@ -129,12 +130,12 @@ class OneOf:
     def _union(self) -> TypeAdapter[Any]:
         built_in = {name: kind for one in self._registries for name in one.built_in if (kind := one[name])}
         choices: list[Any] = [
-            Annotated[kind, BeforeValidator(partial(_parameters, name)), Tag(name)]
+            Annotated[kind, BeforeValidator(itemgetter(name)), Tag(name)]
             for name, kind in {**built_in, **self._foreign}.items()
         ]
         if len(choices) == 1:  # a union needs another one, here of no name
             choices.append(Annotated[None, Tag("")])
-        union: Any = Annotated[Union[tuple(choices)], Discriminator(_kind_of)]  # noqa: UP007
+        union: Any = Annotated[Union[tuple(choices)], Discriminator(lambda written: next(iter(written)))]  # noqa: UP007
         return TypeAdapter(union)
 
     def _refusal(self, written: object, kinds: dict[str, type[Component]]) -> ValueError:
@@ -176,11 +177,3 @@ def _nested(part: Component, info: SerializationInfo) -> dict[str, dict[str, Any
             exclude_none=info.exclude_none,
         )
     }
-
-
-def _kind_of(written: dict[str, object]) -> str:
-    return next(iter(written))
-
-
-def _parameters(name: str, written: dict[str, object]) -> object:
-    return written[name]

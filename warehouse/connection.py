@@ -20,6 +20,7 @@ from rag_assay.warehouse.errors import AssayError, CorruptFileError, InputError,
 
 if TYPE_CHECKING:
     import duckdb
+    import polars as pl
 
 WAIT_SECONDS = 60.0
 _HOLDER = re.compile(r"lock is held in (?P<program>.*?) \(PID (?P<pid>\d+)\)")
@@ -37,10 +38,8 @@ def connect(
         notify: told once, in a sentence, when we begin to wait.
 
     Raises:
-        InputError: `ASSAY_LOCK_WAIT` is no number.
         LockedError: the file stayed locked; names the process that holds it.
         DamagedDatabaseError: the file is no DuckDB database, or damaged; says how to have it made again.
-        AssayError: the system refuses to open or to write it: rights, a full disk.
     """
     import duckdb
 
@@ -57,6 +56,33 @@ def connect(
         raise
     finally:
         connection.close()
+
+
+@contextmanager
+def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """Commit what the block does; roll all of it back where the block raises."""
+    connection.execute("BEGIN")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def insert_rows(
+    connection: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame, *, new_only: bool = False
+) -> int:
+    """Insert rows by the names of their columns; return how many came.
+
+    table: one of our own names, never a name from outside
+    new_only: skip rows whose key is there
+    """
+    connection.register("incoming", rows.to_arrow())
+    verb = "INSERT OR IGNORE" if new_only else "INSERT"
+    connection.execute(f"{verb} INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608
+    connection.unregister("incoming")
+    return len(rows)
 
 
 class DamagedDatabaseError(CorruptFileError):
@@ -92,7 +118,6 @@ def _damaged(path: Path, error: Exception) -> DamagedDatabaseError:
 
 
 def _patience() -> float:
-    """Return for how many seconds a locked file is waited for."""
     text = os.environ.get("ASSAY_LOCK_WAIT") or str(WAIT_SECONDS)
     try:
         seconds = float(text)
@@ -168,13 +193,8 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> list[str]:
     for script in scripts:
         if script.name in done:
             continue
-        connection.execute("BEGIN")
-        try:
+        with transaction(connection):
             connection.execute(script.read_text())
             connection.execute("INSERT INTO migrations VALUES (?, now())", [script.name])
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
         applied.append(script.name)
     return applied

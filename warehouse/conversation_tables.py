@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rag_assay.warehouse.conversation_records import ShownPassage, StoredInterpretation, Turn
-from rag_assay.warehouse.conversations import Conversation, Conversations, Stamp
+from rag_assay.warehouse.connection import connect, insert_rows, transaction
+from rag_assay.warehouse.conversations import (
+    Conversation,
+    Conversations,
+    ShownPassage,
+    Stamp,
+    StoredInterpretation,
+    Turn,
+)
+from rag_assay.warehouse.errors import LockedError
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import UTC_TIME, Schema
@@ -19,7 +29,7 @@ if TYPE_CHECKING:
 _WHOSE: Schema = {"study": pl.String, "conversation_id": pl.String}
 CONVERSATIONS: Schema = {
     **_WHOSE,
-    "person": pl.String,  # who asks, as they called themselves; empty: nobody said
+    "person": pl.String,  # who asks, as they called themselves; empty: not given
     "place": pl.String,  # chat | terminal | demo
     "title": pl.String,
     "begun_at": UTC_TIME,
@@ -156,9 +166,7 @@ def _batches(keys: Sequence[Key], stamps: Mapping[Key, Stamp]) -> Iterator[list[
 
 
 def _replace(connection: duckdb.DuckDBPyConnection, leaving: Sequence[Key], rows: Rows) -> None:
-    """Add rows, and take away all that the tables hold of some conversations, all or nothing."""
-    connection.execute("BEGIN")
-    try:
+    with transaction(connection):
         for table, schema in TABLES.items():
             if leaving:
                 names = pl.DataFrame(list(leaving), _WHOSE, orient="row")
@@ -168,13 +176,7 @@ def _replace(connection: duckdb.DuckDBPyConnection, leaving: Sequence[Key], rows
                 )
                 connection.unregister("leaving")
             if rows[table]:
-                connection.register("incoming", frame(rows[table], schema).to_arrow())
-                connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608 -- from TABLES
-                connection.unregister("incoming")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
+                insert_rows(connection, table, frame(rows[table], schema))
 
 
 def _add(rows: Rows, one: Conversation, size: int, changed_ns: int) -> None:
@@ -205,3 +207,68 @@ def _add(rows: Rows, one: Conversation, size: int, changed_ns: int) -> None:
         | {"a_cell": cells.get(vote.a), "b_cell": cells.get(vote.b), "preferred": vote.preferred}
         for number, vote in one.votes.items()
     ]
+
+
+SOON = 0.5  # seconds in which further changes are waited for, to be written together
+AGAIN = 5.0  # seconds after which a database that was held is tried again
+PATIENCE = 0.2  # seconds that a lock is waited for
+log = logging.getLogger(__name__)
+
+
+class ConversationSync:
+    """A thread that writes what has changed in the files of conversations into the tables, soon after.
+
+    While a run holds the database, it tries again every few seconds: files are what is true, and the run
+    itself brings the tables up to date, too.
+
+    Use it as a context manager, or close it.
+    """
+
+    def __init__(self, home: Home, soon: float = SOON) -> None:
+        self._home = home
+        self._soon = soon
+        self._told = False
+        self._changed = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="conversations", daemon=True)
+        self._thread.start()
+
+    def changed(self) -> None:
+        """Say that a conversation has changed, or was deleted; returns at once."""
+        self._changed.set()
+
+    def close(self) -> None:
+        """Write what is not written yet, if the database is free, and end."""
+        self._stopping.set()
+        self._changed.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        wait: float | None = None
+        while not self._stopping.is_set():
+            self._changed.wait(wait)
+            self._stopping.wait(self._soon)
+            self._changed.clear()
+            wait = None if self._written() else AGAIN
+        if wait is not None or self._changed.is_set():
+            self._written()
+
+    def _written(self) -> bool:
+        """Write what has changed; return whether it is written, or can never be."""
+        try:
+            with connect(self._home.database, wait=PATIENCE) as connection:
+                write_conversations(connection, self._home)
+        except LockedError:
+            return False
+        except Exception as error:  # the files have everything; the chat goes on
+            if not self._told:
+                log.warning("conversations cannot be brought into DuckDB, and stay in their files: %s", error)
+            self._told = True
+            return False
+        return True
+
+    def __enter__(self) -> ConversationSync:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

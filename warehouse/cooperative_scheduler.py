@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 GLANCE = 0.02  # seconds after which it is looked whether there is room for a further piece of work
-GRACE = 2.5  # seconds that pieces under way are waited for when nobody wants the others any more
+GRACE = 2.5  # seconds that pieces under way are waited for after a cancellation
 
 
 class _OfThread(threading.local):
@@ -34,7 +34,7 @@ _of_thread = _OfThread()
 def release_turn(calls: Callable[[], int] = lambda: 0) -> Iterator[None]:
     """Let another piece of work compute while the calling thread waits; no more than a block elsewhere.
 
-    calls: how many calls of servers it waits for, counted again and again
+    calls: how many calls of servers it waits for, counted repeatedly
     """
     turns = _of_thread.turns
     if turns is None:
@@ -60,11 +60,7 @@ class OneAtATime:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Compute in the block, after all threads that asked before.
-
-        Raises:
-            UnwantedError: the calling thread's work was cancelled.
-        """
+        """Compute in the block, after all threads that asked before."""
         with self._slot.slot():
             before, _of_thread.turns = _of_thread.turns, self
             try:
@@ -138,15 +134,12 @@ class _Turns(Generic[Result]):
 
     @property
     def under_way(self) -> int:
-        """How many pieces have begun and were not taken yet."""
         return len(self._threads)
 
     def has_room(self, room: int) -> bool:
-        """Return whether all pieces under way rest, and wait for fewer calls than ``room``."""
         return not self._computing and sum(calls() for calls in self._resting) < room
 
     def begin(self, work: Callable[[], Result]) -> None:
-        """Do a piece of work in a thread of its own."""
         self._computing += 1
         thread = threading.Thread(target=self._work, args=(work,), name="piece", daemon=True)
         self._threads.append(thread)
@@ -166,7 +159,6 @@ class _Turns(Generic[Result]):
                 self._changed.notify_all()
 
     def wait(self, ready: Callable[[], bool]) -> None:
-        """Let others compute until something has ended, or ``ready``."""
         self._is_mine = False  # after an interrupt, too: nothing is waited for then
         self._turn.release()
         with self._changed:
@@ -175,11 +167,6 @@ class _Turns(Generic[Result]):
         self._is_mine = self._turn.acquire(cancellable=False)
 
     def ended(self) -> Iterator[Result]:
-        """Yield what has ended.
-
-        Raises:
-            BaseException: what a piece of work raised.
-        """
         while self._ended:
             result, error = self._ended.popleft()
             self._threads = [thread for thread in self._threads if thread.is_alive()]

@@ -15,5 +15,4 @@ def encodable(text: str) -> str:
 
 
 def all_encodable(texts: Sequence[str]) -> list[str]:
-    """Return texts as `encodable` returns each."""
     return [encodable(text) for text in texts]

@@ -4,7 +4,36 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
+
+EURLEX = "eur-lex.europa.eu"
+
+# Sector, year, letter of the form, number; correction; date of the version.
+_NUMBER = r"[0-9CE]\d{4}[A-Z]{1,2}\d{4}(?:\(\d+\))?(?:R\(\d+\))?(?:-\d{8})?"
+_CELEX = re.compile(rf"(?<!\w)(?:CELEX:)?({_NUMBER})(?!\w)", re.I)
+
+
+def celex_in(text: str) -> str | None:
+    """Return the CELEX number in a URL or text, or None.
+
+    >>> celex_in("https://eur-lex.example/legal-content/EN/TXT/?uri=CELEX%3A02012L0027-20190101")
+    '02012L0027-20190101'
+    """
+    found = _CELEX.search(unquote(text))
+    return found[1].upper() if found else None
+
+
+def act_url(start: Any, host: str, language: str) -> Any:
+    """Return the URL of the act that a CELEX number names; anything else as it is.
+
+    >>> act_url("CELEX:32019L0944", "eur-lex.europa.eu", "de")
+    'https://eur-lex.europa.eu/legal-content/DE/TXT/HTML/?uri=CELEX:32019L0944'
+    """
+    found = re.fullmatch(rf"(?:CELEX:)?({_NUMBER})", start.strip(), re.I) if isinstance(start, str) else None
+    if found is None:
+        return start
+    return f"https://{host}/legal-content/{language.upper()}/TXT/HTML/?uri=CELEX:{found[1].upper()}"
+
 
 Element = Any  # lxml's elements come untyped
 
@@ -54,23 +83,19 @@ def notice_in(root: Element, url: str) -> str | None:
         return None
     places = root.xpath(_PLACES)
     beside = [len(_words(place).split()) - sum(len(text.split()) for text in alerts) for place in places]
-    if max(beside, default=0) > FEW_WORDS or root.xpath(_ACT) or _has_long_text(root):
+    long_ones = sum(len(_words(paragraph)) > LONG for paragraph in root.iter("p"))
+    if max(beside, default=0) > FEW_WORDS or root.xpath(_ACT) or long_ones > 2:  # beside the site's own
         return None
     return next(filter(says_absent, alerts), alerts[-1])
 
 
 def _is_of_document(root: Element, url: str) -> bool:
-    """Return whether a page is that of one document, whether or not it has its text."""
     title = root.find(".//title")
     return (
         "/legal-content/" in urlsplit(url).path
         or bool(title is not None and _TITLE.match(title.text or ""))
         or bool(root.xpath("//div[starts-with(@class, 'PubFormat')]"))
     )
-
-
-def _has_long_text(root: Element) -> bool:
-    return sum(len(_words(paragraph)) > LONG for paragraph in root.iter("p")) > 2  # beside the site's own
 
 
 def _words(node: Element) -> str:

@@ -46,11 +46,7 @@ class FairSlots:
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """Hold a slot in the block.
-
-        Raises:
-            UnwantedError: the calling thread's work was cancelled while it waited.
-        """
+        """Hold a slot in the block."""
         self.acquire()
         try:
             yield
@@ -61,9 +57,6 @@ class FairSlots:
         """Wait for a slot; return whether it was granted within `timeout` seconds. Default: no limit.
 
         cancellable: False: wait for it though the thread's work is cancelled
-
-        Raises:
-            UnwantedError: the calling thread's work was cancelled while it waited.
         """
         is_cancelled = stop_sign() if cancellable else lambda: False
         with self._lock:

@@ -20,11 +20,7 @@ _BLANKS = frozenset("\t\n\r\f\v\x1b\x08\x1c\x1d\x1e\x1f\x85")
 
 
 def check_regular(path: Path) -> None:
-    """Refuse what is no regular file: reading a pipe or a device may never end.
-
-    Raises:
-        InputError: there is no such file, it cannot be looked at, or it is none.
-    """
+    """Refuse what is no regular file: reading a pipe or a device may never end."""
     try:
         kind = path.stat().st_mode
     except FileNotFoundError:
@@ -38,11 +34,7 @@ def check_regular(path: Path) -> None:
 
 
 def read_bounded(path: Path, most: int) -> bytes:
-    """Return the bytes of a regular file.
-
-    Raises:
-        InputError: it is none, cannot be read, or holds more than ``most`` bytes.
-    """
+    """Return the bytes of a regular file."""
     check_regular(path)
     try:
         with path.open("rb") as file:
@@ -94,7 +86,7 @@ def bounded_lines(file: IO[AnyStr], limit: int, ends: AnyStr) -> Iterator[tuple[
 def walk(root: Path) -> Iterator[Path]:
     """Yield the files under a folder, sorted within each; hidden files and folders are passed over.
 
-    So is what assay stores, where its home lies within the folder: a crawl must not read its own journal.
+    So is a workspace that lies within the folder: a crawl must not read its own journal.
     Folders are yielded too whose files are not: those that cannot be listed, after all others, and symbolic
     links to folders elsewhere.
     """

@@ -1,9 +1,9 @@
-"""Removes what killed processes left in a home: temporary files and folders of abandoned builds.
+"""Removes what killed processes left in a workspace: temporary files and folders of abandoned builds.
 
-Each process that works on a home marks itself by a locked file in `<home>/working`. A mark whose lock is free
-is one of a killed process; only then is the home looked through, so that a start costs nothing else. A mark
-names its machine, too: where machines share a home on a disk, the lock of another one may not be seen, and
-its processes have numbers of their own.
+Each process that works on a workspace marks itself by a locked file in `<home>/working`. A mark whose lock is
+free is one of a killed process; only then is the workspace searched. A mark names its machine, too: where
+machines share a workspace on a disk, the lock of another one may not be seen, and processes have their own
+numbers.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rag_assay.warehouse.artifact_records import BUILDING
-from rag_assay.warehouse.machine import machine_mark
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.processes import machine_mark, runs
 
 QUIET = 600.0  # seconds without a write after which a temporary file of a process unknown here is left over
-FORGOTTEN = 24 * 3600.0  # seconds after which nobody goes on with the build of a killed process
+FORGOTTEN = 24 * 3600.0  # seconds after which no process resumes the build of a killed one
 
 
 @contextmanager
 def marked(home: Home) -> Iterator[int]:
-    """Mark this process as working on the home while the block lasts; remove what killed ones have left.
+    """Mark this process as working on the workspace while the block lasts; remove what killed ones have left.
 
     Yields how many files and folders were removed.
     """
@@ -51,7 +51,7 @@ def marked(home: Home) -> Iterator[int]:
 def _marks(folder: Path, mine: Path) -> tuple[dict[Path, int], set[int]]:
     """Return the marks of killed processes with their numbers, and the numbers of those that live.
 
-    Those of other machines are taken to live; a mark that nobody locks goes after a day.
+    Those of other machines are taken to live; an unlocked mark is removed after a day.
     """
     dead: dict[Path, int] = {}
     alive = {os.getpid()}
@@ -106,17 +106,7 @@ def _is_left(path: Path, dead: set[int], alive: set[int]) -> bool:
         return False
     if process in dead:
         return True
-    return _age(path) > (FORGOTTEN if _runs(process) else QUIET)
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
+    return _age(path) > (FORGOTTEN if runs(process) else QUIET)
 
 
 def _age(path: Path) -> float:

@@ -1,7 +1,7 @@
 """Which result each study had when: `<home>/history/<study>.jsonl`, a line for each change, which only grows.
 
-A line names the leaderboard and all that it was made of by their identities, so that results of then can be
-opened as long as their artifacts lie in the home.
+A line names the leaderboard and all that it was made of by their identities, so that previous results can be
+opened as long as their artifacts lie in the workspace.
 """
 
 from __future__ import annotations
@@ -68,13 +68,12 @@ def add_record(home: Home, record: Record) -> bool:
 
     Raises:
         LockedError: another process held the file for a minute.
-        AssayError: the file cannot be written.
     """
     return append(home.history(record["study"]), [record], ENTRY, _is_entry) == 1
 
 
 def history_rows(home: Home) -> pl.DataFrame:
-    """Return the histories of all studies of a home as a table (`HISTORY`)."""
+    """Return the histories of all studies of a workspace as a table (`HISTORY`)."""
     rows = [
         {
             **{name: record.get(name) for name in HISTORY if name not in {"number", "details"}},

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -11,13 +13,124 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from rag_assay.warehouse.annotator_names import annotator_name
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.human_score_rows import Row, row_of, why_not
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.journal import append, read_lines
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import HUMAN_SCORES
+
+LONGEST_NAME = 80  # characters
+
+
+def annotator_name(text: str) -> str:
+    r"""Return the name of an annotator in the one form in which it is kept.
+
+    >>> annotator_name("  Zoe\u0308  Müller ")
+    'Zoë Müller'
+    """
+    name = " ".join(unicodedata.normalize("NFC", text).split())
+    if not name:
+        raise InputError("an annotator has a name: it is empty")
+    if len(name) > LONGEST_NAME:
+        raise InputError(f"the name of an annotator has at most {LONGEST_NAME} characters, not {len(name)}")
+    unseen = next((sign for sign in name if unicodedata.category(sign) in {"Cc", "Cf", "Cs", "Cn", "Co"}), "")
+    if unseen:
+        raise InputError(f"the name of an annotator has a character that cannot be seen: U+{ord(unseen):04X}")
+    return name
+
+
+Row = dict[str, Any]
+STANDINGS = ("ok", "withdrawn", "skipped")
+_DEFAULTS = {"status": "ok", "showing": 1, "place": "page"}
+LARGEST = 1e300  # a NaN is no number either
+MOST = 2**31  # showings and positions are far below
+LONGEST = 80  # characters of a wrong value that a reason repeats
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_number(value: object) -> bool:
+    # An integer of a thousand digits is none that a column can hold.
+    return value is None or (
+        isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST < value < LARGEST
+    )
+
+
+def _is_count(value: object) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 < value < MOST)
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, str) and _time(value) is not None
+
+
+_CHECKS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    **dict.fromkeys(("score_id", "annotator", "item_id", "rubric", "rubric_version"), (_is_name, "a text")),
+    **dict.fromkeys(("criterion", "comment", "queue_version", "cell", "question_id"), (_is_text, "a text")),
+    **dict.fromkeys(("study", "place"), (_is_text, "a text")),
+    **dict.fromkeys(("value", "seconds"), (_is_number, "a number")),
+    **dict.fromkeys(("showing", "position"), (_is_count, "a whole number from 1")),
+    "scored_at": (_is_time, "a time (ISO 8601)"),
+    "status": (lambda value: value in STANDINGS, f"one of {', '.join(STANDINGS)}"),
+}
+
+
+def why_not(record: Mapping[str, Any] | None) -> str | None:
+    """Return why a line is no score; None: it is one.
+
+    >>> why_not({"score_id": "a"})
+    'its `annotator` is not a text: None'
+    """
+    if record is None:
+        return "it is torn, or no JSON object"
+    for column, (is_right, wanted) in _CHECKS.items():
+        value = record.get(column, "ok" if column == "status" else None)
+        if not is_right(value):
+            return f"its `{column}` is not {wanted}: {_shown(value)}"
+    given, standing = record.get("value"), record.get("status", "ok")
+    if (given is not None) != (standing == "ok"):
+        return f"its status is {standing}, and its value {given}"
+    return None
+
+
+def _shown(value: object) -> str:
+    with suppress(ValueError):  # an integer of thousands of digits has no text
+        text = repr(value)
+        return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+    return "a number that is too long"
+
+
+def row_of(record: Mapping[str, Any], study: str) -> Row:
+    """Return a line that is a score as a row of `HUMAN_SCORES`, its time in UTC.
+
+    study: whose folder it lies in; a study that was renamed takes its scores along with the folder
+    """
+    row: Row = {column: record.get(column) for column in HUMAN_SCORES}
+    for name, value in row.items():
+        if isinstance(value, str):
+            row[name] = encodable(value)
+        elif name in {"value", "seconds"} and value is not None:
+            row[name] = float(value)
+    row["scored_at"] = _time(str(record["scored_at"]))
+    row["study"] = study
+    for name, default in _DEFAULTS.items():
+        row[name] = row[name] or default
+    return row
+
+
+def _time(text: str) -> datetime | None:
+    with suppress(ValueError, OverflowError):
+        at = datetime.fromisoformat(text)
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    return None
+
 
 Standing = Literal["ok", "withdrawn", "skipped"]
 LONGEST_TEXT = 100_000  # of a comment, and of all else
@@ -29,7 +142,7 @@ _STUDY = re.compile(r"[a-z0-9][a-z0-9_+-]{0,59}")  # as study files allow names
 
 @dataclass(frozen=True)
 class HumanScore:
-    """One row of `annotation_schemas.HUMAN_SCORES`: what an annotator said of an item by one criterion, once.
+    """One row of `schemas.HUMAN_SCORES`: what an annotator said of an item by one criterion, once.
 
     A row is never changed: a correction, and taking a score back, are later rows of the same
     `(study, annotator, item_id, rubric, criterion, showing, cell, question_id)`.
@@ -99,11 +212,6 @@ class HumanScores:
         self.root = home.people
 
     def folder(self, study: str) -> Path:
-        """Return the folder of the files of a study.
-
-        Raises:
-            InputError: no study can have this name.
-        """
         if not _STUDY.fullmatch(study):
             raise InputError(f"no study can be called {study[:80]!r}")
         return self.root / study / "scores"
@@ -114,7 +222,6 @@ class HumanScores:
         return self.folder(study) / f"{plain or 'annotator'}-{digest(annotator)[:12]}.jsonl"
 
     def studies(self) -> list[str]:
-        """Return the names of the studies that people have scored."""
         found = {path.parent.parent.name for path in self.root.glob("*/scores/*.jsonl")}
         return sorted(name for name in found if _STUDY.fullmatch(name))
 
@@ -122,10 +229,6 @@ class HumanScores:
         """Add rows that are not there yet (by `score_id`, for each annotator); return how many were added.
 
         They are on disk when it returns, all of an annotator's by one write.
-
-        Raises:
-            InputError: one of them can be no score; nothing was added.
-            AssayError: a file cannot be written; nothing was added to it.
         """
         by_file: dict[Path, list[Row]] = {}
         for score in scores:
@@ -211,7 +314,6 @@ SAME: Sequence[str] = (
 
 @lru_cache(maxsize=1024)
 def _digest(path: Path, size: int, _changed: int, _touched: int) -> str:
-    """Return the SHA-256 of the first ``size`` bytes of a file, read once as long as it is not written to."""
     state = sha256()
     with path.open("rb") as file:
         while size > 0 and (block := file.read(min(size, 1 << 20))):
@@ -227,7 +329,6 @@ def _too_long(row: Row) -> str | None:
 
 
 def _written(score: HumanScore) -> Row:
-    """Return a score as a line holds it."""
     row = {one.name: getattr(score, one.name) for one in fields(score)}
     texts = {name: encodable(value) for name, value in row.items() if isinstance(value, str)}
     at = score.scored_at

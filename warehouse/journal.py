@@ -1,7 +1,7 @@
 """Appends lines to files that several processes write to; what was written before is never touched.
 
-Each line is a JSON object with an id of its own: what is there already is not added again, so that whoever
-was killed may begin again. A line that a killed writer has torn ends before the next one begins.
+Each line is a JSON object with an id of its own: what is there already is not added again, so that a
+killed writer may begin again. A line that a killed writer has torn ends before the next one begins.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def append(
 ) -> int:
     """Add the records whose id is not there yet, by one write; return how many were added.
 
-    They are on disk when it returns; where that fails, none of them is there. In a home at a URL they are
+    They are on disk when it returns; where that fails, nothing was added. In a workspace at a URL they are
     there, too, among the lines of other machines; where that fails, they follow with the next ones.
 
     Args:
@@ -89,7 +89,6 @@ def append(
 
     Raises:
         LockedError: another process held the file for a minute.
-        AssayError: the file cannot be written: rights, a full disk.
     """
     with _turn, _opened(path) as (handle, locked):
         known = _ids(path, handle, key, is_there)
@@ -109,11 +108,10 @@ def append(
 
 
 def append_lines(path: Path, data: bytes) -> None:
-    """Add whole lines by one write; they are on disk when it returns, or none of them is there.
+    """Add whole lines by one write; they are on disk when it returns, or nothing was added.
 
     Raises:
         LockedError: another process held the file for a minute.
-        AssayError: the file cannot be written: rights, a full disk.
     """
     with _opened(path) as (handle, locked):
         _write(path, handle, data, locked=locked)
@@ -135,7 +133,7 @@ def _ids(path: Path, handle: int, key: str, is_there: Callable[[Object], bool]) 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[int, bool]]:
-    """Open a file for appending while nobody else does; yields it, and whether it is locked."""
+    """Open a file for appending under its lock; yields it, and whether it is locked."""
     end = monotonic() + WAIT
     while True:
         try:
@@ -179,7 +177,6 @@ def _write(path: Path, handle: int, data: bytes, *, locked: bool) -> None:
 
 
 def _keep_name(folder: Path) -> None:
-    """Put the name of a new file on disk, where the system can do that."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -48,7 +48,6 @@ def lenient_json(text: str) -> Any:
 
 
 def _bare(text: str) -> str:
-    """Return a text without the white space, the semicolons and one pair of comment marks around it."""
     bare = text.strip().rstrip("; \t\r\n")
     if opening := _OPENING.match(bare):
         bare = bare[opening.end() :]

@@ -32,5 +32,4 @@ def try_lock_byte(handle: int, at: int) -> bool | None:
 
 
 def unlock_byte(handle: int, at: int) -> None:
-    """Give the lock of a byte back."""
     fcntl.lockf(handle, fcntl.LOCK_UN, 1, at)

@@ -1,4 +1,4 @@
-"""Memory-mapped arrays whose pages are let go of again."""
+"""Memory-mapped arrays whose pages can be released."""
 
 from __future__ import annotations
 

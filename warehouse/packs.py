@@ -85,11 +85,8 @@ def _block(bodies: dict[str, bytes]) -> bytes:
     table = np.array([(bytes.fromhex(key), len(body)) for key, body in bodies.items()], _ENTRY).tobytes()
     raw = b"".join(bodies.values())
     packed = zlib.compress(raw, 6)
-    return _head(len(bodies), len(raw), len(packed), table) + table + packed
-
-
-def _head(number: int, size: int, packed: int, table: bytes) -> bytes:
-    return _HEAD.pack(_MAGIC, number, size, packed, _sum(number, size, packed, table))
+    sizes = len(bodies), len(raw), len(packed)
+    return _HEAD.pack(_MAGIC, *sizes, _sum(*sizes, table)) + table + packed
 
 
 def _sum(number: int, size: int, packed: int, table: bytes) -> int:

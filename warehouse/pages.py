@@ -43,7 +43,6 @@ PASSING = "cannot be read now: "
 
 
 def manifest_file(home: Home, source: str) -> Path:
-    """Return where the manifest of a source lies."""
     return home.pages(source) / "manifest.parquet"
 
 
@@ -61,8 +60,6 @@ def read_manifest(home: Home, source: str, *, gone: bool = False) -> pl.DataFram
     if not path.exists():
         return pl.DataFrame(schema=PAGES)
     manifest = read_parquet(path)
-    if "gone_at" not in manifest.columns:  # written before pages could be gone
-        manifest = manifest.with_columns(gone_at=pl.lit(None, PAGES["gone_at"]))
     return manifest if gone else manifest.filter(pl.col("gone_at").is_null())
 
 
@@ -139,7 +136,7 @@ def media_type(content_type: str | None) -> str:
 
 
 def bring_pages(home: Home, source: str) -> None:
-    """Let the manifest of a source be that of the last crawl by any machine, where they share a home."""
+    """Let the manifest of a source be that of the last crawl by any machine, where they share a workspace."""
     if mirror := mirror_of(home):
         mirror.pull(f"crawls/{source}", f"pages/{source}")
 
@@ -151,7 +148,7 @@ def share_pages(home: Home, source: str) -> None:
 
 
 def bring_bodies(home: Home, manifest: pl.DataFrame) -> None:
-    """Fetch the bodies of a manifest that are not here, many at once, where machines share a home."""
+    """Fetch the bodies of a manifest that are not here, many at once, where machines share a workspace."""
     if mirror := mirror_of(home):
         mirror.pull("bodies/packs")
         stored = manifest["sha256"].drop_nulls().unique().to_list()
@@ -165,7 +162,7 @@ def bring_bodies(home: Home, manifest: pl.DataFrame) -> None:
 def write_body(home: Home, body: bytes, scratch: Path | None = None) -> str:
     """Store ``body`` once per content and return its SHA-256; it is written under ``scratch`` first.
 
-    A file that is there already is kept when it holds these bytes, and mended when it does not. There is no
+    A file that is there already is kept when it holds these bytes, and replaced when it does not. There is no
     fsync: a body that a power cut tore is noticed when it is read, and written again by the next crawl.
     """
     sha256 = sha256_bytes(body)
@@ -357,7 +354,6 @@ def _strictly(body: bytes, name: str) -> str | None:
 
 
 def _detected(body: bytes) -> tuple[str, str]:
-    """Guess the charset of bytes that are valid in none of those that were declared, nor in UTF-8."""
     text = body.decode("utf-8", errors="replace")
     broken = text.count("\ufffd")
     if sum(not character.isascii() for character in text) - broken > 10 * broken:

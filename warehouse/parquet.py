@@ -67,9 +67,6 @@ def frame(rows: list[dict[str, object]], schema: dict[str, pl.DataType | type[pl
     What polars refuses and a file can hold is converted, at any depth: a whole number (or a number of numpy)
     in a column of floats, and a lone surrogate, which becomes a question mark. One odd value of one row must
     not lose the others.
-
-    Raises:
-        TypeError: a value of another type, as text among numbers.
     """
     try:
         return pl.DataFrame(rows, schema=schema, orient="row")
@@ -79,7 +76,6 @@ def frame(rows: list[dict[str, object]], schema: dict[str, pl.DataType | type[pl
 
 
 def _storable(value: Any, kind: PolarsDataType) -> Any:
-    """Return a value as a column of this type takes it."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, str):

@@ -29,12 +29,11 @@ class Home:
 
     @property
     def dagster(self) -> Path:
-        """The folder of the Dagster instance (`DAGSTER_HOME`)."""
         return self.root / "dagster"
 
     @property
     def models(self) -> Path:
-        """Model weights, one folder a model; `ASSAY_MODELS` moves it, so that many homes can share one."""
+        """Model weights, one folder a model; `ASSAY_MODELS` moves it, so that workspaces can share one."""
         return Path(os.environ.get("ASSAY_MODELS") or self.root / "models").expanduser().resolve()
 
     @property
@@ -43,7 +42,6 @@ class Home:
         return self.root / "reports"
 
     def report(self, study: str) -> Path:
-        """The HTML report of a study."""
         return self.reports / f"{study}.html"
 
     def report_rows(self, study: str) -> Path:
@@ -60,7 +58,6 @@ class Home:
         return self.root / "crawls"
 
     def pages(self, source: str) -> Path:
-        """The folder of a source's page manifests."""
         return self.root / "pages" / source
 
     def body(self, sha256: str) -> Path:
@@ -92,7 +89,6 @@ class Home:
         return self.root / "paid"
 
     def stage(self, stage: str) -> Path:
-        """The folder of a stage's artifacts."""
         return self.root / stage
 
     def index(self, identity: str) -> Path:
@@ -117,7 +113,7 @@ def project_folder() -> Path:
 def home() -> Home:
     """Return the workspace: `ASSAY_HOME`, or `var` in the project folder.
 
-    Of a home at a URL, this is the scratch folder in which its files are used.
+    Of a workspace at a URL, this is the scratch folder in which its files are used.
     """
     place = os.environ.get("ASSAY_HOME") or str(project_folder() / "var")
     return Home(use_remote_home(place) if is_url(place) else Path(place).expanduser().resolve())

@@ -21,7 +21,7 @@ def why_not(body: bytes) -> str | None:
             return "encrypted: it asks for a password"
         return "damaged: it cannot be opened" if _has_end(body) else "truncated: the file ends early"
     try:
-        if not _has_end(body):  # PDFium mends such files, without the pages that are missing
+        if not _has_end(body):  # PDFium repairs such files, without the pages that are missing
             return "truncated: the file ends early"
         if len(document) > MAX_PAGES:
             return f"more than {MAX_PAGES} pages: {len(document)}"

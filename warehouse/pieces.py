@@ -42,7 +42,6 @@ class Pieces:
         return None
 
     def add(self, identity: str, rows: pl.DataFrame) -> None:
-        """Keep the rows of a piece."""
         buffer = io.BytesIO()
         rows.write_parquet(buffer, compression="uncompressed")
         data = buffer.getvalue()

@@ -1,21 +1,91 @@
 """Processes that answer questions: whether one that is named in a file still runs.
 
-A home may be shared by several machines. What runs on another one can be seen from here only where the file
-system they share knows locks.
+Machines may share a workspace. Those on another one can be seen only if the shared file system has locks.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import platform
+import re
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from secrets import token_hex
 
+from rag_assay.warehouse.identity import sha256_text
 from rag_assay.warehouse.locks import try_lock
-from rag_assay.warehouse.machine import machine_mark
 from rag_assay.warehouse.paths import Home
+
+CLASS = "ASSAY_MACHINE_CLASS"
+LONGEST = 80  # characters of a class
+_PROCESSORS = Path("/proc/cpuinfo")
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")
+
+
+@cache
+def machine_mark() -> str:
+    """Return 12 hexadecimal digits that stand for this machine's name, for names of files.
+
+    >>> len(machine_mark())
+    12
+    """
+    return sha256_text(platform.node())[:12]
+
+
+def machine_class() -> str:
+    """Return the class of this machine, within which seconds can be compared.
+
+    `ASSAY_MACHINE_CLASS` names it; unless set, it is the processor's model and how many of its cores
+    this process may use.
+    """
+    named = " ".join(os.environ.get(CLASS, "").split())
+    return (named or f"{_model()} x {_cores()}")[:LONGEST]
+
+
+@cache
+def _model() -> str:
+    text = ""
+    with suppress(OSError):
+        text = _PROCESSORS.read_text(encoding="utf-8", errors="replace")
+    found = model_of(text)
+    return found or platform.processor() or platform.machine() or "unknown processor"
+
+
+def model_of(text: str) -> str:
+    r"""Return the model that `/proc/cpuinfo` names first; empty: it names none, as on many ARM machines.
+
+    >>> model_of("processor\t: 0\nmodel name\t: Some(R)   CPU @ 2.50GHz\n"), model_of("processor\t: 0\n")
+    ('Some(R) CPU @ 2.50GHz', '')
+    """
+    found = re.search(r"^model name\s*:(.*)$", text, flags=re.MULTILINE)
+    return " ".join(found[1].split()) if found else ""
+
+
+def _cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
+    there = len(affinity(0)) if affinity else os.cpu_count() or 1
+    quota = ""
+    with suppress(OSError):
+        quota = _QUOTA.read_text(encoding="ascii")
+    return cores_of(quota, there)
+
+
+def cores_of(quota: str, there: int) -> int:
+    """Return how many cores `cpu.max` of a control group leaves of those that are there.
+
+    >>> cores_of("max 100000", 8), cores_of("250000 100000", 8), cores_of("", 4), cores_of("900000 100000", 4)
+    (8, 3, 4, 4)
+    """
+    parts = quota.split()
+    if len(parts) != 2 or not all(part.isdecimal() for part in parts) or int(parts[1]) == 0:
+        return there
+    return max(1, min(there, math.ceil(int(parts[0]) / int(parts[1]))))
+
 
 ELSEWHERE = 900.0  # seconds after which a process of another machine, of which nothing is seen, has ended
 
@@ -23,8 +93,18 @@ _lock = threading.Lock()
 _own: dict[Path, tuple[str, int]] = {}
 
 
+def runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:  # of another user
+        return True
+    return True
+
+
 def this_process(home: Home) -> str:
-    """Return the name of this process in the files of a home; it is taken when first asked for.
+    """Return the name of this process in the files of a workspace; it is taken when first asked for.
 
     A file of that name is locked until the process ends, whatever ends it.
     """
@@ -42,7 +122,7 @@ def this_process(home: Home) -> str:
 def is_running(home: Home, name: str, at: datetime) -> bool:
     """Return whether the process of a name still runs.
 
-    One whose file is gone, or locked by nobody, has ended; where the file system knows no locks, its number
+    One whose file is gone, or not locked, has ended; where the file system knows no locks, its number
     tells. One of another machine whose lock is not seen is taken to run for `ELSEWHERE` seconds.
 
     at: when it was last known to run
@@ -52,7 +132,7 @@ def is_running(home: Home, name: str, at: datetime) -> bool:
         return True
     if not name or Path(name).name != name:
         return False
-    elsewhere = _is_elsewhere(name)
+    elsewhere = name.rpartition("-")[2] != machine_mark()
     perhaps = elsewhere and (datetime.now(UTC) - at).total_seconds() < ELSEWHERE
     try:
         handle = os.open(folder / name, os.O_RDWR)
@@ -65,29 +145,42 @@ def is_running(home: Home, name: str, at: datetime) -> bool:
         if locked:
             with suppress(OSError):
                 (folder / name).unlink()
-        return not locked if locked is not None else _has_number(name)
+        number = name.partition("-")[0]
+        return not locked if locked is not None else number.isdecimal() and runs(int(number))
     finally:
         os.close(handle)
 
 
-def _is_elsewhere(name: str) -> bool:
-    """Return whether a name is of another machine; names of earlier versions say nothing of machines.
-
-    >>> _is_elsewhere("12-0a1b2c3d-000000000000"), _is_elsewhere("12-0a1b2c3d")
-    (True, False)
-    """
-    return name.count("-") == 2 and name.rpartition("-")[2] != machine_mark()
-
-
-def _has_number(name: str) -> bool:
-    try:
-        os.kill(int(name.partition("-")[0]), 0)
-    except (ValueError, ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def _folder(home: Home) -> Path:
     return home.chats / ".processes"
+
+
+LIFELINE = "ASSAY_LIFELINE"
+"""Environment variable of the child: the number of its end of the pipe, which it must inherit."""
+
+
+@contextmanager
+def lifeline() -> Iterator[int]:
+    """Yield the end of a pipe for a child; leaving the block ends a child that is still there."""
+    reading, writing = os.pipe()
+    try:
+        yield reading
+    finally:
+        os.close(writing)
+        os.close(reading)
+
+
+def end_with_parent() -> None:
+    """End this process at once when the parent that `LIFELINE` leads to is gone; without one, do nothing."""
+    number = os.environ.pop(LIFELINE, "")
+    if number.isdecimal():
+        threading.Thread(target=_watch, args=(int(number),), name="lifeline", daemon=True).start()
+
+
+def _watch(end: int) -> None:
+    try:
+        while os.read(end, 1):
+            pass
+    except OSError:  # no such pipe: the variable is somebody else's, and no reason to end
+        return
+    os._exit(1)

@@ -46,7 +46,6 @@ def _plain_types(annotation: Any) -> set[Any]:
 
 
 def _values(value: Any) -> list[Any]:
-    """Return the values of a list or mapping, or the one value that is given."""
     if isinstance(value, dict):
         return list(value.values())
     return list(value) if isinstance(value, list | tuple) else [value]
@@ -67,7 +66,7 @@ def error_at(place: tuple[str | int, ...], reason: str) -> ValidationError:
 
 
 class Recipe(Strict):
-    """Parameters of one way to do a step; whoever changes what its code does raises `code_version`."""
+    """Parameters of one way to do a step; raise `code_version` when its code computes something else."""
 
     code_version: ClassVar[str] = "1"
 

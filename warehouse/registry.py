@@ -5,7 +5,7 @@ Another package adds a kind by an entry point whose group is `rag_assay.` and th
     [project.entry-points."rag_assay.retrievers"]
     by_colour = "acme_parts.by_colour:ByColour"
 
-It is imported when it is first asked for by its name, so that a package that nobody names costs nothing and
+It is imported when it is first asked for by its name, so that a package that no study names costs nothing and
 breaks nothing.
 """
 
@@ -80,7 +80,7 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
 
         Raises:
             KeyError: there is none.
-            BrokenPartError: another package has one that cannot be used.
+            BrokenComponentError: another package has one that cannot be used.
         """
         built_in = self._built_in.get(name)
         if built_in is not None:
@@ -142,7 +142,6 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
         return found
 
     def _why_unusable(self, kind: Any, name: str) -> str | None:
-        """Say in what an object does not keep to the base class."""
         base = self.base
         if not isinstance(kind, type) or not issubclass(kind, base):
             return f"it is no class derived from {base.__module__}.{base.__qualname__}"
@@ -154,7 +153,6 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
 
 
 def package_of(entry: EntryPoint) -> str:
-    """Return the distribution that an entry point is of, with its version."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unknown package"
 
 

@@ -1,6 +1,6 @@
-"""Homes that lie elsewhere: `ASSAY_HOME` may be a URL of object storage, or `file:///…` for a shared disk.
+"""Remote workspaces: `ASSAY_HOME` may be a URL of object storage, or `file:///…` for a shared disk.
 
-Stages work on paths, so that such a home has a scratch folder on this machine: `ASSAY_SCRATCH`, or one below
+Stages work on paths, so it has a scratch folder on this machine: `ASSAY_SCRATCH`, or one below
 the user's cache. `ASSAY_REMOTE` is set by us, for the processes that we start.
 """
 
@@ -20,7 +20,7 @@ _MARK = ".remote"  # in a scratch folder: the URL of which it is the scratch
 
 
 def is_url(place: str) -> bool:
-    """Return whether a home is named by a URL.
+    """Return whether a workspace is named by a URL.
 
     >>> is_url("s3://bucket/prefix"), is_url("var"), is_url("C:/home")
     (True, False, False)
@@ -29,11 +29,7 @@ def is_url(place: str) -> bool:
 
 
 def check_url(url: str) -> str:
-    """Return the URL of a home without a slash at its end.
-
-    Raises:
-        InputError: no home can lie there, or it holds a secret.
-    """
+    """Return the URL of a workspace without a slash at its end."""
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES:
         raise InputError(
@@ -50,7 +46,7 @@ def check_url(url: str) -> str:
 
 
 def scratch_of(url: str) -> Path:
-    """Return the folder on this machine in which the files of a home at a URL are used."""
+    """Return the folder on this machine in which the files of a workspace at a URL are used."""
     named = os.environ.get(SCRATCH)
     if named:
         return Path(named).expanduser().resolve()
@@ -59,11 +55,7 @@ def scratch_of(url: str) -> Path:
 
 
 def use_remote_home(url: str) -> Path:
-    """Let this process, and those that it starts, work on the home at a URL; return its scratch folder.
-
-    Raises:
-        InputError: no home can lie there, or the scratch folder is in use for something else.
-    """
+    """Let this process and its children work on the workspace at a URL; return its scratch folder."""
     url = check_url(url)
     scratch = scratch_of(url)
     try:
@@ -90,7 +82,7 @@ def use_remote_home(url: str) -> Path:
 
 
 def remote_url(root: Path) -> str | None:
-    """Return the URL of the home of which a folder is the scratch; None for a home on this machine."""
+    """Return the URL of the workspace of a scratch folder; None for a local workspace."""
     url = os.environ.get(REMOTE)
     return url if url and scratch_of(url) == root and _owner(root) == url else None
 

@@ -62,7 +62,7 @@ VERSIONS: Schema = {
     "title": pl.String,
     "text_sha256": pl.String,
     "valid_from": UTC_TIME,  # when the page that brought it was fetched
-    "valid_to": UTC_TIME,  # when it was replaced or found gone; NULL for the version of now
+    "valid_to": UTC_TIME,  # when it was replaced or found gone; NULL for the current version
     "gone": pl.Boolean,  # it ended because the source has no such document any longer
 }
 
@@ -386,3 +386,199 @@ CRAWLS: Schema = {
     "gone": pl.Int64,  # pages that the source had before and has no longer
     "failed": pl.String,  # JSON object: reason -> count
 }
+
+
+SEARCHES: Schema = {
+    "study": pl.String,
+    "method": pl.String,
+    "cell": pl.String,
+    "chunking": pl.String,
+    "embedder": pl.String,
+    "retriever": pl.String,
+    "generator": pl.String,
+    "rule": pl.String,  # kept | significance | budget | not_drawn | not_varied
+    "reason": pl.String,  # in words
+    "metric": pl.String,  # by which the cells raced; NULL where none did
+    "rung": pl.Int64,  # after which it was dropped, from 1; NULL: it was not
+    "rungs": pl.Int64,
+    "asked": pl.Int64,  # questions that it was asked before it was dropped
+    "questions": pl.Int64,  # that the study asks it
+    "leader": pl.String,  # the cell that led when it was dropped
+    "n": pl.Int64,  # questions on which both have a value
+    "difference": pl.Float64,  # mean of its values less the leader's, in the metric's own direction
+    "low": pl.Float64,  # 95 % interval
+    "high": pl.Float64,
+    "p": pl.Float64,  # the larger of two tests', adjusted for all cells of the look
+    "level": pl.Float64,  # below which it had to be
+}
+"""Of each cell of the whole grid what became of it."""
+
+SEARCH_VALUES: Schema = {
+    "cell": pl.String,
+    "question_id": pl.String,
+    "rung": pl.Int64,
+    "value": pl.Float64,  # the mean over its replicates that have one
+}
+"""By what the cells were compared."""
+
+
+PICK = pl.Struct(
+    {
+        "cell": pl.String,
+        "label": pl.String,  # by the axes on which the cells differ
+        "rank": pl.Int64,
+        "value": pl.Float64,  # mean of the metric, with its 95 % interval
+        "low": pl.Float64,
+        "high": pl.Float64,
+        "coverage": pl.Float64,  # share of the questions with a value and, from a generator, an answer
+        "p_best": pl.Float64,
+        "expected_loss": pl.Float64,  # against the leader on further questions, in the metric's unit
+        "p_loss": pl.Float64,  # chance of losing more than the margin against it
+        "bound": pl.Float64,  # lower bound of its mean less the best other one's (LEADERBOARD)
+        "usd_per_1000": pl.Float64,  # US dollars for 1,000 questions; NULL: not known
+        "seconds": pl.Float64,  # median of a question; NULL: not known
+    }
+)
+
+VERDICTS: Schema = {
+    "study": pl.String,
+    "subset": pl.String,  # all | sample of N
+    "metric": pl.String,
+    "title": pl.String,  # of the metric, for readers
+    "unit": pl.String,
+    "higher_is_better": pl.Boolean,
+    "by": pl.String,  # metric of answers that decided between equal rankings; NULL: none had to
+    "context": pl.String,  # tokens: compared in equally long contexts; passages: not, though chunks differ
+    "margin": pl.Float64,  # a loss below it does not matter, in the metric's unit; NULL: none is stated
+    "prefer": pl.String,  # quality | cost | latency | simplicity
+    "questions": pl.Int64,
+    "documents": pl.Int64,  # clusters of questions; the questions, where each is one of its own
+    "clusters_by": pl.String,  # documents | ids | questions
+    "generalises": pl.Boolean,  # whether there are enough clusters to say anything of further ones
+    "cells": pl.Int64,
+    "coverage": pl.Float64,  # the lowest of all cells
+    "leader": PICK,  # NULL: no cell has a rank
+    "recommended": PICK,
+    "equivalent": pl.Boolean,  # recommended is shown to be less than the margin below the best
+    "tied": pl.List(pl.String),  # cells that are not significantly worse than the leader, best first
+    "worse": pl.List(pl.String),  # cells that are
+    "unranked": pl.List(pl.String),  # cells without a rank: coverage below 98 %
+    "detectable": pl.Float64,  # the smallest true difference that would be found four times out of five
+    "documents_needed": pl.Int64,  # about so many would settle the median open comparison; NULL: out of reach
+    "reason": pl.String,  # why no cell is recommended
+    "sentences": pl.List(pl.String),  # the verdict in words, the decision first
+}
+
+
+HUMAN_SCORES: Schema = {
+    "score_id": pl.String,  # of this row alone
+    "study": pl.String,
+    "annotator": pl.String,
+    "item_id": pl.String,  # digest of what was shown: question, answer, passages
+    "rubric": pl.String,  # its name in the study
+    "rubric_version": pl.String,  # digest of its wording
+    "criterion": pl.String,  # NULL: the rubric has one alone
+    "value": pl.Float64,  # in the rubric's own scale; NULL unless the status is ok
+    "status": pl.String,  # ok | withdrawn | skipped
+    "comment": pl.String,
+    "seconds": pl.Float64,  # that the item was looked at
+    "showing": pl.Int64,  # 1, or 2 for a hidden repeat
+    "position": pl.Int64,  # in the annotator's order, from 1
+    "queue_version": pl.String,  # NULL: it is of no queue
+    "cell": pl.String,  # key of the one cell (and replicate) that it is of; NULL: of all with the item
+    "question_id": pl.String,
+    "scored_at": UTC_TIME,
+    "place": pl.String,  # page | FILE:LINE
+}
+"""Human ratings, a row each; corrections are later rows (warehouse.human_scores)."""
+
+ANNOTATIONS: Schema = {
+    "cell": pl.String,  # key of the cell, its replicate included
+    "question_id": pl.String,
+    "rubric": pl.String,
+    "criterion": pl.String,
+    "value": pl.Float64,  # mean over annotators of the mean over their showings; NULL: there is none
+    "annotators": pl.Int64,  # that gave a value
+    "low": pl.Float64,  # smallest and largest value that an annotator gave
+    "high": pl.Float64,
+    "skipped": pl.Int64,  # annotators that looked at it and could not say
+    "item_id": pl.String,  # NULL: there are no human ratings yet, or two answers that are compared are equal
+    "probability": pl.Float64,  # with which the item was drawn into the queue; NULL: it was not drawn
+}
+"""Human ratings in summary, a row for each (cell, question, rubric, criterion)."""
+
+REJECTED_SCORES: Schema = {
+    "place": pl.String,  # where the score is from; of a line that is none, the file and its number
+    "annotator": pl.String,
+    "score_id": pl.String,
+    "rubric": pl.String,
+    "reason": pl.String,
+}
+"""Human ratings that match nothing in the current study: kept, and not counted."""
+
+IMPORTED: Schema = {
+    "line": pl.Int64,  # of the spreadsheet, from 1, its header included
+    "question_id": pl.String,
+    "question": pl.String,
+    "language": pl.String,
+    "ground_truth": pl.String,
+    "answer": pl.String,  # NULL: nothing was answered and nothing is scored; "": the model wrote nothing
+    "contexts": pl.List(pl.String),  # best first
+    "chunking": pl.String,  # names of the axes, as keys can hold them
+    "embedder": pl.String,
+    "retriever": pl.String,
+    "generator": pl.String,
+    "replicate": pl.Int64,  # of the (cell, question), from 1, in the order of the lines
+    "axes": pl.String,  # JSON object: what the spreadsheet itself says for the names
+    "annotator": pl.String,
+    "scores": pl.List(pl.Struct({"rubric": pl.String, "criterion": pl.String, "value": pl.Float64})),
+    "comment": pl.String,
+    "scored_at": UTC_TIME,  # NULL: the spreadsheet does not say
+}
+"""Rows of a spreadsheet with questions, answers and scores of its own (evals.spreadsheet_import)."""
+
+AGREEMENT: Schema = {
+    "measure": pl.String,  # evals.judge_calibration.agreement.MEASURES
+    "rubric": pl.String,
+    "criterion": pl.String,
+    "annotator": pl.String,  # NULL: of all of them
+    "other": pl.String,  # the second of a pair
+    "value": pl.Float64,  # NULL: there is none, and the reason says why
+    "low": pl.Float64,  # 95 % interval
+    "high": pl.Float64,
+    "n": pl.Int64,  # items, pairs of scores or scores that it is of
+    "reason": pl.String,
+}
+"""Agreement of the annotators of a study, and habits of each, a row a measure."""
+
+HUMAN_ESTIMATES: Schema = {
+    "study": pl.String,
+    "cell": pl.String,  # its replicates together; NULL: all cells
+    "rubric": pl.String,
+    "criterion": pl.String,
+    "metric": pl.String,  # of the study, whose values are the judgements
+    "people": pl.Float64,  # mean of the human ratings alone; NULL: there are none
+    "people_low": pl.Float64,  # 95 % intervals; NULL where there is none
+    "people_high": pl.Float64,
+    "judged": pl.Float64,  # mean of the judgements alone, their range stretched to that of the rubric
+    "judged_low": pl.Float64,
+    "judged_high": pl.Float64,
+    "combined": pl.Float64,  # estimate of people's mean from their scores and the judgements
+    "combined_low": pl.Float64,
+    "combined_high": pl.Float64,
+    "items": pl.Int64,  # answers that could be scored
+    "labels": pl.Int64,  # of them scored by people
+    "judgements": pl.Int64,  # of them judged
+    "left_out": pl.Int64,  # scored, but not drawn by the queue that others were drawn by
+    "share": pl.Float64,  # how far the judgements count, 0 to 1, in standard deviations
+    "saved": pl.Float64,  # labels that people alone would need more for as small an error
+    "width": pl.Float64,  # of the combined interval, as a share of people's
+    "wanted": pl.Float64,  # half width of an interval, in the rubric's scale
+    "labels_needed": pl.Int64,  # for that with the judge, all counted; NULL: all items would not do
+    "leader": pl.String,  # the cell with the highest combined estimate
+    "difference": pl.Float64,  # combined estimate less the leader's
+    "difference_low": pl.Float64,  # 95 % intervals of all differences to the leader together
+    "difference_high": pl.Float64,
+    "reason": pl.String,  # why something is missing
+}
+"""Means of the human ratings, alone and with judgements (evals.statistics.prediction_powered)."""

@@ -40,7 +40,7 @@ Places = npt.NDArray[np.intp]
 Digests = npt.NDArray[np.uint8]  # shape (texts, 32)
 log = logging.getLogger(__name__)
 
-UNKNOWN = -1  # tokens of a text that nobody has counted
+UNKNOWN = -1  # tokens of a text that were not counted
 SUFFIX = ".vectors"
 MAGIC = b"assayvec"
 HEADER = struct.Struct("<8sQII")  # magic, rows, numbers in a vector, CRC-32 of these and of the index
@@ -76,11 +76,6 @@ def read_name(name: str) -> Name | None:
     return Name("" if found[1] == "all" else found[1], int(found[2])) if found else None
 
 
-def _new_name(shard: str, rows: int) -> str:
-    number = next(_number) & 0xFF  # files of one clock tick are in order too
-    return f"{shard or 'all'}.{time.time_ns():016x}{number:02x}{uuid.uuid4().hex[:6]}.{rows}{SUFFIX}"
-
-
 def digests_of(hashes: Sequence[str]) -> Digests:
     """Return SHA-256 hex digits as bytes, shape (texts, 32)."""
     return np.frombuffer(bytes.fromhex("".join(hashes)), np.uint8).reshape(len(hashes), 32)
@@ -113,7 +108,6 @@ class VectorRows(NamedTuple):
     tokens: Counts
 
     def between(self, first: int, end: int) -> VectorRows:
-        """Return the rows from ``first`` to ``end``."""
         return VectorRows(self.digests[first:end], self.vectors[first:end], self.tokens[first:end])
 
     def sorted_once(self) -> VectorRows:
@@ -149,7 +143,9 @@ def write(folder: Path, shard: str, rows: VectorRows, seed: int) -> str:
     index = keys_of(rows.digests).astype("<u8").tobytes() + rows.tokens.astype("<i4").tobytes()
     head = HEADER.pack(MAGIC, count, width, 0)[:-4]
     crc = zlib.crc32(index, zlib.crc32(head, seed))
-    name = _new_name(shard, count)
+    number = next(_number) & 0xFF  # files of one clock tick are in order too
+    order = f"{time.time_ns():016x}{number:02x}{uuid.uuid4().hex[:6]}"
+    name = f"{shard or 'all'}.{order}.{count}{SUFFIX}"
     with atomic_write(folder / name) as temporary, temporary.open("wb") as file:
         file.write(HEADER.pack(MAGIC, count, width, crc))
         file.write(index)
@@ -189,7 +185,7 @@ class VectorSegment:
             vectors, shape (rows, dimensions), and which of them are of ``digests``.
 
         Raises:
-            GoneError: the file is not there any longer, or was damaged.
+            SegmentGoneError: the file is not there any longer, or was damaged.
         """
         with _guarded(self.path), open(self.path, "rb", 0) as file:  # noqa: PTH123 -- twice as quick
             records = self._records(file.fileno(), rows)
@@ -215,7 +211,7 @@ class VectorSegment:
         """Read the rows from ``first`` to ``end``.
 
         Raises:
-            GoneError: the file is not there any longer, or was damaged.
+            SegmentGoneError: the file is not there any longer, or was damaged.
         """
         with _guarded(self.path), self.path.open("rb", buffering=0) as file:
             records = self._records(file.fileno(), np.arange(first, end))
@@ -242,8 +238,7 @@ def open_segment(path: Path, seed: int) -> VectorSegment:
     """Read the index of a segment; one that is damaged is put aside, which only costs computing it again.
 
     Raises:
-        GoneError: it is not there (any longer), or was damaged.
-        OSError: the system does not let it be read (rights, too many open files): it may be whole.
+        SegmentGoneError: it is not there (any longer), or was damaged.
     """
     with _guarded(path), path.open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
@@ -276,12 +271,7 @@ class _guarded:  # noqa: N801 -- used as a function is
             raise SegmentGoneError(self.path.name) from error
         # What is wrong with the content has no number; a bad block of the disk is damage too.
         if isinstance(error, ValueError) or getattr(error, "errno", None) == errno.EIO:
-            put_aside(self.path, error)
+            log.warning("%s is damaged and is put aside (%s)", self.path, error)
+            with suppress(FileNotFoundError):  # another process has put it aside
+                self.path.rename(self.path.with_suffix(".damaged"))
             raise SegmentGoneError(self.path.name) from error
-
-
-def put_aside(path: Path, error: object) -> None:
-    """Rename a damaged file, so that nobody reads it again."""
-    log.warning("%s is damaged and is put aside (%s)", path, error)
-    with suppress(FileNotFoundError):  # another process has put it aside
-        path.rename(path.with_suffix(".damaged"))

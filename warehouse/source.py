@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from operator import not_
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
@@ -10,7 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import Field, JsonValue, ValidationInfo, create_model, field_validator, model_validator
 
 from rag_assay.warehouse.cron import check_cron
-from rag_assay.warehouse.eurlex_celex import EURLEX, act_url
+from rag_assay.warehouse.eurlex_notice import EURLEX, act_url
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.recipe import Strict, error_at
@@ -44,15 +45,11 @@ _BELONGS: dict[str, tuple[str, ...]] = {
 UNLIMITED = 2**53 - 1  # what no folder holds, and every JSON parser reads as it is
 
 
-def _is_empty(value: dict[str, Any]) -> bool:
-    return not value  # and changes no identity
-
-
 class CrawlLimits(Strict):
     """Bounds of one crawl; a crawl that meets one ends in good order and says so.
 
     The defaults are those of a spider. A reader reads all that its path holds: of it, `pages`, `seconds` and
-    `bytes` are unlimited unless said; `depth` says nothing.
+    `bytes` are unlimited by default; `depth` has no effect.
 
     pages: stored or failed; ten times as many, and never under 1,000, may be followed only (sections, lists)
     depth: links from a start URL; the next page of the same list is no deeper
@@ -76,10 +73,10 @@ class Source(Strict):
     """Pages of a site (a spider and its start URLs) or of files (a reader and its path).
 
     options: parameters of a spider or reader that has some of its own (`assay components` lists them)
-    start: URLs; for the spider `eurlex` CELEX numbers too, whose acts are asked for in `language` (English
-        unless said) at EUR-Lex, or at the first of `domains`
+    start: URLs; for the spider `eurlex` CELEX numbers too, whose acts are fetched in `language` (default:
+        English) at EUR-Lex, or at the first of `domains`
     pdf: ask for the PDF of an act too, and not only where it has no HTML; for the spider `eurlex`
-    domains: hosts that are crawled, those below them included; the hosts of the start URLs unless said
+    domains: hosts that are crawled, those below them included; default: the hosts of the start URLs
     allow: regular expressions; where there are any, a link is followed only if one is found in its URL
     deny: regular expressions; a link is not followed if one is found in its URL
     allow_private: connect to private, loopback and other addresses that are not public, and use the proxy of
@@ -90,14 +87,16 @@ class Source(Strict):
     lines: a passage a line, for the reader `text`
     columns: what the passages of `jsonl` and `table` call text, title, url, id and date
     text_column, title_column, url_column, id_column, date_column: the same of one each, for `table`
-    date_by: the language model that is asked, as the last resort, when a document was published; none unless
-        said
+    date_by: the language model that is asked, as the last resort, when a document was published; default: no
+        model
     schedule: cron expression of the re-crawl, in UTC; its Dagster schedule is off until somebody starts it
     """
 
     spider: str | None = None
     reader: str | None = None
-    options: dict[str, JsonValue] = Field(default_factory=dict, exclude_if=_is_empty)
+    options: dict[str, JsonValue] = Field(
+        default_factory=dict, exclude_if=not_
+    )  # an empty one changes no identity
     start: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
@@ -143,12 +142,11 @@ class Source(Strict):
 
     def versions(self) -> list[str]:
         """Return the code version and the package of a spider or reader that is not our own; else nothing."""
-        kind = self._foreign_kind()
-        return [] if kind is None else [kind.code_version, kind.package]
-
-    def _foreign_kind(self) -> Any:
         registry, name = (SPIDERS, self.spider) if self.spider else (READERS, self.reader or "")
-        return None if name in registry.built_in else registry[name]
+        if name in registry.built_in:
+            return []
+        kind = registry[name]
+        return [kind.code_version, kind.package]
 
     @field_validator("spider", "reader", mode="before")
     @classmethod
@@ -197,7 +195,6 @@ class Source(Strict):
     @model_validator(mode="before")
     @classmethod
     def _are_acts(cls, value: Any) -> Any:
-        """Write CELEX numbers among the start URLs as the URLs of their acts."""
         if not isinstance(value, dict) or value.get("spider") != "eurlex":
             return value
         start, domains, language = value.get("start"), value.get("domains"), value.get("language") or "en"
@@ -244,7 +241,7 @@ class Source(Strict):
         for url in self.start:
             host = urlsplit(url).hostname or ""
             if not any(host == known or host.endswith(f".{known}") for known in self.hosts):
-                raise ValueError(f"the start URL {url} lies on none of the `domains`")
+                raise ValueError(f"the start URL {url} is not on one of the `domains`")
         return self
 
     @model_validator(mode="after")

@@ -21,7 +21,7 @@ class Status(StrEnum):
 
 
 RETRYABLE = frozenset({Status.TIMEOUT, Status.RATE_LIMITED, Status.OVER_BUDGET, Status.ERROR, Status.NOT_RUN})
-"""Outcomes that another run may mend: a result that holds one is not complete, and is tried again."""
+"""Outcomes that another run may fix: a result that holds one is not complete, and is tried again."""
 
 MIN_COVERAGE = 0.98
 """Share of its questions that must have a value; below it a cell has no rank and cannot win."""

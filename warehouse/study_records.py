@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.artifacts import Artifact, StillArtifacts
 from rag_assay.warehouse.atomic_write import atomic_write
-from rag_assay.warehouse.cached_artifacts import StillArtifacts
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote import mirror_of
@@ -116,7 +115,7 @@ class PinnedArtifacts(StillArtifacts):
         self.pins = pins
 
     def current(self, stage: str, key: str) -> Artifact | None:
-        """Return the artifact of the finished run; of other keys that of now."""
+        """Return the artifact of the finished run; of other keys the current one."""
         identity = self.pins.get(stage, {}).get(key)
         return super().current(stage, key) if identity is None else self.find(stage, identity)
 
@@ -149,7 +148,7 @@ class PinnedArtifacts(StillArtifacts):
 
 
 def pinned_artifacts(home: Home, study: str) -> PinnedArtifacts:
-    """Return the store of a study's finished run; of names of now where none is recorded.
+    """Return the store of a study's finished run; the current artifacts where none is recorded.
 
     A leaderboard that was built since then, outside of a run of the study, is the newer result: nothing is
     pinned then.

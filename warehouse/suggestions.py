@@ -43,9 +43,6 @@ def unknown(what: str, name: str, known: Iterable[str], where: str) -> str:
 def named_in(written: str, what: str, known: Collection[str], option: str) -> tuple[str, ...]:
     """Return the names that are written with commas between them, each once, in their order.
 
-    Raises:
-        InputError: one of them is not known, or there is none.
-
     >>> named_in("titles, dates,titles", "kind", ["titles", "dates"], "--kinds")
     ('titles', 'dates')
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import wraps
@@ -12,21 +12,19 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import polars as pl
 
-from rag_assay.warehouse.annotation_schemas import AGREEMENT, HUMAN_SCORES
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.atomic_write import temporary_beside
 from rag_assay.warehouse.attempts import turn
 from rag_assay.warehouse.call_cache import CallCache
-from rag_assay.warehouse.connection import DamagedDatabaseError, connect
+from rag_assay.warehouse.connection import DamagedDatabaseError, connect, insert_rows, transaction
 from rag_assay.warehouse.conversation_tables import write_conversations
-from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.history import history_rows
 from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.pages import read_crawls
-from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet
+from rag_assay.warehouse.parquet import frame, read_parquet
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote import mirror_of
-from rag_assay.warehouse.schemas import CALLS, LOSSES, NOTES, QUESTIONS, Schema
+from rag_assay.warehouse.schemas import CALLS, HUMAN_SCORES
 from rag_assay.warehouse.study_records import study_of, study_records
 
 if TYPE_CHECKING:
@@ -54,12 +52,6 @@ FILES: dict[str, tuple[str, ...]] = {
 OF_STUDIES = tuple(stage for stage in FILES if stage != "questions")
 """The stages whose keys begin with the name of a study or slice; question sets belong to a corpus."""
 
-ADDED: dict[str, Schema] = {"losses": LOSSES, "notes": NOTES, "agreement": AGREEMENT}
-"""Files that artifacts of earlier versions lack: where one is absent, it has no rows."""
-
-NESTED: dict[str, Schema] = {"questions": QUESTIONS}
-"""Files with nested columns, whose fields may be fewer in artifacts of earlier versions."""
-
 BATCH = 200  # artifacts loaded at once: bounds the memory of a rebuild
 
 
@@ -68,29 +60,20 @@ def load(connection: duckdb.DuckDBPyConnection, store: ArtifactStore, artifacts:
     if not artifacts:
         return
     identities = [artifact.identity for artifact in artifacts]
-    connection.execute("BEGIN")
-    try:
+    with transaction(connection):
         for table in FILES[artifacts[0].stage]:
-            # Diagonal: a column that came later is NULL in the rows of an earlier artifact.
+            # Diagonal: a column that only some artifacts have is NULL in the rows of the others.
             rows = pl.concat([_rows(store, artifact, table) for artifact in artifacts], how="diagonal")
             connection.execute(f"DELETE FROM {table} WHERE list_contains(?, artifact_id)", [identities])  # noqa: S608 -- from FILES
-            connection.register("incoming", rows.to_arrow())
-            connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608 -- from FILES
-            connection.unregister("incoming")
+            insert_rows(connection, table, rows)
         connection.executemany(
             "INSERT OR REPLACE INTO artifacts VALUES (?, ?, ?, ?, ?)",
             [[a.stage, a.identity, a.data_version, a.complete, a.created_at] for a in artifacts],
         )
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
 
 
 def _rows(store: ArtifactStore, artifact: Artifact, table: str) -> pl.DataFrame:
-    path = store.folder(artifact.stage, artifact.identity) / f"{table}.parquet"
-    absent = table in ADDED and not path.exists()
-    rows = frame([], ADDED[table]) if absent else conform_rows(read_parquet(path), NESTED.get(table, {}))
+    rows = read_parquet(store.folder(artifact.stage, artifact.identity) / f"{table}.parquet")
     return rows.with_columns(pl.lit(artifact.identity).alias("artifact_id"))
 
 
@@ -121,7 +104,7 @@ def sync(
 ) -> int:
     """Load the rows that the database lacks of these keys' artifacts, and point the keys at them.
 
-    After a kill between Parquet and database, the next call mends what is missing. A damaged artifact is set
+    After a kill between Parquet and database, the next call loads what is missing. A damaged artifact is set
     aside, and told to ``say``. Returns how many artifacts were loaded.
 
     study: whose keys of the stage these are: others of it leave the `current_*` views, and their rows stay
@@ -163,7 +146,8 @@ def write_llm_calls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
     found = {row["call_id"]: row for row in cache.rows(known) if row["call_id"] not in known}
     for row in cache.paid(known):
         found.setdefault(row["call_id"], row)
-    return _add(connection, "llm_calls", frame(list(found.values()), CALLS)) if found else 0
+    rows = frame(list(found.values()), CALLS)
+    return insert_rows(connection, "llm_calls", rows, new_only=True) if found else 0
 
 
 def write_human_scores(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
@@ -181,17 +165,12 @@ def write_human_scores(connection: duckdb.DuckDBPyConnection, home: Home) -> int
             continue
         rows = frame([] if snapshot is None else scores.read(study, snapshot).rows, HUMAN_SCORES)
         before = connection.execute("SELECT count(*) FROM human_scores WHERE study = ?", [study]).fetchone()
-        connection.execute("BEGIN")
-        try:
+        with transaction(connection):
             connection.execute("DELETE FROM human_scores WHERE study = ?", [study])
-            _add(connection, "human_scores", rows.with_row_index("ordinal", 1))
+            insert_rows(connection, "human_scores", rows.with_row_index("ordinal", 1), new_only=True)
             connection.execute("DELETE FROM human_score_versions WHERE study = ?", [study])
             if snapshot is not None:
                 connection.execute("INSERT INTO human_score_versions VALUES (?, ?)", [study, snapshot.digest])
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
         added += len(rows) - (before[0] if before else 0)
     return added
 
@@ -201,7 +180,7 @@ def write_history(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
     rows = history_rows(home)
     there = rows["entry"].to_list()
     connection.execute("DELETE FROM history WHERE NOT list_contains(?::VARCHAR[], entry)", [there])
-    return _add(connection, "history", rows)
+    return insert_rows(connection, "history", rows, new_only=True)
 
 
 def write_crawls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
@@ -209,21 +188,14 @@ def write_crawls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
     known = {crawl_id for (crawl_id,) in connection.execute("SELECT crawl_id FROM crawls").fetchall()}
     sources = sorted(folder.name for folder in home.crawls.glob("*") if folder.is_dir())
     found = (read_crawls(home, source, known) for source in sources)
-    return sum(_add(connection, "crawls", rows) for rows in found if len(rows))
-
-
-def _add(connection: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame) -> int:
-    connection.register("incoming", rows.to_arrow())
-    connection.execute(f"INSERT OR IGNORE INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608 -- our own names
-    connection.unregister("incoming")
-    return len(rows)
+    return sum(insert_rows(connection, "crawls", rows, new_only=True) for rows in found if len(rows))
 
 
 def readable(store: ArtifactStore, artifacts: Iterable[Artifact], say: Say) -> list[Artifact]:
     """Return the artifacts whose files are as they were written; the others are set aside and told."""
     found = []
     for artifact in artifacts:
-        damage = store.damage(artifact) or (None if artifact.sums else _unreadable(store, artifact))
+        damage = store.damage(artifact)
         if damage is None:
             found.append(artifact)
         else:
@@ -232,16 +204,6 @@ def readable(store: ArtifactStore, artifacts: Iterable[Artifact], say: Say) -> l
                 f"{artifact.stage} of {artifact.key} is damaged ({damage}); `assay run STUDY` builds it again"
             )
     return found
-
-
-def _unreadable(store: ArtifactStore, artifact: Artifact) -> str | None:
-    """Return why the tables of an artifact of an earlier version, which has no checksums, cannot be read."""
-    try:
-        for table in FILES[artifact.stage]:
-            _rows(store, artifact, table)
-    except CorruptFileError as error:
-        return str(error)
-    return None
 
 
 def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: None) -> dict[str, int]:
@@ -266,7 +228,12 @@ def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: N
                     for at in range(0, len(artifacts), BATCH):
                         load(connection, store, artifacts[at : at + BATCH])
                     there = {artifact.identity for artifact in artifacts}
-                    keys = [key for key in store.keys(stage) if _is_current(stage, key, recorded)]
+                    keys = store.keys(stage)
+                    if (
+                        stage in OF_STUDIES
+                    ):  # those that the last run of their study had, where one is recorded
+                        runs = {key: recorded.get(study_of(key)) for key in keys}
+                        keys = [key for key, had in runs.items() if had is None or key in had.get(stage, ())]
                     current = {key: artifact for key in keys if (artifact := store.current(stage, key))}
                     named = {key: artifact.identity for key, artifact in current.items()}
                     point(connection, stage, {key: name for key, name in named.items() if name in there})
@@ -282,17 +249,7 @@ def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: N
     return counts
 
 
-def _is_current(stage: str, key: str, recorded: Mapping[str, Mapping[str, list[str]]]) -> bool:
-    """Return whether the last run of a key's study had it; True where no run is recorded.
-
-    recorded: study -> stage -> keys
-    """
-    keys = recorded.get(study_of(key)) if stage in OF_STUDIES else None
-    return keys is None or key in keys.get(stage, ())
-
-
 def _put(fresh: Path, target: Path, say: Say) -> None:
-    """Let a new database take the place of the old one while nobody else holds that."""
     try:
         with connect(target, notify=say):
             fresh.replace(target)
@@ -321,7 +278,7 @@ def _log_of(database: Path) -> Path:
 def use_database(
     home: Home, use: Callable[[duckdb.DuckDBPyConnection], T], say: Say = lambda _sentence: None
 ) -> T:
-    """Return what ``use`` returns of the home's database; one that is lost or damaged is made again before.
+    """Return what ``use`` returns of the database; a lost or damaged one is made again before.
 
     Found to be damaged while it is used, it is made again too, and ``use`` is called a second time.
     """

@@ -1,7 +1,7 @@
 """What is asked of a corpus in use: the panels of `assay usage`, each a query on a view of its own.
 
 The views (`migrations/m022_usage.sql`) hold a row an answer; a panel counts those of a study, a cell and some
-days. Nothing but `PANELS` says what is counted, so that page, terminal and files show the same.
+days. `PANELS` alone defines what is counted, so that page, terminal and files agree.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ class UsageChoices:
 
     studies: that were asked something, or have a history
     cells: (study, cell) of those that answered
-    first, last: days on which people asked; None: nobody did
+    first, last: days on which people asked; None: no questions yet
     questions, demo_questions: that people asked, and that demo data has
     """
 
@@ -244,11 +244,7 @@ class Usage:
 
 
 def in_time_zone(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Let days begin as they do in a time zone.
-
-    Raises:
-        InputError: there is none of that name.
-    """
+    """Let days begin as they do in a time zone."""
     import duckdb
 
     try:

@@ -62,7 +62,8 @@ _WORDS = {
 
 def in_words(error: ValidationError, model: type[BaseModel]) -> list[Finding]:
     """Translate pydantic's errors about a file that was to be a ``model``."""
-    return [_finding(detail, model) for detail in _telling(_nearest(error.errors()))]
+    found = (_in_words(detail, model) for detail in _telling(_nearest(error.errors())))
+    return [one._replace(place=as_written(one.place)) for one in found]
 
 
 def as_written(place: Place) -> Place:
@@ -111,7 +112,6 @@ def display_place(place: Place) -> str:
 
 
 def _nearest(details: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Of a value that may be of several types, keep what is said of the type that it comes nearest to."""
     best: dict[Place, tuple[tuple[int, bool], str | int]] = {}
     branches: list[int | None] = []
     for detail in details:
@@ -142,11 +142,6 @@ def _telling(details: list[ErrorDetails]) -> list[ErrorDetails]:
     ]
 
 
-def _finding(detail: ErrorDetails, model: type[BaseModel]) -> Finding:
-    found = _in_words(detail, model)
-    return found._replace(place=as_written(found.place))
-
-
 def _in_words(detail: ErrorDetails, model: type[BaseModel]) -> Finding:
     place: Place = detail["loc"]
     code = detail["type"]
@@ -167,14 +162,10 @@ def _in_words(detail: ErrorDetails, model: type[BaseModel]) -> Finding:
     message = _message(detail, _keys_at(model, place))
     names_it = code == "value_error" and repr(value) in message
     is_short = isinstance(value, str | int | float) and len(str(value)) < 80
-    instead_of = f", not {_as_yaml(value)}" if is_short and not names_it else ""
+    value_text = repr(value).lower() if isinstance(value, bool) else repr(value)  # `true`, as in the file
+    instead_of = f", not {value_text}" if is_short and not names_it else ""
     where = f"{display_place(as_written(place))}: " if place else ""
     return Finding(place, code, f"{where}{message}{instead_of}")
-
-
-def _as_yaml(value: str | int | float) -> str:
-    """Write a value as the file has it: `true`, where Python says `True`."""
-    return repr(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _message(detail: ErrorDetails, keys: list[str]) -> str:
@@ -192,7 +183,6 @@ def _message(detail: ErrorDetails, keys: list[str]) -> str:
 
 
 def _keys_at(model: Any, place: Place) -> list[str]:
-    """Walk the types of a model along a place and return the keys that its mapping may have."""
     for part in place:
         model = _step(model, part)
         if model is None:
@@ -229,7 +219,6 @@ def _step(annotation: Any, part: str | int) -> Any:
 
 
 def _typed(field: FieldInfo) -> Any:
-    """Return the type of a field with all that it is annotated with."""
     return Annotated[(field.annotation, field, *field.metadata)]
 
 

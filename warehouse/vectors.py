@@ -9,6 +9,8 @@ files, and of many texts a lookup touches the shards of its digits alone. A vect
 
 from __future__ import annotations
 
+import fcntl
+import uuid
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -19,10 +21,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rag_assay.warehouse import text_locks
 from rag_assay.warehouse.atomic_write import sweep
 from rag_assay.warehouse.errors import AssayError
-from rag_assay.warehouse.parquet_segments import read_parquet_segment
+from rag_assay.warehouse.locks import try_lock
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote import mirror_of
 from rag_assay.warehouse.segments import (
@@ -44,6 +45,69 @@ from rag_assay.warehouse.segments import (
     write,
 )
 
+PATTERN = ".claim-*"
+
+
+@contextmanager
+def locked(path: Path, *, wait: bool) -> Iterator[bool | None]:
+    """Hold a lock while the block lasts.
+
+    Yields:
+        False where another holds it and it was not waited for; None where there are no locks.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a") as file:
+        held = try_lock(file.fileno())
+        if held is False and wait:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            held = True
+        yield held
+
+
+@contextmanager
+def claim_texts(folder: Path, hashes: Sequence[str]) -> Iterator[npt.NDArray[np.bool_]]:
+    """Claim texts while the block lasts, but for those that another process has claimed.
+
+    Yields:
+        which of the texts are this process's, shape (texts,).
+    """
+    path = folder / f".claim-{uuid.uuid4().hex}"
+    with locked(folder / ".claiming.lock", wait=True) as locks:
+        taken = {one for claim in folder.glob(PATTERN) for one in _listed(claim)} if locks else set[str]()
+        mine = np.array([name not in taken for name in hashes], np.bool_)
+        listed = "\n".join(name for name, own in zip(hashes, mine.tolist(), strict=True) if own)
+        file = path.open("w")
+        if locks:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            file.write(listed)
+            file.flush()
+    try:
+        yield mine
+    finally:
+        path.unlink(missing_ok=True)
+        file.close()
+
+
+def wait_for(folder: Path, hashes: Sequence[str]) -> None:
+    """Wait until no current claim holds one of some texts."""
+    wanted = set(hashes)
+    for claim in folder.glob(PATTERN):
+        with suppress(FileNotFoundError), claim.open("r+") as file:
+            if not wanted.isdisjoint(file.read().split()):
+                with suppress(OSError):  # no locks: nothing to wait for
+                    fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _listed(claim: Path) -> list[str]:
+    """Return what a claim lists; nothing, and no file, where the process that made it was killed."""
+    with suppress(FileNotFoundError), claim.open("r+") as file:
+        if try_lock(file.fileno()) is False:
+            return file.read().split()
+        with suppress(FileNotFoundError):
+            claim.unlink()
+    return []
+
+
 LARGE = 65_536  # vectors a segment, as nearly as equal parts can have
 MANY = (
     32  # small segments, of less than half of LARGE, of what no shard has divided yet before they are joined
@@ -52,7 +116,7 @@ FEW = 4  # the same of a shard, which no put adds to: what a division has left
 FULL = 4 * LARGE  # vectors of a shard before it is divided by the next digit
 HELD = 64_000_000  # bytes of indexes of segments that an object keeps in memory (5 million vectors)
 DIGITS = "0123456789abcdef"
-DEEPEST = 8  # digits: what goes beyond holds 70 billion texts, or the same ones again and again
+DEEPEST = 8  # digits: what goes beyond holds 70 billion texts, or the same ones repeatedly
 
 
 class CachedVectors(NamedTuple):
@@ -144,9 +208,6 @@ class VectorCache:
         """Add vectors, float32, shape (len(hashes), dimensions), as one segment, or several of about LARGE.
 
         tokens: how long each text is, special tokens included, shape (len(hashes),), where that was counted
-
-        Raises:
-            AssayError: the vectors that are there have another number of dimensions.
         """
         if vectors.ndim != 2 or len(vectors) != len(hashes):
             raise ValueError(f"expected {len(hashes)} vectors, got an array of shape {vectors.shape}")
@@ -159,20 +220,15 @@ class VectorCache:
             self.compact()
 
     def refresh(self) -> None:
-        """Look which segments have come and gone, by their names; those of older versions are taken over."""
+        """Look which segments have come and gone, by their names."""
         shards: dict[str, dict[str, int]] = defaultdict(dict)
-        older: list[Path] = []
         for path in self.folder.glob("[!.]*"):
             if told := read_name(path.name):
                 shards[told.shard][path.name] = told.rows
-            elif path.suffix == ".parquet":
-                older.append(path)
         self._shards = dict(shards)
         there = {name for names in shards.values() for name in names}
         for name in [name for name in self._held if name not in there]:
             self._forget(name)
-        if older:
-            self._take_over()
 
     def compact(self) -> int:
         """Join small segments and divide full shards, a text once; return how many segments went.
@@ -199,7 +255,7 @@ class VectorCache:
             shard = todo.pop()
             if not self._untidy(shard):
                 continue
-            with text_locks.locked(self.folder / f".{shard or 'all'}.lock", wait=False) as held:
+            with locked(self.folder / f".{shard or 'all'}.lock", wait=False) as held:
                 if held is False:
                     continue
                 self.refresh()
@@ -216,9 +272,9 @@ class VectorCache:
         """Claim texts that will be computed and put, but for those that another process is computing.
 
         A killed process gives its claims away. What others have added meanwhile is found by the next `take`.
-        Of a home on object storage, what other machines have stored is fetched first; what was put is stored.
+        In a remote workspace, what other machines have stored is fetched first; what was put is stored.
         """
-        with text_locks.claim_texts(self.folder, hashes) as mine:
+        with claim_texts(self.folder, hashes) as mine:
             if self._mirror:
                 self._mirror.pull(self._place, once=True)
             self.refresh()
@@ -230,12 +286,11 @@ class VectorCache:
 
     def wait_for(self, hashes: Sequence[str]) -> None:
         """Wait until no other process computes one of some texts."""
-        text_locks.wait_for(self.folder, hashes)
+        wait_for(self.folder, hashes)
 
     # Looking -----------------------------------------------------------------------------------------------
 
     def _look(self, keys: Keys, read: _Read) -> None:
-        """Let ``read`` see in each segment the texts whose keys it has, until each has what is wanted."""
         order = np.argsort(keys, kind="stable")
         ranked = keys[order]
         wanted = np.ones(len(keys), np.bool_)
@@ -265,8 +320,7 @@ class VectorCache:
         """Return a segment, whose index may be in memory still.
 
         Raises:
-            GoneError: it is not there any longer, or was damaged.
-            AssayError: its vectors have another number of dimensions than others.
+            SegmentGoneError: it is not there any longer, or was damaged.
         """
         segment = self._held.pop(name, None)
         if segment is None:
@@ -286,26 +340,22 @@ class VectorCache:
             names.pop(name, None)
 
     def _refuse_width(self, width: int) -> None:
-        """Raise where the vectors that are there have another number of dimensions than ``width``."""
         if self._width is None:
             self.refresh()
-            self._width = next(self._widths(), width)
+            self._width = width
+            for name in [name for names in self._shards.values() for name in names]:
+                with suppress(SegmentGoneError):
+                    self._width = open_segment(self.folder / name, self._seed).width
+                    break
         if self._width != width:
             raise AssayError(
                 f"{self.folder}: holds vectors of {self._width} numbers, and now one of {width} came: "
                 "another model answers under the same name. Give it another name, or delete that folder"
             )
 
-    def _widths(self) -> Iterator[int]:
-        for names in self._shards.values():
-            for name in names:
-                with suppress(SegmentGoneError):
-                    yield open_segment(self.folder / name, self._seed).width
-
     # Writing -----------------------------------------------------------------------------------------------
 
     def _write(self, shard: str, rows: VectorRows) -> None:
-        """Write sorted rows as segments of one shard, as many as it takes."""
         self.folder.mkdir(parents=True, exist_ok=True)
         count = len(rows.tokens)
         cuts = np.linspace(0, count, max(1, round(count / LARGE)) + 1).astype(int).tolist()
@@ -330,7 +380,6 @@ class VectorCache:
         return len(names)
 
     def _join(self, shard: str) -> int:
-        """Write small segments of a shard into larger ones, then remove them."""
         went, group, rows = 0, list[str](), 0
         for name in self._small(shard):
             group.append(name)
@@ -346,7 +395,6 @@ class VectorCache:
         return self._remove(names)
 
     def _divide(self, shard: str) -> int:
-        """Write the segments of a shard as those of the sixteen below it, then remove them."""
         names = list(self._shards[shard])
         parents = [open_segment(self.folder / name, self._seed) for name in names]
         for digit in DIGITS:
@@ -360,20 +408,3 @@ class VectorCache:
             if parts:
                 self._write(shard + digit, join_rows(parts))
         return self._remove(names)
-
-    # What older versions have left -------------------------------------------------------------------------
-
-    def _take_over(self) -> None:
-        """Write Parquet segments of older versions anew, one after the other, then remove each.
-
-        A kill leaves the one under way, whole; a process of an older version misses it and computes again.
-        """
-        with text_locks.locked(self.folder / ".older.lock", wait=True):
-            for path in sorted(self.folder.glob("*.parquet")):
-                with suppress(SegmentGoneError):
-                    for rows in read_parquet_segment(path, LARGE):
-                        self._write("", rows.sorted_once())
-                    path.unlink(missing_ok=True)
-        self.refresh()
-        if self._untidy(""):
-            self.compact()

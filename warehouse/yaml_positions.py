@@ -70,7 +70,6 @@ class _Loader(Composer, CParser, SafeConstructor, Resolver):
         self._depth = self._nodes = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return the next node with all that it holds."""
         self._depth += 1
         self._nodes += 1
         if self._depth > MAX_DEPTH or self._nodes > MAX_NODES:
@@ -96,12 +95,7 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def load(path: Path, text: str | None = None) -> MarkedYaml:
-    """Read a YAML file, or a text that it had.
-
-    Raises:
-        InputError: the file is missing, no regular one, larger than `MAX_BYTES`, no YAML, repeats a key, or
-            names an environment variable that is not set; with file and line.
-    """
+    """Read a YAML file, or a text that it had."""
     text = _text(path) if text is None else text
     marked = MarkedYaml(path, None)
     findings: list[str] = []
@@ -159,9 +153,6 @@ def rewrite(text: str, change: Callable[[Place, str], str], drop: Collection[str
     change: called with the place of each scalar and its text; a mapping's keys have the place of the mapping
         and must not be changed
     drop: keys of the outermost mapping that are left out
-
-    Raises:
-        InputError: `load` would refuse the text.
     """
     load(Path("text"), text)  # refuses what is nested endlessly, too
     loader = _Loader(text)

@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.warehouse.errors import AssayError
-from rag_assay.warehouse.parent_watchdog import LIFELINE, lifeline
+from rag_assay.warehouse.processes import LIFELINE, lifeline
 from rag_assay.warehouse.source import Source
 
 ROOT = Path(__file__).parents[3]  # the folder of the package rag_assay

@@ -15,8 +15,7 @@ from rag_assay.crawlers.links import base_of, clean_url
 from rag_assay.crawlers.markup import collapse_whitespace, first, meta, present, text_of
 from rag_assay.crawlers.spiders.base import HTML, Output, SiteSpider
 from rag_assay.crawlers.store import GONE
-from rag_assay.warehouse.eurlex_celex import celex_in
-from rag_assay.warehouse.eurlex_notice import notice_in
+from rag_assay.warehouse.eurlex_notice import celex_in, notice_in
 from rag_assay.warehouse.iso_dates import first_iso
 
 PDF = "application/pdf"

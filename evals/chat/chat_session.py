@@ -18,8 +18,16 @@ from rag_assay.evals.retrieval.query import Removal
 from rag_assay.evals.retrieval.question_words import language as language_of
 from rag_assay.evals.study.cells import Cell
 from rag_assay.warehouse.cancellation import CancelledError, is_cancelled
-from rag_assay.warehouse.conversation_records import AnswerSlot, QuestionAsked, Side, Turn
-from rag_assay.warehouse.conversations import GONE, Conversation, ConversationNotFoundError, Conversations
+from rag_assay.warehouse.conversations import (
+    GONE,
+    AnswerSlot,
+    Conversation,
+    ConversationNotFoundError,
+    Conversations,
+    QuestionAsked,
+    Side,
+    Turn,
+)
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.inference.streaming import PartialAnswer, on_token

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.connection import connect
-from rag_assay.warehouse.conversation_records import AnswerFeedback, Begun, ShownPassage, Turn
-from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.conversations import AnswerFeedback, Begun, Conversations, ShownPassage, Turn
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import read_parquet

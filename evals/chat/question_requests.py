@@ -8,8 +8,7 @@ from datetime import datetime
 from secrets import token_urlsafe
 
 from rag_assay.evals.retrieval.query import Removal
-from rag_assay.warehouse.conversation_records import ASKED, QuestionAsked
-from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.conversations import ASKED, Conversations, QuestionAsked
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference.streaming import PartialAnswer

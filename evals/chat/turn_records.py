@@ -15,7 +15,7 @@ from rag_assay.evals.generation.contract import Answer, Passage
 from rag_assay.evals.pipeline.pipeline import PipelineResult
 from rag_assay.evals.question_sets.no_answer_sentence import unanswered
 from rag_assay.evals.retrieval.question_words import stop_words
-from rag_assay.warehouse.conversation_records import ShownPassage, StoredInterpretation, Turn
+from rag_assay.warehouse.conversations import ShownPassage, StoredInterpretation, Turn
 from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.status import Status
 

@@ -20,11 +20,9 @@ from rag_assay.evals.rubrics.items import item_id
 from rag_assay.evals.rubrics.pairwise import LOSS, TIE, WIN, PairwiseRubric
 from rag_assay.evals.rubrics.rubric import Rubric
 from rag_assay.evals.study.study import Study
-from rag_assay.warehouse.annotator_names import annotator_name
-from rag_assay.warehouse.conversation_records import Turn, Vote
-from rag_assay.warehouse.conversations import GONE, ConversationNotFoundError, Conversations
+from rag_assay.warehouse.conversations import GONE, ConversationNotFoundError, Conversations, Turn, Vote
 from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.human_scores import CHAT, HumanScore, HumanScores
+from rag_assay.warehouse.human_scores import CHAT, HumanScore, HumanScores, annotator_name
 from rag_assay.warehouse.schemas import Status
 
 

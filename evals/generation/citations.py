@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from rag_assay.warehouse.eurlex_celex import EURLEX, act_url, celex_in
+from rag_assay.warehouse.eurlex_notice import EURLEX, act_url, celex_in
 
 MOST_IN_A_RANGE = 100  # a longer one names its two ends only
 

@@ -54,7 +54,7 @@ def overlap(scores: pl.DataFrame, questions: Mapping[str, str], clusters: Cluste
     score of all cells stands beside each of those, or where there is none beside the others like it.
 
     Args:
-        scores: rows of `annotation_schemas.HUMAN_SCORES` of one criterion, with values.
+        scores: rows of `schemas.HUMAN_SCORES` of one criterion, with values.
         questions: id of an item -> its question, where the scores do not say it.
         clusters: which questions are not independent of each other.
     """
@@ -143,12 +143,12 @@ def agreement_rows(
     seed: int,
     clusters: Clustering = ALONE,
 ) -> list[dict[str, Any]]:
-    """Return rows of `annotation_schemas.AGREEMENT`, rubric by rubric and criterion by criterion.
+    """Return rows of `schemas.AGREEMENT`, rubric by rubric and criterion by criterion.
 
     A criterion without ratings has its rows of all together, with the reason.
 
     Args:
-        scores: rows of `annotation_schemas.HUMAN_SCORES` that hold: none that was corrected or withdrawn, and
+        scores: rows of `schemas.HUMAN_SCORES` that hold: none that was corrected or withdrawn, and
             one a person, item, criterion and showing.
         questions: id of an item -> its question, where the scores do not say it.
         clusters: which questions are not independent of each other.
@@ -169,7 +169,7 @@ def agreement_rows(
 def agreement_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each criterion with scores of which agreement is too low, or not known.
 
-    rows: of `annotation_schemas.AGREEMENT`
+    rows: of `schemas.AGREEMENT`
     """
     of_all = {
         (row["rubric"], row["criterion"], row["measure"]): row for row in rows if row["annotator"] is None

@@ -60,8 +60,8 @@ def rated_of(
     """Return what people said by each criterion that any annotator has scored.
 
     Args:
-        annotations: rows of `annotation_schemas.ANNOTATIONS`.
-        counted: the scores that they come from, rows of `annotation_schemas.HUMAN_SCORES`.
+        annotations: rows of `schemas.ANNOTATIONS`.
+        counted: the scores that they come from, rows of `schemas.HUMAN_SCORES`.
     """
     given = _given(annotations)
     questions = dict(given.select("item_id", "question_id").iter_rows())

@@ -1,4 +1,4 @@
-"""Means of human ratings by cell, rubric and judge: rows of `annotation_schemas.HUMAN_ESTIMATES`."""
+"""Means of human ratings by cell, rubric and judge: rows of `schemas.HUMAN_ESTIMATES`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def estimate_rows(
 
     Args:
         study: whose rubrics people have scored by; criteria that they have not are left out.
-        annotations: rows of `annotation_schemas.ANNOTATIONS`.
+        annotations: rows of `schemas.ANNOTATIONS`.
         scores: key of a cell and replicate -> rows of `schemas.SCORES`.
         sooner: id of an item -> its weight in a queue that shows heavier ones sooner; None: in any order.
     """

@@ -22,9 +22,8 @@ from rag_assay.evals.judging.prompt_files import JudgePrompt, Language, wordings
 from rag_assay.evals.word_lists import entries
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference.chat_model import ChatModel
-from rag_assay.warehouse.inference.first_token import FirstTokens
 from rag_assay.warehouse.inference.gateway import Gateway, Messages
-from rag_assay.warehouse.inference.replies import Reply, together
+from rag_assay.warehouse.inference.replies import FirstTokens, Reply, together
 from rag_assay.warehouse.inference.structured import (
     Bounds,
     Shape,

@@ -20,8 +20,7 @@ from rag_assay.evals.question_generation.near_duplicates import (
 from rag_assay.evals.question_generation.review import AskedInChat, ReviewedQuestion, ReviewPassage
 from rag_assay.evals.question_sets.question_files import EvidenceQuote
 from rag_assay.evals.retrieval.question_words import language as language_of
-from rag_assay.warehouse.conversation_records import Turn
-from rag_assay.warehouse.conversations import Conversation
+from rag_assay.warehouse.conversations import Conversation, Turn
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.schemas import Status
 

@@ -15,10 +15,10 @@ from rag_assay.evals.reporting.rating_scores import ScoresOfPeople
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
 from rag_assay.evals.statistics.verdict import Verdict
 from rag_assay.evals.successive_halving.records import SearchRecord
-from rag_assay.warehouse.annotation_schemas import HUMAN_ESTIMATES
 from rag_assay.warehouse.schemas import (
     ANSWERS,
     HITS,
+    HUMAN_ESTIMATES,
     JUDGE_CARDS,
     JUDGEMENTS,
     LEADERBOARD,

@@ -18,9 +18,9 @@ from rag_assay.evals.reporting.human_ratings.axes import PEOPLE_COLUMNS, people_
 from rag_assay.evals.reporting.judge_cards import card_rows, estimate_json
 from rag_assay.evals.reporting.page import FOLDER, render_report
 from rag_assay.evals.reporting.search_omissions import left_out_rows
-from rag_assay.warehouse.annotation_schemas import HUMAN_ESTIMATES
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import HUMAN_ESTIMATES
 
 COLUMNS = (
     "subset",

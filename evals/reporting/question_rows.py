@@ -51,7 +51,7 @@ class Answered:
     scores: rows of `schemas.SCORES`, in the order of the study's metrics
     judgements: rows of `schemas.JUDGEMENTS` with `judge` and `uncalibrated`, in the order of metrics and
         replicates
-    people: rows of `annotation_schemas.HUMAN_SCORES`, by the current wording of the rubrics, in their order
+    people: rows of `schemas.HUMAN_SCORES`, by the current wording of the rubrics, in their order
     """
 
     cell: Cell

@@ -36,10 +36,9 @@ from rag_assay.evals.successive_halving.records import narrow_study
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.schemas import LEADERBOARD
+from rag_assay.warehouse.schemas import LEADERBOARD, VERDICTS
 from rag_assay.warehouse.study_records import PinnedArtifacts, pinned_artifacts, read_study_record
 from rag_assay.warehouse.tables import on_whole_database
-from rag_assay.warehouse.verdict_schema import VERDICTS
 
 
 @dataclass(frozen=True)

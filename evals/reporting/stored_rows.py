@@ -19,11 +19,14 @@ from rag_assay.evals.spreadsheet_import.bundle import axis_words
 from rag_assay.evals.study.cells import UNREAD, Cell
 from rag_assay.evals.study.imported_study import ImportedStudy
 from rag_assay.evals.study.study import Study
-from rag_assay.warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS, HUMAN_ESTIMATES, HUMAN_SCORES
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet
 from rag_assay.warehouse.schemas import (
+    AGREEMENT,
+    ANNOTATIONS,
     ANSWERS,
+    HUMAN_ESTIMATES,
+    HUMAN_SCORES,
     JUDGE_CARDS,
     JUDGE_TRIALS,
     JUDGEMENTS,

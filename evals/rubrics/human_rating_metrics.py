@@ -67,7 +67,7 @@ def is_unrated() -> pl.Expr:
 
 
 def said(row: dict[str, Any]) -> Score:
-    """Return what people say in a row of `annotation_schemas.ANNOTATIONS`.
+    """Return what people say in a row of `schemas.ANNOTATIONS`.
 
     >>> said({"value": None, "annotators": 0, "skipped": 2}).reason
     '2 annotators could not say'

@@ -29,7 +29,7 @@ class RatableItems(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A score that fits nothing that the study has now, as `annotation_schemas.REJECTED_SCORES`."""
+    """A score that fits nothing that the study has now, as `schemas.REJECTED_SCORES`."""
 
     place: str
     annotator: str | None
@@ -41,8 +41,8 @@ class Rejected(NamedTuple):
 class Joined(NamedTuple):
     """What scores come to.
 
-    rows: of `annotation_schemas.ANNOTATIONS`
-    counted: the scores that count, of `annotation_schemas.HUMAN_SCORES`; skipped ones among them
+    rows: of `schemas.ANNOTATIONS`
+    counted: the scores that count, of `schemas.HUMAN_SCORES`; skipped ones among them
     """
 
     rows: list[Row]

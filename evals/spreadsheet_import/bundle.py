@@ -4,7 +4,7 @@ A study that was imported lies in `<home>/imports/<study>/`:
 
     study.yaml          a study file like any other; written once, then the person's own
     questions.jsonl     the questions of all of its spreadsheets
-    sheets/<name>/      a sheet: rows.parquet (`annotation_schemas.IMPORTED`) and sheet.json (`Sheet`)
+    sheets/<name>/      a sheet: rows.parquet (`schemas.IMPORTED`) and sheet.json (`Sheet`)
 
 A spreadsheet is put there as a whole, or not at all.
 """
@@ -26,20 +26,20 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from rag_assay.evals.spreadsheet_import.mapping import AXES, UNSAID
-from rag_assay.warehouse.annotation_schemas import IMPORTED
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import CorruptFileError, InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, read_parquet, write_batches
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import IMPORTED
 from rag_assay.warehouse.validation_errors import NAME_PATTERN, NAME_RULE
 
 ROWS, SHEET, STUDY_FILE, QUESTIONS_FILE = "rows.parquet", "sheet.json", "study.yaml", "questions.jsonl"
 SHEETS = "sheets"
 AT_ONCE = 5_000  # rows of a spreadsheet that are put into a frame at once
 Row = dict[str, Any]
-"""A row of `annotation_schemas.IMPORTED`."""
+"""A row of `schemas.IMPORTED`."""
 
 
 @dataclass(frozen=True)

@@ -239,7 +239,7 @@ class MeasuredMetric(Bounded, Protocol):
 
 @dataclass(frozen=True)
 class Pick:
-    """A cell as a verdict names it (verdict_schema.PICK)."""
+    """A cell as a verdict names it (schemas.PICK)."""
 
     cell: str
     label: str
@@ -258,7 +258,7 @@ class Pick:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The decision of a study (verdict_schema.VERDICTS)."""
+    """The decision of a study (schemas.VERDICTS)."""
 
     study: str
     subset: str

@@ -22,7 +22,7 @@ from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
 from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.search_schemas import SEARCH_VALUES, SEARCHES
+from rag_assay.warehouse.schemas import SEARCH_VALUES, SEARCHES
 from rag_assay.warehouse.tables import sync, use_database
 
 STAGE = "searches"

@@ -26,17 +26,20 @@ from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.server.failures import RequestError
 from rag_assay.orchestration.server.worker_pool import ServerLimits, Workers
 from rag_assay.warehouse.cancellation import LOOK, CancelledError, cancel_scope
-from rag_assay.warehouse.conversation_records import (
+from rag_assay.warehouse.conversation_tables import ConversationSync
+from rag_assay.warehouse.conversations import (
+    GONE,
     AnswerFeedback,
     AnswerSlot,
     AnyRecord,
     Begun,
+    Conversation,
+    ConversationNotFoundError,
+    Conversations,
     QuestionAsked,
     Turn,
     Vote,
 )
-from rag_assay.warehouse.conversation_sync import ConversationSync
-from rag_assay.warehouse.conversations import GONE, Conversation, ConversationNotFoundError, Conversations
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference.redaction import one_line

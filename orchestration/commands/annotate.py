@@ -39,7 +39,7 @@ def annotate(
     open_browser: OpenOption = False,
 ) -> None:
     """Serve a page on which annotators rate the answers of a study, until Ctrl-C."""
-    from rag_assay.warehouse.annotator_names import annotator_name
+    from rag_assay.warehouse.human_scores import annotator_name
 
     name = annotator_name(annotator) if annotator is not None else None
     found = whole_study_of(study)

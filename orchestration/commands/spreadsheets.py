@@ -49,8 +49,7 @@ def export_queue(
     """Export the annotation queue as a spreadsheet, or as tasks for Label Studio."""
     import rag_assay.evals.human.spreadsheets.export as sheets
     from rag_assay.evals.human.queue_builder import prepare_queue
-    from rag_assay.warehouse.annotator_names import annotator_name
-    from rag_assay.warehouse.human_scores import HumanScores
+    from rag_assay.warehouse.human_scores import HumanScores, annotator_name
 
     who = annotator_name(annotator) if annotator is not None else None
     names = [annotator_name(name) for name in among or []]

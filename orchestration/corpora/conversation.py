@@ -27,8 +27,7 @@ from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.corpora.records import NamedCorpus
-from rag_assay.warehouse.conversation_records import Begun, ShownPassage, Turn
-from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.conversations import Begun, Conversations, ShownPassage, Turn
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status

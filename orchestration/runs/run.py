@@ -21,8 +21,7 @@ from rag_assay.orchestration.runs.results import keep_current, keep_result, rest
 from rag_assay.orchestration.runs.run_events import log_planned, log_stage
 from rag_assay.orchestration.stages import stages_of
 from rag_assay.orchestration.terminal.outcome_sentences import outcome_sentences
-from rag_assay.warehouse.artifacts import Artifact
-from rag_assay.warehouse.cached_artifacts import StillArtifacts
+from rag_assay.warehouse.artifacts import Artifact, StillArtifacts
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.paths import Home
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from rag_assay.evals.reporting.display import number, plain, quantity, several, truncate
 from rag_assay.orchestration.terminal.cli_errors import WIDEST, console, text
 from rag_assay.orchestration.terminal.matched_words import MatchedWords
-from rag_assay.warehouse.conversation_records import ShownPassage, Turn
+from rag_assay.warehouse.conversations import ShownPassage, Turn
 
 NARROWEST = 40
 EXTRACT = 320  # characters of a passage, unless all of it is wanted

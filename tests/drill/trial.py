@@ -204,10 +204,10 @@ def impatient_models(silence: float = 30.0) -> None:
     from functools import partial
 
     from rag_assay.evals.pipeline import run_resources
-    from rag_assay.warehouse.inference import attempts, throttle
+    from rag_assay.warehouse.inference import single_call, throttle
     from rag_assay.warehouse.inference.gateway import Gateway
 
-    attempts.PATIENCE = throttle.PATIENCE = silence
+    single_call.PATIENCE = throttle.PATIENCE = silence
     run_resources.Gateway = partial(Gateway, timeout=silence, retries=0)  # type: ignore[misc,assignment]
 
 

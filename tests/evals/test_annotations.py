@@ -18,13 +18,12 @@ from rag_assay.evals.rubrics.items import Item
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.study.coverage import below_gate, coverages
 from rag_assay.evals.study.grid import Grid
-from rag_assay.warehouse.annotation_schemas import ANNOTATIONS, HUMAN_SCORES
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.schemas import ANNOTATIONS, HUMAN_SCORES, Status
 from rag_assay.warehouse.tables import rebuild, write_human_scores
 from tests.fakes.human_scores import score
 from tests.fakes.openai_server import FakeOpenAI, Received, answer, failure

@@ -19,8 +19,8 @@ from rag_assay.evals.question_sets.no_answer_sentence import UNANSWERED
 from rag_assay.evals.study.grid import Grid
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.inference import call_failures
-from rag_assay.warehouse.machine import CLASS
 from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.processes import CLASS
 from rag_assay.warehouse.schemas import ANSWERS, RETRYABLE, Status
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, failure, rate_limited
 from tests.fakes.tiny import TEXTS, Bench

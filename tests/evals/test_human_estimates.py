@@ -15,10 +15,10 @@ from rag_assay.evals.pipeline.cell_items import current_items
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.study.grid import Grid
-from rag_assay.warehouse.annotation_schemas import HUMAN_ESTIMATES
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.schemas import HUMAN_ESTIMATES
 from rag_assay.warehouse.tables import rebuild
 from tests.fakes.drawn import figure
 from tests.fakes.human_scores import score

@@ -17,8 +17,8 @@ from rag_assay.evals.retrieval.clock import Clock
 from rag_assay.warehouse import tables
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.inference import models
-from rag_assay.warehouse.machine import CLASS
 from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.processes import CLASS
 from rag_assay.warehouse.schemas import NOTES, TRACES
 from tests.fakes.openai_server import FakeOpenAI, answer
 from tests.fakes.tiny import QUESTIONS, Bench

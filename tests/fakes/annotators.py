@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from rag_assay.warehouse.annotation_schemas import HUMAN_SCORES
 from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import HUMAN_SCORES
 
 BEGAN = datetime(2026, 11, 2, 9, tzinfo=UTC)
 POINTS = np.array([0.0, 3.0, 5.0])

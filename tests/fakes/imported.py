@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from rag_assay.evals.spreadsheet_import.bundle import QUESTIONS_FILE, ROWS, STUDY_FILE
-from rag_assay.warehouse.annotation_schemas import IMPORTED
 from rag_assay.warehouse.parquet import frame, write_parquet
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import IMPORTED
 from tests.fakes.tiny import Bench
 
 STUDY = """\

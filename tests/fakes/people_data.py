@@ -19,9 +19,8 @@ from rag_assay.evals.rubrics.items import item_id
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.rubrics.rubric import Rubric
 from rag_assay.evals.study.cells import Cell
-from rag_assay.warehouse.annotation_schemas import AGREEMENT, ANNOTATIONS
 from rag_assay.warehouse.parquet import frame
-from rag_assay.warehouse.schemas import ANSWERS, QUESTIONS
+from rag_assay.warehouse.schemas import AGREEMENT, ANNOTATIONS, ANSWERS, QUESTIONS
 from tests.fakes.annotators import Habit, frame_of, row, simulated
 from tests.fakes.report_data import OF_CELL, board_data
 

@@ -16,8 +16,7 @@ from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.settings import prepare
 from rag_assay.orchestration.web.page_process import Server, Site, serve_script
 from rag_assay.warehouse.connection import connect
-from rag_assay.warehouse.conversation_records import Begun
-from rag_assay.warehouse.conversations import Conversation, Conversations
+from rag_assay.warehouse.conversations import Begun, Conversation, Conversations
 from rag_assay.warehouse.paths import Home
 from tests.fakes.browser import LONGEST, Tab
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, streamed

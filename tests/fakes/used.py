@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rag_assay.warehouse.conversation_records import AnswerFeedback, Begun, ShownPassage, Turn, Vote
-from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.conversations import AnswerFeedback, Begun, Conversations, ShownPassage, Turn, Vote
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status
 

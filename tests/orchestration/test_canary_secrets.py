@@ -211,7 +211,7 @@ def test_no_secret_stands_in_anything_that_is_written(
 ) -> None:
     study = str(town.path)
     town.assay("check", study)
-    town.assay("plan", study)
+    town.assay("run", study, "--dry-run")
     town.assay("run", study, code=1)
     text = town.path.read_text()
     town.path.write_text(text.replace("model: openai/far,", "model: openai/far, temperature: 0.5,"))
@@ -224,7 +224,7 @@ def test_no_secret_stands_in_anything_that_is_written(
         town.assay("verdict", study, "--format", form)
         town.assay("ask", study, "How many cars?", "--cell", "t16.api.meaning.far", "--format", form)
     for form in ("table", "json", "markdown", "html"):
-        town.assay("history", study, "--format", form)
+        town.assay("list", study, "--format", form)
         town.assay("diff", "town@1", "town", "--format", form)
     town.assay("show", study, "q3")
     town.assay("alerts", study, "--test", code=1)

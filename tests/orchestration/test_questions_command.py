@@ -17,8 +17,7 @@ from rag_assay.evals.chat.question_requests import QuestionRequest
 from rag_assay.evals.question_sets.question_files import read_yaml
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.cli import app
-from rag_assay.warehouse.conversation_records import AnswerFeedback, Begun
-from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.conversations import AnswerFeedback, Begun, Conversations
 from rag_assay.warehouse.paths import home
 from tests.orchestration.conftest import Finished
 

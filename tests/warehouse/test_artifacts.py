@@ -140,18 +140,6 @@ def test_an_artifact_whose_file_was_deleted_or_torn_does_not_count(store: Artifa
     assert store.find("chunks", "aa") is not None
 
 
-def test_a_record_of_an_earlier_version_counts_as_before(store: ArtifactStore) -> None:
-    """Without checksums, seal and folder: the files lie beside the record and are known by their sizes."""
-    built(store, "energy.t16", "aa")
-    old = {name: WHOLE[name] for name in WHOLE if name not in {"sums", "folder"}}
-    (store.place("chunks", "aa") / "artifact.json").write_text(json.dumps(old))
-    artifact = store.current("chunks", "energy.t16")
-    assert artifact is not None
-    assert (artifact.sums, artifact.folder) == ({}, "")
-    assert store.folder("chunks", "aa") == store.place("chunks", "aa")
-    assert store.damage(artifact) is None
-
-
 def test_each_flipped_byte_of_a_record_is_noticed(store: ArtifactStore) -> None:
     artifact = built(store, "energy.t16", "aa")
     path = store.place("chunks", "aa") / "artifact.json"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
-from rag_assay.warehouse.cached_artifacts import StillArtifacts
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore, StillArtifacts
 from rag_assay.warehouse.paths import Home
 
 

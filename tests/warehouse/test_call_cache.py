@@ -83,7 +83,7 @@ def test_a_journal_that_was_removed_or_replaced_is_read_anew(cache: CallCache) -
 def test_a_line_longer_than_what_is_read_at_once_is_got(
     cache: CallCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rag_assay.warehouse.call_journal.AT_ONCE", 64)
+    monkeypatch.setattr("rag_assay.warehouse.call_cache.AT_ONCE", 64)
     records = {f"{number:x}" * 6: {**RECORD, "text": "x" * number * 50} for number in range(12)}
     for call_id, record in records.items():
         cache.put(call_id, record)
@@ -155,7 +155,7 @@ def test_records_on_a_bad_sector_count_as_absent(
             raise OSError(errno.EIO, os.strerror(errno.EIO))
         return real(handle, length, begin)
 
-    monkeypatch.setattr("rag_assay.warehouse.call_journal.os.pread", pread)
+    monkeypatch.setattr("rag_assay.warehouse.call_cache.os.pread", pread)
     for found in (cache, CallCache(Home(tmp_path))):
         lost = [name for name in names if found.get(name) is None]
         assert 1 <= len(lost) <= 2

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from rag_assay.warehouse.connection import connect
-from rag_assay.warehouse.conversation_records import (
+from rag_assay.warehouse.conversation_tables import TABLES, write_conversations
+from rag_assay.warehouse.conversations import (
     AnswerFeedback,
     Begun,
+    Conversations,
     ShownPassage,
     StoredInterpretation,
     Turn,
 )
-from rag_assay.warehouse.conversation_tables import TABLES, write_conversations
-from rag_assay.warehouse.conversations import Conversations
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status

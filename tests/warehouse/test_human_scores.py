@@ -16,12 +16,11 @@ from typing import Any
 import pytest
 
 from rag_assay.warehouse import journal
-from rag_assay.warehouse.annotation_schemas import HUMAN_SCORES
-from rag_assay.warehouse.annotator_names import annotator_name
 from rag_assay.warehouse.errors import AssayError, InputError, LockedError
-from rag_assay.warehouse.human_scores import HumanScores, current_scores
+from rag_assay.warehouse.human_scores import HumanScores, annotator_name, current_scores
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import HUMAN_SCORES
 from tests.fakes.human_scores import score
 from tests.fakes.processes import PYTHONPATH
 

@@ -40,7 +40,7 @@ def test_a_spider_and_a_reader_have_their_defaults() -> None:
         ({**BLOG, "allow": ["a", "("]}, "'(' is no regular expression: missing )"),
         ({**BLOG, "deny": ["*"]}, "'*' is no regular expression: nothing to repeat"),
         ({**BLOG, "domains": ["https://blog.example/"]}, "domains are host names, such as example.org"),
-        ({**BLOG, "domains": ["other.example"]}, "lies on none of the `domains`"),
+        ({**BLOG, "domains": ["other.example"]}, "is not on one of the `domains`"),
         ({**BLOG, "content": "main"}, "`content` is for site only, not for blog"),
         ({**BLOG, "spider": "site", "content": "main["}, "'main[' is no CSS selector"),
         ({**BLOG, "date_by": {"model": ""}}, "at least 3 characters"),

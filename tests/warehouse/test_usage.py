@@ -17,9 +17,8 @@ import polars as pl
 import pytest
 
 from rag_assay.warehouse.connection import connect
-from rag_assay.warehouse.conversation_records import Begun
 from rag_assay.warehouse.conversation_tables import write_conversations
-from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.conversations import Begun, Conversations
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.usage import PANELS, UsageFilter, panel, usage

@@ -19,7 +19,6 @@ from rag_assay.warehouse.identity import sha256_text
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.segments import read_name
 from rag_assay.warehouse.vectors import VectorCache
-from tests.warehouse.parquet_layout import write_older
 
 ROOT = Path(__file__).parents[2]
 
@@ -322,8 +321,7 @@ from rag_assay.warehouse.identity import sha256_text
 from rag_assay.warehouse.paths import Home
 vectors.LARGE, vectors.MANY, vectors.FEW, vectors.FULL = 16, 4, 3, 64
 if sys.argv[3] == "no locks":
-    import rag_assay.warehouse.text_locks
-    warehouse.text_locks.try_lock = lambda handle: None
+    vectors.try_lock = lambda handle: None
 cache = vectors.VectorCache(Home(Path(sys.argv[1])), "revision")
 for n in range(int(sys.argv[2]), 150):
     cache.put([sha256_text(str(n))], np.full((1, 4), n, np.float32))
@@ -388,40 +386,3 @@ with VectorCache(Home(Path({str(tmp_path)!r})), "revision").claim({keys[:1]!r}):
     with other.claim(keys) as rest:
         assert rest.all(), "the claim of a killed process is void"
     assert not list(cache.folder.glob(".claim-*"))
-
-
-# Older versions -------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("killed", [None, 0, 1, 3])
-def test_vectors_of_older_versions_are_found_and_moved(
-    cache: VectorCache, tmp_path: Path, tiny: None, monkeypatch: pytest.MonkeyPatch, killed: int | None
-) -> None:
-    """Also where the process that moves them is killed at a file, and one of that version adds meanwhile."""
-    keys, given = numbered(0, 90)
-    for first in range(0, 60, 20):
-        counts = None if first == 40 else np.arange(first, first + 20, dtype=np.int32)
-        write_older(
-            cache.folder / f"{first}.parquet", keys[first : first + 20], given[first : first + 20], counts
-        )
-    cache.folder.joinpath("torn.parquet").write_bytes(b"PAR1")
-    if killed is not None:
-        with monkeypatch.context() as patch:
-            left = iter(range(killed))
-            plain = vectors.write
-
-            def dying(*given: object) -> str:
-                if next(left, None) is None:
-                    raise KeyboardInterrupt
-                return plain(*given)  # type: ignore[arg-type]
-
-            patch.setattr(vectors, "write", dying)
-            with pytest.raises(KeyboardInterrupt):
-                cache.refresh()
-    assert VectorCache(Home(tmp_path), "revision").take(keys[:60]).known.all()
-    write_older(cache.folder / "late.parquet", keys[60:], given[60:], None)
-    again = VectorCache(Home(tmp_path), "revision")
-    assert np.array_equal(again.take(keys).vectors, given)
-    assert again.tokens(keys).tolist() == [*range(40), *[-1] * 50]
-    assert not list(cache.folder.glob("*.parquet"))
-    assert [path.name for path in cache.folder.glob("*.damaged")] == ["torn.damaged"]

@@ -102,7 +102,7 @@ class Budget:
     caps: a number is US dollars; None: no cap
     within: a further budget that the same calls are paid from
 
-    spent: of calls that have ended; tokens that no server counted and prices that nobody knows are not in it
+    spent: of calls that have ended; uncounted tokens and unknown prices are not in it
 
     Safe to use from many threads.
     """
@@ -120,16 +120,14 @@ class Budget:
 
     @property
     def spent_usd(self) -> float:
-        """US dollars that were spent."""
         return self.spent.usd
 
     def open(self, model: str) -> bool:
         """Wait for room for a call of a model; return False when a cap is reached.
 
-        Whoever was let through calls `close`, whatever became of the call.
+        After True, call `close`, whatever became of the call.
 
         Raises:
-            UnwantedError: nobody wants the call any more.
             TimeoutError: no call under way has ended for `STALLED` seconds.
         """
         since = monotonic()
@@ -151,7 +149,6 @@ class Budget:
         return is_open
 
     def _wait(self, is_ready: Callable[[], bool], since: float) -> None:
-        """Wait until a call may go on, or a cap is reached."""
         with self._changed:
             while not (self._is_spent() or is_ready()):
                 if is_cancelled():
@@ -191,7 +188,6 @@ class Budget:
         return self.caps.reached(self.spent) != Caps()
 
     def _is_first_under_way(self, model: str) -> bool:
-        """Whether a call is under way that will show what those of its model cost."""
         has_cost = self.caps.usd is not None or self.caps.tokens is not None
         return has_cost and model not in self._dearest and self._under_way[model] > 0
 

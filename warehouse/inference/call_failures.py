@@ -68,7 +68,7 @@ def status_of(error: Exception) -> Status:
         (module.Timeout, Status.TIMEOUT),
         (module.RateLimitError, Status.RATE_LIMITED),
         (module.ContentPolicyViolationError, Status.REFUSED),
-        # The same prompt will never fit: not an error that another run may mend.
+        # The same prompt will never fit: not an error that another run may fix.
         (module.ContextWindowExceededError, Status.TRUNCATED),
     )
     for kind, status in by_class:
@@ -154,7 +154,7 @@ def obstacle(error: Exception, model: str, api_base: str | None, *, answered: bo
     """Return what will fail every further call to the same model in the same way; None: the next may succeed.
 
     A missing or refused key, an account without money, an address that leads nowhere, a model that the server
-    does not have. Of a server that was reachable before, too: whoever restarts it runs the study again.
+    does not have. Of a server that was reachable before, too: after a restart, run the study again.
 
     answered: the model has answered before, so that a 403 is about what was asked
     """
@@ -177,7 +177,6 @@ def obstacle(error: Exception, model: str, api_base: str | None, *, answered: bo
 
 
 def _is_lasting(error: Exception) -> bool:
-    """Return whether an error that looks like a passing one is none."""
     lasting = (httpx.UnsupportedProtocol, ReplyTooLargeError, NotAllowedError)
     if any(isinstance(cause, lasting) for cause in _causes(error)):
         return True
@@ -205,7 +204,6 @@ def _server_headers(error: Exception) -> Mapping[str, str] | None:
 
 
 def _causes(error: BaseException) -> Iterator[Any]:
-    """Yield an error and what it was raised from, in turn."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:

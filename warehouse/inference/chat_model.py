@@ -17,7 +17,7 @@ from pydantic import (
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference import models
 from rag_assay.warehouse.inference.egress import public
-from rag_assay.warehouse.inference.local_servers import servers_at_once
+from rag_assay.warehouse.inference.local_llm import servers_at_once
 from rag_assay.warehouse.inference.model_servers import LOCAL, address_in, server_of
 from rag_assay.warehouse.inference.prices import Price, price_of
 from rag_assay.warehouse.inference.redaction import without_key
@@ -88,8 +88,8 @@ class CallOptions(Recipe):
     """How one language model is asked.
 
     api_base: address of an OpenAI-compatible server, where it is not the provider's own
-    temperature: 0 unless said
-    max_tokens: of an answer; unless said, what the task needs
+    temperature: default: 0
+    max_tokens: of an answer; default: what the task needs
     seed: sent with each call; none unless the task has one
     limits: timeout, retries, calls in flight and in a minute
     price: for a model whose price LiteLLM does not know
@@ -127,14 +127,13 @@ class Fallback(CallOptions):
 
     model: a LiteLLM name, or `local/NAME` for a model of the registry
     api_base: address of its server, where it is not the provider's own; the first model's is not taken over
-    temperature, max_tokens, seed, limits: those of the first model unless said
+    temperature, max_tokens, seed, limits: default: those of the first model
     """
 
     model: ModelName
 
 
 def _written_out(written: object) -> object:
-    """Let the name of a model stand for the model."""
     return {"model": written} if isinstance(written, str) else written
 
 

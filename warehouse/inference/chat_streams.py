@@ -10,11 +10,11 @@ import json
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from itertools import chain
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 
@@ -31,9 +31,77 @@ from rag_assay.warehouse.inference.chat_completions import (
     url_of,
 )
 from rag_assay.warehouse.inference.egress import guard_client
-from rag_assay.warehouse.inference.server_events import DONE, ServerSentEvent, events
 from rag_assay.warehouse.inference.streaming import Drafting, join_surrogates
 from rag_assay.warehouse.schemas import Status
+
+DONE = "[DONE]"
+"""What servers send as the last event of a completion."""
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+
+
+class ServerSentEvent(NamedTuple):
+    """One event; `name` is empty unless the server gives one."""
+
+    name: str
+    data: str
+
+
+def events(parts: Iterable[bytes]) -> Iterator[ServerSentEvent]:
+    r"""Yield the events of a stream; comments, ids and reconnection times are passed over.
+
+    What the end of the stream has cut off is no event; a whole one that lacks its blank line is.
+
+    >>> list(events([b": alive\r\n\r\nda", b"ta: caf\xc3", b"\xa9\r", b"\n\r\ndata: [DONE]"]))
+    [ServerSentEvent(name='', data='café'), ServerSentEvent(name='', data='[DONE]')]
+
+    Raises:
+        UnicodeDecodeError: a line is no UTF-8.
+    """
+    name, data = "", list[str]()
+    for line in _lines(parts):
+        if not line:
+            if data:
+                yield ServerSentEvent(name, "\n".join(data))
+            name, data = "", []
+            continue
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            data.append(value)
+        elif field == "event":
+            name = value
+    if data and _is_whole("\n".join(data)):
+        yield ServerSentEvent(name, "\n".join(data))
+
+
+def _lines(parts: Iterable[bytes]) -> Iterator[str]:
+    """Yield the lines of a stream, without their ends; in UTF-8, without a byte order mark."""
+    pending: list[bytes] = []
+    is_first = True
+    ended_by_return = False
+    for part in filter(None, parts):
+        pieces = _LINE_END.split(part[1:] if ended_by_return and part.startswith(b"\n") else part)
+        ended_by_return = part.endswith(b"\r")
+        for piece in pieces[:-1]:
+            line = b"".join([*pending, piece]).decode()
+            yield line.removeprefix("\ufeff") if is_first else line
+            pending, is_first = [], False
+        pending.append(pieces[-1])
+    rest = b"".join(pending).decode(errors="replace")
+    if rest:
+        yield rest
+
+
+def _is_whole(data: str) -> bool:
+    if data.strip() == DONE:
+        return True
+    try:
+        json.loads(data)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
 
 AFTER_END = 5.0  # seconds that token counts may come after the answer's end
 AFTER_DONE = 0.2  # seconds that a server may take to end the response after it has said that all is there
@@ -62,7 +130,7 @@ def complete(
         MissingKeyError, ServerError, NoCompletionError, httpx.HTTPError: as `chat_completions.complete`
     """
     url, headers = url_of(api_base), headers_for(api_key)
-    server = _server(url)
+    server = _servers.setdefault(url, _Server())
     for options in server.ways():
         try:
             found = _streamed({**request, **options}, url, headers, timeout, drafting)
@@ -95,7 +163,6 @@ class _Server:
         self._is_refused = False
 
     def ways(self) -> list[dict[str, Any]]:
-        """Return what may be added to a request for it to be streamed, in the order to be tried."""
         loses_counts = self.counts_in_streams is False and self.counts is not False
         if self._is_refused or loses_counts:
             return []
@@ -104,21 +171,15 @@ class _Server:
         return [with_counts, plain] if self.takes_options else [plain]
 
     def has_streamed(self, options: Mapping[str, Any], found: Mapping[str, Any]) -> None:
-        """Note that a stream was whole."""
         self.takes_options = "stream_options" in options
         self.counts_in_streams = bool(found.get("usage"))
 
     def has_answered(self, found: Mapping[str, Any]) -> None:
-        """Note that it has answered without streaming."""
         self.counts = bool(found.get("usage"))
         self._is_refused = self.counts_in_streams is None
 
 
 _servers: dict[str, _Server] = {}
-
-
-def _server(url: str) -> _Server:
-    return _servers.setdefault(url, _Server())
 
 
 def _streamed(
@@ -188,7 +249,7 @@ def _chunk(name: str, data: str, response: httpx.Response) -> dict[str, Any]:
 
 
 def _status_of(found: Mapping[str, Any], code: str | None) -> int:
-    """Return the status that an error in mid-stream would have had before; unless it says, a server's fault.
+    """Return the status that an error in mid-stream would have had before; default: a server's fault.
 
     >>> _status_of({"error": {"code": 503, "message": "overloaded"}}, None)
     503
@@ -231,8 +292,9 @@ class _Answer:
         self._usage = chunk.get("usage") or self._usage
         more = {name: value for name, value in chunk.items() if name not in {"choices", "usage"}}
         self._head |= {name: value for name, value in more.items() if value not in (None, "")}
-        for choice in _dicts(chunk.get("choices")):
-            if choice.get("index") in {None, 0}:
+        choices = chunk.get("choices")
+        for choice in choices if isinstance(choices, list) else ():
+            if isinstance(choice, dict) and choice.get("index") in {None, 0}:
                 return self._add_choice(choice)
         return ""
 
@@ -259,7 +321,6 @@ class _Answer:
         return text
 
     def completion(self) -> dict[str, Any]:
-        """Return the whole, as it would have come without streaming."""
         texts = {name: join_surrogates("".join(parts)) for name, parts in self._texts.items()}
         choice: dict[str, Any] = {
             "index": 0,
@@ -270,10 +331,6 @@ class _Answer:
             choice["logprobs"] = self._logprobs
         found = {**self._head, "object": "chat.completion", "choices": [choice] if self._has_choice else []}
         return found if self._usage is None else {**found, "usage": self._usage}
-
-
-def _dicts(values: object) -> list[dict[str, Any]]:
-    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
 
 
 class StreamConnection:
@@ -296,7 +353,7 @@ class StreamConnection:
                     self._cut()
 
     def lend(self) -> Callable[[], None]:
-        """Return what cuts the connection until it is given back: whoever reads from it gets an error."""
+        """Return what cuts the connection until it is given back: its reader gets an error."""
         call = self._lent_to = object()
 
         def hang_up() -> None:

@@ -56,11 +56,7 @@ class PairModel(Strict):
 
 
 def load_pair_model(model: str, revision: str | None, max_length: int) -> Model:
-    """Load a cross-encoder; it reads ``max_length`` tokens of a pair, or as many as it has places.
-
-    Raises:
-        InputError: the files are no cross-encoder.
-    """
+    """Load a cross-encoder; it reads ``max_length`` tokens of a pair, or as many as it has places."""
     if Path(model).expanduser().is_dir():
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     logging.getLogger("sentence_transformers").setLevel(logging.WARNING)

@@ -147,7 +147,6 @@ def without_credentials(address: str) -> str:
 
 
 def request_context(address: str) -> Carried | None:
-    """Return what requests to a public address carry."""
     return _carried.get(address.rstrip("/"))
 
 

@@ -17,7 +17,6 @@ import numpy.typing as npt
 from rag_assay.warehouse.cancellation import CancelledError
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference import call_failures
-from rag_assay.warehouse.inference.attempts import send_with_retries
 from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.egress import only_to
 from rag_assay.warehouse.inference.model_servers import (
@@ -30,7 +29,7 @@ from rag_assay.warehouse.inference.model_servers import (
 )
 from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.inference.replies import price
-from rag_assay.warehouse.inference.single_call import LETTERS_A_TOKEN
+from rag_assay.warehouse.inference.single_call import LETTERS_A_TOKEN, send_with_retries
 from rag_assay.warehouse.inference.throttle import LeftAloneError, Pace, Ticket, throttle_of
 from rag_assay.warehouse.schemas import Status
 
@@ -107,7 +106,6 @@ class EmbeddingApi:
         return self._budget.spent_usd
 
     def _paid(self, texts: list[str]) -> Any:
-        """Send a request if the budget has room for it, and book what it cost."""
         try:
             if not self._budget.open(self.model):
                 raise EmbeddingError(Status.OVER_BUDGET, self._budget.refusal)
@@ -160,7 +158,9 @@ class EmbeddingApi:
             raise EmbeddingError(Status.NOT_RUN, _STOPPED) from error
         if ended.error is not None:
             reason = call_failures.obstacle(ended.error, self.model, self.base, answered=False)
-            status = _status(ended.error)
+            # LiteLLM tells a text that is too long from other bad requests for completions only.
+            is_too_long = _TOO_LONG.search(str(ended.error))
+            status = Status.TRUNCATED if is_too_long else call_failures.status_of(ended.error)
             raise EmbeddingError(status, reason or call_failures.reason_of(ended.error)) from ended.error
         return ended.response
 
@@ -170,13 +170,7 @@ def _tokens(response: Any) -> int | None:
     return found if isinstance(found, int) else None
 
 
-def _status(error: Exception) -> Status:
-    # LiteLLM tells a text that is too long from other bad requests for completions only.
-    return Status.TRUNCATED if _TOO_LONG.search(str(error)) else call_failures.status_of(error)
-
-
 def _vectors(response: Any, n_texts: int) -> Matrix:
-    """Read the vectors of a response in the order of their texts."""
     try:
         rows = sorted((_field(row, "index"), _field(row, "embedding")) for row in response.data)
         with np.errstate(over="ignore"):  # what is too large for a float32 is not finite, which is told

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import inf
-from time import perf_counter
+from time import monotonic, perf_counter
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
 
 from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.cancellation import CancelledError
@@ -17,16 +19,14 @@ from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference import call_failures, local_llm, models
-from rag_assay.warehouse.inference.attempts import Attempted
 from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.inference.chat_model import ChatModel
-from rag_assay.warehouse.inference.circuit_breaker import ModelEndpoint, Obstacles
-from rag_assay.warehouse.inference.fallback import first_answer
-from rag_assay.warehouse.inference.local_servers import LocalServers
+from rag_assay.warehouse.inference.local_llm import LocalServers
 from rag_assay.warehouse.inference.model_servers import LOCAL, server_of
 from rag_assay.warehouse.inference.ordered_map import side_by_side
 from rag_assay.warehouse.inference.prices import Price
+from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.inference.replies import (
     Call,
     Completion,
@@ -37,7 +37,7 @@ from rag_assay.warehouse.inference.replies import (
     record_of,
     reply_of,
 )
-from rag_assay.warehouse.inference.single_call import CallPolicy, CallTarget, send_call
+from rag_assay.warehouse.inference.single_call import Attempted, CallPolicy, CallTarget, send_call
 from rag_assay.warehouse.inference.streaming import draft_of
 from rag_assay.warehouse.inference.structured import (
     Bounds,
@@ -50,6 +50,110 @@ from rag_assay.warehouse.inference.throttle import LeftAloneError, Pace
 from rag_assay.warehouse.inference.token_counts import estimated_tokens, local_tokens
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import RETRYABLE, Status
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.chat_model import ChatModel
+    from rag_assay.warehouse.inference.replies import Reply
+
+PASSED_ON = RETRYABLE - {Status.OVER_BUDGET}
+"""How a call ends that may go well with another model: unreachable, refused key, rate limit, error, timeout.
+
+Not what the model said of the question (a refusal, an answer that was cut or cannot be read), and not a spent
+budget, which is one for all of them.
+"""
+
+
+def first_answer(ask: Callable[[ChatModel], Reply], chat: ChatModel) -> Reply:
+    """Ask the models of a recipe in their order until one answers; its name is the reply's `model`.
+
+    Where none does, the reply is that of the last one, and its reason names all of them with theirs.
+
+    ask: asks one model; whatever was asked before comes from the cache
+    """
+    first, *others = chat.ranked()
+    reply = ask(first)
+    reasons = []
+    for other in others:
+        if reply.status not in PASSED_ON:
+            return reply
+        reasons.append(f"{reply.model}: {reply.status}: {reply.reason}")
+        reply = ask(other)
+    if reply.status is Status.OK or not reasons:
+        return reply
+    before = one_line("; ".join(reasons))
+    return replace(reply, reason=f"{reply.model}: {reply.reason} (asked before: {before})")
+
+
+FIRST_ALONE = 5.0  # seconds that others wait for a model's first call: a refused key is told sooner
+
+
+class ModelEndpoint(NamedTuple):
+    """A model on a server; None: its provider's own."""
+
+    model: str
+    server: str | None
+
+
+class Obstacles:
+    """Safe to use from many threads.
+
+    lasting: seconds after which what stood in the way is tried again; in a run, never
+    """
+
+    def __init__(self, lasting: float = inf) -> None:
+        self._lasting = lasting
+        self._met: dict[ModelEndpoint, tuple[str, float]] = {}
+        self._answered: set[ModelEndpoint] = set()
+        self._first: dict[ModelEndpoint, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def before(self, asked: ModelEndpoint) -> str | None:
+        """Return why a model cannot be asked; None: nothing is known against it."""
+        reason, since = self._met.get(asked, (None, 0.0))
+        if reason is not None and monotonic() - since >= self._lasting:
+            self._met.pop(asked, None)
+            return None
+        return reason
+
+    def meet(self, asked: ModelEndpoint, reason: str) -> None:
+        """Note why a model cannot be asked."""
+        self._met[asked] = reason, monotonic()
+
+    def forget(self) -> None:
+        """Let every model be tried again."""
+        self._met.clear()
+
+    def has_answered(self, asked: ModelEndpoint) -> bool:
+        return asked in self._answered
+
+    def pass_by(self, asked: ModelEndpoint) -> None:
+        """Note that a model has answered."""
+        self._answered.add(asked)
+
+    @contextmanager
+    def first_alone(self, asked: ModelEndpoint) -> Iterator[None]:
+        """Until a model has answered or cannot be asked, let its calls be made one by one, for a while.
+
+        So what fails all of them, as a wrong key, is met once.
+        """
+        if self._is_known(asked):
+            yield
+            return
+        with self._lock:
+            first = self._first.setdefault(asked, threading.Lock())
+        is_mine = first.acquire(timeout=FIRST_ALONE)
+        try:
+            if is_mine and self._is_known(asked):
+                first.release()
+                is_mine = False
+            yield
+        finally:
+            if is_mine:
+                first.release()
+
+    def _is_known(self, asked: ModelEndpoint) -> bool:
+        return asked in self._answered or asked in self._met
+
 
 Messages = list[dict[str, str]]
 """A chat as servers take it: `[{"role": "system", "content": …}, {"role": "user", "content": …}]`."""
@@ -65,14 +169,14 @@ class Gateway:
     """Asks models for completions; every outcome is a `Reply` with a typed status.
 
     Servers that speak OpenAI's protocol are asked over plain HTTP, all others through LiteLLM. A model that
-    cannot be asked at all (no key, a refused key, nobody at its address) fails once, for its first call is
+    cannot be asked at all (no key, a refused key, no server at its address) fails once, for its first call is
     made alone; the calls after that end as `not_run` with the same reason, and no request is sent.
 
     timeout: seconds that a server may stay silent; five times as long for a whole reply
     retries: further attempts after a passing failure: a server's fault, a dropped connection; not after its
         silence, which has cost `timeout` seconds and may cost money. Rate limits are waited out beside them,
         unless it is 0
-    budget: what calls to other servers are paid from, together with whoever else holds it; models without a
+    budget: what calls to other servers are paid from, together with its other users; models without a
         known price do not count. None means no limit
     local_threads, local_context: of the local servers; None threads: several small servers share the cores,
         which answers many calls soonest; else one has so many (`LocalServers`)
@@ -139,7 +243,7 @@ class Gateway:
         price: of a token, in place of what LiteLLM knows
         pace: how many calls its server may be sent at once and in a minute
         purpose: what the call is made for, which its record says if it is paid now
-        drafted: its text is that of an answer, which whoever listens may see while it comes (`drafts_to`)
+        drafted: its text is that of an answer, which a listener may see while it comes (`on_token`)
 
         Never raises for a call that fails. Raises `InputError` for a local model that is not registered.
         """
@@ -267,11 +371,7 @@ class Gateway:
         return ask_structured(ask, messages, shape, check)
 
     def count_tokens(self, chat: ChatModel, messages: Messages) -> int:
-        """Return how many tokens a prompt has for a recipe's model; for an API, never fewer than it has.
-
-        Raises:
-            AssayError: a local model that cannot be started.
-        """
+        """Return how many tokens a prompt has for a recipe's model; for an API, never fewer than it has."""
         texts = [one["content"] for one in messages]
         if not chat.is_local:
             return estimated_tokens(chat.model, texts)
@@ -293,7 +393,6 @@ class Gateway:
         return side_by_side(ask, items, threads, first_alone=not self._obstacles.has_answered(asked))
 
     def _pay(self, call: Call, call_id: str, terms: CallPolicy) -> Reply:
-        """Make a call that is not in the cache, if the budget allows it, and keep what came of it."""
         asked = ModelEndpoint(call.model, call.api_base)
         if call.is_local and not self._obstacles.before(asked):
             return self._kept(call, terms, *self._ask(call, call_id, terms))
@@ -362,7 +461,6 @@ class Gateway:
     def _attempts(
         self, call: Call, call_id: str, terms: CallPolicy, place: CallTarget
     ) -> tuple[Reply, str | None]:
-        """Send a call until it is answered, or fails for good."""
         try:
             ended = send_call(call, place, terms)
         except LeftAloneError as error:
@@ -381,7 +479,6 @@ class Gateway:
         return reply, ended.response.response
 
     def _failed(self, call: Call, call_id: str, error: Exception) -> Reply:
-        """Return the reply of a call that failed for good, and remember what would fail the next ones too."""
         asked = ModelEndpoint(call.model, call.api_base)
         answered = self._obstacles.has_answered(asked)
         obstacle = call_failures.obstacle(error, call.model, call.api_base, answered=answered)

@@ -40,11 +40,7 @@ _deadline = _Deadline()
 
 
 def _left(timeout: float | None, error: type[Exception]) -> float | None:
-    """Return the seconds that an operation may take: its own timeout, at most what is left.
-
-    Raises:
-        Exception: ``error``, where nothing is left.
-    """
+    """Return the seconds that an operation may take: its own timeout, at most what is left."""
     if _deadline.at is None:
         return timeout
     left = _deadline.at - monotonic()
@@ -140,7 +136,6 @@ def limited(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def _decompressed(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Decompress step by step, so that a few bytes cannot become many before they are counted."""
     inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)  # gzip or zlib, by the header
     for raw in parts:
         data = raw
@@ -161,7 +156,9 @@ def encoding_of(headers: Mapping[str, str]) -> str:
     """
     encoding = headers.get("content-encoding", "").strip().lower()
     if encoding not in {"", "identity", "gzip", "deflate"}:
-        raise httpx.DecodingError(f"the server compressed its reply as nobody had asked for: {encoding}")
+        raise httpx.DecodingError(
+            f"the server compressed its reply in another way than requested: {encoding}"
+        )
     return "" if encoding == "identity" else encoding
 
 

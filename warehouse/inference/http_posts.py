@@ -75,9 +75,12 @@ def post(
         port = target.port or (443 if target.scheme == "https" else 80)
         server = _Server(target.scheme, target.raw_host.decode("ascii"), port)
         request = _request(method, target, body, {**headers, **more})
-        connection = _open_connection(server) or (None if _is_proxied(server) else _Connection(server))
+        connection = _open_connection(server)
         if connection is None:
-            return None
+            proxies = getproxies()
+            if (proxies.get(server.scheme) or proxies.get("all")) and not proxy_bypass(server.host):
+                return None
+            connection = _Connection(server)
         response = connection.exchange(request, timeout, deadline)
         if response.status_code not in _REDIRECTS or "location" not in response.headers:
             return response
@@ -111,12 +114,6 @@ def _request(method: str, url: httpx.URL, body: bytes, headers: Mapping[str, str
     if any(mark in line for line in lines for mark in "\r\n\0"):
         raise httpx.LocalProtocolError("Illegal header value: it holds a line break")
     return "\r\n".join([*lines, "", ""]).encode("ascii") + body
-
-
-def _is_proxied(server: _Server) -> bool:
-    proxies = getproxies()
-    is_set = proxies.get(server.scheme) or proxies.get("all")
-    return bool(is_set) and not proxy_bypass(server.host)
 
 
 def _open_connection(server: _Server) -> _Connection | None:
@@ -178,7 +175,7 @@ class _Connection:
             self._allowed = seconds
 
     def is_open(self) -> bool:
-        """Return whether the next request can use it: bytes, or an end, that nobody asked for say no."""
+        """Return whether the next request can use it: unexpected bytes, or an end, say no."""
         if monotonic() - self._idle_since > KEPT:
             return False
         poll = select.poll()
@@ -212,7 +209,10 @@ class _Reply:
             httpx.RemoteProtocolError: it is no response.
         """
         if not data:
-            self._end()
+            has_end = "content-length" in self._headers or "transfer-encoding" in self._headers
+            if not self._status_code or has_end:
+                raise httpx.RemoteProtocolError("the server hung up before its response was whole")
+            self.is_whole = True
             return
         if not self._has_begun:  # what is no HTTP is refused as a whole, not at its first byte
             self._begin += data
@@ -234,14 +234,7 @@ class _Reply:
             if not self.is_whole:  # else it sent more than its response
                 raise httpx.RemoteProtocolError(f"the response is no HTTP/1.1 ({error})") from None
 
-    def _end(self) -> None:
-        has_end = "content-length" in self._headers or "transfer-encoding" in self._headers
-        if not self._status_code or has_end:
-            raise httpx.RemoteProtocolError("the server hung up before its response was whole")
-        self.is_whole = True
-
     def response(self) -> Response:
-        """Return the whole, decompressed."""
         del self._parser  # which knows this object
         content = b"".join(http_limits.limited(self._parts, http_limits.encoding_of(self._headers)))
         return Response(self._status_code, self._headers, content, self._reason.decode("latin-1"))
@@ -286,7 +279,6 @@ def _left(timeout: float, deadline: float, error: type[httpx.TimeoutException]) 
 
 @contextmanager
 def _errors(timeout: type[httpx.TimeoutException], other: type[httpx.NetworkError]) -> Iterator[None]:
-    """Raise what sockets raise as HTTPX does."""
     try:
         yield
     except TimeoutError as error:

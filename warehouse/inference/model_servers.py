@@ -73,7 +73,6 @@ def litellm() -> Any:
 
 
 def without_none(**arguments: object) -> dict[str, object]:
-    """Return the arguments that are not None."""
     return {name: value for name, value in arguments.items() if value is not None}
 
 

@@ -14,7 +14,7 @@ from rag_assay.warehouse.inference.streaming import draft_listener, listener
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-GRACE = 2.0  # seconds that calls under way are waited for when nobody wants the others any more
+GRACE = 2.0  # seconds that calls under way are waited for after a cancellation
 
 
 def side_by_side(
@@ -79,11 +79,7 @@ class _Lanes(Generic[Item, Result]):
             thread.start()
 
     def result(self, place: int) -> Result:
-        """Wait for the result of a task; raise what its call raised.
-
-        Raises:
-            UnwantedError: nobody wants it any more.
-        """
+        """Wait for the result of a task; raise what its call raised."""
         self._wanted = place
         if place not in self._ended:
             with release_turn(lambda: len(self._tasks) - self._n_ended), self._changed:
@@ -99,7 +95,6 @@ class _Lanes(Generic[Item, Result]):
         return ended.result  # type: ignore[return-value] # a call that raised nothing has a result
 
     def stop(self) -> None:
-        """Begin no further call, and wait a while for those under way."""
         with self._changed:
             self._is_stopped = True
         deadline = monotonic() + GRACE

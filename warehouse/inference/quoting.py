@@ -6,7 +6,7 @@ All prompts quote by this module: of generators, judges, question generation, qu
 Three things of a prompt mean something: the tags `<passages>` and `<passage>`, markers such as `[2]`, and
 what chat templates put between messages, as `<|im_end|>`, which a server may read as that wherever it stands.
 Where a text has anything that a model may read as one of them (any case, spaces, entities, full-width or
-look-alike letters and brackets), round brackets take the place of its own. What nobody sees is left out.
+look-alike letters and brackets), round brackets take the place of its own. Invisible characters are left out.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Frames:
         """Return a text as it may stand between tags.
 
         Where it has what a model may read as one of them (any case, spaces, entities, full-width letters), a
-        round bracket takes the place of the angle; signs that nobody sees are left out.
+        round bracket takes the place of the angle; invisible characters are left out.
         """
         return self._without_tags(_UNSEEN_IN_FRAMES.sub("", text).strip())
 
@@ -165,7 +165,9 @@ def _rounded(text: str, pattern: re.Pattern[str], unseen: re.Pattern[str] | None
             places = [place for place, sign in enumerate(text) if not unseen.match(sign)]
             shown = "".join(text[place] for place in places)
         pieces, end = [], 0
-        for match in pattern.finditer(_plain(shown)):
+        # Of equal length, in small letters, look-alikes of a sign being that sign.
+        plain = shown.lower() if shown.isascii() else "".join(map(_plain_sign, shown))
+        for match in pattern.finditer(plain):
             for name, bracket in (("open", "("), ("close", ")")):
                 start, stop = match.span(name)
                 if start < stop:
@@ -174,11 +176,6 @@ def _rounded(text: str, pattern: re.Pattern[str], unseen: re.Pattern[str] | None
         if not pieces:
             return text
         text = "".join([*pieces, text[end:]])  # once more: what was between may be a tag of its own
-
-
-def _plain(text: str) -> str:
-    """Return a text of equal length, in small letters, look-alikes of a sign being that sign."""
-    return text.lower() if text.isascii() else "".join(map(_plain_sign, text))
 
 
 @cache

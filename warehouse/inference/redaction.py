@@ -58,11 +58,9 @@ def without_key(text: str) -> str:
     >>> without_key("https://hooks.example.org/services/T0/B0 and https://host/api/webhooks/1/x?wait=1")
     'https://hooks.example.org/*** and https://host/api/webhooks/***'
     """
-    return _IN_URLS.sub(_starred, _KEY_SHAPES.sub("***", text))
-
-
-def _starred(match: re.Match[str]) -> str:
-    return f"{match['kept'] or match['name'] or match['before']}***"
+    return _IN_URLS.sub(
+        lambda match: f"{match['kept'] or match['name'] or match['before']}***", _KEY_SHAPES.sub("***", text)
+    )
 
 
 def one_line(text: str) -> str:
@@ -208,7 +206,6 @@ def _secrets() -> dict[str, tuple[str, ...]]:
 
 @lru_cache(512)
 def _forms(value: str) -> tuple[str, ...]:
-    """Return a secret in its usual encodings."""
     in_json = json.dumps(value)[1:-1]
     quoted = {quote(value, safe=""), quote(value), quote_plus(value)}
     in_base64 = b64encode(os.fsencode(value)).decode()

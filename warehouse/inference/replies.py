@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,12 +13,73 @@ from typing import Any, TypeVar
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.inference.chat_completions import NoCompletionError
-from rag_assay.warehouse.inference.first_token import FirstTokens, first_tokens, kept_tokens
 from rag_assay.warehouse.inference.model_servers import litellm
 from rag_assay.warehouse.inference.prices import Price, is_priced
 from rag_assay.warehouse.inference.redaction import one_line, without_key, without_secrets
 from rag_assay.warehouse.inference.streaming import Drafting
 from rag_assay.warehouse.schemas import Status
+
+FirstTokens = tuple[tuple[str, float], ...]
+"""Tokens with the natural logarithm of their probability, likeliest first, each once."""
+
+MOST_KEPT = 100
+LONGEST_TOKEN = 100  # characters
+_ROUNDED = 1e-3  # a server's logarithm of a probability of 1 may lie so much above 0
+
+
+def first_tokens(choice: object) -> FirstTokens | None:
+    """Return the likeliest first tokens of a choice of a chat completion; None where it gives none.
+
+    Servers write them in two ways: a list of tokens, each with its rivals, or lists beside each other, of
+    which `top_logprobs` has a mapping for each token. What is no logarithm of a probability is left out.
+
+    >>> first_tokens({"logprobs": {"content": [{"token": "Yes", "logprob": -0.1, "top_logprobs": [
+    ...     {"token": "No", "logprob": -2.5}, {"token": "Yes", "logprob": -0.1}]}]}})
+    (('Yes', -0.1), ('No', -2.5))
+    >>> first_tokens({"logprobs": {"tokens": ["Yes"], "top_logprobs": [{"Yes": -0.1, "No": -2.5}]}})
+    (('Yes', -0.1), ('No', -2.5))
+    """
+    given = choice.get("logprobs") if isinstance(choice, Mapping) else None
+    if not isinstance(given, Mapping):
+        return None
+    read = {
+        encodable(token[:LONGEST_TOKEN]): min(float(chance), 0.0)
+        for token, chance in _written(given)
+        if isinstance(token, str) and token and _is_logarithm(chance)
+    }
+    found = sorted(read.items(), key=lambda pair: -pair[1])
+    return tuple(found[:MOST_KEPT]) or None
+
+
+def kept_tokens(recorded: object) -> FirstTokens | None:
+    """Return the tokens that a record has as lists of JSON; None where there are none."""
+    if not isinstance(recorded, list):
+        return None
+    return tuple((str(token), float(chance)) for token, chance in recorded)
+
+
+def _written(given: Mapping[str, Any]) -> Iterable[tuple[object, Any]]:
+    content = _first(given.get("content"))
+    if isinstance(content, Mapping):
+        rivals = content.get("top_logprobs")
+        for one in [content, *(rivals if isinstance(rivals, list) else [])]:
+            if isinstance(one, Mapping):
+                yield one.get("token"), one.get("logprob")
+        return
+    yield _first(given.get("tokens")), _first(given.get("token_logprobs"))
+    beside = _first(given.get("top_logprobs"))
+    if isinstance(beside, Mapping):
+        yield from beside.items()
+
+
+def _first(values: object) -> object:
+    return values[0] if isinstance(values, list) and values else None
+
+
+def _is_logarithm(value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and math.isfinite(value) and value <= _ROUNDED  # type: ignore[arg-type, operator]
+
 
 Number = TypeVar("Number", int, float)
 _LATER = {"queued", "retries"}  # records from before have not
@@ -38,21 +100,21 @@ class Reply:
     usd: 0 for a local model, None when the price or the tokens are not known
     call_id: names it in the cache of calls
     model: who was asked
-    first_tokens: what it could have begun with, and how likely each is; None where nobody wanted to know, or
+    first_tokens: what it could have begun with, and how likely each is; None where it was not requested, or
         the server does not say
     """
 
     status: Status
     reason: str | None
-    text: str
-    raw: str | None
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    seconds: float
-    usd: float | None
-    cached: bool
     call_id: str
     model: str
+    text: str = ""
+    raw: str | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    seconds: float = 0.0
+    usd: float | None = None
+    cached: bool = False
     queued: float = 0.0
     retries: int = 0
     first_tokens: FirstTokens | None = None
@@ -198,7 +260,6 @@ def reply_of(
         completion_tokens=written,
         seconds=seconds,
         usd=_cost(call, completion.priced, (read, written), token_price),
-        cached=False,
         call_id=call_id,
         model=call.model,
         first_tokens=completion.first_tokens if call.top_logprobs else None,
@@ -282,19 +343,7 @@ def sum_of_known(values: Iterable[Number | None]) -> Number | None:
 
 def failure(call: Call, call_id: str, status: Status, reason: str) -> Reply:
     """Return the reply of a call that gave nothing; the reason is made safe to be stored and shown."""
-    return Reply(
-        status=status,
-        reason=one_line(reason),
-        text="",
-        raw=None,
-        prompt_tokens=None,
-        completion_tokens=None,
-        seconds=0.0,
-        usd=None,
-        cached=False,
-        call_id=call_id,
-        model=call.model,
-    )
+    return Reply(status=status, reason=one_line(reason), call_id=call_id, model=call.model)
 
 
 def failed_reply(reply: Reply, drafting: Drafting | None) -> Reply:

@@ -2,17 +2,149 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import random
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, Generic, NamedTuple, TypeVar
 
-from rag_assay.warehouse.inference import chat_completions, chat_streams, litellm_streams
-from rag_assay.warehouse.inference.attempts import Attempted, send_with_retries
+import httpx
+
+from rag_assay.warehouse.cancellation import CancelledError, cancellable_sleep, is_cancelled
+from rag_assay.warehouse.inference import call_failures, chat_completions, chat_streams
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.inference.egress import only_to
 from rag_assay.warehouse.inference.model_servers import litellm, permitted, placeholder_key, without_none
 from rag_assay.warehouse.inference.prices import Price
 from rag_assay.warehouse.inference.replies import Call, Completion, read_json, read_litellm
 from rag_assay.warehouse.inference.streaming import Drafting, heard
-from rag_assay.warehouse.inference.throttle import Pace, Ticket, throttle_of
+from rag_assay.warehouse.inference.throttle import (
+    LONGEST_WAIT,
+    PATIENCE,
+    LeftAloneError,
+    Pace,
+    Throttle,
+    Ticket,
+    throttle_of,
+)
+
+
+def _complete_by_litellm(request: dict[str, Any], drafting: Drafting) -> Completion:
+    """Send a request through LiteLLM, and add to a draft what comes; whole where the provider cannot stream.
+
+    request: the arguments of `litellm.completion`
+
+    Raises:
+        NoCompletionError: what came is no completion.
+    """
+    stream = litellm().completion(**request, stream=True, stream_options={"include_usage": True})
+    has_text = False
+    for chunk in stream:
+        text = _text(chunk)
+        has_text = has_text or bool(text)
+        drafting.add(text)
+        if is_cancelled():
+            raise CancelledError
+    if not has_text:  # a refusal stands elsewhere, and a provider may not stream: the whole says
+        return read_litellm(litellm().completion(**request))
+    if stream.received_finish_reason is None:
+        raise httpx.RemoteProtocolError("the stream ended before the answer did")
+    whole = litellm().stream_chunk_builder(stream.chunks)
+    if not any(getattr(chunk, "usage", None) for chunk in stream.chunks):
+        whole.usage = None
+    return read_litellm(whole)
+
+
+def _text(chunk: Any) -> str:
+    choices = getattr(chunk, "choices", None)
+    text = getattr(choices[0].delta, "content", None) if choices else None
+    return text if isinstance(text, str) else ""
+
+
+Response = TypeVar("Response")
+
+
+class Attempted(NamedTuple, Generic[Response]):
+    """How a call ended: with a response, or with the error of its last attempt.
+
+    seconds: of the last attempt
+    queued: seconds from when the call was asked for until its last attempt began
+    retries: attempts before the last
+    """
+
+    response: Response | None
+    error: Exception | None
+    seconds: float
+    queued: float
+    retries: int
+
+
+def send_with_retries(
+    send: Callable[[], Response],
+    throttle: Throttle,
+    ticket: Ticket,
+    retries: int,
+    *,
+    asked_at: float,
+    tokens_of: Callable[[Response], int | None] = lambda _response: None,
+) -> Attempted[Response]:
+    """Send a request until it is answered, or fails for good.
+
+    A rate limit is waited out, and takes up none of the retries; unless there are none at all, or the call
+    has waited PATIENCE seconds.
+
+    retries: further attempts after a passing fault; 0: none after anything
+    asked_at: when the call was asked for, by `perf_counter`
+    tokens_of: that a response took; None: not known
+
+    Raises:
+        LeftAloneError: no attempt was made, for the server has long refused all calls.
+    """
+    faults = attempts = 0
+    waited = 0.0
+    ended: Attempted[Response] | None = None
+    while True:
+        try:
+            with throttle.passed(ticket):
+                begin = perf_counter()
+                try:
+                    response = send()
+                except CancelledError:
+                    throttle.failed(ticket)
+                    raise
+                except (
+                    Exception
+                ) as error:  # LiteLLM raises its own, openai's, httpx's and plain Python errors
+                    ended = Attempted(None, error, perf_counter() - begin, begin - asked_at, attempts)
+                    fault = call_failures.fault_of(error)
+                    throttle.failed(ticket)
+                else:
+                    throttle.answered(ticket, tokens_of(response))
+                    return Attempted(response, None, perf_counter() - begin, begin - asked_at, attempts)
+                wait = throttle.limited(ticket, fault.retry_after) if fault.is_limit else backoff(faults)
+                waited += wait if fault.is_limit else 0.0
+                faults += not fault.is_limit
+                if not fault.is_passing or not retries or waited > PATIENCE or faults > retries:
+                    return ended
+                if fault.is_limit:
+                    cancellable_sleep(wait)  # in its slot
+        except LeftAloneError:
+            if ended is None:
+                raise
+            return ended
+        attempts += 1
+        if not fault.is_limit:
+            cancellable_sleep(wait)
+
+
+def backoff(faults: int) -> float:
+    """Return the seconds to wait after a passing fault: by chance, up to twice as long as before.
+
+    "Full jitter": calls that failed together do not come back together.
+
+    faults: how many there were before
+    """
+    return random.uniform(0.0, min(2.0**faults, LONGEST_WAIT))  # noqa: S311 -- no secret
+
 
 LETTERS_A_TOKEN = 4  # about, until the server has counted
 
@@ -22,7 +154,7 @@ class CallPolicy(NamedTuple):
 
     timeout: seconds that the server may stay silent
     asked_at: when it was asked for, by `perf_counter`
-    drafting: told what the model writes, as it comes; None: nobody listens
+    drafting: told what the model writes, as it comes; None: there is no listener
     """
 
     timeout: float
@@ -47,7 +179,6 @@ def send_call(call: Call, place: CallTarget, terms: CallPolicy) -> Attempted[Com
 
     Raises:
         LeftAloneError: no request was sent, for the server is to be left alone.
-        UnwantedError: nobody wants the call any more.
     """
     letters = sum(len(one["content"]) for one in call.messages)
     drafting = terms.drafting
@@ -100,5 +231,5 @@ def _sent(call: Call, place: CallTarget, timeout: float, drafting: Drafting | No
         **without_none(api_base=place.api_base, api_key=key),
     }
     if drafting is not None:
-        return litellm_streams.complete(request, drafting)
+        return _complete_by_litellm(request, drafting)
     return read_litellm(litellm().completion(**request))

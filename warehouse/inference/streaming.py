@@ -1,4 +1,4 @@
-"""Drafts: the text of an answer as far as it has come, for whoever listens while the model writes it.
+"""Drafts: the text of an answer as far as it has come, for a listener while the model writes it.
 
 A draft is no answer. What is answered, measured and kept is the reply of the call, the same as without a
 listener; a draft is what a page shows until it is there.
@@ -17,7 +17,7 @@ from typing import Generic, TypeVar
 from rag_assay.warehouse.cancellation import LOOK, CancelledError, cancel_scope, is_cancelled, stop_sign
 from rag_assay.warehouse.encodable import encodable
 
-EVERY = 0.05  # seconds between two drafts: nobody reads faster
+EVERY = 0.05  # seconds between two drafts: faster than anyone reads
 LONGEST = 200_000  # characters of a draft; what comes after them is in the answer alone
 
 Result = TypeVar("Result")
@@ -29,7 +29,7 @@ class PartialAnswer:
     """The text of an answer as far as it has come.
 
     model: who writes it
-    number: counts beginnings, from 1: a further attempt, and a further model, begin the text anew
+    number: counts beginnings, from 1: a further attempt, and a further model, begin the text again
     text: all of it since that beginning, not the last piece alone; empty where it has just begun
     """
 
@@ -39,7 +39,7 @@ class PartialAnswer:
 
 
 class Listener:
-    """Whoever listens to the drafts of one answer."""
+    """A listener to the drafts of one answer."""
 
     def __init__(self, hear: Callable[[PartialAnswer], None]) -> None:
         self._hear = hear
@@ -104,7 +104,7 @@ def draft_listener(other: Listener | None) -> Iterator[None]:
 
 
 class Drafting:
-    """The draft of one call, which each of its attempts begins anew.
+    """The draft of one call, which each of its attempts begins again.
 
     partial: what the last attempt that brought any text has brought: of a call that fails, all that there is
     ends_by: by `monotonic`: when the request is ended though its server keeps it open; None: it is under way
@@ -125,7 +125,7 @@ class Drafting:
         self._is_given_up = False
 
     def begin(self) -> None:
-        """Begin anew, and say so."""
+        """Begin again, and tell the listener."""
         with self._lock:
             self._parts, self._length, self._is_told = [], 0, True
             self._hang_up = lambda: None
@@ -134,7 +134,7 @@ class Drafting:
         self._listener.tell(PartialAnswer(self._model, self._number, ""))
 
     def is_sent(self, hang_up: Callable[[], None]) -> None:
-        """Note what ends the request that is being sent; it is ended at once where nobody wants it."""
+        """Note what ends the request that is being sent; it is ended at once where the call is cancelled."""
         with self._lock:
             self._hang_up = hang_up
             is_given_up = self._is_given_up
@@ -159,7 +159,7 @@ class Drafting:
         self.news.set()
 
     def tell(self) -> None:
-        """Tell the text of now, if there is more of it than was told."""
+        """Tell the current text, if it has grown."""
         with self._lock:
             if self._is_told:
                 return
@@ -180,7 +180,7 @@ class Drafting:
 
 
 def draft_of(model: str) -> Drafting | None:
-    """Return the draft of a call that the calling thread makes; None: nobody listens."""
+    """Return the draft of a call that the calling thread makes; None: there is no listener."""
     heard_by = listener()
     return None if heard_by is None else Drafting(heard_by, model)
 
@@ -210,10 +210,6 @@ def heard(read: Callable[[], Result], drafting: Drafting) -> Result:
     It reads in a thread of its own, so that neither a slow listener nor silence keeps anybody waiting.
 
     read: sends a request, and adds to the draft what comes
-
-    Raises:
-        UnwantedError: nobody wants the answer any more; its request was ended.
-        Exception: what ``read`` raised.
     """
     drafting.begin()
     reading = _Reading(read, drafting)

@@ -57,7 +57,7 @@ class Structured(Generic[Shape]):
 def schema_only(**keywords: object) -> Any:
     """Return a field's bounds that the server is told and the answer is not held to.
 
-    For `Annotated`: a model that passes such a bound is cut short by whoever reads it, not refused.
+    For `Annotated`: a model that passes such a bound is cut short by its reader, not refused.
     """
     found: FieldInfo = Field(json_schema_extra=dict(keywords))  # type: ignore[arg-type]
     return found
@@ -67,9 +67,6 @@ def response_format_of(shape: type[BaseModel], name: str, bounds: Bounds | None 
     """Return the `response_format` of an object of a shape: all fields required, no others, all bounded.
 
     bounds: further keywords of JSON Schema for some fields, which the answer is not held to
-
-    Raises:
-        TypeError: the shape has a part without a bound, or one that servers cannot decode by.
 
     >>> class Said(BaseModel):
     ...     days: tuple[int, ...]
@@ -103,16 +100,12 @@ def ask_structured(
     first = read_structured(ask(messages), shape, check)
     if first.status is not Status.PARSE_FAILED:
         return first
-    second = read_structured(ask(_again(messages, first)), shape, check)
+    shown = (first.reply.raw or "").strip()[:SHOWN] or "(nothing)"  # servers refuse a turn without a text
+    told = AGAIN.format(reason=one_line(first.reason or ""))
+    again = [*messages, {"role": "assistant", "content": shown}, {"role": "user", "content": told}]
+    second = read_structured(ask(again), shape, check)
     reason = second.reason and f"{second.reason}; of its first try: {first.reason}"
     return Structured(second.value, second.status, reason, first.replies + second.replies)
-
-
-def _again(messages: Chat, failed: Structured[Shape]) -> Chat:
-    """Return the chat that goes on from a reply that could not be read."""
-    shown = (failed.reply.raw or "").strip()[:SHOWN] or "(nothing)"  # servers refuse a turn without a text
-    told = AGAIN.format(reason=one_line(failed.reason or ""))
-    return [*messages, {"role": "assistant", "content": shown}, {"role": "user", "content": told}]
 
 
 def read_structured(

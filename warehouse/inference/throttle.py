@@ -109,11 +109,9 @@ class _Flow:
 
     @property
     def at_once(self) -> int:
-        """The largest number that a recipe whose calls wait or are in flight allows."""
         return max((pace.at_once for pace in self.inside), default=AT_ONCE)
 
     def delay(self, now: float, tokens: float) -> float:
-        """Return the seconds until a call with so many tokens keeps to the loosest rates of the recipes."""
         requests = [pace.requests_per_minute for pace in self.inside]
         many = [pace.tokens_per_minute for pace in self.inside]
         return max(
@@ -121,7 +119,6 @@ class _Flow:
         )
 
     def answered(self, now: float, seconds: float) -> None:
-        """Note an answer that took so long."""
         self._refused_since = None
         before = seconds if self._service is None else self._service
         self._service = before + LATEST * (seconds - before)
@@ -189,7 +186,6 @@ class Throttle:
 
         Raises:
             LeftAloneError: the server has answered nothing but refusals for PATIENCE.
-            UnwantedError: the call was cancelled.
         """
         delay = self.enter(ticket)
         try:
@@ -236,17 +232,14 @@ class Throttle:
                 self._server.in_flight -= 1
             else:
                 self._waiting[ticket.model].remove(ticket)
-            self._dismiss(ticket)
+            for flow in (self._server, self._models[ticket.model]):
+                flow.inside[ticket.pace] -= 1
+                if not flow.inside[ticket.pace]:
+                    del flow.inside[ticket.pace]
             self._dispatch()
 
-    def _dismiss(self, ticket: Ticket) -> None:
-        for flow in (self._server, self._models[ticket.model]):
-            flow.inside[ticket.pace] -= 1
-            if not flow.inside[ticket.pace]:
-                del flow.inside[ticket.pace]
-
     def _dispatch(self) -> float:
-        """Let go whoever may; return the seconds after which the next may, if only time is in the way."""
+        """Start the calls that may begin; return the seconds until the next, if only time is in the way."""
         now = monotonic()
         delay = self._held_until - now if self._held_until > now else self._let_go(now)
         self._next_at = now + delay
@@ -325,7 +318,6 @@ class Throttle:
             return hold
 
     def _end_window(self) -> None:
-        """Set the next window, where as many attempts as this one allows have ended."""
         window = max(1.0, min(self._allowed, self._server.at_once))
         ended = self._n_answered + self._n_refused
         if ended < int(window):
@@ -335,7 +327,6 @@ class Throttle:
         self._n_answered = self._n_refused = 0
 
     def _probe(self) -> None:
-        """Begin again with one call."""
         self._allowed = 1.0
         self._n_answered = self._n_refused = 0
 
@@ -350,7 +341,6 @@ _throttles_lock = threading.Lock()
 
 
 def throttle_of(server: str) -> Throttle:
-    """Return the one throttle of a server, by its address or its provider's name."""
     with _throttles_lock:
         if server not in _throttles:
             _throttles[server] = Throttle()

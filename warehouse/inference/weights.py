@@ -71,26 +71,19 @@ def registered(model: str, revision: str | None) -> str | None:
 
 
 def identity(model: str, revision: str | None = None) -> str:
-    """Return the digest (20 hex digits) of a model's weights, without loading or fetching them.
-
-    Raises:
-        InputError: the model is a folder that is not there or holds no model.
-    """
+    """Return the digest (20 hex digits) of a model's weights, without loading or fetching them."""
     place = place_of(model, revision)
     if place == "registry":
         return models.digest(registered(model, revision) or model)
     if place == "hub":
         return digest(["hub", model, revision])  # a commit's hash is one of its content
-    return _folder_identity(_folder(model))
+    folder = _folder(model)
+    stamps = _stamps(folder)
+    return _hashed(folder, digest(stamps), tuple(stamps))
 
 
 def fetch(model: str, revision: str | None, root: Home, progress: Progress | None = None) -> Path:
-    """Return the folder of a model's files, fetched where they are not yet.
-
-    Raises:
-        InputError: a folder that is not there or holds no model.
-        AssayError: the files cannot be had; the message says what was tried.
-    """
+    """Return the folder of a model's files, fetched where they are not yet."""
     place = place_of(model, revision)
     if place == "registry":
         return models.fetch(registered(model, revision) or model, root, progress)
@@ -112,7 +105,6 @@ def _folder(model: str) -> Path:
 
 
 def _from_hub(model: str, revision: str, folder: Path, say: Progress) -> None:
-    """Bring a model's files into ``folder``, all of them or none."""
     advice = (
         f"Without the hub: fetch it on another machine (`hf download {model} --revision {revision} "
         "--local-dir FOLDER`), copy the folder here and name the folder as `model`."
@@ -156,13 +148,7 @@ def _snapshot(model: str, revision: str, target: Path) -> None:
 # Folders ---------------------------------------------------------------------------------------------------
 
 
-def _folder_identity(folder: Path) -> str:
-    stamps = _stamps(folder)
-    return _hashed(folder, digest(stamps), tuple(stamps))
-
-
 def _stamps(folder: Path) -> dict[str, list[int]]:
-    """Return path -> size and times of every file that is not hidden."""
     stamps = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()

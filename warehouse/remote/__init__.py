@@ -1,4 +1,4 @@
-"""A home on object storage: what lies there, and the scratch folder in which stages use it."""
+"""A workspace on object storage: what lies there, and the scratch folder in which stages use it."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from rag_assay.warehouse.remote_urls import REMOTE, remote_url, scratch_of
 
 
 def remote_of(home: Home) -> RemoteStore | None:
-    """Return the store in which a home lies; None where the home is a folder of this machine.
-
-    Raises:
-        InputError: the URL, or what the environment says of the server, cannot be used.
-    """
+    """Return the store in which a workspace lies; None where the workspace is a folder of this machine."""
     url = remote_url(home.root)
     return _opened(url) if url else None
 
@@ -29,9 +25,9 @@ def _opened(url: str) -> RemoteStore:
 
 
 def artifacts_of(home: Home) -> RemoteArtifacts | None:
-    """Return the artifacts of a home at a URL; None where the home is a folder of this machine.
+    """Return the artifacts of a workspace at a URL; None where the workspace is a folder of this machine.
 
-    There is one object a home in a process, so that what it has listed serves all.
+    There is one object a workspace in a process, so that what it has listed serves all.
     """
     url = remote_url(home.root)
     return _artifacts(url, home) if url else None
@@ -43,13 +39,13 @@ def _artifacts(url: str, home: Home) -> RemoteArtifacts:
 
 
 def mirror_of(home: Home) -> Mirror | None:
-    """Return what shares pages, caches and journals of a home at a URL; None for a folder of this machine."""
+    """Return what shares pages, caches and journals of a workspace at a URL; None for a local folder."""
     url = remote_url(home.root)
     return _mirror(url, home) if url else None
 
 
 def mirror_over(path: Path) -> Mirror | None:
-    """Return what shares a file; None where it lies in no home at a URL."""
+    """Return what shares a file; None where it lies in no workspace at a URL."""
     url = os.environ.get(REMOTE)
     root = scratch_of(url) if url else None
     return mirror_of(Home(root)) if root and root in path.parents else None

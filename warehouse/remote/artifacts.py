@@ -1,18 +1,22 @@
-"""Artifacts of a home on object storage: pointers and records as they are there, files fetched at need.
+"""Artifacts of a workspace on object storage: pointers and records as they are there, files fetched at need.
 
-The layout there is that of a home in a folder. What is read is kept in the scratch folder: a complete record
-and the files of an artifact never change; which artifact a key means is listed anew after a moment. A commit
-uploads the files, then the record, if nobody has been faster, then the pointer: whatever is not named by a
+The layout is that of a local workspace. What is read is kept in the scratch folder: a complete record
+and the files of an artifact never change; which artifact a key means is listed again after a moment. A commit
+uploads the files, then the record, if no other machine was faster, then the pointer: what is not named by a
 record does not count, and is removed a day later.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import shutil
 import threading
 import time
-from collections.abc import Iterable
-from contextlib import suppress
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,9 +33,121 @@ from rag_assay.warehouse.artifact_records import (
     record_text,
 )
 from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.locks import try_lock
 from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.remote.local_cache import Scratch
 from rag_assay.warehouse.remote.store import DamagedObjectError, ObjectInfo, RemoteStore, at_once
+
+GIGABYTES = 20.0
+_STEP = 20  # the scratch is measured again when this part of its limit was fetched
+
+
+class Scratch:
+    """What is in use of a scratch folder, and what may go; safe for several processes and threads."""
+
+    def __init__(self, home: Home) -> None:
+        self.root = home.root
+        self._used: set[Path] = set()
+        self._fetched: float | None = None  # bytes since it was measured; None: never
+        self._note: int | None = None
+        self._owner = 0
+        self._lock = threading.RLock()
+
+    @contextmanager
+    def using(self, folder: Path) -> Iterator[None]:
+        """Let a folder stay for as long as this process lives; nothing goes while the block is run."""
+        with self._lock, self._shared(fcntl.LOCK_SH):
+            if folder not in self._used or self._owner != os.getpid():
+                os.write(self._noted(), f"{folder}\n".encode("utf-8", "surrogateescape"))
+                self._used.add(folder)
+                with suppress(OSError):
+                    os.utime(folder)
+            yield
+
+    def make_room(self, size: int) -> None:
+        """Let what was used longest ago go, where the scratch would be larger than its limit.
+
+        size: bytes that are to come
+        """
+        limit = limit_of_scratch()
+        with self._lock:
+            self._fetched = None if self._fetched is None else self._fetched + size
+            if self._fetched is not None and self._fetched < limit / _STEP:
+                return
+            self._evict(max(limit - size, 0))
+            self._fetched = 0.0
+
+    def _evict(self, limit: float) -> None:
+        with self._shared(fcntl.LOCK_EX):
+            folders = sorted(self._folders(), key=lambda one: one[1])
+            total = sum(size for _, _, size in folders)
+            used = self._in_use() if total > limit else set()
+            for folder, _, size in folders:
+                if total <= limit:
+                    break
+                if folder not in used:
+                    gone = folder.with_name(f".gone-{uuid.uuid4().hex[:12]}")
+                    with suppress(OSError):
+                        folder.rename(gone)
+                        total -= size
+                    shutil.rmtree(gone, ignore_errors=True)
+
+    def _folders(self) -> Iterator[tuple[Path, float, int]]:
+        """Yield the folders of artifacts' files: path, when it was last used, bytes."""
+        for record in self.root.glob(f"*/*/{RECORD}"):
+            for folder in record.parent.glob("[!.]*"):
+                if folder.is_dir():
+                    with suppress(FileNotFoundError):
+                        size = sum(one.stat().st_size for one in folder.rglob("*") if one.is_file())
+                        yield folder, folder.stat().st_mtime, size
+
+    def _in_use(self) -> set[Path]:
+        found = set(self._used)
+        for note in (self.root / ".users").glob("*"):
+            handle = os.open(note, os.O_RDONLY)
+            try:
+                if note.name != self._name() and try_lock(handle):
+                    note.unlink(missing_ok=True)
+                    continue
+                lines = note.read_bytes().decode("utf-8", "surrogateescape").splitlines()
+                found |= {Path(line) for line in lines}
+            finally:
+                os.close(handle)
+        return found
+
+    def _noted(self) -> int:
+        """Return the file in which this process notes what it uses; it is locked while the process lives."""
+        if self._note is None or self._owner != os.getpid():  # a fork has its own
+            path = self.root / ".users" / self._name()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._note = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            try_lock(self._note)
+            self._owner = os.getpid()
+            self._used.clear()
+        return self._note
+
+    def _name(self) -> str:
+        return f"{os.uname().nodename}-{os.getpid()}-{id(self)}"
+
+    @contextmanager
+    def _shared(self, kind: int) -> Iterator[None]:
+        self.root.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.root / ".scratch.lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(handle, kind)
+            yield
+        finally:
+            os.close(handle)
+
+
+def limit_of_scratch() -> float:
+    """Return the bytes that a scratch folder may hold."""
+    try:
+        return max(0.0, float(os.environ.get("ASSAY_SCRATCH_GB") or GIGABYTES)) * 1e9
+    except ValueError as error:
+        raise InputError("ASSAY_SCRATCH_GB: a number of gigabytes is needed") from error
+
 
 MOMENT = 2.0  # seconds for which a listing is taken for what is there
 LARGE = 8 * 1024 * 1024  # bytes of an artifact before whose upload it is asked whether somebody was faster
@@ -55,7 +171,7 @@ class _Listing:
 
 
 class RemoteArtifacts:
-    """The artifacts of a home at a URL; one object a process, safe for its threads."""
+    """The artifacts of a workspace at a URL; one object a process, safe for its threads."""
 
     def __init__(self, home: Home, store: RemoteStore) -> None:
         self.home = home
@@ -143,7 +259,6 @@ class RemoteArtifacts:
         return listing
 
     def _known(self, stage: str) -> dict[str, object]:
-        """Return the etags of the pointers that are in the scratch, by key."""
         if stage not in self._etags:
             self._etags[stage] = _object(bytes_of(self._noted(stage)))
         return self._etags[stage]
@@ -170,11 +285,7 @@ class RemoteArtifacts:
     # Files -------------------------------------------------------------------------------------------------
 
     def bring_newest(self, stage: str, identity: str) -> Path | None:
-        """Return the folder of the artifact of an identity, with its files in it; None where there is none.
-
-        Raises:
-            AssayError: its files cannot be fetched.
-        """
+        """Return the folder of an identity's artifact, with its files in it; None where there is none."""
         self.bring_record(stage, identity)
         path = self._place(stage, identity) / RECORD
         record = read_record(path, stage, identity)
@@ -192,7 +303,6 @@ class RemoteArtifacts:
 
         Raises:
             DamagedObjectError: a file is not there, or has other bytes than were written.
-            AssayError: the server cannot be used, or the disk of the scratch is full.
         """
         folder = self._place(artifact.stage, artifact.identity) / artifact.folder
         with self.scratch.using(folder):
@@ -237,10 +347,17 @@ class RemoteArtifacts:
         """
         base = f"{artifact.stage}/{artifact.identity}"
         paths = _paths(artifact)
-        self._refuse_unconditional()
+        mark = self.home.root / ".conditional"
+        if not mark.exists():
+            self.store.refuse_unconditional()
+            mark.touch()
         is_known = artifact.identity in self._listing(artifact.stage).identities
         large = sum(artifact.files.values()) > LARGE
-        winner = self._complete(base, artifact, instead_of) if large and not always else None
+        winner = None
+        if large and not always:  # nothing is uploaded where another machine has committed meanwhile
+            data = self.store.read(f"{base}/{RECORD}")
+            there = data and parse_record(data, artifact.stage, artifact.identity)
+            winner = there if there and there.complete and not is_same(there, instead_of) else None
         if winner is None:
             at_once(lambda name: self.store.upload(folder / name, paths[name]), paths)
             text = record_text(artifact).encode()
@@ -270,20 +387,7 @@ class RemoteArtifacts:
             if self.store.replace(path, text, found[1]) if found else self.store.create(path, text):
                 return None
 
-    def _refuse_unconditional(self) -> None:
-        mark = self.home.root / ".conditional"
-        if not mark.exists():
-            self.store.refuse_unconditional()
-            mark.touch()
-
-    def _complete(self, base: str, artifact: Artifact, instead_of: Artifact | None) -> Artifact | None:
-        """Return the complete artifact that somebody else has committed meanwhile: nothing is uploaded."""
-        data = self.store.read(f"{base}/{RECORD}")
-        there = data and parse_record(data, artifact.stage, artifact.identity)
-        return there if there and there.complete and not is_same(there, instead_of) else None
-
     def _tidy(self, base: str, kept: Artifact) -> None:
-        """Remove what killed uploads and replaced artifacts have left there a day ago."""
         mine = {f"{base}/{RECORD}", f"{base}/{DAMAGED}", *_paths(kept).values()}
         old = [
             one.path

@@ -35,22 +35,25 @@ class Turns:
 
     @contextmanager
     def turn(self, name: str, is_done: Callable[[], bool]) -> Iterator[None]:
-        """Wait until no other machine is at it; one that finds it done has no turn and needs none.
-
-        Raises:
-            UnwantedError: nobody wants it any more.
-            AssayError: the store cannot be used.
-        """
+        """Wait until no other machine is at it; one that finds it done has no turn and needs none."""
         path = f"{FOLDER}/{name}"
         mine = uuid.uuid4().hex.encode()
         holds = self._taken(path, mine, is_done)
         if holds:
-            self._hold(path, mine)
+            with self._lock:
+                self._held[path] = mine
+                if self._beating is None:
+                    self._beating = threading.Thread(target=self._show_life, name="turns", daemon=True)
+                    self._beating.start()
         try:
             yield
         finally:
             if holds:
-                self._let_go(path)
+                with self._lock:
+                    is_mine = self._held.pop(path, None) is not None
+                if is_mine:
+                    with suppress(AssayError):  # it is void soon
+                        self.store.delete([path])
 
     def _taken(self, path: str, mine: bytes, is_done: Callable[[], bool]) -> bool:
         """Take a turn, or wait; False where it was done meanwhile."""
@@ -60,7 +63,7 @@ class Turns:
             if is_done():
                 return False
             if found is None:
-                continue  # it was let go of just now
+                continue  # it was released just now
             if found[1] != seen[0]:
                 seen = (found[1], monotonic())
             elif monotonic() - seen[1] > self._lost and self.store.replace(path, mine, found[1]):
@@ -68,22 +71,7 @@ class Turns:
             cancellable_sleep(GLANCE)
         return True
 
-    def _hold(self, path: str, data: bytes) -> None:
-        with self._lock:
-            self._held[path] = data
-            if self._beating is None:
-                self._beating = threading.Thread(target=self._show_life, name="turns", daemon=True)
-                self._beating.start()
-
-    def _let_go(self, path: str) -> None:
-        with self._lock:
-            is_mine = self._held.pop(path, None) is not None
-        if is_mine:
-            with suppress(AssayError):  # it is void soon
-                self.store.delete([path])
-
     def _show_life(self) -> None:
-        """Change the objects of the turns that are held, until none is for a while."""
         idle = threading.Event()
         while True:
             idle.wait(self._beat)

@@ -1,4 +1,4 @@
-"""What lies in a home on object storage beside its artifacts: pages, caches, journals.
+"""What lies in a workspace on object storage beside its artifacts: pages, caches, journals.
 
 Files that never change (bodies, calls, vectors) and those that one writer replaces (manifests of pages,
 records of crawls) are pushed after they were written, and pulled before they are read. Journals, to which
@@ -16,7 +16,7 @@ from pathlib import Path
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote.distributed_lock import Turns
-from rag_assay.warehouse.remote.store import ObjectInfo, RemoteStore, Version, at_once
+from rag_assay.warehouse.remote.store import ObjectInfo, RemoteStore, at_once
 
 JOURNALS = ("people", "history", "chats", "alerts", "paid")
 _HERE = frozenset({"lock", "journal.jsonl", "crawl.log"})  # of a crawl that is under way here
@@ -27,7 +27,7 @@ Known = dict[str, list[int | str]]
 
 
 class Mirror:
-    """Files of a home and their objects, by paths below the home; safe for several threads."""
+    """Files of a workspace and their objects, by paths below the workspace; safe for several threads."""
 
     def __init__(self, home: Home, store: RemoteStore) -> None:
         self.root = home.root
@@ -52,7 +52,7 @@ class Mirror:
         """Fetch what other machines have stored below some folders; what was written here stays.
 
         Args:
-            places: folders below the home.
+            places: folders below the workspace.
             once: what was here before and is not now (joined into another file, say) is not fetched again.
         """
         for place in places:
@@ -106,7 +106,10 @@ class Mirror:
                     )
                     if not swapped:
                         continue  # another machine has added lines meanwhile
-                _append(path, _with_lines_of(mine, whole)[len(mine) :])
+                if lacking := _with_lines_of(mine, whole)[len(mine) :]:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    with path.open("ab", buffering=0) as file:
+                        file.write(lacking)
                 known[name] = [*_stamp(path), found[1].etag if found and whole == found[0] else ""]
                 break
             self._write("journals", known)
@@ -139,9 +142,6 @@ class Mirror:
 
     # -------------------------------------------------------------------------------------------------------
 
-    def _put(self, name: str, data: bytes, version: Version | None) -> bool:
-        return self.store.replace(name, data, version) if version else self.store.create(name, data)
-
     def _files(self, place: str) -> list[Path]:
         return sorted(
             path
@@ -167,7 +167,6 @@ class Mirror:
 
 
 def _is_journal(place: str, name: str) -> bool:
-    """Return whether a file below a folder is merged, and neither pushed nor pulled."""
     return place in JOURNALS and name.endswith(".jsonl")
 
 
@@ -188,10 +187,3 @@ def _with_lines_of(data: bytes, other: bytes) -> bytes:
         return data
     ended = b"\n" if data and not data.endswith(b"\n") else b""
     return data + ended + b"".join(line + b"\n" for line in new)
-
-
-def _append(path: Path, data: bytes) -> None:
-    if data:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("ab", buffering=0) as file:
-            file.write(data)

@@ -1,13 +1,14 @@
-"""Objects of a home on object storage (S3, GCS, Azure), or on a disk that machines share (`file:///…`).
+"""Objects of a workspace on object storage (S3, GCS, Azure), or on a disk that machines share (`file:///…`).
 
 All requests are tried again by obstore itself, with growing pauses, until a bound; then there is a sentence.
-Writers that compete are told apart by conditional writes: create-if-absent (`If-None-Match: *`), and
+Competing writers are ordered by conditional writes: create-if-absent (`If-None-Match: *`), and
 compare-and-swap by the version of what was read (`If-Match`).
 """
 
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,11 +25,67 @@ from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.full_disk import FULL
 from rag_assay.warehouse.identity import sha256_file
 from rag_assay.warehouse.locks import try_lock
-from rag_assay.warehouse.remote.failures import RemoteError, full_disk, reason_of, sentence_of
 from rag_assay.warehouse.remote_urls import check_url
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>(\w{1,60})</Code>")
+_RETRIES = re.compile(r"after (\d+) retries")
+
+
+class RemoteError(AssayError):
+    """Object storage did not do what it was asked for, for longer than it is waited for."""
+
+
+def reason_of(error: Exception) -> str:
+    """Return why a request failed: the status and code that the server gave, or what became of it.
+
+    >>> reason_of(Exception("… status code: 503 Service Unavailable: <Code>SlowDown</Code>"))
+    'the server answered 503 SlowDown'
+    """
+    text = str(error)
+    status, code, retries = _STATUS.search(text), _CODE.search(text), _RETRIES.search(text)
+    tries = f" {int(retries[1]) + 1} times" if retries and retries[1] != "0" else ""
+    if status:
+        return f"the server answered {status[1]}{f' {code[1]}' if code else ''}{tries}"
+    if "kind: Timeout" in text or "timed out" in text:
+        return f"the server did not answer in time{tries}"
+    if "kind: Connect" in text:
+        return f"no server could be reached{tries}"
+    if "HTTP error" in text or "kind: Request" in text or "kind: Decode" in text or "error decoding" in text:
+        return f"the connection was lost{tries}"
+    if any(f"os error {number}" in text for number in FULL):
+        return "the disk is full"
+    return type(error).__name__
+
+
+def sentence_of(error: Exception, url: str, doing: str) -> AssayError:
+    """Return the error for the user: which workspace, what was tried, why it failed, what to do."""
+    text = str(error)
+    if "NoSuchBucket" in text or "ContainerNotFound" in text:
+        return InputError(f"{url}: there is no such bucket; make it, or correct ASSAY_HOME")
+    refused = _STATUS.search(text)
+    if refused and refused[1] in {"401", "403"}:
+        return InputError(
+            f"{url}: {doing} was refused ({reason_of(error)}); look whether the keys in the environment "
+            "(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, …) may read, write, list and delete there"
+        )
+    return RemoteError(
+        f"{url}: {doing} failed ({reason_of(error)}); nothing that was stored is lost. "
+        "Look whether the server can be reached (AWS_ENDPOINT_URL, AWS_REGION), then run it again"
+    )
+
+
+def full_disk(error: OSError, file: Path) -> AssayError:
+    """Return the error that a person is told of where the disk of the scratch folder is full."""
+    return AssayError(
+        f"{file}: the disk of the scratch folder is full ({error.strerror}); what is stored remotely "
+        "is whole. Make room there, let ASSAY_SCRATCH name a folder on another disk, or lower "
+        "ASSAY_SCRATCH_GB, then run it again"
+    )
+
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -67,11 +124,7 @@ class RemoteStore:
     """
 
     def __init__(self, url: str) -> None:
-        """Open the store; no request is sent.
-
-        Raises:
-            InputError: the URL, or what the environment says of the server, cannot be used.
-        """
+        """Open the store; no request is sent."""
         import obstore.store
 
         self.url = check_url(url)
@@ -168,7 +221,6 @@ class RemoteStore:
 
         Raises:
             DamagedObjectError: it has another size or other bytes.
-            AssayError: the disk is full.
         """
 
         try:
@@ -191,12 +243,12 @@ class RemoteStore:
         return True
 
     def _parts(self, path: str, size: int | None) -> Iterator[bytes]:
-        """Yield an object's bytes, PART of them at a time, once its size is seen to be right."""
         import obstore
 
         found = obstore.get(self._objects, path)
         length = found.meta["size"]
-        _refuse_size(f"{self.url}/{path}", length, size)
+        if size is not None and length != size:
+            raise DamagedObjectError(f"{self.url}/{path} has {length} bytes instead of {size}")
         if length <= PART:
             yield found.bytes().to_bytes()
             return
@@ -239,11 +291,7 @@ class RemoteStore:
                     obstore.delete(self._objects, names)
 
     def refuse_unconditional(self) -> None:
-        """Try on an object of one's own whether the server regards the conditions of writes.
-
-        Raises:
-            InputError: it does not: machines would overwrite each other's results.
-        """
+        """Try on an object of one's own whether the server regards the conditions of writes."""
         path = f".conditions/{uuid.uuid4().hex}"
         try:
             self.create(path, b"1")
@@ -297,11 +345,6 @@ class RemoteStore:
 
 class DamagedObjectError(AssayError):
     """An object holds other bytes than were written."""
-
-
-def _refuse_size(place: str, found: int, wanted: int | None) -> None:
-    if wanted is not None and found != wanted:
-        raise DamagedObjectError(f"{place} has {found} bytes instead of {wanted}")
 
 
 def at_once(work: Callable[[T], U], items: Iterable[T]) -> list[U]:

@@ -3,8 +3,7 @@
 The family, in the order in which an act passes:
 
 - `crawlers/spiders/eurlex.py` fetches what a search lists, or the acts that a source names
-- `warehouse/eurlex_celex.py` reads CELEX numbers, which name acts, and makes addresses of them
-- `warehouse/eurlex_notice.py` knows pages that say only that a text is missing
+- `warehouse/eurlex_notice.py` reads CELEX numbers, makes addresses of them, and knows pages without a text
 - `cleaner.py` here: a page comes in, a draft goes out
 - `act_lines.py` reads the page as lines, tables as rows
 - `act_quotations.py` finds what an act only quotes: parts that it inserts into other acts

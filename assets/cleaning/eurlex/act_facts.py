@@ -11,7 +11,7 @@ from rag_assay.assets.cleaning.eurlex.act_lines import classes_of, collapse_whit
 from rag_assay.assets.cleaning.eurlex.act_structure import Act
 from rag_assay.assets.cleaning.tree import Element
 from rag_assay.assets.cleaning.written_dates import iso_day, written_date
-from rag_assay.warehouse.eurlex_celex import celex_in
+from rag_assay.warehouse.eurlex_notice import celex_in
 
 _REFERENCE = re.compile(
     r"(?<!\w)0?(\d{4}[A-Z]{1,2}\d{4})\s*[—–-]+\s*([A-Z]{2})\s*[—–-]+\s*(\d{2})\.(\d{2})\.(\d{4})"

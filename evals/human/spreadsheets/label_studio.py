@@ -47,10 +47,10 @@ from rag_assay.evals.human.spreadsheets.table import (
     token,
 )
 from rag_assay.evals.rubrics.rubric import Criterion
-from rag_assay.warehouse.annotator_names import annotator_name
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import read_bounded
+from rag_assay.warehouse.human_scores import annotator_name
 from rag_assay.warehouse.identity import Json
 
 HEADING, ITEM = "assay", "item"

@@ -14,8 +14,7 @@ from rag_assay.evals.human.spreadsheets.table import number
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.extras import require
-from rag_assay.warehouse.human_score_rows import Row
-from rag_assay.warehouse.human_scores import current_scores
+from rag_assay.warehouse.human_scores import Row, current_scores
 from rag_assay.warehouse.identity import Json
 
 SUFFIXES = (".xlsx", ".csv", ".json")

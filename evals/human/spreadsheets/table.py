@@ -172,7 +172,7 @@ Asked = tuple[str, str | None]
 Shown = tuple[str, int]
 """Id of an item, number of its showing."""
 Row = Mapping[str, Any]
-"""A row of `annotation_schemas.HUMAN_SCORES`."""
+"""A row of `schemas.HUMAN_SCORES`."""
 SCORES = "scores"  # the worksheet that is filled in
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rag_assay.warehouse.annotator_names import annotator_name
 from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.human_scores import HumanScore
+from rag_assay.warehouse.human_scores import HumanScore, annotator_name
 
 
 def name_or_none(typed: object) -> str | None:

@@ -18,9 +18,8 @@ from rag_assay.orchestration.web.annotation.names import known_names, name_or_no
 from rag_assay.orchestration.web.annotation.view import View, desk_view, gate_view, name_view, trouble_view
 from rag_assay.orchestration.web.components.scoring_page import pressed, scoring_page
 from rag_assay.orchestration.web.look import dress
-from rag_assay.warehouse.annotator_names import annotator_name
 from rag_assay.warehouse.errors import AssayError, InputError
-from rag_assay.warehouse.human_scores import HumanScore, HumanScores
+from rag_assay.warehouse.human_scores import HumanScore, HumanScores, annotator_name
 from rag_assay.warehouse.paths import Home
 
 NAME = "annotator"

@@ -9,8 +9,7 @@ from rag_assay.evals.generation.citations import public_url
 from rag_assay.evals.reporting.display import plain
 from rag_assay.orchestration.web.chat.facts import removed
 from rag_assay.orchestration.web.chat.translations import Words
-from rag_assay.warehouse.conversation_records import ShownPassage, Turn
-from rag_assay.warehouse.conversations import Conversation
+from rag_assay.warehouse.conversations import Conversation, ShownPassage, Turn
 
 _SIGNS = re.compile(r"([\\`*_\[\]<>#|~!&])")
 

@@ -7,7 +7,7 @@ from html import escape
 
 from rag_assay.evals.reporting.display import plain
 from rag_assay.orchestration.web.chat.translations import Words
-from rag_assay.warehouse.conversation_records import StoredInterpretation, Turn
+from rag_assay.warehouse.conversations import StoredInterpretation, Turn
 from rag_assay.warehouse.status import Status
 
 DECLINED = frozenset({Status.REFUSED, Status.NO_CONTEXT})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote, urldefrag, urlsplit
 
 from rag_assay.evals.generation.citations import public_url
-from rag_assay.warehouse.conversation_records import ShownPassage
+from rag_assay.warehouse.conversations import ShownPassage
 
 _WORDS = 6  # on each side of a passage that is looked for in a web page
 _LONGEST = 2_000  # characters of an address

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from rag_assay.warehouse.annotator_names import annotator_name
 from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.human_scores import annotator_name
 
 CONVERSATION, PERSON, CELL, RIVAL = "c", "person", "cell", "against"
 

@@ -15,8 +15,7 @@ from rag_assay.orchestration.web.chat.listing import Listing
 from rag_assay.orchestration.web.chat.location import ChatLocation, go
 from rag_assay.orchestration.web.chat.state import ChatState, UnderWay
 from rag_assay.orchestration.web.chat.translations import Words
-from rag_assay.warehouse.conversation_records import Begun, Turn
-from rag_assay.warehouse.conversations import Conversation
+from rag_assay.warehouse.conversations import Begun, Conversation, Turn
 from rag_assay.warehouse.errors import AssayError
 
 NOTICE = "notice"

@@ -9,7 +9,7 @@ from rag_assay.evals.reporting.display import plain
 from rag_assay.orchestration.web.chat.answer_html import text_html
 from rag_assay.orchestration.web.chat.links import source_link
 from rag_assay.orchestration.web.chat.translations import Words
-from rag_assay.warehouse.conversation_records import ShownPassage, Turn
+from rag_assay.warehouse.conversations import ShownPassage, Turn
 
 
 def anchor_of(turn: Turn) -> str:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rag_assay.evals.chat.question_requests import QuestionRequest, record_question
 from rag_assay.orchestration.web.chat.catalogue import Catalogue, read_catalogue
-from rag_assay.warehouse.conversation_records import QuestionAsked
-from rag_assay.warehouse.conversations import Conversation, Conversations
+from rag_assay.warehouse.conversations import Conversation, Conversations, QuestionAsked
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.paths import Home

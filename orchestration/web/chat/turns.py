@@ -21,7 +21,7 @@ from rag_assay.orchestration.web.chat.facts import (
 from rag_assay.orchestration.web.chat.page_session import ChatPageSession, Thumbs, notify
 from rag_assay.orchestration.web.chat.sources import anchor_of, sources_html
 from rag_assay.orchestration.web.chat.translations import Words
-from rag_assay.warehouse.conversation_records import StoredInterpretation, Turn
+from rag_assay.warehouse.conversations import StoredInterpretation, Turn
 from rag_assay.warehouse.status import Status
 
 _COMMENT = 10_000  # characters

@@ -16,9 +16,9 @@ from rag_assay.evals.chat.model_override import cell_for_model
 from rag_assay.evals.chat.question_requests import QuestionRequest
 from rag_assay.evals.generation.llm import Llm
 from rag_assay.orchestration.web.chat.catalogue import read_catalogue
-from rag_assay.warehouse.conversation_records import Begun, Turn
+from rag_assay.warehouse.conversations import Begun, Turn
 from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.inference import attempts
+from rag_assay.warehouse.inference import single_call
 from rag_assay.warehouse.inference.streaming import PartialAnswer, on_token
 from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, stream_of, words
@@ -118,7 +118,7 @@ def test_the_page_offers_a_model_first_and_the_measured_cells_beside_it(
 def test_a_server_that_is_lost_in_mid_stream_is_told_and_used_again_when_it_is_back(
     shipped: Shipped, work: BuildContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempts, "cancellable_sleep", lambda _seconds: None)
+    monkeypatch.setattr(single_call, "cancellable_sleep", lambda _seconds: None)
     drafts: list[PartialAnswer] = []
     server = FakeOpenAI(respond=lambda _received: _lost(server))
     monkeypatch.setenv("OPENAI_BASE_URL", server.api_base)
@@ -145,7 +145,7 @@ def _lost(server: FakeOpenAI) -> Scripted:
 def test_of_ranked_models_the_one_that_answered_is_shown(
     shipped: Shipped, work: BuildContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempts, "cancellable_sleep", lambda _seconds: None)
+    monkeypatch.setattr(single_call, "cancellable_sleep", lambda _seconds: None)
 
     def respond(received: Received) -> Scripted:
         if received.body["model"] == "scripted":

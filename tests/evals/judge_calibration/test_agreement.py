@@ -12,8 +12,8 @@ from rag_assay.evals.judge_calibration.agreement import FEW, MEASURES, agreement
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.rubrics.rubric import Criterion, Rubric
 from rag_assay.evals.statistics.question_clusters import Clustering
-from rag_assay.warehouse.annotation_schemas import AGREEMENT
 from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import AGREEMENT
 from tests.fakes.annotators import BEGAN, Habit, frame_of, row, simulated
 
 RUBRICS = {"points": Points()}

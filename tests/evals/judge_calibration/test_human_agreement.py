@@ -13,8 +13,8 @@ from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.rubrics.rubric import Rubric
 from rag_assay.evals.statistics.estimate import Estimate
 from rag_assay.evals.statistics.question_clusters import ALONE
-from rag_assay.warehouse.annotation_schemas import ANNOTATIONS, HUMAN_SCORES
 from rag_assay.warehouse.parquet import frame
+from rag_assay.warehouse.schemas import ANNOTATIONS, HUMAN_SCORES
 
 CELL, OTHER = "s.c.e.r.g", "s.c.e.r.h"
 JUDGE = Similarity()

@@ -9,9 +9,8 @@ import pytest
 from rag_assay.evals.judge_calibration.human_estimates import estimate_rows, judging_metrics
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
 from rag_assay.evals.study.study import Study
-from rag_assay.warehouse.annotation_schemas import ANNOTATIONS, HUMAN_ESTIMATES
 from rag_assay.warehouse.parquet import frame
-from rag_assay.warehouse.schemas import SCORES
+from rag_assay.warehouse.schemas import ANNOTATIONS, HUMAN_ESTIMATES, SCORES
 from tests.fakes.town import PLAIN
 
 GOOD, BAD = "tiny.t16.minilm.bm25.quote", "tiny.t16.minilm.bm25.long"

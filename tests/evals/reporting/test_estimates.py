@@ -15,9 +15,8 @@ from rag_assay.evals.reporting.files import json_rows, other_rows
 from rag_assay.evals.reporting.judge_cards import estimate_json, estimate_sentences, estimates, judge_cards
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.terminal import leaderboard_table
-from rag_assay.warehouse.annotation_schemas import HUMAN_ESTIMATES
 from rag_assay.warehouse.parquet import frame
-from rag_assay.warehouse.schemas import JUDGE_CARDS
+from rag_assay.warehouse.schemas import HUMAN_ESTIMATES, JUDGE_CARDS
 from tests.fakes.report_data import report_data
 
 HOSTILE = "<b>x</b>{{ 7 }}"

@@ -19,9 +19,9 @@ from rag_assay.evals.spreadsheet_import.bundle import (
     write_sheet,
 )
 from rag_assay.evals.study.cells import Cell
-from rag_assay.warehouse.annotation_schemas import IMPORTED
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import IMPORTED
 
 
 def row(**changes: Any) -> dict[str, Any]:

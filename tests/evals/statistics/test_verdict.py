@@ -19,7 +19,7 @@ from rag_assay.evals.statistics.verdict import (
 )
 from rag_assay.evals.study.complexity import Simplicity
 from rag_assay.warehouse.parquet import frame
-from rag_assay.warehouse.verdict_schema import VERDICTS
+from rag_assay.warehouse.schemas import VERDICTS
 
 
 class Metric(NamedTuple):

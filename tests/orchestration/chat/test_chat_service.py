@@ -25,8 +25,7 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.orchestration.chat.chat_service import ChatService
 from rag_assay.orchestration.server.worker_pool import ServerLimits
 from rag_assay.warehouse.connection import connect
-from rag_assay.warehouse.conversation_records import Begun, Turn
-from rag_assay.warehouse.conversations import ConversationNotFoundError
+from rag_assay.warehouse.conversations import Begun, ConversationNotFoundError, Turn
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.human_scores import HumanScores, current_scores
 from rag_assay.warehouse.schemas import Status
@@ -306,7 +305,7 @@ def test_whoever_was_killed_in_mid_answer_has_lost_no_question(
     script = (
         "import os, signal\n"
         "from pathlib import Path\n"
-        "from rag_assay.warehouse.conversation_records import QuestionAsked, AnswerSlot\n"
+        "from rag_assay.warehouse.conversations import QuestionAsked, AnswerSlot\n"
         "from rag_assay.warehouse.conversations import Conversations\n"
         "from rag_assay.warehouse.paths import Home\n"
         "from rag_assay.warehouse.processes import this_process\n"

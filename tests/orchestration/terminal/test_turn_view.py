@@ -15,7 +15,7 @@ from rag_assay.orchestration.terminal.turn_view import (
     show_turn,
     turn_as_json,
 )
-from rag_assay.warehouse.conversation_records import ShownPassage, StoredInterpretation, Turn
+from rag_assay.warehouse.conversations import ShownPassage, StoredInterpretation, Turn
 from rag_assay.warehouse.schemas import Status
 
 HOSTILE = "\x1b]0;mine\x07\x1b[31mred\x9b5m\x00\u202eback[/bold] :smile: <script>"

@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 
 from rag_assay.orchestration.web.chat.translations import TEXTS
 from rag_assay.orchestration.web.page_process import serve_script
-from rag_assay.warehouse.conversation_records import AnswerFeedback, ShownPassage, StoredInterpretation, Turn
+from rag_assay.warehouse.conversations import AnswerFeedback, ShownPassage, StoredInterpretation, Turn
 from rag_assay.warehouse.status import Status
 from tests.fakes.browser import axe_violations, tab
 from tests.fakes.processes import wait_until

@@ -22,8 +22,7 @@ from rag_assay.evals.study.run_studies import note
 from rag_assay.orchestration.web.leaderboard.rows import cell_rows, overview
 from rag_assay.orchestration.web.page_process import Site, serve_script
 from rag_assay.warehouse.connection import connect
-from rag_assay.warehouse.conversation_records import Begun
-from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.conversations import Begun, Conversations
 from rag_assay.warehouse.paths import Home
 from tests.fakes.browser import axe_violations, tab
 from tests.fakes.commands import assay

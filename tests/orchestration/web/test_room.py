@@ -12,8 +12,14 @@ from rag_assay.evals.chat.chat_session import ENDED, close_open_questions
 from rag_assay.evals.chat.question_requests import QuestionError, QuestionRequest, record_question
 from rag_assay.orchestration.web.chat import state as rooms
 from rag_assay.orchestration.web.chat.state import STOPPED_BEFORE, ChatState
-from rag_assay.warehouse.conversation_records import AnswerSlot, Begun, QuestionAsked, Turn
-from rag_assay.warehouse.conversations import Conversation, Conversations
+from rag_assay.warehouse.conversations import (
+    AnswerSlot,
+    Begun,
+    Conversation,
+    Conversations,
+    QuestionAsked,
+    Turn,
+)
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.status import Status

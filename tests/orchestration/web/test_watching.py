@@ -13,8 +13,7 @@ from rag_assay.orchestration.web.chat import page
 from rag_assay.orchestration.web.chat.location import ChatLocation
 from rag_assay.orchestration.web.chat.state import ChatState, UnderWay
 from rag_assay.orchestration.web.chat.translations import words_of
-from rag_assay.warehouse.conversation_records import Begun, Turn
-from rag_assay.warehouse.conversations import Conversation
+from rag_assay.warehouse.conversations import Begun, Conversation, Turn
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.status import Status
 

@@ -259,7 +259,7 @@ def test_cancelled_calls_leave_the_queue_and_take_no_room() -> None:
     callers.ask("third")
     gone.set()
     assert wait_until(lambda: len(callers.refused) == 2, 60)
-    assert sorted(callers.refused) == ["first: UnwantedError", "second: UnwantedError"]
+    assert sorted(callers.refused) == ["first: CancelledError", "second: CancelledError"]
     callers.budget.close("m", 0.0, answered=True)
     callers.join()
     assert callers.let_through == ["third"]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_assay.warehouse.inference import attempts
 from rag_assay.warehouse.inference import gateway as module
+from rag_assay.warehouse.inference import single_call
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.model_servers import unreachable
@@ -26,7 +26,7 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     for name in (*KEYS, "OPENAI_BASE_URL", "OPENAI_API_BASE"):
         monkeypatch.delenv(name, raising=False)
     waited: list[float] = []
-    monkeypatch.setattr(attempts, "cancellable_sleep", waited.append)
+    monkeypatch.setattr(single_call, "cancellable_sleep", waited.append)
     return waited
 
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from rag_assay.warehouse.inference import attempts
+from rag_assay.warehouse.inference import single_call
 from rag_assay.warehouse.inference.embedding_api import EmbeddingApi, EmbeddingError
 from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import (
@@ -61,7 +61,7 @@ def _without(received: Received, name: str) -> Received:
 
 def test_a_rate_limit_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     with FakeOpenAI(rate_limited(0), failure(503, "starting"), respond=embeddings) as server:
-        monkeypatch.setattr(attempts, "cancellable_sleep", lambda _seconds: None)
+        monkeypatch.setattr(single_call, "cancellable_sleep", lambda _seconds: None)
         assert api(server, retries=2).embed(TEXTS).shape == (3, 8)
         assert len(server.requests) == 3
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from rag_assay.warehouse.call_cache import CallCache
-from rag_assay.warehouse.inference.first_token import LONGEST_TOKEN, MOST_KEPT, first_tokens
 from rag_assay.warehouse.inference.gateway import Gateway
+from rag_assay.warehouse.inference.replies import LONGEST_TOKEN, MOST_KEPT, first_tokens
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import FakeOpenAI, Scripted, answer

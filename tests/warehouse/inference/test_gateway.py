@@ -17,8 +17,8 @@ import pytest
 from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.cancellation import cancel_scope
 from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.inference import attempts
 from rag_assay.warehouse.inference import budget as budgets
+from rag_assay.warehouse.inference import single_call
 from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.inference.embedding_api import EmbeddingApi, EmbeddingError
@@ -308,7 +308,7 @@ def test_a_reason_holds_no_secret_in_another_writing(monkeypatch: pytest.MonkeyP
 def test_passing_failures_are_tried_again(
     gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    monkeypatch.setattr(attempts, "cancellable_sleep", lambda seconds: None)
+    monkeypatch.setattr(single_call, "cancellable_sleep", lambda seconds: None)
     server.add(failure(code, "not now"), answer("Paris."))
     assert ask(gateway, server).text == "Paris."
 
@@ -491,7 +491,7 @@ def test_the_calls_are_rows_without_the_key(gateway: Gateway, server: FakeOpenAI
 def test_a_torn_record_is_asked_again(gateway: Gateway, server: FakeOpenAI, tmp_path: Path) -> None:
     server.add(answer("one"), answer("two"))
     ask(gateway, server)
-    (path,) = tmp_path.rglob("*.jsonl")
+    (path,) = tmp_path.rglob("calls.jsonl")
     path.write_bytes(path.read_bytes()[:100])
     assert ask(gateway, server).text == "two"
 

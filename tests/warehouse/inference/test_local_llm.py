@@ -11,7 +11,7 @@ import pytest
 
 from rag_assay.warehouse.cancellation import cancel_scope
 from rag_assay.warehouse.errors import AssayError
-from rag_assay.warehouse.inference import local_servers
+from rag_assay.warehouse.inference import local_llm
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.local_llm import LocalServer
@@ -113,15 +113,15 @@ def test_many_calls_are_answered_by_several_servers_as_by_one(
     gateway: Gateway, weights: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights("smollm2-135m-instruct")
-    monkeypatch.setattr(local_servers, "free_cores", lambda: 2)
+    monkeypatch.setattr(local_llm, "free_cores", lambda: 2)
     started: list[LocalServer] = []
-    start = local_servers.LocalServer
+    start = local_llm.LocalServer
 
     def counted(*args: Any, **options: Any) -> LocalServer:
         started.append(start(*args, **options))
         return started[-1]
 
-    monkeypatch.setattr(local_servers, "LocalServer", counted)
+    monkeypatch.setattr(local_llm, "LocalServer", counted)
     asked = [answer_messages(f"How many {what}?", PASSAGES, "en") for what in ("people", "cars", "lamps")]
     chat = ChatModel(model=MODEL, max_tokens=12)
     with Gateway(Home(tmp_path), timeout=240, local_context=1024) as several:

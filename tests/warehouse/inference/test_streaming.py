@@ -16,10 +16,10 @@ import pytest
 
 from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.cancellation import cancel_scope
-from rag_assay.warehouse.inference import attempts, chat_streams, http_limits, streaming
+from rag_assay.warehouse.inference import chat_streams, http_limits, single_call, streaming
+from rag_assay.warehouse.inference.chat_streams import events
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.replies import Reply
-from rag_assay.warehouse.inference.server_events import events
 from rag_assay.warehouse.inference.streaming import PartialAnswer, on_token
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status
@@ -43,7 +43,7 @@ USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
 
 @pytest.fixture(autouse=True)
 def _no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attempts, "cancellable_sleep", lambda _seconds: None)
+    monkeypatch.setattr(single_call, "cancellable_sleep", lambda _seconds: None)
 
 
 def ask(

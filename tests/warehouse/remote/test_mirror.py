@@ -14,8 +14,7 @@ import pytest
 from rag_assay.evals.study.run_studies import note, recorded_studies
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.warehouse.call_cache import CallCache
-from rag_assay.warehouse.conversation_records import Begun
-from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.conversations import Begun, Conversations
 from rag_assay.warehouse.history import add_record, history_records
 from rag_assay.warehouse.identity import sha256_bytes, sha256_text
 from rag_assay.warehouse.packs import PackWriter
