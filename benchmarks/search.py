@@ -45,7 +45,7 @@ from rag_assay.evals.successive_halving.rungs import (
 )
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.settings import prepare
-from rag_assay.orchestration.stage_selection import up_to
+from rag_assay.orchestration.stages import up_to
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import home

@@ -15,7 +15,7 @@ from typing import TypeVar
 FREE = 5  # failed attempts of one address before it has to wait
 FREE_IN_ALL = 50
 LONGEST = 900.0  # seconds that an address is locked for at most
-LONGEST_IN_ALL = 60.0  # shorter: whoever guesses from many addresses locks out those who know the secret
+LONGEST_IN_ALL = 60.0  # shorter: guesses from many addresses lock out those who know the secret
 FORGOTTEN = 3600.0  # seconds after its last attempt in which an address is forgotten
 LOGGED = 10  # lines of the log in a minute at most
 MOST = 10_000  # addresses that are remembered
@@ -141,7 +141,6 @@ def make_room(held: dict[str, Value]) -> None:
 
 
 def _network(address: str | None) -> str:
-    """Return what one client can be told by: its IPv4 address, or its IPv6 network."""
     if address is None:
         return "this machine"
     try:

@@ -1,6 +1,9 @@
-"""Schedules of sources and studies, and what carries changed documents on; off until switched on."""
+"""Schedules, freshness policies and the automation of changed documents; off until switched on."""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from functools import partial
 
 import dagster as dg
@@ -14,10 +17,43 @@ from dagster._record import record
 from rag_assay.assets.engine.definition import RECIPES, recipe_versions
 from rag_assay.assets.engine.stage import PartitionRef, Stage
 from rag_assay.assets.recipes.build_half import Build
+from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.names import identifiers
 from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.cron import longest_gap
 from rag_assay.warehouse.paths import home
+
+PAGES = dg.AssetKey("pages")
+SLACK = timedelta(hours=1)  # that a crawl may take
+
+
+def with_freshness(assets: Sequence[dg.AssetsDefinition], grid: Grid) -> list[dg.AssetsDefinition]:
+    """Return the assets, `pages` with a policy where a file says when its sources are crawled.
+
+    Dagster holds a policy for an asset, not for its partitions, so that it is of the source that is crawled
+    most often: a crawl missed is a warning, a second one a failure. What is made of pages has no policy:
+    where a crawl finds nothing new, it is rightly left as it is.
+    """
+    gaps = [longest_gap(cron) for cron in _schedules(grid)]
+    if not gaps:
+        return list(assets)
+    policy = dg.FreshnessPolicy.time_window(fail_window=2 * min(gaps) + SLACK, warn_window=min(gaps) + SLACK)
+
+    def timed(spec: dg.AssetSpec) -> dg.AssetSpec:
+        return spec.replace_attributes(freshness_policy=policy) if spec.key == PAGES else spec
+
+    return [one.map_asset_specs(timed) for one in assets]
+
+
+def _schedules(grid: Grid) -> Iterator[str]:
+    for source in grid.build.sources.values():
+        if "schedule" in source.model_fields_set:
+            yield source.schedule
+    for study in grid.studies.values():
+        if study.schedule is not None:
+            yield study.schedule.cron
+
 
 CARRIED = ("documents", "chunks", "enrichments", "embeddings", "indexes", "questions", "rankings")
 """What follows a changed document by itself, where it costs no money: no stage that generates or judges."""
@@ -221,7 +257,7 @@ def recipes_sensor(stages: Sequence[Stage]) -> dg.SensorDefinition:
         name="changed_recipes",
         minimum_interval_seconds=60,
         default_status=dg.DefaultSensorStatus.STOPPED,
-        description="Notes which recipes of the study files changed, so that what hangs on them is shown as "
+        description="Notes which recipes of study files changed, so that what depends on them is shown as "
         "out of date, and carried on where that is switched on. Starts no run. Off until you start it.",
     )
     def changed_recipes(context: dg.SensorEvaluationContext) -> Iterator[dg.SensorResult | dg.SkipReason]:

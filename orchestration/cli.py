@@ -91,7 +91,6 @@ class _InOrder(TyperGroup):
     """Lists the commands as `COMMANDS` does: Typer would list all groups last."""
 
     def list_commands(self, ctx: object) -> list[str]:
-        """Return the names of the commands, panel by panel."""
         return [name for panel in COMMANDS.values() for name in panel]
 
 

@@ -21,8 +21,8 @@ from rag_assay.orchestration.automation import (
     crawl_schedules,
     recipes_sensor,
     study_schedules,
+    with_freshness,
 )
-from rag_assay.orchestration.freshness import with_freshness
 from rag_assay.orchestration.human_rating_sensor import refresh_job, scores_sensor
 from rag_assay.orchestration.names import identifiers
 from rag_assay.orchestration.runs.jobs import study_job
@@ -32,7 +32,6 @@ from rag_assay.warehouse.paths import home
 
 
 def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
-    """Return the Dagster definitions of these studies."""
     grid = Grid(list(studies))
     stages = stages_of(grid)
     bounds = backfill_bounds(stages)
@@ -65,7 +64,7 @@ def defs() -> dg.Definitions:
 
 
 def __getattr__(name: str) -> dg.Definitions:
-    """Return the definitions of now under any name `defs_…`, by which a driver has them loaded anew.
+    """Return the current definitions under any name `defs_…`, by which a driver has them loaded again.
 
     A worker keeps what it has loaded of a module and an attribute, so that studies that were changed since
     need another attribute.

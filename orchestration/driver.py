@@ -1,4 +1,4 @@
-"""What `assay run` starts: a walk over a study in one Dagster run, in this process."""
+"""What `assay run` starts: a study brought up to date in one Dagster run, in this process."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ from rag_assay.orchestration.event_log import open_instance
 from rag_assay.orchestration.interrupts import INTERRUPTIONS
 from rag_assay.orchestration.names import identifiers
 from rag_assay.orchestration.run_report import RunReport
-from rag_assay.orchestration.runs.distribution import Spread
-from rag_assay.orchestration.runs.home_lock import process_tags
+from rag_assay.orchestration.runs.home_lock import hold_home, process_tags
 from rag_assay.orchestration.runs.jobs import STUDY_TAG, walk_job
-from rag_assay.orchestration.runs.run import RunObserver, RunSelection, Walk
-from rag_assay.orchestration.runs.session import hold_home
+from rag_assay.orchestration.runs.run import RunObserver, RunSelection, Spread, Walk
 from rag_assay.orchestration.settings import instance_folder
 from rag_assay.warehouse.inference.budget import Budgets
 from rag_assay.warehouse.paths import Home
 
-_ONCE = {"dagster/max_retries": "0"}  # whoever ran a command that was killed runs it again
+_ONCE = {"dagster/max_retries": "0"}  # a killed command is run again by the user
 
 
 class Driver:
@@ -125,7 +123,6 @@ class Driver:
 
     @contextmanager
     def _runner(self, walk: Walk, context: dg.OpExecutionContext) -> Iterator[None]:
-        """Let runs that Dagster launches build the keys, where that was asked for."""
         if self.spread is None:
             yield
             return

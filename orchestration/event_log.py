@@ -63,7 +63,7 @@ def read_migrations_once() -> None:
 def shared_engines() -> Iterator[dict[object, Any]]:
     """Let Dagster's SQLite event log write cheaply while the block lasts; yield its engines, one a file.
 
-    Dagster makes an engine for every event, so that each statement is compiled anew, and a connection for
+    Dagster makes an engine for every event, so that each statement is compiled again, and a connection for
     every statement, so that the file is opened, synced and closed for each (`make bench-grid` shows what a
     partition costs now). Here connections are kept until the block ends, and a commit does not wait for the
     disk: after a power cut the log may lack its last events, which the next run writes again, and is whole
@@ -82,13 +82,16 @@ def shared_engines() -> Iterator[dict[object, Any]]:
             (of_log, "_update_asset_check_evaluation", _inserted_at_once),
         ):
             stack.enter_context(_replaced(owner, name, cheaper))
-        stack.callback(_dispose, engines)
-        yield engines
+        try:
+            yield engines
+        finally:
+            for engine in engines.values():
+                del engine.dispose
+                engine.dispose()
 
 
 @contextmanager
 def _replaced(owner: Any, name: str, cheaper: Callable[[Any], Any]) -> Iterator[None]:
-    """Let ``cheaper`` of a function stand in its place while the block lasts, where there is one."""
     before = vars(owner).get(name)
     if before is None:
         yield
@@ -101,7 +104,6 @@ def _replaced(owner: Any, name: str, cheaper: Callable[[Any], Any]) -> Iterator[
 
 
 def _shared(engines: dict[object, Any], make: Callable[..., Any]) -> Callable[..., Any]:
-    """Make an engine a file, which keeps its connections."""
 
     def shared(url: str, **options: Any) -> Any:
         options["poolclass"] = QueuePool
@@ -113,12 +115,6 @@ def _shared(engines: dict[object, Any], make: Callable[..., Any]) -> Callable[..
         return engines[key]
 
     return shared
-
-
-def _dispose(engines: dict[object, Any]) -> None:
-    for engine in engines.values():
-        del engine.dispose
-        engine.dispose()
 
 
 def _once_an_event(serialize: Callable[..., str]) -> Callable[..., str]:
@@ -179,7 +175,6 @@ def _has_rows(storage: Any, run: str, asset: str, check: str) -> bool:
 
 
 def _without_waiting(connection: sqlite3.Connection, _record: object) -> None:
-    """Have commits leave the sync to the next checkpoint, which in WAL mode keeps the file whole."""
     connection.execute("PRAGMA synchronous = NORMAL").close()
 
 
@@ -195,9 +190,6 @@ def plain_failures(folder: Path) -> Iterator[None]:
     """Say in a sentence that the log of the instance in ``folder`` cannot be used.
 
     That is a full disk or a torn file, or a server that is gone.
-
-    Raises:
-        AssayError: in place of the error of the database, which shows its SQL.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""New scores of people are followed up: a sensor refreshes what hangs on them, once it is switched on."""
+"""New human ratings: a sensor refreshes what depends on them, once it is switched on."""
 
 import json
 import time
@@ -14,7 +14,7 @@ from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.paths import home
 
 AFTER_SCORES = ("annotations", "judge_cards", "scores", "human_estimates", "leaderboard", "report")
-"""What hangs on the scores of people; no stage before them is run."""
+"""The stages that depend on human ratings; no stage before them is run."""
 LOOK = 30  # seconds between two looks at the files
 LONGEST = 300.0  # seconds after which scores are followed up though people go on
 REFRESH = "refresh_after_scores"
@@ -22,13 +22,13 @@ OP = "refresh"  # of its own name: the UI loads nothing where an op is called as
 
 
 def refresh_job(stages: Mapping[str, Stage]) -> dg.JobDefinition:
-    """Return the job that brings up to date what hangs on the scores of one study, in one run."""
+    """Return the job that updates what depends on the ratings of one study, in one run."""
 
     @dg.op(
         name=OP,
         config_schema={"study": dg.Field(str, description="The study that people have scored.")},
         required_resource_keys={"options"},
-        description="Join new scores of people to the cells, and measure, compare and report them.",
+        description="Join new human ratings to the cells, and measure, compare and report them.",
     )
     def refresh(context: dg.OpExecutionContext) -> None:
         study, options = context.op_config["study"], context.resources.options
@@ -39,7 +39,7 @@ def refresh_job(stages: Mapping[str, Stage]) -> dg.JobDefinition:
         if failed:
             raise dg.Failure("\n".join(failed), allow_retries=False)
 
-    @dg.job(name=REFRESH, description="Refresh what hangs on the scores of people of one study.")
+    @dg.job(name=REFRESH, description="Refresh what depends on the human ratings of one study.")
     def job() -> None:
         refresh()
 
@@ -47,7 +47,6 @@ def refresh_job(stages: Mapping[str, Stage]) -> dg.JobDefinition:
 
 
 def _refreshed(stage: Stage, study: str, context: dg.OpExecutionContext, options: RunOptions) -> list[str]:
-    """Bring the keys of a study up to date whose needs are there; return what failed."""
     store = ArtifactStore(home())
     keys = [key for key in stage.keys() if key.partition(".")[0] == study]
     try:
@@ -102,7 +101,7 @@ def scores_sensor(stages: Mapping[str, Stage], job: dg.JobDefinition) -> dg.Sens
                 config = {"ops": {OP: {"config": {"study": study}}}}
                 requests.append(dg.RunRequest(key, config, tags={"assay/study": study}))
                 known[study] = {"done": version}
-        why = "; ".join(waiting) or "nobody has scored anything new"
+        why = "; ".join(waiting) or "there are no new ratings"
         return dg.SensorResult(
             run_requests=requests,
             skip_reason=None if requests else dg.SkipReason(why),

@@ -1,4 +1,4 @@
-"""Ctrl-C during a walk: it is never lost, and never shown as a stack trace.
+"""Ctrl-C during a run: it is never lost, and never shown as a stack trace.
 
 Python raises the interruption wherever the program happens to be. Inside a finalizer, or where a library
 tidies up, it is printed with its stack and then dropped, or logged and raised on; and Dagster forgets one
@@ -38,7 +38,6 @@ def watch_interrupts() -> Iterator[Callable[[], bool]]:
 
 @contextmanager
 def _without_their_stacks() -> Iterator[None]:
-    """Let interruptions in finalizers, and in a connection pool that closes, pass without a printed stack."""
     hook = sys.unraisablehook
     pool = logging.getLogger("sqlalchemy.pool")  # logs what it meets while it closes, and raises it on
     level = pool.level

@@ -21,6 +21,16 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+def url_of(host: str, port: int) -> str:
+    """Return the URL at which a browser on this machine finds a server that listens on a host.
+
+    >>> url_of("0.0.0.0", 8501), url_of("::1", 8600)
+    ('http://127.0.0.1:8501', 'http://[::1]:8600')
+    """
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 -- it is compared
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
 def origin_of(url: str) -> tuple[str, str, int] | None:
     """Return (scheme, host, port) of an address; `ws` counts as `http`. None: it has none, as `null`.
 

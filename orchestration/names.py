@@ -23,5 +23,4 @@ def identifiers(names: Iterable[str]) -> dict[str, str]:
 
 
 def job_name(identifier: str) -> str:
-    """Return the name of the job of a study, by the identifier of the study."""
     return f"study_{identifier}"

@@ -38,12 +38,11 @@ class _Rate(ProgressColumn):
     """How many a second, once that is known."""
 
     def render(self, task: Task) -> Text:
-        """Write the rate of the last seconds."""
         return Text(f"{task.speed:.1f}/s" if task.speed else "", style="progress.data.speed")
 
 
 class Bars:
-    """Shows a walk on stderr: bars for what is under way, lines that stay for the stages that are finished.
+    """Shows a run on stderr: bars for what is under way, lines that stay for the stages that are finished.
 
     Where stderr is no terminal, a line now and then stands for the bars. Use as a context manager; pass
     `tell` as the progress of a `Driver`, and the object itself as its watch.
@@ -80,7 +79,7 @@ class Bars:
             self._tasks[stage] = self._progress.add_task(f"{self._place}: {stage}", total=None)
 
     def end(self, report: StageReport) -> None:
-        """Hear what came of the stage that began last: it is written down for good."""
+        """Receive what came of the stage that began last: it is written down for good."""
         for label in list(self._tasks):
             self._end(label)
         self._print(*stage_lines(report, self._place))

@@ -40,7 +40,8 @@ def prune(instance: dg.DagsterInstance, *, kept: int = KEPT, slack: int = SLACK)
     latest = _latest(instance)
     needed = set(_runs_of(instance.event_log_storage, latest))
     for run_id in old:
-        shard = _shard(instance.event_log_storage, run_id)
+        place = getattr(instance.event_log_storage, "path_for_shard", None)  # where a run has a SQLite file
+        shard = Path(place(run_id)) if place and run_id else None
         if run_id in needed:
             _empty(shard)
         else:
@@ -87,7 +88,6 @@ def _forget_superseded(
 
 
 def _forget_checks(instance: dg.DagsterInstance, runs: Sequence[str]) -> None:
-    """Forget the results of checks of deleted runs, but for the latest of each partition, which is shown."""
     import sqlalchemy
     from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable as Checks
 
@@ -106,7 +106,6 @@ def _forget_checks(instance: dg.DagsterInstance, runs: Sequence[str]) -> None:
 
 
 def _forget_backfills(instance: dg.DagsterInstance, kept: int) -> None:
-    """Forget the backfills that have ended and are older than the newest ``kept``."""
     from dagster._core.execution.backfill import BULK_ACTION_TERMINAL_STATUSES, BulkActionsFilter
     from dagster._core.storage.runs.schema import BackfillTagsTable, BulkActionsTable
 
@@ -124,7 +123,6 @@ _POINTED_AT = (dg.DagsterEventType.ASSET_MATERIALIZATION, dg.DagsterEventType.AS
 
 
 def _latest(instance: dg.DagsterInstance) -> list[int]:
-    """Return the numbers of the events that hold the latest materialization or observation of a partition."""
     storage: Any = instance.event_log_storage
     return [
         number
@@ -135,7 +133,6 @@ def _latest(instance: dg.DagsterInstance) -> list[int]:
 
 
 def _runs_of(storage: Any, numbers: Sequence[int]) -> Iterable[str]:
-    """Yield the runs of events, by their numbers in the log of all assets."""
     import sqlalchemy
     from dagster._core.storage.event_log.schema import SqlEventLogStorageTable as Events
 
@@ -146,14 +143,7 @@ def _runs_of(storage: Any, numbers: Sequence[int]) -> Iterable[str]:
             yield from (row[0] for row in connection.execute(found))
 
 
-def _shard(storage: Any, run_id: str) -> Path | None:
-    """Return the file with a run's step-by-step log, where the log is one SQLite file a run."""
-    place = getattr(storage, "path_for_shard", None)
-    return Path(place(run_id)) if place and run_id else None
-
-
 def _empty(shard: Path | None) -> None:
-    """Drop a run's steps and keep its file, which a web server may have open."""
     if shard is None or not shard.exists():
         return
     with closing(sqlite3.connect(shard, isolation_level=None)) as connection:

@@ -1,4 +1,4 @@
-"""What happened in one walk over the stages of a study."""
+"""What happened in one run over the stages of a study."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StageReport:
 
 @dataclass
 class RunReport:
-    """What happened in one walk, stage by stage."""
+    """What happened in one run, stage by stage."""
 
     stages: list[StageReport] = field(default_factory=list)
     seconds: float = 0.0

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import polars as pl
@@ -12,8 +14,11 @@ from rag_assay.assets.engine.stage import BuildContext, Stage
 from rag_assay.evals.pipeline.stage_inputs import read_questions
 from rag_assay.evals.statistics.board import question_means
 from rag_assay.evals.statistics.question_clusters import Clustering, clustering
-from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.cells import Cell, Slice
+from rag_assay.evals.study.cost_estimate import estimates
 from rag_assay.evals.study.grid import Grid, read_questions_of
+from rag_assay.evals.study.run_plan import plan
+from rag_assay.evals.study.sections import SearchBudget
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.successive_halving.elimination import EliminationRound, EliminationRules, Values, look
 from rag_assay.evals.successive_halving.race import draw_cells
@@ -38,13 +43,81 @@ from rag_assay.evals.successive_halving.rungs import (
     stays,
     strata_of,
 )
-from rag_assay.orchestration.search_costs import Costs
-from rag_assay.orchestration.stage_selection import up_to
+from rag_assay.orchestration.stages import stages_of, up_to
 from rag_assay.warehouse.errors import AssayError, CorruptFileError
 from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.model_servers import LOCAL
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import SEARCH_VALUES, Status
+
+UNITS = ("evaluations", "calls", "tokens", "usd")
+
+
+class Most(NamedTuple):
+    """The most that some cells would ask of models that the study's budget pays for."""
+
+    calls: float
+    tokens: float
+    usd: float
+
+
+class Costs:
+    """The costs of a study's cells, each looked up once.
+
+    n_questions: that the study asks
+    """
+
+    def __init__(self, study: Study, n_questions: int) -> None:
+        self._study = study
+        self._n = n_questions
+        self._known: dict[tuple[str, ...], Most] = {}
+
+    def most(self, cells: Sequence[Cell]) -> Most:
+        """Return the most that cells would ask for; what nothing bounds, or has no price, is not in it."""
+        key = tuple(cell.short for cell in cells)
+        if not key or not any(cell.generator in self._study.generators for cell in cells):
+            return Most(0, 0, 0)
+        if key not in self._known:
+            self._known[key] = self._estimated(key)
+        return self._known[key]
+
+    def _estimated(self, names: Sequence[str]) -> Most:
+        part = Slice(self._study.whole, frozenset(names), None, len(names), len(names), self._n, self._n)
+        study = self._study.sliced(self._study.study, part)
+        with TemporaryDirectory() as folder:
+            home = Home(Path(folder) / "empty")
+            stages = stages_of(Grid([study]))
+            rows = estimates(study, plan(study, stages, home), stages, home)
+        paid = [row for row in rows if row.of_study and not row.model.startswith(LOCAL)]
+        return Most(
+            sum(row.calls.most or 0 for row in paid),
+            sum((row.read.most or 0) + (row.written.most or 0) for row in paid),
+            sum(row.usd.most or 0 for row in paid if row.usd),
+        )
+
+    def of(self, cell: Cell, unit: str) -> float:
+        """Return what one question costs in a cell, in evaluations, calls, tokens or US dollars."""
+        if unit == "evaluations":
+            return 1.0
+        found: float = getattr(self.most([cell]), unit)
+        return found / max(self._n, 1)
+
+    def caps(self, budget: SearchBudget) -> list[tuple[str, float]]:
+        """Return the caps of a budget that grow with the questions."""
+        return [(unit, cap) for unit in UNITS if (cap := getattr(budget, unit)) is not None]
+
+    def fits(self, cells: Sequence[Cell], budget: SearchBudget) -> bool:
+        """Return whether cells, asked all of their questions, are within every cap of a budget."""
+        if budget.cells is not None and len(cells) > budget.cells:
+            return False
+        asked = sum(self._n if cell.sample is None else min(cell.sample, self._n) for cell in cells)
+        if budget.evaluations is not None and asked > budget.evaluations:
+            return False
+        wanted = [(unit, cap) for unit, cap in self.caps(budget) if unit != "evaluations"]
+        most = self.most(cells) if wanted else None
+        return all(getattr(most, unit) <= cap for unit, cap in wanted)
+
 
 Walk = Callable[[Study, str], object]
 """Brings a stage of a study up to date, and all that it is built from, as a driver does."""
@@ -55,9 +128,6 @@ def search_study(study: Study, home: Home, walk: Walk, say: Say = lambda _: None
     """Return a study with the cells that its search leaves, once what that takes has been run.
 
     A rung that was run and looked at before is neither run nor looked at again.
-
-    Raises:
-        AssayError: the questions of a race are not there, and could not be made.
     """
     if study.search is None or study.slice is not None:
         return study
@@ -72,7 +142,6 @@ def search_study(study: Study, home: Home, walk: Walk, say: Say = lambda _: None
 
 
 def _drawn(study: Study) -> SearchRecord:
-    """Return the record of a search that looks at nothing: one factor at a time, or a draw."""
     search = study.search
     assert search is not None  # noqa: S101 -- `search_study` has seen it
     cells, n_questions = study.cells(), len(read_questions_of(study))
@@ -123,7 +192,6 @@ class _Race:
         self.seed = study.seed if self.search.seed is None else self.search.seed
 
     def run(self) -> SearchRecord:
-        """Run the rungs that were not run, look at each, and store what was decided."""
         asking = self._asking()
         field, blocks = asking.field, asking.blocks
         rows = [row_of(self.study, cell, asking.n_questions) for cell in self.study.cells()]
@@ -133,7 +201,7 @@ class _Race:
             if len(left) < 2:
                 break
             rung = rung_of(self.study, number, left, block, field.metric)
-            if not _is_fresh(rung.study, self.home):
+            if not _are_fresh(up_to(rung.study, ["scores"]), self.home):
                 self.say(
                     f"Rung {number} of {len(blocks)}: {len(left)} cells, {len(block)} questions more, "
                     f"by {field.metric.name}"
@@ -224,7 +292,6 @@ class _Race:
     def _room(
         self, ranked: Sequence[Cell], ahead: Sequence[int], record: SearchRecord, asking: _Asking, number: int
     ) -> int:
-        """Return how many cells every cap of the budget lets stay."""
         assert self.search.budget is not None  # noqa: S101 -- asked for where there is one
         costs = Costs(self.study, asking.n_questions)
         room = len(ranked)
@@ -243,7 +310,6 @@ class _Race:
         return room
 
     def _ended(self, record: SearchRecord, left: Sequence[Cell], asking: _Asking) -> SearchRecord:
-        """Return the record of a race that is over."""
         kept = tuple(cell.short for cell in self.study.cells() if cell in left or cell in asking.field.exempt)
         if self.before and self.before.done and (self.before.looks, self.before.kept) == (record.looks, kept):
             return self.before
@@ -278,10 +344,6 @@ class _Race:
         return with_savings(replace(record, kept=kept, done=True, notes=tuple(notes)), *spared)
 
 
-def _is_fresh(study: Study, home: Home) -> bool:
-    return _are_fresh(up_to(study, ["scores"]), home)
-
-
 def _are_fresh(stages: dict[str, Stage], home: Home) -> bool:
     store = BuildContext(home).store
     return all(stage.fresh(key, store) is not None for stage in stages.values() for key in stage.keys())
@@ -306,7 +368,7 @@ def _values(rung: Rung, field: Field, number: int, home: Home) -> tuple[pl.DataF
             except CorruptFileError as error:
                 store.set_aside(artifact)
                 raise AssayError(
-                    f"scores of {one.key} are damaged; run again: they are built anew"
+                    f"scores of {one.key} are damaged; run again: they are built again"
                 ) from error
             good = pl.when(pl.col("status") == str(Status.OK)).then(pl.col("value")).alias("value")
             of_metric = pl.col("metric") == field.metric.name
@@ -319,7 +381,6 @@ def _values(rung: Rung, field: Field, number: int, home: Home) -> tuple[pl.DataF
 
 
 def _in_words(found: EliminationRound) -> str:
-    """Say what a look came to."""
     by = {rule: sum(one.rule == rule for one in found.dropped) for rule in ("significance", "budget")}
     parts = [f"{by['significance']} dropped as significantly worse"] if by["significance"] else []
     parts += [f"{by['budget']} dropped for the budget"] if by["budget"] else []

@@ -44,11 +44,7 @@ class Settings(BaseSettings):
     smtp_from: str = ""
 
     def place(self) -> Path:
-        """Return the home as an absolute path, which need not be there; of a URL, its scratch folder.
-
-        Raises:
-            InputError: it cannot be used as a path, or no home can lie at the URL.
-        """
+        """Return the home as an absolute path, which need not be there; of a URL, its scratch folder."""
         return use_remote_home(str(self.home)) if is_url(str(self.home)) else _absolute(Path(self.home))
 
     def password_of(self, page: str) -> str | None:
@@ -102,9 +98,6 @@ def prepare(settings: Settings | None = None) -> Path:
     """Make the home folder and the Dagster instance's folder, set the quiet environment; return the home.
 
     A `DAGSTER_HOME` that a person has set is kept as it is; unless one is, the instance lies in the home.
-
-    Raises:
-        InputError: the home cannot be made or written to, or `DAGSTER_HOME` is no folder.
     """
     root = (settings or Settings()).place()
     os.environ["ASSAY_HOME"] = str(root)
@@ -127,16 +120,11 @@ def prepare(settings: Settings | None = None) -> Path:
 
 
 def instance_folder(home: Home) -> Path:
-    """Return the folder of the Dagster instance of a prepared home."""
     return _given_instance(home.root) or home.dagster
 
 
 def _given_instance(root: Path) -> Path | None:
-    """Return the `DAGSTER_HOME` that a person has set; None: none, or only we have.
-
-    Raises:
-        InputError: it is no folder.
-    """
+    """Return the `DAGSTER_HOME` that a person has set; None: none, or only we have."""
     named = os.environ.get("DAGSTER_HOME")
     if not named or named == os.environ.get(_OURS):
         return None
@@ -150,12 +138,11 @@ def _given_instance(root: Path) -> Path | None:
 
 
 def _complete(path: Path) -> None:
-    """Write what an instance's file lacks to its end, so that the homes of earlier versions have it too."""
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     lines = text.splitlines()
     there = {found[1] for line in lines if (found := re.match(r"""["']?(\w+)["']?\s*:""", line))}
     if text.strip() and not there:
-        return  # not written as a block: whoever wrote it knows what is in it
+        return  # not written as a block: its author knows what is in it
     lacking = [
         section
         for name, section in INSTANCE.items()

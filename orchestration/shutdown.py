@@ -36,7 +36,7 @@ _grace: dict[int, float] = dict.fromkeys(STOPPING, GRACE)
 
 
 class StopSignals:
-    """Counts the SIGINTs and SIGTERMs of this process as they arrive, whoever handles them.
+    """Counts the SIGINTs and SIGTERMs of this process as they arrive, whatever handles them.
 
     To be made in the main thread. The interpreter writes each signal's number to a pipe before any handler
     runs, so that none is lost.
@@ -125,7 +125,6 @@ def _leave(code: list[int]) -> NoReturn:
 
 
 def _forget() -> None:
-    """Keep a forked child from telling its parent of its own signals."""
     signal.set_wakeup_fd(-1)
     StopSignals.current = None
 
@@ -142,19 +141,15 @@ def _watch(signals: StopSignals) -> None:
                 _end()
             if allowed == inf:
                 first, allowed, wake = now, _grace[number], list(WAKE)
-                if allowed < inf:
-                    _arm(allowed + LAST_RESORT)
+                if allowed < inf:  # ends the process without the interpreter, which a library may hold
+                    null = os.open(os.devnull, os.O_WRONLY)
+                    faulthandler.dump_traceback_later(allowed + LAST_RESORT, exit=True, file=null)
         n_seen = len(arrived)
         if allowed < inf and now - first > allowed:
             _end()
         while wake and now - first > wake[0]:
             wake.pop(0)
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGURG)
-
-
-def _arm(seconds: float) -> None:
-    """End the process in so many seconds without the interpreter, which a library may hold for itself."""
-    faulthandler.dump_traceback_later(seconds, exit=True, file=os.open(os.devnull, os.O_WRONLY))
 
 
 def _end() -> NoReturn:
@@ -164,7 +159,7 @@ def _end() -> NoReturn:
 
 
 def _write(text: str) -> None:
-    """Write to stderr unless that would wait for whoever reads it, or nobody does."""
+    """Write to stderr unless that would block."""
     with suppress(OSError, ValueError):
         if select.select([], [2], [], 0)[1]:
             os.write(2, text.encode())

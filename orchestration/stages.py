@@ -1,6 +1,8 @@
-"""All stages of the project, in the order in which they are walked."""
+"""All stages of the project in build order, and those that a stage depends on."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from rag_assay.assets.chunks import Chunks
 from rag_assay.assets.documents import Documents
@@ -20,6 +22,17 @@ from rag_assay.evals.rankings import Rankings
 from rag_assay.evals.report import Report
 from rag_assay.evals.scores import Scores
 from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+
+
+def up_to(study: Study, last: Collection[str]) -> dict[str, Stage]:
+    """Return some stages of a study and those that they are built from, in their order."""
+    stages = stages_of(Grid([study]))
+    wanted = set(last)
+    for name in reversed(stages):  # each stands after those that it needs
+        if name in wanted:
+            wanted |= set(stages[name].upstream)
+    return {name: stage for name, stage in stages.items() if name in wanted}
 
 
 def stages_of(grid: Grid) -> dict[str, Stage]:

@@ -21,7 +21,7 @@ Python's own (700, 10, 10) search hundreds of times while modules are imported, 
 def main() -> None:
     """Run the command line in a process of its own, which ends within seconds of any signal to stop."""
     gc.set_threshold(*_COLLECT_AFTER)
-    code = [1]  # that of an error nobody has caught
+    code = [1]  # that of an uncaught error
     end_at_once_after(code)
     guard()
     try:

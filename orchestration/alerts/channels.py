@@ -1,4 +1,4 @@
-"""The ways in which somebody is told: the log, a webhook, e-mail. What goes wrong there is a sentence."""
+"""The channels of alerts: the log, a webhook, e-mail. What goes wrong there is a sentence."""
 
 from __future__ import annotations
 
@@ -14,13 +14,27 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.utils import formatdate
-from typing import Protocol
+from typing import Literal, Protocol
 from urllib.parse import urlsplit
 
-from rag_assay.orchestration.alerts.event import AlertEvent
-from rag_assay.orchestration.alerts.mail_settings import MailSettings
+from rag_assay.orchestration.alerts.journal import AlertEvent
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.inference.redaction import one_line
+
+Security = Literal["starttls", "tls", "none"]
+
+
+@dataclass(frozen=True)
+class MailSettings:
+    """A server, and how it is spoken to; port 0: the usual one."""
+
+    host: str = ""
+    port: int = 0
+    security: Security = "starttls"
+    user: str = ""
+    password: str = field(default="", repr=False)
+    sender: str = ""
+
 
 log = logging.getLogger("assay.alerts")
 TRIES, TIMEOUT = 3, 5.0  # seconds that a server may stay silent; five times as long in all
@@ -42,11 +56,7 @@ class Channel(Protocol):
         """The channel, as the journal names it; it holds nothing secret."""
 
     def send(self, event: AlertEvent) -> None:
-        """Tell of an event.
-
-        Raises:
-            DeliveryError: nobody was told.
-        """
+        """Tell of an event."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +72,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Webhook:
-    """Posts JSON to a URL, which nobody sees: of it the host alone is named.
+    """Posts JSON to a URL, which is secret: only its host is named.
 
     With a secret the body is signed: `X-Assay-Signature: sha256=` and the HMAC-SHA256 of `TIMESTAMP.BODY`,
     where `X-Assay-Timestamp` holds the first, in seconds.
@@ -86,11 +96,7 @@ class Webhook:
             return ""
 
     def send(self, event: AlertEvent) -> None:
-        """Post an event, again where the server is busy or away; a redirect is not followed.
-
-        Raises:
-            DeliveryError: the last try failed, too.
-        """
+        """Post an event, again where the server is busy or away; a redirect is not followed."""
         if urlsplit(self.url).scheme not in {"http", "https"} or not self.host:
             raise DeliveryError("the webhook is no http or https URL")
         body = json.dumps(event.payload(), ensure_ascii=False).encode("utf-8", "replace")
@@ -154,11 +160,6 @@ class Mail:
         return f"e-mail {hashlib.sha256(', '.join(self.to).encode()).hexdigest()[:8]}"
 
     def send(self, event: AlertEvent) -> None:
-        """Send an event.
-
-        Raises:
-            DeliveryError: no server is named, or it did not take the message.
-        """
         if not self.server.host:
             raise DeliveryError("no mail server: set ASSAY_SMTP_HOST")
         try:
@@ -203,9 +204,6 @@ class Mail:
 
 def mail_to(addresses: str) -> tuple[str, ...]:
     """Read addresses with commas between them.
-
-    Raises:
-        InputError: one of them is none.
 
     >>> mail_to("a@example.org, b@example.org")
     ('a@example.org', 'b@example.org')

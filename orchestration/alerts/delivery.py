@@ -1,4 +1,4 @@
-"""Tells whoever wants to know what has happened to a study: once, and never at the cost of a run."""
+"""Sends the alerts of a study: once, and never at the cost of a run."""
 
 from __future__ import annotations
 
@@ -7,11 +7,17 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from rag_assay.orchestration.alerts.channels import Channel, DeliveryError, Log, Mail, Webhook, mail_to
-from rag_assay.orchestration.alerts.event import AlertEvent
+from rag_assay.orchestration.alerts.channels import (
+    Channel,
+    DeliveryError,
+    Log,
+    Mail,
+    MailSettings,
+    Webhook,
+    mail_to,
+)
 from rag_assay.orchestration.alerts.events import failure_event, stored_events
-from rag_assay.orchestration.alerts.journal import Journal, alone_telling
-from rag_assay.orchestration.alerts.mail_settings import MailSettings
+from rag_assay.orchestration.alerts.journal import AlertEvent, Journal, alone_telling
 from rag_assay.orchestration.settings import Settings
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import digest
@@ -28,11 +34,7 @@ USUAL = frozenset({"run", "check", "best", "budget"})
 
 
 def channels_of(study: Study, settings: Settings | None = None) -> list[Channel]:
-    """Return the ways in which somebody is told of a study: those of its file, and those of the environment.
-
-    Raises:
-        InputError: an address is none.
-    """
+    """Return the channels that a study's alerts go to: those of its file and those of the environment."""
     found = settings or Settings()
     wanted = study.alerts
     secret = found.alerts_secret.get_secret_value() if found.alerts_secret else ""
@@ -42,17 +44,14 @@ def channels_of(study: Study, settings: Settings | None = None) -> list[Channel]
     to = (*(wanted.email if wanted else ()), *mail_to(found.alerts_email))
     channels: list[Channel] = [Webhook(url, secret) for url in dict.fromkeys(urls)]
     if to:
-        channels.append(Mail(tuple(dict.fromkeys(to)), _mail_settings(found)))
+        password = found.smtp_password.get_secret_value() if found.smtp_password else ""
+        server = MailSettings(
+            found.smtp_host, found.smtp_port, found.smtp_security, found.smtp_user, password, found.smtp_from
+        )
+        channels.append(Mail(tuple(dict.fromkeys(to)), server))
     if wanted is None:
         return channels
     return [*([Log()] if wanted.log else []), *channels]
-
-
-def _mail_settings(found: Settings) -> MailSettings:
-    password = found.smtp_password.get_secret_value() if found.smtp_password else ""
-    return MailSettings(
-        found.smtp_host, found.smtp_port, found.smtp_security, found.smtp_user, password, found.smtp_from
-    )
 
 
 def tell(
@@ -113,7 +112,6 @@ def _tell(
 
 
 def _is_failing(journal: Journal) -> bool:
-    """Return whether the last run that was told of had failed, and none has ended well since."""
     for line in reversed(journal.lines()):
         if line["line"].startswith(RECOVERED):
             return False

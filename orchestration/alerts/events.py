@@ -1,4 +1,4 @@
-"""Finds what is to be told of a study in what its home holds, and in what came of a walk."""
+"""Finds what is to be told of a study in what its home holds, and in the report of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rag_assay.assets.engine.builder import checks_of
 from rag_assay.evals.reporting.changes.history import HistoryStep, since_words, steps
 from rag_assay.evals.reporting.changes.results import CellValue, HistoryEntry, entries_of
 from rag_assay.evals.reporting.display import interval, number, several
-from rag_assay.orchestration.alerts.event import AlertEvent
+from rag_assay.orchestration.alerts.journal import AlertEvent
 from rag_assay.orchestration.run_report import by_reason
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.identity import digest
@@ -40,7 +40,6 @@ def _now() -> str:
 
 
 def _checks(study: str, stages: Mapping[str, Stage], store: ArtifactStore) -> Iterator[AlertEvent]:
-    """Yield an event for each severe check of what there is now that failed."""
     for name, stage in stages.items():
         for key in stage.keys():
             artifact = store.current(name, key)
@@ -58,7 +57,6 @@ def _checks(study: str, stages: Mapping[str, Stage], store: ArtifactStore) -> It
 
 
 def _budgets(study: str, stages: Mapping[str, Stage], store: ArtifactStore) -> Iterator[AlertEvent]:
-    """Yield one event for all answers and judgements that were left unasked by a budget."""
     over: dict[str, tuple[int, Artifact]] = {}
     for name in ("answers", "judgements"):
         for key in stages[name].keys() if name in stages else ():
@@ -141,7 +139,7 @@ def _short(cell: str) -> str:
 
 
 def failure_event(study: str, report: RunReport, failures: Sequence[str], home: Home) -> AlertEvent | None:
-    """Return that a walk failed, None where it did not.
+    """Return the event of a failed run, None where it did not.
 
     failures: marks of the failures before it; the same failure is another event once a run has ended well
     """

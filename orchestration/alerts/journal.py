@@ -1,4 +1,4 @@
-"""What was told to whom: `<home>/alerts/<study>.jsonl`, which only grows.
+"""Alert events, and the journal of what was sent: `<home>/alerts/<study>.jsonl`, which only grows.
 
 An event is a line, and so is each channel that it was sent through. What has no such line is sent by the next
 run, for a week.
@@ -7,16 +7,64 @@ run, for a week.
 from __future__ import annotations
 
 import fcntl
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from rag_assay.orchestration.alerts.event import AlertEvent
+from rag_assay.evals.reporting.display import plain
+from rag_assay.warehouse.inference.redaction import without_key
 from rag_assay.warehouse.journal import append, read_lines
 from rag_assay.warehouse.paths import Home
+
+TITLE = 200  # characters
+
+
+@dataclass(frozen=True)
+class AlertEvent:
+    """Something that happened to a study, once.
+
+    id: of the event: an event that is found again is not sent again
+    kind: `evals.study.sections.AlertKind`, or `test`
+    figures: numbers and names behind the text, JSON only
+    report: path of the study's report
+    """
+
+    id: str
+    kind: str
+    study: str
+    title: str
+    text: str
+    at: str
+    report: str = ""
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def subject(self) -> str:
+        """The title in one line."""
+        return plain(without_key(" ".join(self.title.split())))[:TITLE]
+
+    @property
+    def body(self) -> str:
+        """The text with where to look, as it is mailed."""
+        return plain(
+            f"{without_key(self.text)}\n\nStudy:  {self.study}\nReport: {self.report}\nSince:  {self.at}\n"
+        )
+
+    def payload(self) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "study": self.study,
+            "title": self.subject,
+            "text": plain(without_key(self.text)),
+            "at": self.at,
+            "report": self.report,
+            "figures": dict(self.figures),
+        }
+
 
 LINE = "line"
 KEPT = timedelta(days=7)  # an event that could not be told so long is old news
@@ -51,7 +99,6 @@ class Journal:
         )
 
     def sent(self, event: AlertEvent, channel: str) -> None:
-        """Note that an event was sent."""
         self._add([{LINE: f"sent {event.id} {channel}", "at": datetime.now(UTC).isoformat()}])
 
     def mark(self, what: str) -> None:
@@ -83,7 +130,7 @@ def _is_line(record: dict[str, Any]) -> bool:
 
 @contextmanager
 def alone_telling(home: Home) -> Iterator[bool]:
-    """Yield whether nobody else tells of this home's events now; who comes second leaves it to the first."""
+    """Yield whether this process alone sends the workspace's alerts; a second one leaves them to it."""
     folder = home.root / "alerts"
     folder.mkdir(parents=True, exist_ok=True)
     with Path(folder / "lock").open("w") as file:

@@ -1,4 +1,4 @@
-"""The sensor that tells of what runs of the Dagster UI have done; `assay run` tells by itself."""
+"""The sensor that sends alerts of runs in the Dagster UI; `assay run` sends its own."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ import dagster as dg
 from rag_assay.assets.engine.stage import Stage
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.alerts.delivery import channels_of, tell
-from rag_assay.orchestration.alerts.event import AlertEvent
+from rag_assay.orchestration.alerts.journal import AlertEvent
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.paths import home
@@ -23,7 +23,7 @@ MOST = 100  # failed runs that are looked at
 def alerts_sensor(studies: Mapping[str, Study], stages: Mapping[str, Stage]) -> dg.SensorDefinition:
     """Return the sensor that tells of studies what their home and failed runs say, off by default.
 
-    What a walk has told is not told again: the journal of the study knows. What was not sent is tried again.
+    What a run has sent is not sent again: the journal of the study knows. What was not sent is tried again.
     """
 
     @dg.sensor(
@@ -58,7 +58,6 @@ def alerts_sensor(studies: Mapping[str, Study], stages: Mapping[str, Stage]) -> 
 
 
 def _since(cursor: str | None) -> datetime:
-    """Return from when on runs are looked at; at first those of the last minutes."""
     try:
         return datetime.fromisoformat(json.loads(cursor or "{}")["since"]) - timedelta(seconds=LOOK)
     except (ValueError, KeyError, TypeError):
@@ -68,7 +67,6 @@ def _since(cursor: str | None) -> datetime:
 def _failed(
     instance: dg.DagsterInstance, since: datetime, studies: Mapping[str, Study]
 ) -> Iterator[tuple[dg.DagsterRun, str]]:
-    """Yield the runs that have failed lately and tell nobody themselves, each with the study it is of."""
     wanted = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
     for run in instance.get_runs(wanted, limit=MOST):
         if WALKED not in run.tags:
@@ -88,7 +86,6 @@ def _studies_of(run: dg.DagsterRun, studies: Mapping[str, Study]) -> Sequence[st
 
 
 def _event(run: dg.DagsterRun, study: str, report: str) -> AlertEvent:
-    """Return that a run has failed."""
     assets = sorted(key.to_user_string() for key in run.asset_selection or ())
     what = ", ".join(assets) or run.job_name
     return AlertEvent(

@@ -110,11 +110,7 @@ class PendingQuestion:
             wait(self.futures, GLANCE)
 
     def turns(self) -> list[Turn]:
-        """Return the turns, side a first, as they are kept; waits until they are there.
-
-        Raises:
-            AssayError: one of them cannot be kept: the conversation was deleted, the disk is full.
-        """
+        """Return the turns, side a first, as they are kept; waits until they are there."""
         wait(self.futures, max(0.0, self.deadline + GRACE - time.monotonic()))
         return [
             self._turn(question, future)
@@ -132,7 +128,6 @@ class PendingQuestion:
         return question.failed(Status.TIMEOUT, reason, self._drafts[question.turn.record_id])
 
     def stopped_turn(self, question: OpenQuestion) -> Turn:
-        """Return the turn of a question that was stopped."""
         return question.failed(Status.NOT_RUN, STOPPED, self._drafts[question.turn.record_id])
 
     def write(self, turn: str, draft: PartialAnswer) -> None:
@@ -204,7 +199,7 @@ class ChatService:
     def conversation(self, study: str, conversation: str) -> Conversation | None:
         """Return a conversation; None: there is none (any more).
 
-        Questions that nobody answers any more, for their process has ended, have a turn that says so.
+        Questions whose process has ended without an answer have a turn that says so.
         """
         return close_open_questions(self.chats, study, conversation)
 
@@ -302,7 +297,6 @@ class ChatService:
     def _answered(
         self, question: OpenQuestion, waiting: PendingQuestion, before: PendingQuestion | None
     ) -> Turn:
-        """Answer a question in a thread of its own, and keep its turn."""
 
         def is_unwanted() -> bool:
             return self._closed.is_set() or waiting.stopped.is_set() or time.monotonic() > waiting.deadline
@@ -329,11 +323,11 @@ def _wait_for(before: PendingQuestion, is_unwanted: Callable[[], bool]) -> None:
     """Wait until the question before is answered, or its time is over, which is then kept.
 
     Raises:
-        UnwantedError: nobody wants the answer any more.
+        CancelledError: the question was cancelled.
     """
     while not before.is_over:
         if is_unwanted():
             raise CancelledError
         wait(before.futures, LOOK)
-    with suppress(AssayError):  # told to whoever put that question
+    with suppress(AssayError):  # reported to the client that put that question
         before.turns()

@@ -1,4 +1,4 @@
-"""`assay alerts`: who is told what happens to a study, and whether that arrives."""
+"""`assay alerts`: the channels of a study's alerts, and a test alert through each."""
 
 from __future__ import annotations
 

@@ -12,14 +12,12 @@ from rag_assay.orchestration.commands.page_options import (
     OpenOption,
     PageOptions,
     PortOption,
+    password_option,
     run_page,
     serve_page,
-    variable_of,
 )
 from rag_assay.orchestration.commands.study_arguments import home_of, whole_study_of
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
-
-VARIABLE = variable_of("annotate")
 
 
 @plainly
@@ -30,12 +28,7 @@ def annotate(
     ] = None,
     port: PortOption = None,
     host: HostOption = "127.0.0.1",
-    password: Annotated[
-        bool,
-        typer.Option(
-            "--password", help=f"Ask in this terminal for the page's password; {VARIABLE} sets it too."
-        ),
-    ] = False,
+    password: Annotated[bool, password_option("annotate")] = False,
     open_browser: OpenOption = False,
 ) -> None:
     """Serve a page on which annotators rate the answers of a study, until Ctrl-C."""

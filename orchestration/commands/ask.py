@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
-from rag_assay.orchestration.commands.conversations import conversation_of
 from rag_assay.orchestration.commands.study_arguments import home_of, study_of
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly
 from rag_assay.warehouse.errors import InputError
@@ -21,6 +21,31 @@ if TYPE_CHECKING:
     from rag_assay.evals.retrieval.query import Removal
     from rag_assay.evals.study.cells import Cell
     from rag_assay.evals.study.study import Study
+
+
+MOST_TURNS = 1_000
+
+
+def conversation_of(after: list[str], file: Path | None) -> list[str]:
+    """Return the turns before a question, oldest first: those of `--after`, or of a file."""
+    if after and file:
+        raise InputError("give the conversation by --after or by --conversation, not by both")
+    turns = _read(file) if file else after
+    if len(turns) > MOST_TURNS:
+        raise InputError(f"the conversation has {len(turns)} turns, more than {MOST_TURNS}")
+    return turns
+
+
+def _read(file: Path) -> list[str]:
+    from rag_assay.warehouse.yaml_positions import load
+
+    marked = load(file)
+    if not isinstance(marked.data, list):
+        raise InputError(f"{file}: a conversation is a list of texts, question and answer by turns")
+    for place, turn in enumerate(marked.data):
+        if not isinstance(turn, str):
+            raise InputError(f"{marked.at((place,))}: turn {place + 1} is no text; put it into quotes")
+    return list(marked.data)
 
 
 class AnswerFormat(StrEnum):
@@ -75,11 +100,8 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
     found = study_of(study)
     where = home_of(found)
     chosen = named_cell(found, cell) if cell else recommended_cell(found, where)
-    work = BuildContext(where)
-    try:
+    with closing(BuildContext(where)) as work:
         results = _results(found, chosen, asked, work, all_retrievers=all_retrievers)
-    finally:
-        work.close()
     if form is AnswerFormat.json:
         from rag_assay.evals.pipeline.pipeline import record_of
 
@@ -102,7 +124,6 @@ class _Asked(NamedTuple):
     without: list[Removal]
 
     def of_study(self, known: dict[str, Any]) -> dict[str, Any]:
-        """Return a question of the study, asked on that day and after these turns."""
         said = {"asked_at": self.day, "conversation": self.conversation}
         return {**known, **{name: value for name, value in said.items() if value}}
 
@@ -110,7 +131,6 @@ class _Asked(NamedTuple):
 def _results(
     study: Study, cell: Cell, asked: _Asked, work: BuildContext, *, all_retrievers: bool
 ) -> list[PipelineResult]:
-    """Ask the other retrievers of the cell's index, if that is wanted, and the cell last."""
     from rag_assay.evals.pipeline.pipeline import open_pipeline
     from rag_assay.evals.pipeline.study_questions import known_question
 
@@ -131,7 +151,6 @@ def _results(
 
 
 def _other_retrievers(study: Study, cell: Cell) -> list[Cell]:
-    """Return cells without a generator: one for each other retriever of the cell's index."""
     from dataclasses import replace
 
     from rag_assay.evals.study.cells import NO_GENERATOR

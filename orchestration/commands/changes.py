@@ -95,16 +95,14 @@ def diff(
 
 
 def _name_in(home: Home) -> Callable[[str], str]:
-    """Return what says the name of the study of a name or path, as a home knows it."""
     from rag_assay.evals.study.run_studies import find_known
 
     return lambda written: find_known(written, home).study
 
 
 def _put_page(page: ChangePage, form: str, output: Path | None, place: Path) -> None:
-    """Print a page; as HTML, write it to its place and print that."""
     from rag_assay.evals.reporting.changes.pages import as_html, as_markdown
-    from rag_assay.orchestration.terminal.changes_view import show_page
+    from rag_assay.orchestration.terminal.tables import show_page
 
     if form == "html":
         _put(as_html(page), output or place)

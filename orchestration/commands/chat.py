@@ -13,9 +13,9 @@ from rag_assay.orchestration.commands.page_options import (
     OpenOption,
     PageOptions,
     PortOption,
+    password_option,
     run_page,
     serve_page,
-    variable_of,
 )
 from rag_assay.orchestration.commands.study_arguments import home_of, home_to_look_at, prepare_home, study_of
 from rag_assay.orchestration.terminal.cli_errors import complete_study, plainly
@@ -25,7 +25,6 @@ from rag_assay.warehouse.paths import Home
 if TYPE_CHECKING:
     from rag_assay.evals.study.study import Study
 
-VARIABLE = variable_of("chat")
 DEMO = "demo"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")  # all else is a path
 
@@ -53,12 +52,7 @@ def chat(  # noqa: PLR0913, PLR0917 - the options of a command
     ] = 1.0,
     port: PortOption = None,
     host: HostOption = "127.0.0.1",
-    password: Annotated[
-        bool,
-        typer.Option(
-            "--password", help=f"Ask in this terminal for the page's password; {VARIABLE} sets it too."
-        ),
-    ] = False,
+    password: Annotated[bool, password_option("chat")] = False,
     open_browser: OpenOption = False,
 ) -> None:
     """Serve a chat page that answers from the documents of a study, until Ctrl-C."""
@@ -83,11 +77,6 @@ def _was_run(study: str, where: Home) -> bool:
 
 
 def _refuse_unknown(study: Study, cell: str | None, model: str | None) -> None:
-    """Refuse a cell that the study has not, and a model that cannot answer.
-
-    Raises:
-        InputError: it is one.
-    """
     from rag_assay.evals.chat.model_override import cell_for_model
     from rag_assay.orchestration.cell_selection import named_cell
 
@@ -97,11 +86,6 @@ def _refuse_unknown(study: Study, cell: str | None, model: str | None) -> None:
 
 
 def _demo(where: Home) -> str:
-    """Return the demo's name, if it was run in a home.
-
-    Raises:
-        InputError: it was not; says which studies were.
-    """
     from rag_assay.warehouse.artifacts import ArtifactStore
 
     run = ArtifactStore(where).keys("leaderboard")

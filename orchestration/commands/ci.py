@@ -48,7 +48,6 @@ def suites_of(study: Study, report: RunReport, gates: Sequence[GateResult], home
 
 
 def _checks(report: RunReport, home: Home) -> Iterator[tuple[str, str, Check]]:
-    """Yield the checks of what the stages of a run stored: stage, key, check."""
     store = ArtifactStore(home)
     for stage in report.stages:
         for key in stage.names:
@@ -128,12 +127,11 @@ class _Places:
             self.marked = None
 
     def __call__(self, stage: str, key: str) -> int:
-        """Return the line of the part that a key of a stage hangs on most."""
         return self.marked.line(_place(self.study, stage, key)) if self.marked else 0
 
 
 def _place(study: Study, stage: str, key: str) -> Place:
-    """Return the part of a study file that a key of a stage hangs on most: the last of its axes."""
+    """Return the part of a study file that a key of a stage depends on most: the last of its axes."""
     if stage in {"pages", "documents"}:
         return ("sources", key)
     if stage in {"questions", "gate"}:

@@ -223,7 +223,7 @@ def remove(
     say(f"{found.name}: {sentence_of(facts_of(found, where))}{goes}{kept}")
     if not yes:
         if not sys.stdin.isatty():
-            raise InputError("nothing was removed: say --yes where nobody can be asked")
+            raise InputError("nothing was removed: say --yes where no terminal can ask")
         if input("Remove it? [y/N] ").strip().casefold() not in {"y", "yes", "j", "ja"}:
             say("Nothing was removed.")
             return FAILED

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import heapq
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
 
+from rag_assay.assets.embedding.blocks import blocks, texts_of
+from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.component_embedders import OtherEmbedder
 from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.corpora.corpus_lookup import by_words
-from rag_assay.orchestration.corpora.corpus_study import CorpusOptions, is_mended, short_name_of
-from rag_assay.orchestration.corpora.embedding_estimate import seconds_to_embed
+from rag_assay.orchestration.corpora.corpus_study import CorpusOptions, is_edited, short_name_of
 from rag_assay.orchestration.corpora.facts import BUILT, first_cell
 from rag_assay.orchestration.corpora.records import Corpora, NamedCorpus
 from rag_assay.orchestration.driver import Driver
@@ -20,6 +25,42 @@ from rag_assay.orchestration.run_report import RunReport
 from rag_assay.orchestration.stages import stages_of
 from rag_assay.orchestration.terminal.tables import show_end
 from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.identity import sha256_text
+from rag_assay.warehouse.paths import Home
+
+FEW = 64  # chunks that are embedded in any case before an estimate of them would be there
+WARM, TIMED = 8, 32  # of the new chunks: embedded before the clock starts, and against it
+
+
+def seconds_to_embed(study: Study, home: Home) -> float:
+    """Return how long the model of a study needs for the chunks that have no vectors yet, measured on some.
+
+    0 where there are few, where the chunks are not there, and where no model of this machine embeds.
+    """
+    cell = first_cell(study)
+    recipe = study.embedders[cell.embedder]
+    store = ArtifactStore(home)
+    chunks = store.current("chunks", Grid([study]).index_key(cell).rpartition(".")[0])
+    if chunks is None or recipe.api is not None or isinstance(recipe, OtherEmbedder):
+        return 0.0
+    embedder = CachedEmbedder(recipe, home)
+    embedder.cache.refresh()
+    new, sample = 0, dict[str, str]()
+    for part in blocks(store.folder("chunks", chunks.identity) / "chunks.parquet"):
+        texts = texts_of(part, embedder)
+        hashes = [sha256_text(text) for text in texts]
+        known = embedder.cache.has(hashes)
+        lacking = {key: text for key, text, has in zip(hashes, texts, known, strict=True) if not has}
+        new += len(lacking)
+        sample = dict(heapq.nsmallest(TIMED, {**sample, **lacking}.items()))  # as good as by lot
+    if new <= FEW:
+        return 0.0
+    chosen = list(sample.values())
+    embedder.embedder.embed(chosen[:WARM])
+    begin = time.perf_counter()
+    embedder.embedder.embed(chosen)
+    return (time.perf_counter() - begin) / len(chosen) * new
+
 
 PATIENCE = 30.0  # seconds of embedding that may pass without anybody having asked for it
 CUT_AT = BUILT.index("chunks") + 1
@@ -37,7 +78,7 @@ class BuiltCorpus(NamedTuple):
 
 
 def build(corpus: NamedCorpus, said: CorpusOptions, corpora: Corpora) -> BuiltCorpus:
-    """Build a corpus; where nobody has named a model and it would take long, by words alone."""
+    """Build a corpus; by words alone if no model was named and embedding would take long."""
     home, study = corpora.home, read_study(corpus.study)
     with _Bars([name for name, stage in stages_of(Grid([study])).items() if stage.keys()]) as bars:
         if not _may_be_by_words(corpus, said, corpora):
@@ -52,8 +93,8 @@ def build(corpus: NamedCorpus, said: CorpusOptions, corpora: Corpora) -> BuiltCo
 
 
 def _may_be_by_words(corpus: NamedCorpus, said: CorpusOptions, corpora: Corpora) -> bool:
-    """Whether it is open how a corpus is searched: nobody has said it, and nothing was built yet."""
-    if said.embedder or corpus.choices is None or corpus.choices.search != "meaning" or is_mended(corpus):
+    """Whether it is open how a corpus is searched: it was not said, and nothing was built yet."""
+    if said.embedder or corpus.choices is None or corpus.choices.search != "meaning" or is_edited(corpus):
         return False
     study = read_study(corpus.study)
     key = Grid([study]).index_key(first_cell(study))
@@ -61,7 +102,6 @@ def _may_be_by_words(corpus: NamedCorpus, said: CorpusOptions, corpora: Corpora)
 
 
 def _indexed(corpus: NamedCorpus, cut: RunReport, corpora: Corpora, bars: Bars) -> BuiltCorpus:
-    """Index the chunks of a corpus by its model, or by words where that would take longer than PATIENCE."""
     seconds = seconds_to_embed(read_study(corpus.study), corpora.home)
     if seconds > PATIENCE:
         corpus = by_words(corpus, corpora)
@@ -74,7 +114,7 @@ def _indexed(corpus: NamedCorpus, cut: RunReport, corpora: Corpora, bars: Bars) 
 def how_to_add_meaning(built: BuiltCorpus, corpora: Corpora) -> str:
     """Say of a corpus that is searched by words how meanings are added; nothing of others."""
     corpus, choices = built.corpus, built.corpus.choices
-    if choices is None or choices.search != "words" or is_mended(corpus):
+    if choices is None or choices.search != "words" or is_edited(corpus):
         return ""
     lasts = f" would take about {_duration(built.seconds)} here and" if built.seconds else ""
     several = len(corpora.of_target(corpus.target)) > 1

@@ -19,8 +19,13 @@ from rag_assay.orchestration.corpora.records import Corpora, NamedCorpus
 from rag_assay.orchestration.shutdown import grace, was_stopped
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, say
 from rag_assay.orchestration.terminal.line_input import Lines
-from rag_assay.orchestration.terminal.matched_words import MatchedWords
-from rag_assay.orchestration.terminal.turn_view import By, show_passages, show_turn, turn_as_json
+from rag_assay.orchestration.terminal.turn_view import (
+    By,
+    MatchedWords,
+    show_passages,
+    show_turn,
+    turn_as_json,
+)
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.paths import Home
@@ -104,7 +109,6 @@ class CorpusPrompt:
         return FAILED if failed and not lines.is_typed else DONE
 
     def _heard(self, words: str, *, typed: bool) -> bool:
-        """Do what a line says; what goes wrong is said. Return whether all is well."""
         try:
             if not words.startswith(":"):
                 return self.ask(words)
@@ -133,15 +137,15 @@ class CorpusPrompt:
             "help": lambda _rest: say(HELP),
         }
         if name not in does:
-            raise InputError(
-                f":{name} is none of the words that begin with a colon; {did_you_mean(name, does)}"
-            )
+            raise InputError(f":{name} is not a command of the prompt; {did_you_mean(name, does)}")
         does[name](rest)
 
     def _more(self, rest: str) -> None:
-        wanted = _whole_number(rest or str(FURTHER))
+        n = rest or str(FURTHER)
+        if not n.isdecimal() or not 1 <= int(n[:9]) <= 1_000:
+            raise InputError(f":more {n}: say how many, as in `:more 3`")
         found = self.open.more()
-        further = found[self._seen : self._seen + wanted]
+        further = found[self._seen : self._seen + int(n)]
         if not further:
             say("There are no further passages.")
         self._seen += len(further)
@@ -178,7 +182,7 @@ class CorpusPrompt:
         corpora.select(corpus)
 
     def _new(self, _rest: str) -> None:
-        self.open.begin_anew()
+        self.open.begin_conversation()
         say("What is asked next goes on from nothing.")
 
     def _json(self, _rest: str) -> None:
@@ -207,21 +211,11 @@ class CorpusPrompt:
 
 
 def pick_corpus(said: str, corpora: Corpora) -> NamedCorpus:
-    """Return the corpus of a name, or of a number as the list shows it.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Return the corpus of a name, or of a number as the list shows it."""
     there = corpora.all()
     if corpora.named(said) is None and said.isdecimal() and 1 <= int(said[:9]) <= len(there):
         return there[int(said) - 1]
     return corpora.find(said)
-
-
-def _whole_number(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text[:9]) <= 1_000:
-        raise InputError(f":more {text}: say how many, as in `:more 3`")
-    return int(text)
 
 
 def _cell_named(said: str, cells: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -43,11 +44,8 @@ def export(
     found = study_of(study)
     where = home_of(found)
     cell = named_cell(found, names[0]) if names else recommended_cell(found, where)
-    work = BuildContext(where)
-    try:
+    with closing(BuildContext(where)) as work:
         written = write(found, cell, Path(folder), work, ExportOptions(questions, with_models, force))
-    finally:
-        work.close()
     say(f"{cell.key}: {written.size / 1e6:.1f} MB, {written.questions} questions to check it by")
     say(f"sha256 of SHA256SUMS: {written.digest}")
     say(f"Now: assay serve {folder}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -60,7 +61,9 @@ def from_chat(
     every = questions_in(Conversations(where).of(found.study))
     asked = [one for one in every if one.fits(only.value)]
     if not asked:
-        what = f"none of its {len(every)} questions is one of those" if every else "nobody has asked anything"
+        what = (
+            f"none of its {len(every)} questions is one of those" if every else "no user has asked anything"
+        )
         raise InputError(f"{found.study}: {what}; people ask by `assay chat {study}`")
     file = _file(found, asked, set_name, named_from(found, study, path), where)
     if not file.questions and not earlier:
@@ -84,14 +87,11 @@ def _file(
     from rag_assay.evals.question_generation.review import ReviewFile
 
     several = len(study.corpus.sources) > 1
-    work = BuildContext(where)
-    try:
+    with closing(BuildContext(where)) as work:
         documents = documents_of(corpus_frame(study, work))
         pages = {one.doc_id: (one.url, one.source if several else None) for one in documents}
         known = StudyQuestions(study, work).texts
         questions = questions_of(asked, known, embed_for(study, work), pages)
-    finally:
-        work.close()
     languages = [one.language or "en" for one in questions]
     language = max(sorted(set(languages)), key=languages.count, default="en")
     return ReviewFile(question_set=set_name, language=language, study=named, questions=questions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,7 @@ if TYPE_CHECKING:
 def make_without_model(
     study: Study, kinds: str | None, n: int, seed: int, output: Path | None, *, force: bool
 ) -> int:
-    """Bring the documents of a study up to date, make questions from them, and write a question file.
-
-    Raises:
-        InputError: a kind is unknown, the file is there already, or no question could be made.
-    """
+    """Bring the documents of a study up to date, make questions from them, and write a question file."""
     from rag_assay.evals.question_generation.generator import DEFAULT, GenerationPlan
     from rag_assay.evals.question_generation.kinds import KINDS
     from rag_assay.orchestration.commands.run_stages import walk
@@ -42,7 +39,7 @@ def make_without_model(
 
 
 def beside(study: Path) -> Path:
-    """Return where the made questions of a study file lie unless said otherwise.
+    """Return where the made questions of a study file lie by default.
 
     >>> beside(Path("a/study.yaml")).as_posix()
     'a/study-made.questions.yaml'
@@ -51,11 +48,7 @@ def beside(study: Path) -> Path:
 
 
 def free_path(path: Path, *, force: bool) -> Path:
-    """Return a path that may be written to.
-
-    Raises:
-        InputError: a file is there already.
-    """
+    """Return a path that may be written to."""
     if path.exists() and not force:
         raise InputError(
             f"{path} is there already; say --force to replace it, or choose another with --output"
@@ -64,19 +57,12 @@ def free_path(path: Path, *, force: bool) -> Path:
 
 
 def make_questions(study: Study, where: Home, plan: GenerationPlan, path: Path) -> GeneratedQuestions:
-    """Make questions from the documents of a study, write them to a file, and say what came of it.
-
-    Raises:
-        InputError: none could be made.
-    """
+    """Make questions from the documents of a study, write them to a file, and say what came of it."""
     from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.question_generation.question_file import counts, make_for, write_questions
 
-    work = BuildContext(where, lambda sentence, _done, of: say(sentence) if not of else None)
-    try:
+    with closing(BuildContext(where, lambda sentence, _done, of: say(sentence) if not of else None)) as work:
         questions = make_for(study, plan, work)
-    finally:
-        work.close()
     write_questions(questions, study, path)
     documents = f"{questions.documents:,} document{'' if questions.documents == 1 else 's'}"
     say(f"{len(questions.questions)} questions made from {documents}: {counts(questions)}. Left out:")

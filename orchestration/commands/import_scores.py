@@ -73,7 +73,6 @@ def import_scores(
 
 
 def _guess(file: Path, path: Path, *, force: bool) -> int:
-    """Write a mapping for a sheet, and say why each column is taken for what it is."""
     from rag_assay.evals.spreadsheet_import.bundle import replace_text
     from rag_assay.evals.spreadsheet_import.column_inference import guess, reasons, write_mapping
 
@@ -141,7 +140,6 @@ def _bring_up_to_date(path: Path) -> int:
 
 
 def _sentences(found: ImportSummary) -> Iterator[str]:
-    """Say what was imported, and what a person should know of it."""
     for kind, lines in (("not taken", found.rejects), ("note", found.notes)):
         yield from (f"{kind}: {line}" for line in lines[:MOST_SHOWN])
         if len(lines) > MOST_SHOWN:

@@ -1,4 +1,4 @@
-"""`assay leaderboard`: the studies of a home and their cells, live, on a page."""
+"""`assay leaderboard`: a page of the current results of the studies in a workspace."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ from rag_assay.orchestration.commands.page_options import (
     OpenOption,
     PageOptions,
     PortOption,
+    password_option,
     run_page,
     serve_page,
-    variable_of,
 )
 from rag_assay.orchestration.commands.study_arguments import prepare_home, whole_study_of
 from rag_assay.orchestration.terminal.cli_errors import complete_study, plainly
-
-VARIABLE = variable_of("leaderboard")
 
 
 @plainly
@@ -29,12 +27,7 @@ def leaderboard(
     ] = None,
     port: PortOption = None,
     host: HostOption = "127.0.0.1",
-    password: Annotated[
-        bool,
-        typer.Option(
-            "--password", help=f"Ask in this terminal for the page's password; {VARIABLE} sets it too."
-        ),
-    ] = False,
+    password: Annotated[bool, password_option("leaderboard")] = False,
     open_browser: OpenOption = False,
 ) -> None:
     """Serve a page of the current leaderboards of all studies, until Ctrl-C."""

@@ -7,7 +7,7 @@ import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -29,6 +29,12 @@ HostOption = Annotated[
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the page in the browser.")]
 
 
+def password_option(entry: str) -> Any:
+    """Return the option `--password` of a page's command."""
+    how = f"Ask in this terminal for the page's password; {variable_of(entry)} sets it too."
+    return typer.Option("--password", help=how)
+
+
 @dataclass(frozen=True)
 class PageOptions:
     """A page, and how a person wants it served.
@@ -46,11 +52,6 @@ class PageOptions:
     wants_password: bool
     opens_browser: bool
 
-    @property
-    def variable(self) -> str:
-        """The variable of the environment that holds its password."""
-        return variable_of(self.entry)
-
 
 def variable_of(entry: str) -> str:
     """Return the name of the variable that holds a page's password.
@@ -63,17 +64,12 @@ def variable_of(entry: str) -> str:
 
 @contextmanager
 def serve_page(page: PageOptions, where: Home) -> Iterator[Server]:
-    """Start a page's server, which loads while the block makes ready what the page shows.
-
-    Raises:
-        InputError: others than this machine could open it without a password; the port is taken;
-            Streamlit is not installed.
-    """
+    """Start a page's server, which loads while the block makes ready what the page shows."""
     require("streamlit", "this page")
     from rag_assay.orchestration.web.page_process import Site, free_port, serve_script
 
     secret = _password(page)
-    environment = {"ASSAY_HOME": str(where.root), **({page.variable: secret} if secret else {})}
+    environment = {"ASSAY_HOME": str(where.root), **({variable_of(page.entry): secret} if secret else {})}
     site = Site(page.entry, page.arguments, page.host, free_port(page.host, page.port), environment)
     with serve_script(site) as server:
         yield server
@@ -103,11 +99,6 @@ def in_browser(url: str) -> bool:
 
 
 def _password(page: PageOptions) -> str | None:
-    """Return the password that a page asks for, if it asks for one.
-
-    Raises:
-        InputError: others than this machine could open the page without one.
-    """
     from rag_assay.orchestration.loopback import is_loopback
 
     secret = Settings().password_of(page.entry)
@@ -117,7 +108,7 @@ def _password(page: PageOptions) -> str | None:
             raise InputError("the password is empty")
     if not secret and not is_loopback(page.host):
         raise InputError(
-            f"--host {page.host}: others than this machine could open the page; set {page.variable}, "
-            "or give --password"
+            f"--host {page.host}: others than this machine could open the page; set "
+            f"{variable_of(page.entry)}, or give --password"
         )
     return secret

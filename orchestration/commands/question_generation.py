@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -98,7 +99,6 @@ def make(  # noqa: PLR0913, PLR0917 - the options of a command, all by name
 def _by_model(
     found: Study, study: str, order: Order, set_name: str, output: Path | None, *, force: bool
 ) -> int:
-    """Make what is ordered, and write the review file."""
     from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.question_generation.llm.study_questions import make_for_study
     from rag_assay.evals.question_generation.review import study_of_review, with_earlier_reviews, write_review
@@ -111,11 +111,8 @@ def _by_model(
     where = home_of(found)
     with Bars() as bars:
         _bring_documents(found, bars)
-        work = BuildContext(where, progress=bars.tell)
-        try:
+        with closing(BuildContext(where, progress=bars.tell)) as work:
             made = make_for_study(found, order, set_name, named_from(found, study, path), work)
-        finally:
-            work.close()
     write_review(path, with_earlier_reviews(made.file, path) if earlier else made.file)
     print(path)
     for sentence in _sentences(made, order, path):
@@ -124,7 +121,6 @@ def _by_model(
 
 
 def _chat(study: Study, flags: dict[str, Any], at_once: int | None) -> ChatModel:
-    """Return the model that the command names, or the study's, with what the command says of it."""
     from pydantic import ValidationError
 
     from rag_assay.evals.study.servers import open_servers
@@ -171,11 +167,6 @@ def named_from(study: Study, given: str, path: Path) -> str:
 
 
 def _bring_documents(study: Study, bars: Any) -> None:
-    """Crawl and clean the sources of a study that are not there yet.
-
-    Raises:
-        AssayError: one of them failed.
-    """
     from rag_assay.orchestration.driver import Driver
     from rag_assay.warehouse.errors import AssayError
 
@@ -188,7 +179,6 @@ def _bring_documents(study: Study, bars: Any) -> None:
 
 
 def _sentences(made: GenerationSummary, order: Order, path: Path) -> Iterator[str]:
-    """Say what came of it."""
     kept = made.kept.total()
     if made.tried < order.n:
         yield f"The documents have passages for {made.tried} questions of these types, not for {order.n}."
@@ -232,11 +222,8 @@ def review(
     if path.exists() and not force:
         raise InputError(f"{path} is there already; write to another file by -o, or say --force")
     found = whole_study_of(study or _beside(file, study_of_review(file)))
-    work = BuildContext(home_of(found))
-    try:
+    with closing(BuildContext(home_of(found))) as work:
         read = read_review(file, _texts(found, work), accept_open=accept_open)
-    finally:
-        work.close()
     write_yaml(read.rows, path)
     print(path)
     for sentence in _counts(read, accept_open=accept_open):
@@ -244,7 +231,6 @@ def review(
 
 
 def _beside(file: Path, named: str) -> str:
-    """Return the study that a review file names, seen from here."""
     path = file.parent / named
     return str(path) if path.is_file() else named
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -43,13 +44,10 @@ def export(
 
     found = whole_study_of(study)
     where = home_of(found)
-    work = BuildContext(where)
-    try:
+    with closing(BuildContext(where)) as work:
         written = export_questions(
             found, form.value, output or where.reports / f"{found.study}-{form.value}", work
         )
-    finally:
-        work.close()
     for path in written.paths:
         print(path)
     say(", ".join(f"{count:,} {what}" for what, count in written.counts.items()) + ".")

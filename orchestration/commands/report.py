@@ -95,7 +95,6 @@ def report(
 
 
 def _write_rows(found: Study, where: Home, form: ReportFormat, output: Path | None) -> None:
-    """Write the leaderboard for programs or for a code host, to a file or to standard output."""
     from rag_assay.evals.reporting.exports import csv_text, export_table, write_csv
     from rag_assay.evals.reporting.files import json_rows, other_rows, write_text
     from rag_assay.evals.reporting.markdown import render_markdown
@@ -119,7 +118,6 @@ def _write_rows(found: Study, where: Home, form: ReportFormat, output: Path | No
 
 
 def _write_runs(found: Study, where: Home, folder: Path, name: str) -> None:
-    """Write run files and qrels, and say what trec_eval counts otherwise and what is missing."""
     from rag_assay.evals.reporting.exports import trec_runs
 
     runs = trec_runs(found, where, folder)
@@ -138,7 +136,6 @@ def _write_runs(found: Study, where: Home, folder: Path, name: str) -> None:
 
 
 def _say_note(found: Study, where: Home) -> StoredResult:
-    """Say what a reader must know of the result of a study, and return it."""
     from rag_assay.evals.reporting.stale_results import stored_result
 
     result = stored_result(found, where, as_run=True)
@@ -148,18 +145,14 @@ def _say_note(found: Study, where: Home) -> StoredResult:
 
 
 def _write_page(found: Study, where: Home, output: Path | None) -> Path:
-    """Bring the report up to date in its place, as a run does, or write it to another file; return its path.
-
-    Raises:
-        AssayError: it cannot be written, or its study has not been run.
-    """
+    """Bring the report up to date in its place, or write it to another file; return its path."""
     from rag_assay.evals.reporting.files import write_html, write_report
     from rag_assay.evals.reporting.rows import report_data
 
     result = _say_note(found, where)  # what does not fit what was run is refused as wrong input
     if output:
         return write_html(report_data(found, where), output)
-    if result.note or not result.store.are_of_now():  # no stage of now would build it
+    if result.note or not result.store.are_of_now():  # no current stage would build it
         return write_report(report_data(found, where), where)[0]
     from rag_assay.assets.engine.builder import build_key
     from rag_assay.assets.engine.stage import BuildContext

@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_assay.orchestration.commands.distribution_options import (
-    OnOption,
-    PartitionsOption,
-    WorkersOption,
-    spread_of,
-)
 from rag_assay.orchestration.commands.run_stages import search_of, show, walk
-from rag_assay.orchestration.commands.slice_options import (
-    CellsOption,
-    OnlyOption,
-    QuestionsOption,
-    slice_of,
-    stages_up_to,
-)
 from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, study_as_written
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, GATE_FAILED, StudyArgument, plainly, say
 from rag_assay.warehouse.errors import InputError
@@ -31,7 +18,79 @@ if TYPE_CHECKING:
     from rag_assay.evals.reporting.thresholds import GateResult, MetricGate
     from rag_assay.evals.study.study import Study
     from rag_assay.orchestration.run_report import RunReport
+    from rag_assay.orchestration.runs.run import Spread
     from rag_assay.warehouse.paths import Home
+
+
+PLACES = ("here", "dagster")
+
+OnOption = Annotated[
+    str,
+    typer.Option(
+        "--on",
+        metavar="here|dagster",
+        help="Build in this process, or in Dagster runs (processes, Celery, Kubernetes).",
+    ),
+]
+PartitionsOption = Annotated[
+    int, typer.Option(min=1, metavar="N", help="With --on dagster: partitions of a run, at most.")
+]
+WorkersOption = Annotated[
+    int, typer.Option(min=1, metavar="N", help="With --on dagster: concurrent runs that share a budget.")
+]
+
+
+def spread_of(on: str, partitions: int, workers: int) -> Spread | None:
+    """Return how runs are spread; None: everything is built in this process."""
+    if on not in PLACES:
+        raise InputError(f"--on {on}: it can be {' or '.join(PLACES)}")
+    if on == "here":
+        return None
+    from rag_assay.orchestration.runs.run import Spread
+
+    return Spread(partitions, workers)
+
+
+OnlyOption = Annotated[
+    str | None,
+    typer.Option(metavar="STAGE[,…]", help="Build only these stages and those that they depend on."),
+]
+CellsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Only cells like chunking.embedder.retriever.generator, with * for any text; repeatable.",
+    ),
+]
+QuestionsOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|IDS|PATTERN", help="Only N questions (drawn by the seed), these ids, or ids like this."
+    ),
+]
+
+
+def slice_of(study: Study, cells: list[str] | None, questions: str | None) -> Study:
+    """Return the slice of a study that the options choose, and say what it is; without them, the study."""
+    from rag_assay.evals.study.slice_selection import slice_study
+
+    found = slice_study(study, tuple(cells or ()), questions)
+    if found.slice is not None:
+        say(f"{found.slice.sentence} It is called {found.study}.")
+    elif cells or questions is not None:
+        say(f"That leaves nothing of {study.study} out: it is the study itself.")
+    return found
+
+
+def stages_up_to(study: Study, only: str | None) -> tuple[str, ...] | None:
+    """Return the named stages and all that they are built from, in their order; None: every stage."""
+    from rag_assay.evals.study.grid import Grid
+    from rag_assay.orchestration.stages import stages_of, up_to
+    from rag_assay.warehouse.suggestions import named_in
+
+    if only is None:
+        return None
+    return tuple(up_to(study, named_in(only, "stage", list(stages_of(Grid([study]))), "--only")))
 
 
 @plainly
@@ -77,8 +136,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     if dry_run:
         if only or recrawl:
             raise InputError("--dry-run shows the plan of a whole run: leave --only and --recrawl out")
-        _show_plan(found)
-        return DONE
+        return _show_plan(found)
     _refuse_unknown(found, recrawl or [])
     stages = stages_up_to(found, only)
     gates = read_gates(fail_under or (), found)
@@ -94,22 +152,39 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     spread = spread_of(on, partitions_per_run, workers)
     found = search_of(found, where, budgets, spread) if stages is None else narrow_study(found, where)
     report = walk(found, where, stages, budgets=budgets, spread=spread)
-    data = show(found, where, report) if report.is_there("leaderboard") else None
+    last = only if stages is not None and "leaderboard" not in stages else None
+    return _show_result(found, where, report, gates, last, junit, github=github)
+
+
+def _show_result(
+    study: Study,
+    where: Home,
+    report: RunReport,
+    gates: Sequence[MetricGate],
+    last: str | None,
+    junit: Path | None,
+    *,
+    github: bool,
+) -> int:
+    """Show and write the result of a run; return the exit code.
+
+    last: the stages that were built, where later ones were left out
+    """
+    data = show(study, where, report) if report.is_there("leaderboard") else None
     results = _held(gates, data)
     if junit or github:
-        _write_for_ci(found, where, report, results, data, junit, github=github)
+        _write_for_ci(study, where, report, results, data, junit, github=github)
     for result in results:
         say(result.sentence)
     if not all(result.passed for result in results):
         return GATE_FAILED
-    if stages is not None and "leaderboard" not in stages:
-        say(f"Built as far as {only}; later stages were left as they are.")
+    if last is not None:
+        say(f"Built as far as {last}; later stages were left as they are.")
         return DONE if report.ok else FAILED
     return DONE if report.ok and data is not None else FAILED
 
 
-def _show_plan(study: Study) -> None:
-    """Print the cells, chunks to embed, calls and US dollars of a run, and what is done already."""
+def _show_plan(study: Study) -> int:
     from rag_assay.evals.study.cost_estimate import estimates
     from rag_assay.evals.study.grid import Grid
     from rag_assay.evals.study.run_plan import plan
@@ -124,6 +199,7 @@ def _show_plan(study: Study) -> None:
     stages = stages_of(Grid([found]))
     planned = plan(found, stages, where)
     show_plan(planned, estimates(found, planned, stages, where), found.budget)
+    return DONE
 
 
 def _refuse_unknown(study: Study, sources: Sequence[str]) -> None:
@@ -135,7 +211,6 @@ def _refuse_unknown(study: Study, sources: Sequence[str]) -> None:
 
 
 def _held(gates: Sequence[MetricGate], data: ReportData | None) -> list[GateResult]:
-    """Hold gates against what was measured."""
     from rag_assay.evals.reporting.thresholds import gate_results, not_measured
 
     if data is None:

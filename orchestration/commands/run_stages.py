@@ -1,4 +1,4 @@
-"""Walks the stages of a study for a command, with bars on the terminal."""
+"""Runs the stages of a study for a command, with progress bars on the terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rag_assay.evals.reporting.data import ReportData
     from rag_assay.evals.study.study import Study
     from rag_assay.orchestration.run_report import RunReport
-    from rag_assay.orchestration.runs.distribution import Spread
+    from rag_assay.orchestration.runs.run import Spread
     from rag_assay.warehouse.inference.budget import Budgets
     from rag_assay.warehouse.paths import Home
 
@@ -51,7 +51,7 @@ def search_of(study: Study, where: Home, budgets: Budgets, spread: Spread | None
     if study.search is None or study.slice is not None:
         return study
     from rag_assay.orchestration.search_run import search_study
-    from rag_assay.orchestration.stage_selection import up_to
+    from rag_assay.orchestration.stages import up_to
 
     def walked(part: Study, last: str) -> object:
         return walk(part, where, tuple(up_to(part, [last])), budgets=budgets, spread=spread)

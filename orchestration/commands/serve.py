@@ -97,12 +97,9 @@ def _serve(
     from rag_assay.orchestration.server.server_process import serve as run
 
     place = bind_port(rules.host, port)
-    is_folder = Path(what).is_dir()
-    work = BuildContext(prepare_home() if is_folder else home_of(study_of(what)))
+    work = BuildContext(prepare_home() if Path(what).is_dir() else home_of(study_of(what)))
     try:
-        opened = (
-            (_of_folder(what, cell, work, terms)) if is_folder else _of_study(what, cell, work, terms, check)
-        )
+        opened = _open(what, cell, work, terms, check)
         with opened.pipeline:
             for one in (*opened.facts.differences, *(f"other library: {one}" for one in opened.libraries)):
                 say(f"note: {one}")
@@ -118,31 +115,23 @@ def _serve(
     return DONE
 
 
-def _of_folder(folder: str, cell: str | None, work: BuildContext, terms: ServingTerms) -> Opened:
-    from rag_assay.orchestration.server.pipeline_loader import open_folder
-
-    if cell is not None:
-        raise InputError(f"{folder} is a folder, which holds one cell; name no other")
-    return open_folder(Path(folder), work, terms.usd, terms.trusted, anyway=terms.anyway)
-
-
-def _of_study(
-    name: str, cell: str | None, work: BuildContext, terms: ServingTerms, checked: int | None
+def _open(
+    what: str, cell: str | None, work: BuildContext, terms: ServingTerms, checked: int | None
 ) -> Opened:
     from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
-    from rag_assay.orchestration.server.pipeline_loader import open_cell
+    from rag_assay.orchestration.server.pipeline_loader import open_cell, open_folder
 
-    study = study_of(name)
+    if Path(what).is_dir():
+        if cell is not None:
+            raise InputError(f"{what} is a folder, which holds one cell; name no other")
+        return open_folder(Path(what), work, terms.usd, terms.trusted, anyway=terms.anyway)
+    study = study_of(what)
     chosen = named_cell(study, cell) if cell else recommended_cell(study, work.home)
     return open_cell(study, chosen, work, terms.usd, checked)
 
 
 def _token(host: str) -> str | None:
-    """Return the token that clients must send; None: nobody is asked for one.
-
-    Raises:
-        InputError: others than this machine may reach the server, and there is none.
-    """
+    """Return the token that clients must send; None: no token is required."""
     from rag_assay.orchestration.loopback import is_loopback
 
     token = os.environ.get(TOKEN) or None

@@ -1,4 +1,4 @@
-"""What every command begins with: its home, and the study that it was given."""
+"""What every command begins with: the workspace, and the study that it was given."""
 
 from __future__ import annotations
 
@@ -47,11 +47,7 @@ def study_as_written(name: str) -> Study:
 
 
 def whole_study_of(name: str) -> Study:
-    """Return the study of a name or path, for what a slice of one has not of its own.
-
-    Raises:
-        InputError: it is a slice.
-    """
+    """Return the study of a name or path, for what a slice of one has not of its own."""
     found = study_of(name)
     if found.slice is not None:
         raise InputError(

@@ -69,11 +69,7 @@ def try_out(
 
 
 def _asked(trial: TrialFiles, study: Study, where: Home, n: int, seed: int, *, again: bool) -> bool:
-    """Read the documents and make questions from them, unless that was done; return whether there are any.
-
-    Raises:
-        InputError: no question could be made.
-    """
+    """Read the documents and make questions from them, unless that was done; return whether there are any."""
     from rag_assay.evals.question_generation.generator import GenerationPlan
     from rag_assay.orchestration.commands.generated_questions import make_questions
     from rag_assay.orchestration.commands.run_stages import walk

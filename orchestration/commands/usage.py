@@ -16,9 +16,9 @@ from rag_assay.orchestration.commands.page_options import (
     OpenOption,
     PageOptions,
     PortOption,
+    password_option,
     run_page,
     serve_page,
-    variable_of,
 )
 from rag_assay.orchestration.commands.study_arguments import prepare_home, whole_study_of
 from rag_assay.orchestration.terminal.cli_errors import complete_study, plainly, say
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from rag_assay.warehouse.usage import Usage, UsageChoices, UsageFilter
 
 Found = TypeVar("Found")
-VARIABLE = variable_of("usage")
 _MANY = 2_000  # conversations that may take a while to be read for the first time
 
 
@@ -69,12 +68,7 @@ def usage(  # noqa: PLR0913, PLR0917 - the options of a command
     ] = False,
     port: PortOption = None,
     host: HostOption = "127.0.0.1",
-    password: Annotated[
-        bool,
-        typer.Option(
-            "--password", help=f"Ask in this terminal for the page's password; {VARIABLE} sets it too."
-        ),
-    ] = False,
+    password: Annotated[bool, password_option("usage")] = False,
     open_browser: OpenOption = False,
 ) -> None:
     """Show what users ask, how it is answered and what it costs."""
@@ -132,7 +126,6 @@ def _print(wanted: UsageFilter, where: Home, form: UsageFormat, panel: str | Non
 
 
 def _found(wanted: UsageFilter, where: Home) -> Usage:
-    """Bring DuckDB up to date with the conversations, and look."""
     from rag_assay.warehouse.usage import usage as look
 
     return _up_to_date(where, lambda connection: look(connection, wanted, None))
@@ -159,7 +152,6 @@ def _up_to_date(where: Home, look: Callable[[duckdb.DuckDBPyConnection], Found])
 
 
 def _name_of(study: str | None, where: Home) -> str | None:
-    """Return the name of a study that is known, or that was asked something and is known no longer."""
     from rag_assay.warehouse.conversations import Conversations
 
     if study is None or study in {of for of, _ in Conversations(where).stamps()}:
@@ -199,11 +191,6 @@ def _day(said: str | None) -> date | None:
 
 
 def _zone(name: str) -> str:
-    """Return the name of a time zone.
-
-    Raises:
-        InputError: there is none of that name.
-    """
     from zoneinfo import ZoneInfo
 
     try:

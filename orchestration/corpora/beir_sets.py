@@ -52,9 +52,6 @@ def beir_folder(name: str, home: Home, tell: Tell, site: str = SITE) -> Path | N
     Looked at are `ASSAY_BEIR` (the set's folder, or one that holds it) and `<home>/beir`.
 
     site: where archives are downloaded from
-
-    Raises:
-        AssayError: it cannot be downloaded, or is not what was published.
     """
     if name not in SETS:
         return None
@@ -90,11 +87,6 @@ def _download(name: str, target: Path, tell: Tell, site: str) -> None:
 
 
 def _kept(answer: IO[bytes], file: IO[bytes], kind: str, tell: Callable[[int, int], None]) -> str:
-    """Write what is downloaded; return its checksum.
-
-    Raises:
-        AssayError: it is larger than any set.
-    """
     digest = hashlib.new(kind, usedforsecurity=False)
     of, done = int(getattr(answer, "length", None) or 0), 0
     while part := answer.read(STEP):
@@ -108,11 +100,6 @@ def _kept(answer: IO[bytes], file: IO[bytes], kind: str, tell: Callable[[int, in
 
 
 def _unpack(archive: Path, name: str, target: Path) -> None:
-    """Unpack the files of a set, which stay below its folder whatever the archive calls them.
-
-    Raises:
-        AssayError: the archive is damaged, too large, or holds no such set.
-    """
     fresh = target.with_name(f".{name}.{os.getpid()}")
     shutil.rmtree(fresh, ignore_errors=True)
     try:

@@ -102,7 +102,6 @@ class OpenCorpus:
 
     @property
     def cell(self) -> Cell:
-        """The cell that answers."""
         return self.talk.cell
 
     @property
@@ -133,11 +132,7 @@ class OpenCorpus:
         return self._last
 
     def more(self) -> Sequence[ShownPassage]:
-        """Return all passages that were found for the last question, those that the answer read first.
-
-        Raises:
-            InputError: nothing was asked yet.
-        """
+        """Return all passages that were found for the last question, those that the answer read first."""
         turn = self._last
         if turn is None or self._conversation is None:
             raise InputError("nothing was asked yet")
@@ -155,12 +150,12 @@ class OpenCorpus:
         """The last question with its answer."""
         return self._last
 
-    def begin_anew(self) -> None:
+    def begin_conversation(self) -> None:
         """Let the next question begin a conversation of its own."""
         self._conversation = self._last = None
 
     def close(self) -> None:
-        """Let go of models, indexes and, where nothing is kept, the conversation."""
+        """Release models, indexes and, where nothing is kept, the conversation."""
         self._held.close()
 
     def __enter__(self) -> Self:
@@ -173,7 +168,6 @@ class OpenCorpus:
 
 
 def _word_searches(retrievers: Iterable[Retriever]) -> Iterator[WordSearch]:
-    """Yield the searches by words within retrievers, the first ones first."""
     waiting: list[object] = list(retrievers)
     while waiting:
         part = waiting.pop(0)

@@ -13,7 +13,7 @@ from rag_assay.orchestration.corpora.beir_sets import beir_folder, known_sets
 from rag_assay.orchestration.corpora.corpus_study import (
     CorpusOptions,
     choices_of,
-    is_mended,
+    is_edited,
     merge_choices,
     write_study,
 )
@@ -28,12 +28,7 @@ Say = Callable[[str], None]
 
 
 def place_of(said: str, corpora: Corpora, say: Say) -> str:
-    """Return the folder or URL that is meant: as it is said, or that of a corpus or a BEIR set.
-
-    Raises:
-        InputError: it is none.
-        AssayError: a BEIR set cannot be downloaded.
-    """
+    """Return the folder or URL that is meant: as it is said, or that of a corpus or a BEIR set."""
     if "://" in said:
         return said
     here = Path(said).expanduser()
@@ -66,12 +61,7 @@ def place_of(said: str, corpora: Corpora, say: Say) -> str:
 
 
 def corpus_of(target: str, name: str | None, corpora: Corpora, said: CorpusOptions) -> NamedCorpus:
-    """Return the corpus of a folder or URL with its study as it is to be built, made where there is none.
-
-    Raises:
-        InputError: nothing in the target can be read; the name is another corpus'; or a person has changed
-            its study, and parts are named.
-    """
+    """Return the corpus of a folder or URL with its study as it is to be built, made where there is none."""
     said = said.checked()
     with turn(corpora.root, lambda: None):  # two commands at once make one corpus of a folder
         found = _known(target, name, corpora)
@@ -79,7 +69,7 @@ def corpus_of(target: str, name: str | None, corpora: Corpora, said: CorpusOptio
             called = name if name is not None else _default_name(target, corpora)
             return _added(called, target, said, corpora)
     before = found.choices or choices_of(target, CorpusOptions())
-    if is_mended(found):
+    if is_edited(found):
         if said.is_something or found.target != target:
             raise InputError(
                 f"{found.study} was changed by hand, and is not written again; change it there, or build "
@@ -90,7 +80,6 @@ def corpus_of(target: str, name: str | None, corpora: Corpora, said: CorpusOptio
 
 
 def _added(name: str, target: str, said: CorpusOptions, corpora: Corpora) -> NamedCorpus:
-    """Make a corpus; one whose study cannot be written leaves nothing."""
     choices = choices_of(target, said)
     found = corpora.add(NamedCorpus(name=name, target=target, choices=choices))
     try:
@@ -117,11 +106,7 @@ def _rewritten(corpus: NamedCorpus, choices: CorpusSettings, corpora: Corpora) -
 
 
 def loaded(said: str, corpora: Corpora) -> NamedCorpus:
-    """Return the corpus of a name; else an exported folder or a study that was run, as a corpus that is kept.
-
-    Raises:
-        InputError: it is none of these.
-    """
+    """Return the corpus of a name; else that of an exported folder or of a study that was run."""
     if found := corpora.named(said):
         return found
     folder = Path(said).expanduser()
@@ -154,9 +139,6 @@ def _known(target: str, name: str | None, corpora: Corpora) -> NamedCorpus | Non
     """Return the corpus that is built again: of that name, else the one of that target.
 
     A corpus whose folder is not there any more may follow to another one.
-
-    Raises:
-        InputError: the name is that of another target, or there are several of this one.
     """
     if name is not None:
         found = corpora.named(name)

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Self
 from rag_assay.evals.question_sets.question_files import UNFILLED
 from rag_assay.orchestration.corpora.records import QUESTIONS, CorpusSettings, NamedCorpus, slug
 from rag_assay.orchestration.templates.languages import STEMMED, lines_for
-from rag_assay.orchestration.templates.sources import beir_splits
+from rag_assay.orchestration.templates.sources import beir_splits, graded_split
 from rag_assay.orchestration.templates.study_files import QUESTIONS as QUESTION_FILE
 from rag_assay.orchestration.templates.study_files import describe_source, language_of_target, quote_yaml
 from rag_assay.warehouse.atomic_write import atomic_write
@@ -69,15 +69,11 @@ class CorpusOptions(NamedTuple):
 
     @property
     def is_something(self) -> bool:
-        """Whether anything is said."""
+        """Whether any option is given."""
         return self != CorpusOptions()
 
     def checked(self) -> Self:
-        """Return this, where it does not contradict itself.
-
-        Raises:
-            InputError: search by words alone, and by meaning.
-        """
+        """Return this, where it does not contradict itself."""
         if self.words and self.embedder:
             raise InputError("--words and --embedder exclude each other: words are searched without a model")
         if self.words and self.retriever in BY_MEANING:
@@ -122,12 +118,11 @@ def short_name_of(choices: CorpusSettings) -> str:
 
 
 def _model(said: str) -> str:
-    """Return the model that a person means by a short name, or by a folder seen from here."""
     here = Path(said).expanduser()
     return EMBEDDERS.get(said) or (str(here.resolve()) if here.is_dir() else said)
 
 
-def is_mended(corpus: NamedCorpus) -> bool:
+def is_edited(corpus: NamedCorpus) -> bool:
     """Return whether a person has changed the study file of a corpus since it was written."""
     try:
         return sha256_text(corpus.study.read_text("utf-8")) != corpus.written
@@ -136,11 +131,7 @@ def is_mended(corpus: NamedCorpus) -> bool:
 
 
 def write_study(corpus: NamedCorpus, choices: CorpusSettings) -> NamedCorpus:
-    """Write the study file of a built corpus, and a question file to be filled in where there is none.
-
-    Raises:
-        InputError: nothing can be read of its target any longer.
-    """
+    """Write the study file of a built corpus, and a question file to be filled in where there is none."""
     study = f"corpus-{corpus.folder.name}"
     _name, what, sources, url = describe_source(corpus.target, name=study, pages=PAGES)
     splits = None if corpus.is_site else beir_splits(Path(corpus.target))
@@ -155,7 +146,9 @@ def write_study(corpus: NamedCorpus, choices: CorpusSettings) -> NamedCorpus:
         retrievers="\n".join(_retrievers(choices)),
         generators="\n".join(_generators(choices.generator)),
         questions="the folder's own" if splits else QUESTIONS,
-        asked=_graded(corpus.target, splits) if splits else f"file: {QUESTIONS}",
+        asked=f"beir: {{path: {quote_yaml(corpus.target)}, split: {graded_split(splits)}}}"
+        if splits
+        else f"file: {QUESTIONS}",
         metrics="ndcg@10, mrr@10, recall@10, hit_rate@10, retrieval_latency"
         if splits
         else "evidence_coverage@2000tokens, ndcg@10, mrr@10, hit_rate@10, rouge_l, retrieval_latency",
@@ -169,7 +162,6 @@ def write_study(corpus: NamedCorpus, choices: CorpusSettings) -> NamedCorpus:
 
 
 def _embedders(choices: CorpusSettings) -> list[str]:
-    """Return the lines of the embedders, the first of which answers where its index is there."""
     language = STEMMED.get(choices.language or "en")
     words = f"words: {{hashing: {{language: {language or 'null'}}}}} # without a model"
     return [
@@ -179,7 +171,6 @@ def _embedders(choices: CorpusSettings) -> list[str]:
 
 
 def _model_line(choices: CorpusSettings) -> str:
-    """Return the line of the model: a registered one, a folder, or `owner/name@commit` of the hub."""
     known = {model: name for name, model in EMBEDDERS.items()}
     model, _, revision = choices.embedder.partition("@")
     name = known.get(model) or slug(Path(model).name)
@@ -217,11 +208,6 @@ def _generators(first: str) -> list[str]:
         (f"local/{name}", ", passages: 3, max_tokens: 160") if is_local else (first, ", context_tokens: 2000")
     )
     return [f"  model: {{llm: {{model: {quote_yaml(model)}, temperature: 0{few}}}}}", extractive]
-
-
-def _graded(target: str, splits: list[str]) -> str:
-    split = next((one for one in ("test", "dev") if one in splits), splits[0])
-    return f"beir: {{path: {quote_yaml(target)}, split: {split}}}"
 
 
 def _dtype() -> Literal["fp32", "bf16"]:

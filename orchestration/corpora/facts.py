@@ -95,9 +95,6 @@ def first_cell(study: Study, store: ArtifactStore | None = None) -> Cell:
 
     store: where the index of a cell may lie: the first one that has one goes before the others, as that of
         words does until meanings are embedded
-
-    Raises:
-        InputError: it has none.
     """
     found = [cell for cell in study.cells() if cell.reads_ranking]
     if not found:

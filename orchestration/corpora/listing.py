@@ -1,4 +1,4 @@
-"""The corpora of a home on a terminal."""
+"""The corpora of a workspace on a terminal."""
 
 from __future__ import annotations
 
@@ -62,7 +62,6 @@ def show_corpora(found: Sequence[CorpusSummary], selected: str | None) -> None:
 
 
 def corpora_as_json(found: Sequence[CorpusSummary], selected: str | None) -> str:
-    """Return corpora as a JSON list."""
     rows: list[dict[str, Any]] = [
         {
             "name": one.corpus.name,

@@ -1,4 +1,4 @@
-"""The corpora that a home knows: `<home>/corpora/FOLDER/corpus.json`, and which of them is selected."""
+"""The corpora of a workspace: `<home>/corpora/FOLDER/corpus.json`, and which of them is selected."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class NamedCorpus(BaseModel):
 
     @property
     def study(self) -> Path:
-        """The study file of one that is none of an export."""
+        """The study file, unless it is an export."""
         return self.folder / STUDY if self.kind == "built" else Path(self.target)
 
     @property
@@ -90,11 +90,7 @@ class Corpora:
         return sorted((one for one in found if one), key=lambda one: (one.name.casefold(), one.name))
 
     def find(self, name: str) -> NamedCorpus:
-        """Return the corpus of a name: as it is written, else whatever its case, else its folder's.
-
-        Raises:
-            InputError: there is none; says which there are.
-        """
+        """Return the corpus of a name: as it is written, else whatever its case, else its folder's."""
         found = self.named(name)
         if found is None:
             there = [one.name for one in self.all()]
@@ -128,11 +124,7 @@ class Corpora:
         return next((one for one in self.all() if one.folder.name == folder), None)
 
     def chosen(self, name: str | None) -> NamedCorpus:
-        """Return the corpus of a name; without one that which is selected, or the only one there is.
-
-        Raises:
-            InputError: there is none, or none is selected of several.
-        """
+        """Return the corpus of a name; without one that which is selected, or the only one there is."""
         if name is not None:
             return self.find(name)
         there = self.all()
@@ -151,11 +143,7 @@ class Corpora:
             temporary.write_text(json.dumps({"folder": corpus.folder.name}), encoding="utf-8")
 
     def add(self, corpus: NamedCorpus) -> NamedCorpus:
-        """Give a new corpus a folder of its own, and write its record there.
-
-        Raises:
-            InputError: its name is taken, or is none.
-        """
+        """Give a new corpus a folder of its own, and write its record there."""
         name = check_name(corpus.name)
         if taken := self.named(name):
             raise InputError(f"there is a corpus {taken.name!r} already; give another --name")
@@ -164,16 +152,11 @@ class Corpora:
         return found
 
     def write(self, corpus: NamedCorpus) -> None:
-        """Write the record of a corpus."""
         with atomic_write(corpus.folder / RECORD) as temporary:
             temporary.write_text(corpus.model_dump_json(indent=1), encoding="utf-8")
 
     def rename(self, corpus: NamedCorpus, name: str) -> NamedCorpus:
-        """Give a corpus another name; its folder and its study keep theirs, so that nothing is built anew.
-
-        Raises:
-            InputError: the name is another corpus', or none.
-        """
+        """Rename a corpus; its folder and study keep their names, so that nothing is built again."""
         name = check_name(name)
         taken = self.named(name)
         if taken is not None and taken.folder != corpus.folder:
@@ -188,7 +171,6 @@ class Corpora:
         shutil.rmtree(corpus.folder, ignore_errors=True)
 
     def _free_folder(self, name: str) -> Path:
-        """Make the folder of a new corpus, which nobody else can have made."""
         for folder in _folders(self.root / slug(name)):
             try:
                 folder.mkdir(parents=True)
@@ -216,11 +198,6 @@ def normalize_name(name: str) -> str:
 
 
 def check_name(name: str) -> str:
-    """Return a name as it is kept.
-
-    Raises:
-        InputError: it is empty or too long, or holds what cannot be shown.
-    """
     found = normalize_name(name)
     if not found or len(found) > LONGEST or not found.isprintable():
         raise InputError(

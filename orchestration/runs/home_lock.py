@@ -1,4 +1,4 @@
-"""One walk at a time on a home, and what is left of walks that were killed."""
+"""One run at a time in a workspace: its lock, its log, and the runs of killed processes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,52 @@ import fcntl
 import os
 import platform
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
 import dagster as dg
 
 from rag_assay.assets.engine.stage import Progress
+from rag_assay.orchestration.event_log import plain_failures, shared_engines
+from rag_assay.orchestration.interrupts import watch_interrupts
+from rag_assay.orchestration.run_history import prune
+from rag_assay.orchestration.runs.run_monitor import close_lost_runs
+from rag_assay.orchestration.settings import instance_folder
 from rag_assay.warehouse.errors import LockedError
+from rag_assay.warehouse.garbage_collection import marked
 from rag_assay.warehouse.paths import Home
+
+
+@contextmanager
+def hold_home(
+    home: Home,
+    opened: Callable[[], dg.DagsterInstance],
+    progress: Progress,
+    run_id: str | None = None,
+) -> Iterator[tuple[dg.DagsterInstance, Callable[[], bool]]]:
+    """Hold a home for one walk; yield Dagster's instance and what says whether the walk was interrupted.
+
+    What killed processes have left is tidied up before, and the log of runs is pruned after it.
+
+    opened: gives the instance, once the home is ours
+    run_id: the run in which this happens, where there is one already
+    """
+    with ExitStack() as stack:
+        interrupted = stack.enter_context(watch_interrupts())
+        stack.enter_context(alone(home, progress))
+        stack.enter_context(marked(home))
+        stack.enter_context(plain_failures(instance_folder(home)))
+        stack.enter_context(shared_engines())
+        instance = opened()
+        if run_id is None:
+            stack.enter_context(instance)
+        close_dead_runs(instance, run_id)
+        close_lost_runs(instance)
+        yield instance, interrupted
+        prune(instance)
+
 
 PID_TAG = "assay/pid"
 HOST_TAG = "assay/host"
@@ -37,11 +73,7 @@ def this_host() -> str:
 
 @contextmanager
 def alone(home: Home, progress: Progress, patience: float = 600) -> Iterator[None]:
-    """Let one run or rebuild at a time work on a home; others wait, and are told for whom.
-
-    Raises:
-        LockedError: another one held it for ``patience`` seconds.
-    """
+    """Let one run or rebuild at a time work on a home; others wait, and are told for whom."""
     home.root.mkdir(parents=True, exist_ok=True)
     path = home.root / "run.lock"
     with path.open("a+") as file:

@@ -11,10 +11,8 @@ from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.alerts import delivery
 from rag_assay.orchestration.names import job_name
 from rag_assay.orchestration.run_report import RunReport
-from rag_assay.orchestration.runs.home_lock import process_tags
-from rag_assay.orchestration.runs.run import RunSelection, Walk
-from rag_assay.orchestration.runs.run_events import failure_text, stage_table
-from rag_assay.orchestration.runs.session import hold_home
+from rag_assay.orchestration.runs.home_lock import hold_home, process_tags
+from rag_assay.orchestration.runs.run import RunSelection, Walk, failure_text, stage_table
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference.budget import Budgets
 from rag_assay.warehouse.paths import Home, home
@@ -98,7 +96,6 @@ def walk_job(
 
 
 def _walked(study: Study, part: RunSelection, context: dg.OpExecutionContext) -> RunReport:
-    """Walk a study in a run that Dagster has started."""
     where, instance = home(), context.instance
     instance.add_run_tags(context.run_id, process_tags())
 
@@ -138,16 +135,15 @@ def _searched(
     bring_up: Callable[[Study, RunSelection], object],
     say: Callable[[str], None],
 ) -> tuple[Study, RunSelection]:
-    """Return the cells that a study's search leaves, once that was run, and what is to be walked then."""
     from rag_assay.evals.successive_halving.records import narrow_study
     from rag_assay.orchestration.search_run import search_study
-    from rag_assay.orchestration.stage_selection import up_to
+    from rag_assay.orchestration.stages import up_to
 
     if study.search is None:
         return study, part
     if part.only is not None:
         return narrow_study(study, where), part
-    if part.again:  # before the search, whose questions and documents are those of now
+    if part.again:  # before the search, whose questions and documents are the current ones
         bring_up(study, RunSelection(("pages",), again=True))
 
     def walk(one: Study, last: str) -> object:

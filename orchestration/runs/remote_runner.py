@@ -1,4 +1,4 @@
-"""Runs of a walk that Dagster launches: ranges of partitions, on whatever machines it has."""
+"""Runs that Dagster launches for a study: ranges of partitions, on whatever machines it has."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rag_assay.assets.engine.submission import (
     spent_of,
     sum_of,
 )
-from rag_assay.orchestration.runs.distribution import Spread
+from rag_assay.orchestration.runs.run import Spread
 from rag_assay.orchestration.runs.run_monitor import Ended, Patience, RunMonitor
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import digest
@@ -85,11 +85,6 @@ class SubmittedRunner:
     def __call__(
         self, stage: Stage, keys: Sequence[str], context: dg.OpExecutionContext, options: RunOptions
     ) -> None:
-        """Bring keys up to date, and report how each ended.
-
-        Raises:
-            AssayError: Dagster launches no runs.
-        """
         there = set() if stage.tolerates_gaps else set(self._order(stage))
         away = [key for key in keys if key in there]
         outcomes = self._built_away(stage, away, options) if away else []
@@ -105,9 +100,9 @@ class SubmittedRunner:
 
     @cached_property
     def _workspace(self) -> WorkspaceProcessContext:
-        """The definitions of now, in a process of their own, under an attribute that names their content.
+        """The current definitions, in a process of their own, under an attribute that names their content.
 
-        A warm worker holds what it has loaded by module and attribute; another attribute is loaded anew.
+        A warm worker holds what it has loaded by module and attribute; another attribute is loaded again.
         """
         target = ModuleTarget(
             module_name=MODULE,
@@ -124,7 +119,6 @@ class SubmittedRunner:
         return found
 
     def _order(self, stage: Stage) -> Sequence[str]:
-        """Return the partitions of an asset in the order in which Dagster has them."""
         graph = self._workspace.create_request_context().asset_graph
         key = dg.AssetKey(stage.name)
         if not graph.has(key):
@@ -182,7 +176,6 @@ class SubmittedRunner:
         return asyncio.run(submitting).run_id
 
     def _outcomes(self, stage: Stage, ended: Ended) -> Iterator[KeyOutcome]:
-        """Yield what came of the keys of a run: from what is stored, and from what the run says."""
         store = BuildContext(self.home).store
         store.refresh()
         built = _built_in(self.instance, ended.run.run_id)
@@ -203,7 +196,6 @@ class SubmittedRunner:
 
 
 def _built_in(instance: dg.DagsterInstance, run_id: str) -> dict[str, tuple[bool, float]]:
-    """Return the partitions that a run has materialized: whether they were computed, and in what time."""
     records = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION)
     found = {}
     for record in records.records:
@@ -218,7 +210,6 @@ def _built_in(instance: dg.DagsterInstance, run_id: str) -> dict[str, tuple[bool
 
 
 def _reasons_in(instance: dg.DagsterInstance, run_id: str) -> dict[str, tuple[str, Sequence[Sequence[str]]]]:
-    """Return why partitions of a run failed, and what they need and is damaged."""
     records = instance.get_records_for_run(run_id, of_type=dg.DagsterEventType.STEP_FAILURE)
     found: dict[str, tuple[str, Sequence[Sequence[str]]]] = {}
     for record in records.records:
@@ -241,12 +232,11 @@ def _canceled_when_stopped(waiting: RunMonitor) -> Iterator[None]:
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """Keep what Dagster says of submitting off the terminal."""
     before = log.level
     log.setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
-            # dagster-celery registers its task anew for each run that it launches.
+            # dagster-celery registers its task again for each run that it launches.
             warnings.filterwarnings("ignore", message="Task name '.*' is already registered")
             yield
     finally:

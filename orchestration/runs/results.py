@@ -53,7 +53,6 @@ def keep_current(study: Study, stages: Mapping[str, Stage], work: BuildContext, 
 
 
 def _is_part(record: StudyRecord, study: Study, slices: Collection[str]) -> bool:
-    """Return whether a record is of a slice of the study, all of whose cells the study still has."""
     cells = {cell.short for cell in study.every_cell()}
     scored = {".".join(key.split(".")[1:5]) for key in record.keys.get("scores", ())}
     return record.study in slices and whole_of(record.study) == study.study and scored <= cells

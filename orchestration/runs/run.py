@@ -1,13 +1,16 @@
-"""A walk over the stages of a study: which keys are stale, and what follows from one that failed."""
+"""A run over the stages of a study: which keys are stale, and what follows from one that failed."""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import dagster as dg
+from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent, DagsterEventBatchMetadata
 
 from rag_assay.assets.engine.builder import checks_of
 from rag_assay.assets.engine.definition import RunOptions, bring_up, sync_records
@@ -16,24 +19,113 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.automation import recipe_observations
 from rag_assay.orchestration.event_log import is_of_log
-from rag_assay.orchestration.run_report import RunReport, StageReport, failure_notes
+from rag_assay.orchestration.run_report import RunReport, StageReport, by_reason, failure_notes
 from rag_assay.orchestration.runs.results import keep_current, keep_result, restore_sources
-from rag_assay.orchestration.runs.run_events import log_planned, log_stage
 from rag_assay.orchestration.stages import stages_of
 from rag_assay.orchestration.terminal.outcome_sentences import outcome_sentences
 from rag_assay.warehouse.artifacts import Artifact, StillArtifacts
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.paths import Home
 
+FIRST = 20  # failed keys of a stage that the text of a failed run names
+
+
+def log_planned(context: dg.OpExecutionContext, stage: str, keys: Sequence[str]) -> None:
+    """Note which partitions of an asset a run is about to bring up to date.
+
+    Dagster does so for the assets of a job that it knows to be one of assets. A partition that was planned,
+    and has no materialization when its run has failed, is shown as failed.
+    """
+    batch = uuid.uuid4().hex
+    for number, key in enumerate(keys, start=1):
+        planned = DagsterEvent.build_asset_materialization_planned_event(
+            context.job_name,
+            context.get_step_execution_context().step.key,
+            AssetMaterializationPlannedData(dg.AssetKey(stage), partition=key),
+        )
+        context.instance.report_dagster_event(
+            planned,
+            context.run_id,
+            logging.DEBUG,
+            batch_metadata=DagsterEventBatchMetadata(batch, is_end=number == len(keys)),
+        )
+
+
+def log_stage(context: dg.OpExecutionContext, report: StageReport) -> None:
+    """Write down in a line, and in its sentences, what came of a stage."""
+    counts = {
+        "computed": report.built,
+        "found again": report.reused,
+        "up to date": report.fresh,
+        "failed": len(report.failed),
+        "left out": len(report.left_out),
+    }
+    told = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
+    context.log.info("\n".join([f"{report.stage}: {told}, in {report.seconds:.1f} s", *report.sentences]))
+
+
+def failure_text(stages: Iterable[StageReport]) -> str:
+    """Return which keys of a run failed and why, stage by stage, for the text of its failed run.
+
+    >>> print(failure_text([StageReport("scores", 3, failed={"a": "no key"}, left_out={"b": "", "c": ""})]))
+    1 of 3 scores failed:
+    - a: no key
+    2 of 3 scores were left out: what they need failed
+    """
+    lines: list[str] = []
+    for stage in stages:
+        if stage.failed:
+            lines.append(f"{len(stage.failed)} of {stage.keys} {stage.stage} failed:")
+            for reason, keys in by_reason(stage.failed).items():
+                more = f" and {len(keys) - FIRST} more" if len(keys) > FIRST else ""
+                lines.append(f"- {', '.join(keys[:FIRST])}{more}: {reason}")
+        if stage.left_out:
+            lines.append(
+                f"{len(stage.left_out)} of {stage.keys} {stage.stage} were left out: what they need failed"
+            )
+    return "\n".join(lines)
+
+
+def stage_table(report: RunReport) -> str:
+    """Return a run as a table in Markdown, a row a stage.
+
+    >>> print(stage_table(RunReport([StageReport("chunks", 4, fresh=3, built=1, seconds=0.26)])))
+    | stage | keys | up to date | computed | found again | failed | left out | seconds |
+    |---|--:|--:|--:|--:|--:|--:|--:|
+    | chunks | 4 | 3 | 1 | 0 | 0 | 0 | 0.3 |
+    """
+    rows = [
+        "| stage | keys | up to date | computed | found again | failed | left out | seconds |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    rows += [
+        f"| {one.stage} | {one.keys} | {one.fresh} | {one.built} | {one.reused} | {len(one.failed)} "
+        f"| {len(one.left_out)} | {one.seconds:.1f} |"
+        for one in report.stages
+    ]
+    return "\n".join(rows)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How the keys of a stage are spread over runs.
+
+    partitions: how many partitions a run covers at most
+    workers: how many runs at once share what may be spent; others are not held back by this
+    """
+
+    partitions: int = 5
+    workers: int = 2
+
 
 class RunObserver(Protocol):
-    """Hears when the stages of a walk begin and end."""
+    """Hears when the stages of a run begin and end."""
 
     def begin(self, stage: str, number: int, of: int) -> None:
         """Hear that a stage begins, the ``number``-th ``of`` so many."""
 
     def end(self, report: StageReport) -> None:
-        """Hear what came of the stage that began last."""
+        """Receive what came of the stage that began last."""
 
 
 class Runner(Protocol):
@@ -116,11 +208,13 @@ class Walk:
         self._still = StillArtifacts(home)  # refreshed where something was built
 
     def begin(self) -> None:
-        """Mend what a kill may have kept from the database, and tell Dagster the recipes of now."""
+        """Repair what a kill may have kept from the database, and tell Dagster the current recipes."""
         self._begin = time.perf_counter()
         restore_sources(self.study, self.stages, self._still)
         self._sync()
-        self._settle()
+        work = BuildContext(self.home, self.progress)
+        for stage in self.stages.values():  # what a kill has kept from being noted
+            stage.on_committed(stage.keys(), work)
         for observation in recipe_observations(list(self.stages.values()), self.instance):
             self.instance.report_runless_asset_event(observation)
 
@@ -154,7 +248,6 @@ class Walk:
         log_stage(context, stale.report)
 
     def _look(self, stage: Stage) -> None:
-        """Find the stale keys of a stage."""
         wanted = [key for key in stage.keys() if self.part.keys is None or key in self.part.keys]
         report = self._reports[stage.name] = StageReport(stage.name, len(wanted), names=tuple(wanted))
         self._stale = _Stale(stage, [], report, time.perf_counter())
@@ -198,12 +291,14 @@ class Walk:
             if stage.crawls:
                 self.progress(stage.name, number, len(parts))
             why = self._bring_up(stage, part, outcomes, context)
-            why = self._mended(stage, outcomes, context) or why
+            why = self._rebuild_damaged(stage, outcomes, context) or why
             for key in part:
                 self._record(stage, key, outcomes.get(key), report, why)
         self.progress(stage.name, len(parts), len(parts))
 
-    def _mended(self, stage: Stage, outcomes: dict[str, KeyOutcome], context: dg.OpExecutionContext) -> str:
+    def _rebuild_damaged(
+        self, stage: Stage, outcomes: dict[str, KeyOutcome], context: dg.OpExecutionContext
+    ) -> str:
         """Build again what is damaged, and then the keys that need it; return why that ended, if it did."""
         waiting = [key for key, outcome in outcomes.items() if outcome.damaged]
         if not waiting:
@@ -226,7 +321,6 @@ class Walk:
         outcomes: dict[str, KeyOutcome],
         context: dg.OpExecutionContext,
     ) -> str:
-        """Bring keys up to date, noting how each ended; return why the others were not reached."""
         self.options.report = lambda outcome: outcomes.__setitem__(outcome.key, outcome)
         if self.runner is None:  # else Dagster plans what each run builds
             log_planned(context, stage.name, keys)
@@ -258,14 +352,8 @@ class Walk:
         elif not _is_usable(outcome):
             self._gone[(stage.name, key)] = f"{stage.name} of {key} failed"
 
-    def _settle(self) -> None:
-        """Note what a kill has kept from being noted, and what homes of earlier versions have."""
-        work = BuildContext(self.home, self.progress)
-        for stage in self.stages.values():
-            stage.on_committed(stage.keys(), work)
-
     def _sync(self) -> None:
-        """Mend what a kill may have kept from the database: rows of all stages, crawls, model calls.
+        """Repair what a kill may have kept from the database: rows of all stages, crawls, model calls.
 
         What is damaged of it is set aside, so that the walk builds it again.
         """
@@ -293,7 +381,6 @@ def _is_usable(outcome: KeyOutcome | None) -> bool:
 
 
 def _known_to_dagster(stage: Stage, instance: dg.DagsterInstance) -> dict[str, str]:
-    """Return key -> data version of the latest materialization that Dagster has on record."""
     tags = instance.event_log_storage.get_latest_tags_by_partition(
         dg.AssetKey(stage.name), dg.DagsterEventType.ASSET_MATERIALIZATION, tag_keys=["dagster/data_version"]
     )

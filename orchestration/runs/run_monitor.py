@@ -25,7 +25,7 @@ class Patience:
 
     look: between two looks
     lost: without a sign of life of a worker, after which its run counts as lost
-    taken: for a run to be launched while nobody launches any
+    taken: for a run to be launched while no daemon launches any
     retried: for Dagster to make the retry that it has announced
     """
 
@@ -50,7 +50,6 @@ class Ended:
 
 
 def _with_causes(error: SerializableErrorInfo) -> list[SerializableErrorInfo]:
-    """Return an error and what caused it, the first cause last."""
     found = [error]
     while found[-1].cause is not None:
         found.append(found[-1].cause)
@@ -66,7 +65,7 @@ class _Watched:
 
 
 def close_lost_runs(instance: dg.DagsterInstance, lost: float = Patience.lost) -> int:
-    """Mark as failed the submitted runs that nobody waits for and whose workers are gone; return how many.
+    """Mark as failed the submitted runs that no driver waits for and whose workers are gone; return how many.
 
     lost: seconds without a sign of life
     """
@@ -78,7 +77,6 @@ def close_lost_runs(instance: dg.DagsterInstance, lost: float = Patience.lost) -
 
 
 def _is_lost(run: dg.DagsterRun, lost: float, now: float) -> bool:
-    """Return whether a run has begun, and its worker has not been heard of for too long."""
     alive = run.tags.get(ALIVE_TAG)
     return alive is not None and now - float(alive) > lost
 
@@ -105,11 +103,6 @@ class RunMonitor:
         self._runs[run_id] = _Watched(tuple(keys), self._now())
 
     def ended(self) -> Iterator[Ended]:
-        """Yield the runs as they end.
-
-        Raises:
-            AssayError: nobody launches them.
-        """
         while self._runs:
             found = self.instance.get_runs(dg.RunsFilter(run_ids=list(self._runs)))
             seen = {run.run_id for run in found}
@@ -129,7 +122,7 @@ class RunMonitor:
                 continue
             is_queued = run.status in {dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED}
             if is_queued or not self.instance.run_launcher.terminate(run_id):
-                self.instance.report_run_canceled(run, "whoever had submitted it was stopped")
+                self.instance.report_run_canceled(run, "the driver that had submitted it was stopped")
         self._runs.clear()
 
     def _look(self, run: dg.DagsterRun) -> Ended | None:
@@ -143,7 +136,6 @@ class RunMonitor:
         return None
 
     def _after(self, run: dg.DagsterRun, watched: _Watched) -> Ended | None:
-        """Return how a run has ended, or watch its retry in its place."""
         if run.status is dg.DagsterRunStatus.FAILURE and run.tags.get(WILL_RETRY) == "true":
             retries = self.instance.get_runs(dg.RunsFilter(tags={RETRY_OF: run.run_id}), limit=1)
             watched.failed = watched.failed or self._now()
@@ -160,7 +152,6 @@ class RunMonitor:
         return Ended(run, watched.keys, (*watched.before, run), why)
 
     def _why(self, run: dg.DagsterRun) -> str:
-        """Return why a run failed: what its step says, else what Dagster says of the run."""
         if run.status is dg.DagsterRunStatus.CANCELED:
             return "its run was canceled"
         for data in self._said(run, dg.DagsterEventType.STEP_FAILURE):
@@ -191,7 +182,7 @@ class RunMonitor:
         if self._now() - watched.since < self.patience.taken or self._is_launching():
             return
         raise AssayError(
-            f"nobody launches the runs of this Dagster instance: {run.run_id} has been waiting for "
+            f"no daemon launches the runs of this Dagster instance: {run.run_id} has been waiting for "
             f"{self._now() - watched.since:.0f} s. Start "
             "`dagster-daemon run -m rag_assay.orchestration.definitions` with the same DAGSTER_HOME "
             "and ASSAY_HOME, then run again; nothing is lost"

@@ -93,7 +93,6 @@ class _Server:
         self._facts = facts
 
     async def chat(self, request: Request) -> Response:
-        """`POST /v1/chat/completions`."""
         chat = read_chat(read_json(await request.body()), self._desk.limits.question)
         self._check_model(chat.model)
         asking = asyncio.ensure_future(self._desk.do(partial(self._completed, chat=chat)))
@@ -112,22 +111,18 @@ class _Server:
         return replies.with_listed_sources(reply) if chat.lists_sources else reply
 
     async def retrieve(self, request: Request) -> Response:
-        """`POST /retrieve`."""
         wanted = read_retrieve(read_json(await request.body()), self._desk.limits.question)
         asking = asyncio.ensure_future(self._desk.do(partial(found_passages, asked=wanted.asked, k=wanted.k)))
         return JSONResponse(await _or_cancelled(asking, request))
 
     async def models(self, _request: Request) -> Response:
-        """`GET /v1/models`."""
         return JSONResponse(replies.models(self._facts.name, self._facts.started))
 
     async def model(self, request: Request) -> Response:
-        """`GET /v1/models/NAME`."""
         self._check_model(request.path_params["name"])
         return JSONResponse(replies.model(self._facts.name, self._facts.started))
 
     async def health(self, _request: Request) -> Response:
-        """`GET /health`."""
         facts = self._facts
         body = {
             "status": "ok" if self._desk.is_open else "stopping",
@@ -160,7 +155,12 @@ def found_passages(pipeline: Pipeline, asked: ChatQuestion, k: int | None) -> re
 
 async def _or_cancelled(asking: asyncio.Future[replies.Record], request: Request) -> replies.Record:
     """Wait for a reply; cancel it as soon as the client has gone."""
-    gone = asyncio.ensure_future(_disconnected(request))
+
+    async def disconnected() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    gone = asyncio.ensure_future(disconnected())
     try:
         either: list[asyncio.Future[Any]] = [asking, gone]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -170,11 +170,6 @@ async def _or_cancelled(asking: asyncio.Future[replies.Record], request: Request
     finally:
         asking.cancel()
         gone.cancel()
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _stream(asking: asyncio.Future[replies.Record], chat: ChatRequest) -> AsyncIterator[str]:
@@ -196,7 +191,6 @@ async def _stream(asking: asyncio.Future[replies.Record], chat: ChatRequest) -> 
 
 
 def _told(handler: Handler) -> Handler:
-    """Answer what a handler raises in OpenAI's form of errors."""
 
     async def told(request: Request) -> Response:
         try:
@@ -209,7 +203,6 @@ def _told(handler: Handler) -> Handler:
 
 
 async def _not_there(request: Request, error: Exception) -> Response:
-    """Answer an unknown path, or a method that a path does not have."""
     status = error.status_code if isinstance(error, HTTPException) else 500
     words = {
         404: f"there is no {request.url.path}",

@@ -94,7 +94,6 @@ class ChatQuestion:
     without: tuple[Removal, ...] = ()
 
     def row(self) -> dict[str, Any]:
-        """Return it as a row of `schemas.QUESTIONS`."""
         return {
             "question_id": "asked",
             "question": self.question,
@@ -130,11 +129,6 @@ class RetrieveRequest:
 
 
 def read_json(data: bytes) -> Body:
-    """Return the JSON object that a body holds.
-
-    Raises:
-        BadRequestError: it is none.
-    """
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -148,9 +142,6 @@ def read_chat(body: Body, longest: int) -> ChatRequest:
     """Return a request for a chat completion.
 
     longest: characters that a question may have
-
-    Raises:
-        BadRequestError: with the field that is wrong.
     """
     for name in body:
         if name not in _READ and name not in IGNORED:
@@ -183,11 +174,6 @@ def read_chat(body: Body, longest: int) -> ChatRequest:
 
 
 def read_retrieve(body: Body, longest: int) -> RetrieveRequest:
-    """Return a request for passages.
-
-    Raises:
-        BadRequestError: with the field that is wrong.
-    """
     for name in body:
         if name not in {"question", "k", "conversation", "asked_at", "language", "without"}:
             raise BadRequestError(f"unknown field: {name}", name, "unknown_parameter")

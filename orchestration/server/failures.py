@@ -1,4 +1,4 @@
-"""What goes wrong with a request, in OpenAI's form of errors and with the HTTP status that says so."""
+"""Errors of requests in OpenAI's format, with their HTTP status."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ class BadRequestError(RequestError):
 
 
 def too_many(message: str, retry_after: int = 1) -> RequestError:
-    """Return the error of a request that comes too soon."""
     return RequestError(
         429, message, kind="rate_limit_error", code="rate_limit_exceeded", retry_after=retry_after
     )

@@ -1,4 +1,4 @@
-"""Stands before the server: who may ask, from which page, how much; and logs that it was asked, not what.
+"""Access control of the server: token, host, origin, size of a request; logs requests without their content.
 
 A page of the internet whose name is made to lead to this machine (DNS rebinding) has a browser ask us as if
 it were ours: so on loopback the `Host` must be one of loopback, and an `Origin` one of ours.
@@ -22,7 +22,7 @@ from rag_assay.orchestration.server.failures import RequestError, too_many
 
 Log = Callable[[str], None]
 OPEN = {"/health"}
-"""Paths that need no token: whoever watches the server has none."""
+"""Paths that need no token: health checks of monitoring have none."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,6 @@ class Guard:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it with its error."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -79,11 +78,6 @@ class Guard:
             self._log(f"{method} {path} {status or '-'} {1000 * spent:.0f} ms")
 
     async def _checked(self, scope: Scope, receive: Receive) -> Receive:
-        """Return what gives the body, whole and within bounds.
-
-        Raises:
-            RequestError: the request is not passed on.
-        """
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
@@ -96,11 +90,7 @@ class Guard:
 
 
 def refuse_strangers(headers: dict[str, str], rules: AccessRules, scheme: str = "http") -> None:
-    """Refuse a request that a foreign web page has a browser make.
-
-    Raises:
-        RequestError: its host or its origin is not ours.
-    """
+    """Refuse a request that a foreign web page has a browser make."""
     host = headers.get("host", "")
     if is_loopback(rules.host) and not _is_of_loopback(f"//{host}"):
         raise RequestError(
@@ -116,11 +106,7 @@ def refuse_strangers(headers: dict[str, str], rules: AccessRules, scheme: str = 
 
 
 def refuse_without_token(headers: dict[str, str], token: SecretVerifier, address: str | None) -> None:
-    """Refuse a request without the token. One that gives none is no attempt.
-
-    Raises:
-        RequestError: it has none, or another one, or too many wrong ones were given.
-    """
+    """Refuse a request without the token. One that gives none is no attempt."""
     kind, _, given = headers.get("authorization", "").partition(" ")
     given = given.strip()
     try:
@@ -199,5 +185,4 @@ def _is_of_loopback(address: str) -> bool:
 
 
 def _plain(path: str) -> str:
-    """Return a path as it may stand in a log."""
     return "".join(sign if sign.isprintable() else "?" for sign in path)[:200]

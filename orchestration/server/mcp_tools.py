@@ -54,7 +54,7 @@ _K = {
     "type": "integer",
     "minimum": 1,
     "maximum": 100,
-    "description": "How many passages at most; 5 unless said.",
+    "description": "Passages to return, at most; default: 5.",
 }
 TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
     "search": (
@@ -97,7 +97,6 @@ class McpTools:
             yield
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
         await self._manager.handle_request(scope, receive, send)
 
     async def _list(self, _context: object, _params: object) -> ListToolsResult:
@@ -128,11 +127,6 @@ class McpTools:
         return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=record)
 
     async def _done(self, name: str, arguments: Mapping[str, Any]) -> tuple[str, replies.Record]:
-        """Return what a tool says, as text and as JSON.
-
-        Raises:
-            RequestError: there is no such tool, an argument is wrong, or it failed.
-        """
         if name not in TOOLS:
             raise RequestError(404, f"there is no tool {name[:100]!r}; there are {', '.join(TOOLS)}")
         if name == "answer" and "k" in arguments:

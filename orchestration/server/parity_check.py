@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import httpx
@@ -70,15 +70,8 @@ def _checked(client: httpx.Client, model: str, expected: ExpectedResult) -> str 
     if isinstance(answer, str):
         failed = expected.answer is not None and expected.answer["text"] is None
         return None if failed and (expected.answer or {})["status"] not in {"ok", "refused"} else answer
-    short = _short(expected)
-    return unlike(short, ExpectedResult(expected.question, "ok", passages, answer))
-
-
-def _short(expected: ExpectedResult) -> ExpectedResult:
-    """Return what was measured, as many passages as a request may ask for."""
-    return ExpectedResult(
-        expected.question, expected.status, expected.passages[:MOST_PASSAGES], expected.answer
-    )
+    most = replace(expected, passages=expected.passages[:MOST_PASSAGES])
+    return unlike(most, ExpectedResult(expected.question, "ok", passages, answer))
 
 
 def _passages(client: httpx.Client, question: dict[str, Any]) -> tuple[dict[str, Any], ...] | str:

@@ -42,9 +42,6 @@ def open_folder(
 
     usd: what the calls of models may cost, all together; None: no limit
     trusted, anyway: as `read_export`
-
-    Raises:
-        InputError: as `read_export`.
     """
     _ready(work)
     export = read_export(folder, work, trusted, anyway=anyway)
@@ -59,9 +56,6 @@ def open_cell(study: Study, cell: Cell, work: BuildContext, usd: float | None, c
 
     usd: what the calls of models may cost, all together, in place of the study's budget of a run
     checked: how many questions are to be compared; None: none
-
-    Raises:
-        InputError: as `open_pipeline`.
     """
     _ready(work)
     expected = measured(study, cell, work, checked) if checked else []

@@ -27,11 +27,7 @@ _SIGNS = re.compile(r"([\\`*_\[\]<>#|~!])")
 
 
 def completion(result: PipelineResult, asked: ChatQuestion, model: str, request_id: str, now: int) -> Record:
-    """Return a chat completion without the list of sources in its text.
-
-    Raises:
-        RequestError: the answer is none.
-    """
+    """Return a chat completion without the list of sources in its text."""
     answer = answer_of(result)
     declined = answer.status in {Status.REFUSED, Status.NO_CONTEXT}
     text = answer.text or (unanswered(asked.language) if declined else "")
@@ -59,14 +55,7 @@ def completion(result: PipelineResult, asked: ChatQuestion, model: str, request_
 
 
 def answer_of(result: PipelineResult) -> Answer:
-    """Return the answer of a result.
-
-    Raises:
-        RequestError: there is none.
-    """
-    if result.found.status is not Status.OK:
-        reason = result.found.reason or "the search failed"
-        raise RequestError(500, reason, kind="server_error", code="search_failed")
+    _refuse_failed_search(result)
     answer = result.answer
     if answer is None:
         raise RequestError(
@@ -79,6 +68,12 @@ def answer_of(result: PipelineResult) -> Answer:
     if failure is not None:
         raise failure
     return answer
+
+
+def _refuse_failed_search(result: PipelineResult) -> None:
+    if result.found.status is not Status.OK:
+        reason = result.found.reason or "the search failed"
+        raise RequestError(500, reason, kind="server_error", code="search_failed")
 
 
 def usage(answer: Answer) -> Record:
@@ -181,7 +176,6 @@ def source_list(cited: Sequence[Record]) -> str:
 
 
 def _link(url: str) -> str | None:
-    """Return an address of the web as it may stand between `<` and `>`."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -226,7 +220,6 @@ def sentences(text: str) -> list[str]:
 
 
 def event(record: Record) -> str:
-    """Return a record as a server-sent event."""
     return f"data: {json.dumps(record, ensure_ascii=False)}\n\n"
 
 
@@ -247,13 +240,8 @@ def retrieval_reply(result: PipelineResult, asked: ChatQuestion, k: int | None, 
     """Return what was found for a question: passages, and their places after each step of the retriever.
 
     ids: of the chunks, in the order of the index
-
-    Raises:
-        RequestError: the search failed.
     """
-    if result.found.status is not Status.OK:
-        reason = result.found.reason or "the search failed"
-        raise RequestError(500, reason, kind="server_error", code="search_failed")
+    _refuse_failed_search(result)
     shown = result.passages[:k]
     places = _places(result, ids)
     return {
@@ -277,7 +265,6 @@ def retrieval_reply(result: PipelineResult, asked: ChatQuestion, k: int | None, 
 
 
 def _places(result: PipelineResult, ids: pl.Series) -> list[tuple[str, str, dict[str, int]]]:
-    """Return (step, kind, chunk id -> rank) of each step."""
     return [
         (step.step, step.kind, {chunk: rank for rank, chunk in enumerate(ids.gather(step.rows), 1)})
         for step in result.found.trace.steps
@@ -290,5 +277,4 @@ def models(name: str, created: int) -> Record:
 
 
 def model(name: str, created: int) -> Record:
-    """Return what is said of the model."""
     return {"id": name, "object": "model", "created": created, "owned_by": "rag-assay"}

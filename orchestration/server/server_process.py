@@ -14,6 +14,7 @@ from math import inf
 import uvicorn
 from starlette.types import ASGIApp
 
+from rag_assay.orchestration.loopback import url_of
 from rag_assay.orchestration.server.app import application
 from rag_assay.orchestration.server.connections import SPARE, Connections, connection_class
 from rag_assay.orchestration.server.guard import AccessRules, Log
@@ -25,7 +26,7 @@ from rag_assay.warehouse.errors import AssayError, InputError
 PORT = 8600
 _GRACE = 30  # seconds that a server in a thread may take to end
 _IDLE = 30  # seconds that a connection may stay without a request
-_BACKLOG = 1024  # connections that wait to be taken: a burst is not to hold up whoever comes next
+_BACKLOG = 1024  # connections that wait to be taken: a burst must not block the next client
 _FILES = 256  # that are open beside connections
 _START = 60.0  # seconds until a server that does not begin is given up
 
@@ -45,8 +46,7 @@ class ListenAddress:
     @property
     def url(self) -> str:
         """Where clients on this machine find it."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 -- it is compared
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+        return url_of(self.host, self.port)
 
     def listen(self) -> None:
         """Let clients connect: they are answered as soon as the server runs."""
@@ -54,11 +54,7 @@ class ListenAddress:
 
 
 def bind_port(host: str, port: int) -> ListenAddress:
-    """Take a port; 0: one that is free.
-
-    Raises:
-        InputError: it is taken, or nothing can listen there.
-    """
+    """Take a port; 0: one that is free."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         taken = socket.socket(family, socket.SOCK_STREAM)
@@ -100,7 +96,6 @@ def server_of(
 
 
 def _allow_files(wanted: int) -> None:
-    """Raise the number of files that this process may open, as far as the system lets it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -125,11 +120,7 @@ def serve(opened: Opened, place: ListenAddress, limits: ServerLimits, rules: Acc
 def serve_in_thread(
     opened: Opened, place: ListenAddress, limits: ServerLimits, rules: AccessRules, log: Log
 ) -> Iterator[RequestPool]:
-    """Serve in a thread while the block runs, for the check and for tests.
-
-    Raises:
-        AssayError: the server did not begin.
-    """
+    """Serve in a thread while the block runs, for the check and for tests."""
     server, desk = server_of(opened, limits, rules, log)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [place.socket]}, daemon=True)
     thread.start()

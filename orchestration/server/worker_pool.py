@@ -1,4 +1,4 @@
-"""Answers the requests of a server: a few at a time, by one pipeline, each within its time."""
+"""The worker threads of a server: requests are answered by one pipeline, each within its timeout."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Workers:
     """Threads of which one computes at a time while others wait for models.
 
     Pipelines' indexes, models and tokenizers are not made for many threads at once; a model's server is.
-    So answers are those of questions asked one after another, and a slow model holds nobody up. Requests are
-    begun, and compute, in the order in which they came.
+    So answers are those of questions asked one after another, and a slow model blocks no other request.
+    Requests begin, and compute, in the order of their arrival.
     """
 
     def __init__(self, limits: ServerLimits) -> None:
@@ -71,14 +71,10 @@ class Workers:
         return not self._is_closed
 
     def begin(self, work: Callable[[], Result]) -> Future[Result]:
-        """Begin work in a thread, which computes where it says so by `turn`.
-
-        Raises:
-            RequestError: there are too many requests, or the threads are stopping.
-        """
+        """Begin work in a thread, which computes where it says so by `turn`."""
         with self._place():
             future = self._pool.submit(work)
-            # The place is free when the thread is, and not when nobody waits for it any more.
+            # The place is free when the thread is, and not when its client stops waiting.
             future.add_done_callback(lambda _: self._left())
         return future
 
@@ -86,7 +82,7 @@ class Workers:
         """Compute in the block, as soon as no other thread does.
 
         Raises:
-            UnwantedError: nobody wants what the calling thread works for.
+            CancelledError: the work of the calling thread was cancelled.
         """
         return self._turns.turn()
 
@@ -137,11 +133,7 @@ class RequestPool(Workers):
         self.pipeline = pipeline
 
     async def do(self, work: Callable[[Pipeline], Result]) -> Result:
-        """Do what asks the pipeline, in a thread.
-
-        Raises:
-            RequestError: there are too many requests, it took too long, or it failed.
-        """
+        """Do what asks the pipeline, in a thread."""
         unwanted = threading.Event()
         future = self.begin(partial(self._work, work, unwanted))
         try:

@@ -65,6 +65,11 @@ def beir_splits(folder: Path) -> list[str] | None:
     return sorted(path.stem for path in (folder / "qrels").glob("*.tsv")) if has_questions else []
 
 
+def graded_split(splits: Sequence[str]) -> str:
+    """Return the split that a BEIR set is measured on: test, else dev, else the first."""
+    return next((name for name in ("test", "dev") if name in splits), splits[0])
+
+
 def sources_in(folder: Path) -> FolderContents:
     """Return the sources that read a folder: `folder` for documents alone, else a reader for each kind."""
     documents: dict[str, Path] = {}
@@ -77,7 +82,7 @@ def sources_in(folder: Path) -> FolderContents:
             reader = "table" if name.endswith(table.SUFFIXES) else "jsonl"
             columns = columns_of(path, reader)
             if columns is None:
-                found.left_out.append(f"{path.relative_to(folder)}: none of its columns looks like a text")
+                found.left_out.append(f"{path.relative_to(folder)}: no column looks like a text")
             else:
                 passages.append((reader, path, columns))
         elif name.endswith(warc.SUFFIXES):
@@ -103,7 +108,6 @@ def sources_in(folder: Path) -> FolderContents:
 
 
 def _listed(kinds: Counter[str]) -> str:
-    """Say how many files there are of each kind, of ten kinds at most."""
     shown = [f"{number} x {kind}" for kind, number in kinds.most_common(MOST)]
     rest = kinds.total() - sum(number for _, number in kinds.most_common(MOST))
     return ", ".join([*shown, *([f"{rest} others"] if rest else [])])
@@ -114,9 +118,9 @@ def _merged(
 ) -> list[tuple[str, Path, dict[Column, str]]]:
     """Return one source a reader, over the folder, where its files have the same columns; else one a file."""
     merged = []
-    for reader in ("jsonl", "table"):
+    for reader, suffixes in (("jsonl", jsonl.LINES + jsonl.WHOLE), ("table", table.SUFFIXES)):
         of_reader = [(path, columns) for kind, path, columns in passages if kind == reader]
-        others = [path for path in walk(folder) if path.name.lower().endswith(_suffixes(reader))]
+        others = [path for path in walk(folder) if path.name.lower().endswith(suffixes)]
         if (
             of_reader
             and len(of_reader) == len(others)
@@ -126,10 +130,6 @@ def _merged(
         else:
             merged += [(reader, path, columns) for path, columns in of_reader]
     return merged
-
-
-def _suffixes(reader: str) -> tuple[str, ...]:
-    return table.SUFFIXES if reader == "table" else jsonl.LINES + jsonl.WHOLE
 
 
 def columns_of(path: Path, reader: str) -> dict[Column, str] | None:
@@ -184,7 +184,6 @@ def _rows(path: Path, source: Source) -> Iterator[Any]:
 
 
 def _parsed(line: bytes) -> list[Any]:
-    """Return the item of a line, alone; nothing of a broken line, which does not end the file."""
     try:
         return [json.loads(line)]
     except (ValueError, RecursionError):

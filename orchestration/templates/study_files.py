@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from rag_assay.evals.question_sets.question_files import UNFILLED
 from rag_assay.orchestration.templates.languages import language_of, lines_for
-from rag_assay.orchestration.templates.sources import beir_splits, sources_in
+from rag_assay.orchestration.templates.sources import beir_splits, graded_split, sources_in
 from rag_assay.warehouse.errors import InputError
 
 STUDY = """\
@@ -101,9 +101,6 @@ def write_study(
         output: the study file; paths in it are relative to its folder.
         taken: names of other studies, called once the folder of the file is a project folder.
         force: replace files.
-
-    Raises:
-        InputError: the target is neither, or a file is there already.
     """
     questions = questions_beside(output)
     splits = None if "://" in target else beir_splits(Path(target).expanduser())
@@ -137,7 +134,6 @@ def write_study(
 
 
 def questions_beside(study: Path) -> Path:
-    """Return the question file that `write_study` writes beside a study file."""
     return study.with_name(study.name.removesuffix(".yaml") + ".questions.yaml")
 
 
@@ -152,14 +148,13 @@ def free_name(name: str, taken: Collection[str]) -> str:
 
 
 def _path(path: Path, base: Path | None) -> str:
-    """Return a path as a study file in the folder `base` writes it; None: absolute."""
     there = path.expanduser().resolve()
     return quote_yaml(Path(os.path.relpath(there, base.resolve())).as_posix() if base else str(there))
 
 
 def _graded(path: str, splits: list[str]) -> str:
     """Return the questions of a BEIR folder: the split that is tested on, and the one to tune on."""
-    split = next((name for name in ("test", "dev") if name in splits), splits[0])
+    split = graded_split(splits)
     train = f"  # - {{beir: {{path: {path}, split: train, name: train}}, use: train}} # to choose weights\n"
     return GRADED.format(
         path=path, split=split, train=train if "train" in splits and split != "train" else ""
@@ -197,9 +192,6 @@ def describe_source(
         name: what its sources are called after; by default the folder or the host.
         pages: of a site, at most.
         base: the folder that paths are relative to; default: they are absolute.
-
-    Raises:
-        InputError: it is neither, or nothing in it can be read.
     """
     if target.startswith(("http://", "https://")):
         host = urlsplit(target).hostname
@@ -234,7 +226,6 @@ def short_name(target: str) -> str:
 
 
 def _sources(folder: Path, name: str, base: Path | None) -> tuple[dict[str, str], str]:
-    """Return the sources that read a folder, as a study file writes them, and a URL in one of them."""
     if beir_splits(folder) is not None:
         return {f"{name}-pages": f"{{reader: beir, path: {_path(folder, base)}}}"}, "beir:1"
     found = sources_in(folder)
@@ -264,7 +255,6 @@ def _free(key: str, taken: dict[str, str]) -> str:
 
 
 def _spider(url: str, host: str) -> tuple[str, str]:
-    """Return the spider that fits a site, and why, in one line."""
     from rag_assay.crawlers.spider_choice import spider_for
 
     if host == "eur-lex.europa.eu" or host.endswith(".eur-lex.europa.eu"):
@@ -274,7 +264,6 @@ def _spider(url: str, host: str) -> tuple[str, str]:
 
 
 def _is_private(host: str) -> bool:
-    """Return whether a site is on this machine or network, which a crawl reaches only where allowed."""
     try:
         return not ip_address(host).is_global
     except ValueError:

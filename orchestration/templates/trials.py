@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rag_assay.assets.embedding.local import has_bf16
 from rag_assay.evals.question_sets.question_files import UNFILLED
 from rag_assay.orchestration.templates.languages import lines_for
-from rag_assay.orchestration.templates.sources import beir_splits
+from rag_assay.orchestration.templates.sources import beir_splits, graded_split
 from rag_assay.orchestration.templates.study_files import (
     QUESTIONS,
     describe_source,
@@ -85,11 +85,7 @@ class TrialFiles(NamedTuple):
 
 
 def trial_of(target: str, where: Home) -> TrialFiles:
-    """Return the trial of a folder or URL, written where there is none yet.
-
-    Raises:
-        InputError: the target is neither, or nothing in it can be read.
-    """
+    """Return the trial of a folder or URL, written where there is none yet."""
     called = target if "://" in target else str(Path(target).expanduser().resolve())
     splits = None if "://" in target else beir_splits(Path(called))
     folder = _folder(where, short_name(target), called)
@@ -99,8 +95,7 @@ def trial_of(target: str, where: Home) -> TrialFiles:
     name, what, sources, url = describe_source(target, name=f"try-{folder.name}", pages=PAGES)
     asked = MADE_QUESTIONS.format(file=MADE)
     if splits:
-        split = next((one for one in ("test", "dev") if one in splits), splits[0])
-        asked = GRADED.format(path=quote_yaml(called), split=split)
+        asked = GRADED.format(path=quote_yaml(called), split=graded_split(splits))
     folder.mkdir(parents=True, exist_ok=True)
     (folder / TARGET).write_text(called, encoding="utf-8")
     if found.questions:
@@ -135,7 +130,6 @@ def _quick(lines: dict[str, str]) -> dict[str, str]:
 
 
 def _folder(where: Home, name: str, target: str) -> Path:
-    """Return the folder of a target's trial: the one that it has, or the first that is no other's."""
     for number in count(1):
         folder = where.root / "tries" / (name if number == 1 else f"{name}-{number}")
         kept = folder / TARGET

@@ -1,16 +1,29 @@
-"""How an answer came about, on a terminal."""
+"""How an answer came about and where evidence was lost, on a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from rich.text import Text
 
+from rag_assay.evals.question_sets.losses import Loss
 from rag_assay.evals.reporting.answers import AnswerSteps, verdict_words
 from rag_assay.evals.reporting.display import several, truncate
 from rag_assay.evals.retrieval.query import QueryInterpretation
 from rag_assay.orchestration.terminal.cli_errors import text
 from rag_assay.warehouse.schemas import Status
+
+
+def fate_words(loss: dict[str, Any]) -> str:
+    """Say what became of a piece of evidence, a row of `schemas.LOSSES`."""
+    if loss["lost_at"] is None:
+        return (
+            f"held by the first {several(loss['found_at'], 'passage')}" if loss["found_at"] else "delivered"
+        )
+    step = f" ({loss['step']})" if loss["step"] else ""
+    return f"lost at {Loss(loss['lost_at']).label}{step}"
+
 
 BINS = 12  # that are shown
 TEXT = 160  # characters of a query, a reason or the answer of a bin

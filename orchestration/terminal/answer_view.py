@@ -12,9 +12,8 @@ from rag_assay.evals.generation.contract import Answer, Passage
 from rag_assay.evals.pipeline.pipeline import PipelineResult
 from rag_assay.evals.reporting.answers import cut_words, steps_of_answer
 from rag_assay.evals.reporting.display import number, quantity, several, truncate
-from rag_assay.orchestration.terminal.answer_steps import step_lines, understood_words
+from rag_assay.orchestration.terminal.answer_steps import fate_words, step_lines, understood_words
 from rag_assay.orchestration.terminal.cli_errors import console, text, width
-from rag_assay.orchestration.terminal.losses import fate_words
 
 HITS = 5  # passages of a retriever that are shown
 PASSAGE = 160  # characters of a passage, as far as the line has room
@@ -88,7 +87,6 @@ def _answer(result: PipelineResult) -> Iterator[Text]:
 
 
 def _sources(result: PipelineResult, answer: Answer) -> Iterator[Text]:
-    """Yield what the answer cites or, where it cites nothing, one passage a document that it read."""
     read = result.passages[: result.read] if answer.passages is None else answer.passages
     cited = {one.marker: one for one in answer.citations}
     if not cited and answer.text and read:

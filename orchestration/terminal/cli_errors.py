@@ -22,7 +22,7 @@ WIDEST = 140
 
 
 def plainly(command: Callable[..., int | None]) -> Callable[..., None]:
-    """Turn what a person can mend into a sentence and an exit code, never a stack trace."""
+    """Turn what a user can fix into a sentence and an exit code, never a stack trace."""
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:

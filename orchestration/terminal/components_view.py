@@ -69,7 +69,6 @@ def _value(parameter: Parameter) -> str:
 
 
 def _default(parameter: Parameter) -> str:
-    """Return a default in a few words, as YAML has it; that of a mapping is said by its keys' own."""
     if parameter.default is None:
         return "none"
     if isinstance(parameter.default, dict):

@@ -72,18 +72,16 @@ def document_sentences(source: str, meta: Mapping[str, Any]) -> list[str]:
 
 
 def annotation_sentences(study: str, meta: Mapping[str, Any]) -> list[str]:
-    """Say how many scores of people count, and why others do not; nothing where nobody has scored anything.
+    """Say how many human ratings count, and why others do not; nothing where there are none.
 
     >>> annotation_sentences("demo", {"scores": 3, "annotators": {"Anna": 3}, "rejects": 0, "reasons": {}})
-    ['scores of people on demo: 3 by 1 annotator']
+    ['human ratings on demo: 3 by 1 annotator']
     """
     scores, rejects = int(meta.get("scores") or 0), int(meta.get("rejects") or 0)
     if not scores and not rejects:
         return []
     people = len(meta.get("annotators") or {})
-    first = (
-        f"scores of people on {study}: {scores:,} by {people} {'annotator' if people == 1 else 'annotators'}"
-    )
+    first = f"human ratings on {study}: {scores:,} by {people} {'annotator' if people == 1 else 'annotators'}"
     if not rejects:
         return [first]
     return [f"{first}; {rejects:,} count for nothing now ({_by_reason(meta.get('reasons') or {})})"]

@@ -8,13 +8,32 @@ from typing import Any
 from rich.text import Text
 
 from rag_assay.evals.question_sets.evidence import in_words
-from rag_assay.evals.reporting.answers import cut_words, judgements_of, steps_of
+from rag_assay.evals.reporting.answers import ShownJudgements, cut_words, judgements_of, steps_of
 from rag_assay.evals.reporting.display import number, several, truncate
 from rag_assay.evals.reporting.question_rows import Answered, DeliveredHit, QuestionRows, RankingResult
-from rag_assay.orchestration.terminal.answer_steps import step_lines
+from rag_assay.orchestration.terminal.answer_steps import fate_words, step_lines
 from rag_assay.orchestration.terminal.cli_errors import console, say, text, width
-from rag_assay.orchestration.terminal.judgement_lines import STATEMENTS, judgement_lines
-from rag_assay.orchestration.terminal.losses import fate_words
+
+STATEMENTS = 12  # of a judgement that are shown
+REASON = 160  # characters of a reason or a statement
+
+
+def judgement_lines(shown: ShownJudgements) -> Iterator[Text]:
+    """Yield each judgement with its reason, and below it what it was made of."""
+    for one in shown.judgements:
+        reason = f": {_plain(one.reason)}" if one.reason else ""
+        yield text(f"  {one.metric} {one.said}{reason}", "dim" if one.good else "yellow")
+        for each in one.statements:
+            verdict = f"{_plain(each.verdict)} · " if each.verdict else ""
+            why = f": {_plain(each.reason)}" if each.reason else ""
+            yield text(f"    {verdict}“{_plain(each.text)}” ({_plain(each.of)}){why}", "dim")
+        if one.left_out:
+            yield text(f"    {several(one.left_out, 'further statement')}", "dim")
+
+
+def _plain(said: str) -> str:
+    return truncate(" ".join(said.split()), REASON)
+
 
 HITS = 5  # passages of a ranking that are shown
 TEXT = 400  # characters of the question and its true answer
@@ -44,15 +63,12 @@ def _head(question: dict[str, Any]) -> Iterator[Text]:
     pieces = question["evidence"] or []
     for place, piece in enumerate(pieces, start=1):
         what = f"“{truncate(piece['quote'], QUOTE)}”" if piece["quote"] else "the whole document"
-        state = f" – not found: {piece['reason']}" if piece["reason"] else _likeness(piece)
+        state = f" – not found: {piece['reason']}" if piece["reason"] else ""
+        if not state and (similarity := piece.get("similarity")) not in {None, 1.0}:
+            state = f" – not word for word, similarity {in_words(similarity)}"
         yield text(f"  evidence {place}, grade {piece['grade']}: {piece['url'] or 'any page'}: {what}{state}")
     if not pieces:
         yield text("  without evidence: retrieval metrics do not apply to it")
-
-
-def _likeness(piece: dict[str, Any]) -> str:
-    similarity = piece.get("similarity")
-    return "" if similarity in (None, 1.0) else f" – not word for word, similarity {in_words(similarity)}"
 
 
 def _found(found: RankingResult) -> Iterator[Text]:
@@ -119,7 +135,6 @@ def _answered(one: Answered) -> Iterator[Text]:
 
 
 def _said(row: dict[str, Any]) -> str:
-    """Return what an annotator says of an answer, in a line."""
     what = row["rubric"] + (f" {row['criterion']}" if row["criterion"] else "")
     who = truncate(" ".join(row["annotator"].split()), NAME) + (", shown again" if row["showing"] > 1 else "")
     comment = f" – “{truncate(' '.join(row['comment'].split()), TEXT)}”" if row["comment"] else ""

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
+from rag_assay.evals.reporting.changes.pages import ChangePage, Fold, PageTable
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import MISSING, listed, several
 from rag_assay.evals.reporting.terminal import ROWS, leaderboard_table
@@ -16,6 +17,40 @@ from rag_assay.orchestration.run_report import REASONS, RunReport, StageReport, 
 from rag_assay.orchestration.terminal.cli_errors import console, text, width
 from rag_assay.warehouse.inference import models
 from rag_assay.warehouse.paths import Home
+
+
+def show_page(page: ChangePage) -> None:
+    """Print a page to standard output: sentences, tables and folds of each section."""
+    out = console(width=width())
+    for sentence in page.lead:
+        out.print(text(sentence))
+    for section in page.sections:
+        if not (section.sentences or section.grids or section.folds):
+            continue  # a chart, which a terminal does not show
+        out.print()
+        out.print(text(section.heading, "bold"))
+        for sentence in section.sentences:
+            out.print(text(sentence))
+        for grid in section.grids:
+            out.print(_table(grid))
+        for fold in section.folds:
+            for line in _lines(fold):
+                out.print(text(line))
+
+
+def _table(grid: PageTable) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for number, name in enumerate(grid.head):
+        is_number = number in grid.numbers
+        table.add_column(name, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
+    for row in grid.rows:
+        table.add_row(*map(text, row))
+    return table
+
+
+def _lines(fold: Fold) -> list[str]:
+    return [fold.title, *(f"    {label}: {part}" for label, part in fold.parts)]
+
 
 ABOVE = 6  # lines of a terminal that are left to what stands around a leaderboard
 LEAST = 5  # cells that are shown however low the terminal is
@@ -74,7 +109,7 @@ def failure_lines(stage: StageReport) -> list[str]:
 
 
 def show_end(report: RunReport) -> None:
-    """Print to stderr how long a walk took."""
+    """Print to stderr how long a run took."""
     idle = "; nothing was to be done" if report.ok and report.unchanged else ""
     console(stderr=True).print(text(f"{report.seconds:.1f} s in all{idle}\n"))
 

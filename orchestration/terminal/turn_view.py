@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -14,9 +15,56 @@ from rich.padding import Padding
 from rich.text import Text
 
 from rag_assay.evals.reporting.display import number, plain, quantity, several, truncate
+from rag_assay.evals.retrieval.analyzer import Analyzer, question_tokens
 from rag_assay.orchestration.terminal.cli_errors import WIDEST, console, text
-from rag_assay.orchestration.terminal.matched_words import MatchedWords
 from rag_assay.warehouse.conversations import ShownPassage, Turn
+
+_WORD = re.compile(r"\w+")
+MOST = 20_000  # characters of a text that are looked at
+Places = list[tuple[int, int]]
+
+
+class MatchedWords:
+    """The words of a question in one form, and where they stand in texts.
+
+    >>> found = MatchedWords(["How do ferries cross the fjord?"], Analyzer("stemmed", "english", False))
+    >>> text = "The Ferry crosses a fjord."
+    >>> [text[start:end] for start, end in found.places(text)]
+    ['Ferry', 'crosses', 'fjord']
+    """
+
+    def __init__(self, questions: Sequence[str], analyzer: Analyzer) -> None:
+        self._analyzer = analyzer
+        words = [word for text in questions for word in question_tokens(text, contracted=False)]
+        self._forms = set(analyzer.counted(words))
+
+    def places(self, text: str) -> Places:
+        """Return (start, end) of each word of a text that a search for the question counts."""
+        found = list(_WORD.finditer(text[:MOST]))
+        forms = self._analyzer.forms([one[0].casefold() for one in found])
+        return [one.span() for one, form in zip(found, forms, strict=True) if form in self._forms]
+
+    def densest(self, text: str, length: int) -> tuple[int, int]:
+        """Return (start, end) of the stretch of a text that holds most of the words, cut between words.
+
+        >>> text = "One two three. The ferry leaves at noon. Four five six seven."
+        >>> found = MatchedWords(["When does the ferry leave?"], Analyzer("stemmed", "english", False))
+        >>> start, end = found.densest(text, 30)
+        >>> text[start:end]
+        'The ferry leaves at'
+        """
+        if len(text) <= length:
+            return 0, len(text)
+        starts = [start for start, _end in self.places(text)]
+        best = max(starts, key=lambda at: sum(at <= one < at + length * 2 // 3 for one in starts), default=0)
+        begin = max(0, min(best - length // 3, len(text) - length))
+        end = begin + length
+        if begin and (space := text.find(" ", begin, best)) >= 0:
+            begin = space + 1
+        if end < len(text) and (space := text.rfind(" ", begin, end)) > begin:
+            end = space
+        return begin, end
+
 
 NARROWEST = 40
 EXTRACT = 320  # characters of a passage, unless all of it is wanted
@@ -120,7 +168,6 @@ def _place(passage: ShownPassage) -> Text:
 
 
 def _extract(passage: ShownPassage, words: MatchedWords, *, whole: bool) -> Text:
-    """Return a passage's text, or the part about the question's words, with them and the evidence marked."""
     begin, end = (0, len(passage.text)) if whole else words.densest(passage.text, EXTRACT)
     kept = [at for at in range(begin, end) if whole or not _is_doubled_space(passage.text, at, begin)]
     shown = "".join(" " if passage.text[at].isspace() and not whole else passage.text[at] for at in kept)

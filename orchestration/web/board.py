@@ -1,10 +1,12 @@
-"""What the pages with figures have in common: their frame, their panels, tables with a file of the same."""
+"""What the pages with figures share: frame, panels, tables with a CSV file, and how they read DuckDB."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import polars as pl
 import streamlit as st
@@ -15,6 +17,40 @@ from rag_assay.orchestration.web.charts import Chart
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.look import dress
 from rag_assay.orchestration.web.sign_in import let_in
+from rag_assay.warehouse.errors import AssayError
+
+T = TypeVar("T")
+Say = Callable[[str], None]
+
+_TURN = threading.Lock()
+"""Sessions of one process share DuckDB's file: two that write it at once would be in each other's way."""
+
+
+@contextmanager
+def looking(sentence: str) -> Iterator[Say]:
+    """Look into DuckDB in the block, which is given what tells the person whom it waits for.
+
+    sentence: what is done, while it takes
+    """
+    place = st.empty()
+    with _TURN:
+        yield lambda words: _tell(place, f"{words} {sentence}")
+    place.empty()
+
+
+def _tell(place: object, words: str) -> None:
+    place.info(label(words, 400), icon=":material/hourglass_top:")  # type: ignore[attr-defined]
+
+
+def or_trouble(look: Callable[[], T]) -> T | None:
+    """Return what a look found; None where it failed, and the page says why."""
+    try:
+        return look()
+    except AssayError as error:
+        st.error(label(str(error), 1000), icon=":material/error:")
+        st.button("Look again", icon=":material/refresh:")
+        return None
+
 
 SHEET = "board"
 
@@ -96,12 +132,10 @@ def figure_columns(value: str = "value") -> dict[str, object]:
 
 
 def nothing(sentence: str) -> None:
-    """Say that a panel has nothing to show."""
     st.info(sentence, icon=":material/remove:")
 
 
 def _shown(name: str, kind: pl.DataType) -> pl.Expr:
-    """Return a column without control characters, and times without their zone, which the page says."""
     column = pl.col(name)
     if kind == pl.String:
         return column.map_elements(plain, pl.String)

@@ -161,7 +161,6 @@ def heat(rows: pl.DataFrame, weekdays: Sequence[str]) -> alt.Chart:
 
 
 def _dated(rows: pl.DataFrame) -> pl.DataFrame:
-    """Write days so that no browser takes them for those of its own time zone."""
     return rows.with_columns(pl.col("day").dt.strftime("%Y-%m-%dT00:00:00Z"))
 
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag_assay.orchestration.loopback import is_loopback
+from rag_assay.orchestration.loopback import is_loopback, url_of
 from rag_assay.orchestration.web.look import theme_options
 from rag_assay.warehouse.errors import AssayError, InputError
 
@@ -70,8 +70,7 @@ class Site:
     @property
     def url(self) -> str:
         """Where a browser on this machine finds it."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 -- it is compared
-        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}/"
+        return f"{url_of(self.host, self.port)}/"
 
     @property
     def options(self) -> dict[str, object]:
@@ -112,15 +111,10 @@ class Server:
 
     @property
     def process_id(self) -> int:
-        """The process."""
         return self._process.pid
 
     def wait_until_ready(self) -> None:
-        """Wait until the page can be opened.
-
-        Raises:
-            AssayError: the process has ended, or does not answer.
-        """
+        """Wait until the page can be opened."""
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until:
             if (code := self._process.poll()) is not None:
@@ -133,11 +127,7 @@ class Server:
         raise AssayError(f"the page's server does not answer at {self.site.url}")
 
     def wait(self) -> None:
-        """Wait until it ends.
-
-        Raises:
-            AssayError: it has ended by itself.
-        """
+        """Wait until it ends."""
         while (code := self._process.poll()) is None:
             time.sleep(_LOOK)  # and not in the system: a signal that another thread gets would not end that
         raise AssayError(
@@ -166,11 +156,7 @@ def serve_script(site: Site) -> Iterator[Server]:
 
 
 def free_port(host: str, wanted: int | None) -> int:
-    """Return the wanted port, or else the first free one from 8501 on.
-
-    Raises:
-        InputError: the port is taken, or nothing can listen on the host.
-    """
+    """Return the wanted port, or else the first free one from 8501 on."""
     reason = ""
     for port in [wanted] if wanted else range(FIRST_PORT, FIRST_PORT + TRIED):
         try:

@@ -57,7 +57,6 @@ class OwnOrigin:
         self._allowed = allowed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it with 403."""
         if scope["type"] not in {"http", "websocket"} or self._is_ours(scope):
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":

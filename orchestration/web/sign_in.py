@@ -1,20 +1,73 @@
-"""Who gets into a page of Streamlit's own elements: whoever has its password, if it has one.
+"""The password of the pages: asked for once in a browser's tab.
 
 A browser's tab keeps a ticket in place of the password, so that a reload asks for nothing.
 """
 
 from __future__ import annotations
 
+import logging
+import secrets
+import threading
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import streamlit as st
 
-from rag_assay.orchestration.authentication import TooManyAttemptsError
+from rag_assay.orchestration.authentication import SecretVerifier, TooManyAttemptsError, equal, make_room
 from rag_assay.orchestration.settings import Settings
-from rag_assay.orchestration.web.access import PasswordGate
 from rag_assay.orchestration.web.languages import Language
+from rag_assay.warehouse.paths import Home
+
+_log = logging.getLogger("assay.pages")
+
+
+class PasswordGate:
+    """Who may go in: every visitor where there is no password.
+
+    A ticket is a random word that a browser's tab keeps in place of the password; it is good until the server
+    ends, also while passwords are locked.
+
+    Safe to use from many threads.
+    """
+
+    def __init__(
+        self, password: str | None, page: str = "", clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        server = f"the {page} page"
+        self._password = (
+            SecretVerifier(password, "password", server=server, log=_log.warning, clock=clock)
+            if password
+            else None
+        )
+        self._tickets: dict[str, None] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no password is needed."""
+        return self._password is None
+
+    def enter(self, password: str, address: str | None = None) -> str | None:
+        """Return a ticket for the right password; None for another.
+
+        address: the client's IP address; None: this machine
+
+        Raises:
+            TooManyAttemptsError: too many wrong ones were given.
+        """
+        if self._password is None or not self._password.is_right(password, address):
+            return None
+        ticket = secrets.token_urlsafe(24)
+        with self._lock:
+            make_room(self._tickets)
+            self._tickets[ticket] = None
+        return ticket
+
+    def knows(self, ticket: str) -> bool:
+        return any(equal(ticket, one) for one in list(self._tickets))
+
 
 _IN, _TICKET, _WRONG, _KEEPER = "is_in", "ticket", "wrong_password", "keeper"
 _WORDS: dict[Language, tuple[str, str, str, str]] = {
@@ -31,6 +84,12 @@ _WORDS: dict[Language, tuple[str, str, str, str]] = {
         "Zu viele falsche Passwörter. In {} s noch einmal versuchen.",
     ),
 }
+
+
+@cache
+def page_home() -> Home:
+    """Return the workspace of a page's process."""
+    return Home(Settings().place())
 
 
 @cache

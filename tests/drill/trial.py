@@ -156,7 +156,7 @@ def walk(study: Path, questions: str | None = None, *, silence: float = 30.0) ->
         from rag_assay.evals.study.study_file import read_study
         from rag_assay.orchestration.driver import Driver
         from rag_assay.orchestration.search_run import search_study
-        from rag_assay.orchestration.stage_selection import up_to
+        from rag_assay.orchestration.stages import up_to
         from rag_assay.warehouse.errors import AssayError
         from rag_assay.warehouse.paths import home
 

@@ -95,7 +95,7 @@ def test_a_new_score_asks_for_one_run_that_refreshes_what_hangs_on_it(
     home, ticks = finished.home, Ticks(study)
     assert ticks.sensor.default_status is dg.DefaultSensorStatus.STOPPED
     assert ticks.tick() == []
-    assert ticks.why == "nobody has scored anything new"
+    assert ticks.why == "there are no new ratings"
     give(study, home, 1)
     assert ticks.tick() == []
     assert "people are scoring town" in ticks.why
@@ -243,8 +243,8 @@ def test_a_question_shows_what_people_said(
     give(study, home, 7, annotator="Elsewhere", cell=MEANING, question_id="q1")
     report = Driver(study, home).run()
     assert report.ok
-    (said_of_run,) = [one for stage in report.stages for one in stage.sentences if "scores of people" in one]
-    assert said_of_run.startswith("scores of people on town: 2 by 1 annotator; 2 count for nothing now (1 ")
+    (said_of_run,) = [one for stage in report.stages for one in stage.sentences if "human ratings" in one]
+    assert said_of_run.startswith("human ratings on town: 2 by 1 annotator; 2 count for nothing now (1 ")
     assert "it is by another wording of the rubric `points`" in said_of_run
     assert f"`{MEANING}` answers `q1` otherwise" in said_of_run
     show_question(question_rows(study, "q1", home))

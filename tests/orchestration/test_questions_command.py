@@ -94,7 +94,7 @@ def test_what_people_ask_is_looked_at_and_becomes_questions_of_the_study(
     chats = Conversations(home())
     none = assay("from-chat", str(finished.path))
     assert none.exit_code == 2
-    assert "nobody has asked anything" in none.stderr
+    assert "no user has asked anything" in none.stderr
     cell = next(one for one in study.cells() if one.retriever == "words")
     with closing(BuildContext(home())) as work, open_talk(study, cell, work) as talk:
         name = chats.begin(study.study, Begun(record_id="begun", person="Ann"))

@@ -17,7 +17,7 @@ from rag_assay.evals.successive_halving.records import narrow_study, stored_reco
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.search_run import search_study
 from rag_assay.orchestration.settings import prepare
-from rag_assay.orchestration.stage_selection import up_to
+from rag_assay.orchestration.stages import up_to
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.errors import InputError

@@ -3,22 +3,136 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from secrets import token_hex
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from rag_assay.evals.human.item_order import next_showing, progress, showing_of
-from rag_assay.evals.human.queue import Queue, QueueProgress
-from rag_assay.orchestration.web.annotation.current_ratings import CurrentRatings, ShownItem, current_ratings
-from rag_assay.orchestration.web.annotation.queue_position import QueuePosition, place_of
+from rag_assay.evals.human.queue import Queue, QueueProgress, Showing
+from rag_assay.evals.rubrics.rubric import Criterion, Rubric
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.human_scores import HumanScore, HumanScores
 from rag_assay.warehouse.identity import digest
 
+
+@dataclass(frozen=True)
+class Question:
+    """One thing that the annotator is asked of the item.
+
+    rubric: its name in the study
+    """
+
+    rubric: str
+    of: Rubric
+    criterion: Criterion
+
+    @property
+    def asked(self) -> RatedCriterion:
+        """By what the scores know it."""
+        return RatedCriterion(self.rubric, self.criterion.name)
+
+
+@dataclass(frozen=True)
+class QueuePosition:
+    """An item as it is shown.
+
+    questions: all that is asked of it, in order
+    step: which of them is before the annotator
+    """
+
+    showing: Showing
+    questions: tuple[Question, ...]
+    step: int = 0
+
+    @property
+    def shown(self) -> ShownItem:
+        """By what the scores know the item."""
+        return ShownItem(self.showing.item.item_id, self.showing.showing)
+
+    @property
+    def now(self) -> Question:
+        """What is before the annotator."""
+        return self.questions[self.step]
+
+    def kept(self, value: float, question: Question) -> float:
+        """Return the value as it is stored, of the value as it is seen; or the other way round.
+
+        Where the rival stands first, what is better as the annotator sees them is worse as it is stored.
+        """
+        low, high = question.criterion.bounds
+        return low + high - value if self.showing.swapped and question.of.compares else value
+
+
+def place_of(queue: Queue, showing: Showing) -> QueuePosition:
+    """Return an item as it is shown, the first thing that is asked of it before the annotator."""
+    asked = queue.asked(showing.item.item_id)
+    return QueuePosition(showing, tuple(Question(name, queue.rubrics[name], one) for name, one in asked))
+
+
+class ShownItem(NamedTuple):
+    """An item as it was shown: for the first time, or again."""
+
+    item_id: str
+    showing: Literal[1, 2]
+
+
+class RatedCriterion(NamedTuple):
+    """One thing that is scored of an item."""
+
+    rubric: str
+    criterion: str | None
+
+
+@dataclass
+class CurrentRatings:
+    """The rows of one annotator that count, of the items of a queue.
+
+    scores: what stands of each thing that is asked, in the order of scoring; nothing that was taken back
+    positions: where each item stood in the annotator's order, in the order in which they were first scored
+    """
+
+    scores: dict[tuple[ShownItem, RatedCriterion], HumanScore] = field(default_factory=dict)
+    positions: dict[ShownItem, int] = field(default_factory=dict)
+
+    @property
+    def last(self) -> tuple[ShownItem, RatedCriterion] | None:
+        """What was scored or skipped last, and stands."""
+        return next(reversed(self.scores), None)
+
+    def of(self, shown: ShownItem) -> dict[RatedCriterion, HumanScore]:
+        """Return what stands of an item as it was shown."""
+        return {asked: score for (one, asked), score in self.scores.items() if one == shown}
+
+    def history(self, also: ShownItem | None) -> list[ShownItem]:
+        """Return what was shown and scored, in its order; and one more that may have been taken back."""
+        scored = {shown for shown, _ in self.scores}
+        return [one for one in self.positions if one in scored or one == also]
+
+
+def current_ratings(queue: Queue, annotator: str, rows: Iterable[HumanScore]) -> CurrentRatings:
+    """Return what stands of an annotator's scores.
+
+    rows: of the study by anybody, in the order of their files
+    """
+    found = CurrentRatings()
+    versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
+    for row in rows:
+        is_theirs = row.annotator == annotator and row.cell is None and row.item_id in queue.by_id
+        if not is_theirs or versions.get(row.rubric) != row.rubric_version:
+            continue
+        shown = ShownItem(row.item_id, 1 if row.showing == 1 else 2)
+        place = shown, RatedCriterion(row.rubric, row.criterion)
+        found.positions.setdefault(shown, row.position or len(found.positions) + 1)
+        found.scores.pop(place, None)
+        if row.status != "withdrawn":
+            found.scores[place] = row
+    return found
+
+
 LONGEST_COMMENT = 10_000  # characters that are kept
-_DAY = 86_400.0  # seconds; nobody looks longer at an item
+_DAY = 86_400.0  # seconds; longer looks count as this
 _LONGEST_PRESS = 64
 Event = Mapping[str, Any]
 
@@ -29,7 +143,7 @@ class AnnotationSession:
     What is shown stays until it is scored, skipped or left, whatever others score meanwhile.
 
     place: what is before the annotator; None: nothing is left to do
-    token: of what is shown now; an event with another was meant for something else, and does nothing
+    token: of what is shown now; an event with another is ignored
     notice: what came of the last key, for the annotator
     stored: names of the drafts of comments that are on disk by now
     """
@@ -102,7 +216,6 @@ class AnnotationSession:
             self._go_to(self._after())
 
     def _keep_comment(self, place: QueuePosition, event: Event) -> None:
-        """Store a comment that was changed on something that is scored already."""
         row = self.standing.of(place.shown).get(place.now.asked)
         said = _said(event)
         if row and "comment" in event and said["comment"] != row.comment:
@@ -124,7 +237,6 @@ class AnnotationSession:
         self.place, self.notice = place, "Taken back"
 
     def _append(self, place: QueuePosition, event: Event, **said: Any) -> None:
-        """Write a row of what is before the annotator, and read what stands then."""
         asked, shown = place.now.asked, place.shown
         row = HumanScore(
             # The same press is the same row, however often it arrives.
@@ -215,7 +327,6 @@ class AnnotationSession:
 
 
 def _said(event: Event) -> dict[str, Any]:
-    """Return the comment of an event, and how long the item was looked at, as far as they make sense."""
     comment, seconds = event.get("comment"), event.get("seconds")
     text = comment.strip()[:LONGEST_COMMENT] if isinstance(comment, str) else ""
     is_number = isinstance(seconds, int | float) and math.isfinite(seconds)

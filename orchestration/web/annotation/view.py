@@ -5,18 +5,68 @@ No id of an item, cell, question or chunk is in it, and nothing that tells an it
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import lru_cache
 from secrets import token_hex
 
-from rag_assay.evals.generation.citations import without_markers
+from rag_assay.evals.generation.citations import read_markers, without_markers
 from rag_assay.evals.human.queue import Queue
 from rag_assay.evals.reporting.display import plain
 from rag_assay.evals.rubrics.items import Item
 from rag_assay.evals.rubrics.rubric import Criterion
-from rag_assay.orchestration.web.annotation.annotation_session import AnnotationSession
-from rag_assay.orchestration.web.annotation.queue_position import Question, QueuePosition
-from rag_assay.orchestration.web.annotation.text_pieces import cited_pieces, marked_pieces
+from rag_assay.orchestration.web.annotation.annotation_session import (
+    AnnotationSession,
+    Question,
+    QueuePosition,
+)
 from rag_assay.warehouse.identity import Json
+
+CITED = 100_000  # characters of an answer in which citations are looked for
+
+
+def cited_pieces(answer: str, passages: Sequence[str], numbers: Collection[int]) -> list[Json]:
+    """Return an answer in pieces, its markers by themselves, each number of a bracket too.
+
+    passages: texts that the answer may have copied brackets from
+    numbers: of the passages that there are
+
+    >>> cited_pieces("It stays.[1, 7]", ["It stays in port."], [1])
+    [{'t': 'It stays.'}, {'t': '[1]', 'c': 1, 'v': True}, {'t': '[7]', 'c': 7, 'v': False}]
+    """
+    pieces: list[Json] = []
+    at = 0
+    for number, start, end in _markers(answer[:CITED], tuple(passages)):
+        pieces += _text(answer[at:start])
+        pieces.append({"t": f"[{number}]", "c": number, "v": number in numbers})
+        at = max(at, end)
+    return [*pieces, *_text(answer[at:])]
+
+
+def marked_pieces(passage: str, spans: Iterable[tuple[int, int]]) -> list[Json]:
+    """Return a passage in pieces, those at the spans marked.
+
+    spans: (start, end) in characters, in order and apart
+
+    >>> marked_pieces("It costs twelve pounds.", [(9, 22)])
+    [{'t': 'It costs '}, {'t': 'twelve pounds', 'm': True}, {'t': '.'}]
+    """
+    pieces: list[Json] = []
+    at = 0
+    for start, end in spans:
+        pieces += _text(passage[at:start])
+        pieces.append({"t": plain(passage[start:end]), "m": True})
+        at = end
+    return [*pieces, *_text(passage[at:])]
+
+
+def _text(text: str) -> list[Json]:
+    return [{"t": plain(text)}] if text else []
+
+
+@lru_cache(maxsize=64)
+def _markers(answer: str, passages: tuple[str, ...]) -> list[tuple[int, int, int]]:
+    return [(one.number, one.start, one.end) for one in read_markers(answer, passages)]
+
 
 View = dict[str, Json]
 _SPEAKERS = ("Question", "Answer")
@@ -25,12 +75,12 @@ _SIDES = ("A", "B")
 
 def gate_view(note: str = "") -> View:
     """Return the view that asks for the password; it names no study."""
-    return _view("gate", "Scores of people", note=note)
+    return _view("gate", "Human ratings", note=note)
 
 
 def trouble_view(reason: str) -> View:
     """Return the view of what keeps the page from being shown."""
-    return _view("trouble", "Scores of people", note=plain(reason))
+    return _view("trouble", "Human ratings", note=plain(reason))
 
 
 def name_view(queue: Queue, known: Collection[str], note: str = "") -> View:

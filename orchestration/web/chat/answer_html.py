@@ -74,7 +74,6 @@ def label(text: str, longest: int = 200) -> str:
 
 
 def _hold(text: str, passages: Sequence[str]) -> str:
-    """Put a sign that no Markdown reads in place of each marker."""
     parts: list[str] = []
     at = 0
     for one in read_markers(text, passages):

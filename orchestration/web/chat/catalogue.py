@@ -80,9 +80,6 @@ def read_catalogue(
 
     model: a generator or language model that answers first, also where no cell has it; see `cell_for_model`
     passages_of: the cell whose passages it reads, as a command takes it; None: the recommended one
-
-    Raises:
-        InputError: there is no such study, none of its cells can be asked, or the model cannot.
     """
     import rag_assay.evals.study.registry  # noqa: F401 -- the parts that a study may name
     from rag_assay.evals.chat.model_override import cell_for_model
@@ -94,7 +91,7 @@ def read_catalogue(
     study = narrow_study(find_known(name, home), home)
     cells = [cell for cell in study.cells() if cell.reads_ranking and cell.replicate == 1]
     if not cells:
-        raise InputError(f"no cell of {study.study} can be asked: none of them reads a ranking")
+        raise InputError(f"no cell of {study.study} can be asked: no cell reads a ranking")
     board = _board(study, home)
     chosen = named_cell(study, passages_of) if passages_of else recommended_cell(study, home)
     if model:
@@ -136,7 +133,6 @@ def _choice(study: Study, cell: Cell, board: dict[str, dict[str, Any]]) -> Choic
 
 
 def _examples(study: Study, work: BuildContext) -> tuple[Example, ...]:
-    """Return the first answerable questions of each set that go on from no other, set by set in turn."""
     from rag_assay.evals.pipeline.stage_inputs import read_questions
     from rag_assay.evals.study.grid import Grid
 

@@ -7,8 +7,7 @@ import streamlit as st
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.chat.catalogue import Choice
 from rag_assay.orchestration.web.chat.export import json_of, markdown_of
-from rag_assay.orchestration.web.chat.location import go
-from rag_assay.orchestration.web.chat.page_session import ChatPageSession, notify
+from rag_assay.orchestration.web.chat.page_session import ChatPageSession, go, notify
 from rag_assay.orchestration.web.chat.translations import Words
 from rag_assay.warehouse.conversations import Conversation
 
@@ -16,7 +15,6 @@ _LONGEST_TITLE = 200
 
 
 def show_head(session: ChatPageSession) -> None:
-    """Show the head of the page."""
     with st.container(key="head", horizontal=True, vertical_alignment="center", gap="small"):
         choice, words = session.choice, session.words
         if choice is None:
@@ -41,7 +39,6 @@ def _measured(choice: Choice, words: Words) -> str:
 
 
 def _choose(session: ChatPageSession, choice: Choice) -> None:
-    """Let a person choose the cell, and one beside it."""
     words, catalogue = session.words, session.catalogue
     if catalogue is None:
         return

@@ -6,36 +6,113 @@ It shows the conversations and takes a question at once; the study and its cells
 from __future__ import annotations
 
 import sys
+import time
 from dataclasses import dataclass
 from functools import cache
 from html import escape
 
 import streamlit as st
 
-from rag_assay.orchestration.settings import Settings
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.chat.catalogue import Example
 from rag_assay.orchestration.web.chat.header import ask_whether_to_delete, show_head
-from rag_assay.orchestration.web.chat.listing import Listing
-from rag_assay.orchestration.web.chat.live_updates import ConversationWatcher
-from rag_assay.orchestration.web.chat.location import place_here
-from rag_assay.orchestration.web.chat.page_session import NOTICE, ChatPageSession
+from rag_assay.orchestration.web.chat.page_session import NOTICE, ChatPageSession, Listing, place_here
 from rag_assay.orchestration.web.chat.sidebar import show_sidebar
-from rag_assay.orchestration.web.chat.state import ChatState
+from rag_assay.orchestration.web.chat.state import ChatState, UnderWay
 from rag_assay.orchestration.web.chat.translations import Words, words_of
-from rag_assay.orchestration.web.chat.turns import show_question, show_turns
+from rag_assay.orchestration.web.chat.turns import draft_html, show_question, show_turns
 from rag_assay.orchestration.web.components.follow import follow
 from rag_assay.orchestration.web.languages import language_here
 from rag_assay.orchestration.web.look import dress
-from rag_assay.orchestration.web.sign_in import let_in
+from rag_assay.orchestration.web.sign_in import let_in, page_home
 from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.paths import Home
+
+OFTEN, SELDOM = 0.2, 3.0  # seconds between two looks at an answer that is written; at what other tabs do
+
+
+class ConversationWatcher:
+    """The questions of a conversation that have no turn yet.
+
+    Make it where they stand on the page, and `follow` them when all else is there: that ends the run of the
+    page where there is anything to be followed.
+    """
+
+    def __init__(self, session: ChatPageSession) -> None:
+        self._session = session
+        self._drafts: list[_Draft] = []
+        for one in session.under_way:
+            if not one.is_over:
+                self._drafts.append(_Draft(session, one))
+            elif one.error:
+                _could_not_be_asked(session, one)
+
+    def follow(self) -> None:
+        """Show what is written as it comes, then the page again; or look now and then what other tabs do."""
+        session = self._session
+        if self._drafts or session.catalogue is None:
+            pulse = st.empty()
+            while not session.is_outdated:
+                for draft in self._drafts:
+                    draft.show()
+                pulse.html("<span></span>")  # where this run ends, if somebody has pressed something
+                time.sleep(OFTEN)
+            st.rerun()
+
+        @st.fragment(run_every=SELDOM)
+        def look() -> None:
+            if session.is_outdated:
+                st.rerun()
+
+        look()
+
+
+class _Draft:
+    """A question that is being answered, and what is written of its answers."""
+
+    def __init__(self, session: ChatPageSession, one: UnderWay) -> None:
+        self._words = session.words
+        self._one = one
+        show_question(one.question)
+        with st.chat_message("assistant"):
+            self._stage = st.empty()
+            self._texts = [column.empty() for column in st.columns(max(1, one.n_cells))]
+            name = "stopping" if one.is_unwanted else "stop"
+            st.button(
+                self._words(name),
+                key=f"stop-{id(one)}",
+                icon=":material/stop_circle:",
+                disabled=one.is_unwanted,
+                on_click=one.stop,
+            )
+
+    def show(self) -> None:
+        one = self._one
+        drafts = list(one.waiting.latest.values()) if one.waiting else []
+        stage = "opening_long" if one.waiting is None else "writing" if any(drafts) else "searching"
+        said = f"{self._words(stage)} {self._words('seconds', n=int(one.seconds))}"
+        self._stage.html(f'<p class="as-note as-busy">{escape(said)}</p>')
+        for place, text in zip(self._texts, drafts, strict=False):
+            if text:
+                place.html(draft_html(text))
+
+
+def _could_not_be_asked(session: ChatPageSession, one: UnderWay) -> None:
+    show_question(one.question)
+    with st.chat_message("assistant"):
+        st.warning(label(session.words("not_done", why=one.error), 1_000))
+        st.button(
+            session.words("ask_again"),
+            key=f"again-{id(one)}",
+            icon=":material/replay:",
+            on_click=session.ask,
+            args=(one.question,),
+        )
+
 
 _EXAMPLES = 4
 
 
 def page() -> None:
-    """Show the page to a session."""
     language = language_here()
     words = words_of(language)
     dress(words("title", study=_arguments().study), "furniture", "chat/chat")
@@ -94,8 +171,7 @@ def _arguments() -> _Arguments:
 @cache
 def _room() -> ChatState:
     said = _arguments()
-    home = Home(Settings().place())
-    return ChatState(said.path, home, said.usd, said.model, said.cell if said.model else None)
+    return ChatState(said.path, page_home(), said.usd, said.model, said.cell if said.model else None)
 
 
 @cache
@@ -127,7 +203,6 @@ def _notice() -> None:
 
 
 def _troubles(session: ChatPageSession) -> None:
-    """Say why a cell cannot be opened, or that it answers whatever it is asked."""
     catalogue, words = session.room.catalogue(), session.words
     if catalogue.done() and (error := catalogue.exception()) is not None:
         st.error(label(words("not_opened", why=error), 1_000))
@@ -156,7 +231,6 @@ def _serial(session: ChatPageSession) -> str:
 
 
 def _left_by_others(session: ChatPageSession) -> None:
-    """Show questions that another process is answering."""
     found = session.conversation
     if found is None or session.under_way:
         return
@@ -171,7 +245,6 @@ def _left_by_others(session: ChatPageSession) -> None:
 
 
 def _welcome(session: ChatPageSession, language: str) -> None:
-    """Say what can be asked, with questions of the study."""
     words, catalogue = session.words, session.catalogue
     examples = _examples(catalogue.examples, language) if catalogue else []
     corpus = catalogue.study.corpus.name if catalogue else session.study
@@ -189,5 +262,4 @@ def _welcome(session: ChatPageSession, language: str) -> None:
 
 
 def _examples(found: tuple[Example, ...], language: str) -> list[Example]:
-    """Return the first ones, those in the page's language before others."""
     return sorted(found, key=lambda one: one.language != language)[:_EXAMPLES]

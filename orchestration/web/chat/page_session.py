@@ -1,9 +1,11 @@
-"""What one run of the page knows: the room that all share, the place in it, and what is said there."""
+"""The state of one run of the chat page: its address, its conversation, and the list of conversations."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from secrets import token_urlsafe
 from typing import Literal
 
@@ -11,12 +13,93 @@ import streamlit as st
 
 from rag_assay.evals.chat.question_requests import LONGEST, QuestionRequest, check_question
 from rag_assay.orchestration.web.chat.catalogue import Catalogue, Choice
-from rag_assay.orchestration.web.chat.listing import Listing
-from rag_assay.orchestration.web.chat.location import ChatLocation, go
 from rag_assay.orchestration.web.chat.state import ChatState, UnderWay
 from rag_assay.orchestration.web.chat.translations import Words
-from rag_assay.warehouse.conversations import Begun, Conversation, Turn
-from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.conversations import Begun, Conversation, Conversations, Stamp, Turn
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.human_scores import annotator_name
+
+
+@dataclass(frozen=True)
+class ConversationItem:
+    """A conversation in the list."""
+
+    conversation: str
+    title: str
+    person: str
+    last_at: datetime
+
+
+class Listing:
+    """What the conversations of a study are called, whose they are, and when they last grew."""
+
+    def __init__(self, chats: Conversations, study: str) -> None:
+        self._chats = chats
+        self._study = study
+        self._known: dict[str, tuple[Stamp, ConversationItem]] = {}
+        self._lock = threading.Lock()
+
+    def of(self, person: str) -> list[ConversationItem]:
+        """Return the conversations of a person, the last one first; without a name, those of no person."""
+        with self._lock:
+            now = {
+                name: stamp for (study, name), stamp in self._chats.stamps().items() if study == self._study
+            }
+            self._known = {name: one for name, one in self._known.items() if now.get(name) == one[0]}
+            for name in now.keys() - self._known.keys():
+                found = self._chats.read(self._study, name)
+                if found is not None:
+                    entry = ConversationItem(name, found.title, found.begun.person, found.last_at)
+                    self._known[name] = (now[name], entry)
+            mine = [entry for _, entry in self._known.values() if entry.person == person]
+        return sorted(mine, key=lambda one: one.last_at, reverse=True)
+
+
+CONVERSATION, PERSON, CELL, RIVAL = "c", "person", "cell", "against"
+
+
+@dataclass(frozen=True)
+class ChatLocation:
+    """Where a session is.
+
+    conversation: its id; None: one that is not begun yet
+    person: who asks; empty: not given
+    cell: key of the cell that was chosen; None: the recommended one
+    rival: key of the cell beside it; None: one answers alone
+    """
+
+    conversation: str | None
+    person: str
+    cell: str | None
+    rival: str | None
+
+
+def place_here() -> ChatLocation:
+    """Return where the session is."""
+    said = st.query_params
+    return ChatLocation(said.get(CONVERSATION), person_of(said.get(PERSON)), said.get(CELL), said.get(RIVAL))
+
+
+def go(**to: str | None) -> None:
+    """Change the address: name of a parameter -> its value; None takes it away."""
+    for name, value in to.items():
+        if value:
+            st.query_params[name] = value
+        else:
+            st.query_params.pop(name, None)
+
+
+def person_of(typed: str | None) -> str:
+    """Return a person's name in the form in which it is kept; empty for what is none.
+
+    >>> person_of("  Ada   Lovelace "), person_of("a\\u202eb"), person_of(None)
+    ('Ada Lovelace', '', '')
+    """
+    try:
+        return annotator_name(typed) if typed else ""
+    except InputError:
+        return ""
+
 
 NOTICE = "notice"
 Thumbs = Literal[-1, 0, 1]

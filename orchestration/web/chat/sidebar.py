@@ -5,8 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from rag_assay.orchestration.web.chat.answer_html import label
-from rag_assay.orchestration.web.chat.location import go, person_of
-from rag_assay.orchestration.web.chat.page_session import ChatPageSession, notify
+from rag_assay.orchestration.web.chat.page_session import ChatPageSession, go, notify, person_of
 from rag_assay.orchestration.web.languages import LANGUAGES, PARAMETER, language_here
 
 _SHOWN = 30  # conversations, until more are wanted
@@ -49,11 +48,12 @@ def _list(session: ChatPageSession) -> None:
             )
     if len(entries) > shown:
         more = words("more_conversations", n=len(entries) - shown)
-        st.button(more, key="more", type="tertiary", on_click=_show_more)
-
-
-def _show_more() -> None:
-    st.session_state[_MORE] += _SHOWN
+        st.button(
+            more,
+            key="more",
+            type="tertiary",
+            on_click=lambda: st.session_state.update({_MORE: shown + _SHOWN}),
+        )
 
 
 def _settings(session: ChatPageSession) -> None:
@@ -72,7 +72,7 @@ def _settings(session: ChatPageSession) -> None:
         default=language_here(),
         format_func=lambda one: LANGUAGES[one],
         key="typed_language",
-        on_change=_take_language,
+        on_change=lambda: go(**{PARAMETER: st.session_state["typed_language"]}),
     )
 
 
@@ -83,7 +83,3 @@ def _take_person(session: ChatPageSession) -> None:
         notify(session.words("person_bad", why=typed[:80]))
         return
     go(person=name, c=None)
-
-
-def _take_language() -> None:
-    go(**{PARAMETER: st.session_state["typed_language"]})

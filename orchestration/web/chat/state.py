@@ -59,7 +59,7 @@ class UnderWay:
         return self.error is not None or (self.waiting is not None and self.waiting.is_over)
 
     def stop(self) -> None:
-        """Let nobody wait for it any more."""
+        """Cancel it."""
         self.is_unwanted = True
         if self.waiting is not None:
             self.waiting.stop()
@@ -216,7 +216,6 @@ class ChatState:
 
 
 def _failed(one: Future[Catalogue] | Future[ChatSession]) -> bool:
-    """Return whether something was tried and failed, so that it may be tried again."""
     return one.done() and one.exception() is not None
 
 

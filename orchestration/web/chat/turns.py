@@ -66,7 +66,6 @@ def _show_answer(session: ChatPageSession, turn: Turn) -> None:
 
 
 def _understood(session: ChatPageSession, turn: Turn) -> None:
-    """Show the question as it was asked, and what narrows it, to be taken away."""
     words = session.words
     rewritten = [
         one.value for one in turn.understood if one.kind == "follow_up" and one.value and not one.removed
@@ -139,7 +138,6 @@ def _failed(session: ChatPageSession, turn: Turn) -> None:
 
 
 def _partial(turn: Turn, words: Words) -> str:
-    """Return what had come of an answer, which is none, as HTML."""
     if not turn.partial:
         return ""
     text = answer_html(turn.partial, (), (), anchor_of(turn))

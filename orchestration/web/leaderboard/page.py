@@ -1,4 +1,4 @@
-"""The page of `assay leaderboard`. Streamlit runs it again for each choice, and it looks anew each time."""
+"""The page of `assay leaderboard`. Streamlit runs it for each choice; it reads the data each time."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from functools import cache
 import streamlit as st
 
 from rag_assay.evals.reporting.live_boards import Boards, RunNow, StudyNow, run_now
-from rag_assay.orchestration.settings import Settings
-from rag_assay.orchestration.web.board import figure_columns, masthead, open_page, section, table
+from rag_assay.orchestration.web.board import (
+    figure_columns,
+    looking,
+    masthead,
+    open_page,
+    or_trouble,
+    section,
+    table,
+)
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.leaderboard.cells import show_beside, show_cells
 from rag_assay.orchestration.web.leaderboard.rows import is_unfinished, overview, progress_words
-from rag_assay.orchestration.web.queries import looking, or_trouble
-from rag_assay.warehouse.paths import Home
+from rag_assay.orchestration.web.sign_in import page_home
 
 NAME = "leaderboard"
 _AGAIN = "15s"  # until a page looks again by itself while a run is under way
@@ -24,7 +30,6 @@ _SHOWN = 8  # studies whose progress is drawn
 
 
 def page() -> None:
-    """Show the page to a session."""
     with open_page(NAME, "Leaderboards") as is_in:
         if is_in:
             _page()
@@ -65,8 +70,7 @@ def _studies() -> list[StudyNow]:
 
 
 def _under_way(found: Sequence[StudyNow]) -> None:
-    """Say which run is under way, and look again by itself as long as it is."""
-    if run_now(_home()) is not None:
+    if run_now(page_home()) is not None:
         st.fragment(_progress, run_every=_AGAIN)()
     elif unfinished := [one.name for one in found if is_unfinished(one.progress) and one.run_at]:
         names = ", ".join(unfinished[:_SHOWN])
@@ -75,7 +79,7 @@ def _under_way(found: Sequence[StudyNow]) -> None:
 
 
 def _progress() -> None:
-    now = run_now(_home())
+    now = run_now(page_home())
     if now is None:
         st.rerun()
         return
@@ -93,10 +97,5 @@ def _words(now: RunNow) -> str:
 
 
 @cache
-def _home() -> Home:
-    return Home(Settings().place())
-
-
-@cache
 def _boards() -> Boards:
-    return Boards(_home())
+    return Boards(page_home())

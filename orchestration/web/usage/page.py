@@ -1,21 +1,18 @@
-"""The page of `assay usage`. Streamlit runs it again for each choice, and it looks anew each time."""
+"""The page of `assay usage`. Streamlit runs it for each choice; it reads the data each time."""
 
 from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from functools import cache
 from zoneinfo import ZoneInfo
 
 import streamlit as st
 
-from rag_assay.orchestration.settings import Settings
-from rag_assay.orchestration.web.board import masthead, open_page
-from rag_assay.orchestration.web.queries import looking, or_trouble
+from rag_assay.orchestration.web.board import looking, masthead, open_page, or_trouble
+from rag_assay.orchestration.web.sign_in import page_home
 from rag_assay.orchestration.web.usage.labels import ALL_CELLS, ALL_STUDIES, RANGES, days_of
 from rag_assay.orchestration.web.usage.panels import show_panels
 from rag_assay.warehouse.conversation_tables import write_conversations
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.tables import use_database
 from rag_assay.warehouse.usage import FIRST, Usage, UsageChoices, UsageFilter, choices, usage
 
@@ -24,7 +21,6 @@ _OWN_DAYS = "Dates"
 
 
 def page() -> None:
-    """Show the page to a session."""
     with open_page(NAME, "What is asked, and what it costs") as is_in:
         if is_in:
             _page()
@@ -44,12 +40,11 @@ def _page() -> None:
     shown = or_trouble(lambda: _look(wanted, found))
     if shown is not None:
         _say_whose(shown)
-        show_panels(shown, _home())
+        show_panels(shown, page_home())
 
 
 def _choices(wanted: UsageFilter) -> UsageChoices:
-    """Bring DuckDB up to date with the conversations, and return what can be chosen."""
-    home = _home()
+    home = page_home()
     with looking("The page goes on by itself.") as say:
         return use_database(
             home,
@@ -60,7 +55,7 @@ def _choices(wanted: UsageFilter) -> UsageChoices:
 
 def _look(wanted: UsageFilter, known: UsageChoices) -> Usage:
     with looking("The page goes on by itself.") as say:
-        return use_database(_home(), lambda connection: usage(connection, wanted, known=known), say)
+        return use_database(page_home(), lambda connection: usage(connection, wanted, known=known), say)
 
 
 def _filters(found: UsageChoices, zone: str) -> UsageFilter:
@@ -90,17 +85,16 @@ def _filters(found: UsageChoices, zone: str) -> UsageFilter:
             "Demo data",
             key="demo",
             bind="query-params",
-            help="What nobody asked, made to show the page; never counted with what people asked.",
+            help="Generated to show the page; never counted with real questions.",
         )
     return UsageFilter(study, cell if cell in cells else None, since, until, demo, zone)
 
 
 def _say_whose(shown: Usage) -> None:
-    """Say whether what is shown is demo data, and what else there is."""
     known = shown.choices
     if shown.wanted.demo:
         st.warning(
-            "Demo data: nobody asked any of this. Questions, answers and seconds are the study's, as "
+            "Demo data, not real usage. Questions, answers and seconds are the study's, as "
             "measured; people, days and feedback are made up. `assay usage --forget-demo` removes it.",
             icon=":material/science:",
         )
@@ -111,11 +105,6 @@ def _say_whose(shown: Usage) -> None:
             else "To see this page filled, start it with `--demo`."
         )
         st.info(
-            f"Nobody has asked anything yet: `assay chat STUDY` serves the page where people do. {more}",
+            f"No questions yet: `assay chat STUDY` serves the page where users ask them. {more}",
             icon=":material/chat_bubble:",
         )
-
-
-@cache
-def _home() -> Home:
-    return Home(Settings().place())

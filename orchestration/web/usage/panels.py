@@ -9,9 +9,8 @@ import streamlit as st
 
 from rag_assay.evals.reporting.display import MISSING, count, number, percent, several, truncate
 from rag_assay.orchestration.web import charts
-from rag_assay.orchestration.web.board import chart, nothing, section, table
+from rag_assay.orchestration.web.board import chart, looking, nothing, section, table
 from rag_assay.orchestration.web.chat.answer_html import label
-from rag_assay.orchestration.web.queries import looking
 from rag_assay.orchestration.web.usage import labels
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.tables import use_database
@@ -32,7 +31,6 @@ class Panels:
         self.home = home
 
     def rows(self, name: str) -> pl.DataFrame:
-        """Return the rows of a panel."""
         return self.shown.panels[name]
 
     def table(self, name: str, *, folded: bool = True) -> None:
@@ -49,7 +47,6 @@ class Panels:
 
 
 def show_panels(shown: Usage, home: Home) -> None:
-    """Show all panels."""
     panels = Panels(shown, home)
     _in_all(panels)
     _questions(panels)
@@ -137,7 +134,7 @@ def _votes(panels: Panels) -> None:
     rows = panels.rows("votes")
     with _section("votes"):
         if rows.is_empty():
-            nothing("Nobody has compared two cells in these days.")
+            nothing("No comparison of two cells in these days.")
             return
         st.markdown(label(labels.votes_words(rows.row(0, named=True)), 400))
         named = (
@@ -302,7 +299,6 @@ def _section(name: str) -> AbstractContextManager[None]:
 
 
 def _short(cell: str) -> str:
-    """Return a cell's key without its study's name."""
     return truncate(_own(cell), _NAME)
 
 

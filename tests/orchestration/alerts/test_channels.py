@@ -13,10 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from rag_assay.orchestration.alerts.channels import DeliveryError, Mail, Webhook
-from rag_assay.orchestration.alerts.event import AlertEvent
-from rag_assay.orchestration.alerts.journal import Journal
-from rag_assay.orchestration.alerts.mail_settings import MailSettings
+from rag_assay.orchestration.alerts.channels import DeliveryError, Mail, MailSettings, Webhook
+from rag_assay.orchestration.alerts.journal import AlertEvent, Journal
 from rag_assay.warehouse.paths import Home
 from tests.fakes.receivers import hook, mailbox
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.orchestration.alerts.channels import DeliveryError, Mail, mail_to
-from rag_assay.orchestration.alerts.event import AlertEvent
-from rag_assay.orchestration.alerts.mail_settings import MailSettings
+from rag_assay.orchestration.alerts.channels import DeliveryError, Mail, MailSettings, mail_to
+from rag_assay.orchestration.alerts.journal import AlertEvent
 from rag_assay.warehouse.errors import InputError
 from tests.fakes.receivers import IN_URL
 from tests.orchestration.conftest import write_study

@@ -15,7 +15,7 @@ import pytest
 
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.commands import corpus_building
-from rag_assay.orchestration.corpora import corpus_study, embedding_estimate
+from rag_assay.orchestration.corpora import corpus_study
 from rag_assay.orchestration.corpora.corpus_lookup import corpus_of
 from rag_assay.orchestration.corpora.corpus_study import CorpusOptions
 from rag_assay.orchestration.corpora.records import Corpora
@@ -200,13 +200,13 @@ def test_words_come_first_where_meaning_would_take_long(at: Path, monkeypatch: p
 def test_the_time_of_embedding_is_that_of_what_is_new(at: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home(Path(os.environ["ASSAY_HOME"]))
     (found,) = Corpora(home).all()
-    monkeypatch.setattr(embedding_estimate, "FEW", 0)
-    assert embedding_estimate.seconds_to_embed(read_study(found.study), home) == 0
+    monkeypatch.setattr(corpus_building, "FEW", 0)
+    assert corpus_building.seconds_to_embed(read_study(found.study), home) == 0
     shutil.rmtree(home.root / "cache" / "vectors")
-    seconds = embedding_estimate.seconds_to_embed(read_study(found.study), home)
+    seconds = corpus_building.seconds_to_embed(read_study(found.study), home)
     assert 0 < seconds < 60
-    monkeypatch.setattr(embedding_estimate, "FEW", 4)
-    assert embedding_estimate.seconds_to_embed(read_study(found.study), home) == 0
+    monkeypatch.setattr(corpus_building, "FEW", 4)
+    assert corpus_building.seconds_to_embed(read_study(found.study), home) == 0
 
 
 def test_two_at_once_make_one_corpus(at: Path) -> None:

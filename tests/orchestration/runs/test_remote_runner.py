@@ -29,8 +29,8 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.run_studies import note
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.driver import Driver
-from rag_assay.orchestration.runs.distribution import Spread
 from rag_assay.orchestration.runs.home_lock import HOST_TAG, PID_TAG, close_dead_runs, process_tags
+from rag_assay.orchestration.runs.run import Spread
 from rag_assay.orchestration.runs.run_monitor import (
     RETRY_OF,
     WILL_RETRY,

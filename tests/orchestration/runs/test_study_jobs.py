@@ -21,7 +21,7 @@ from rag_assay.evals.study.study_file import read_study
 from rag_assay.evals.successive_halving.records import KEPT, narrow_study
 from rag_assay.orchestration.definitions import definitions_of
 from rag_assay.orchestration.driver import Driver
-from rag_assay.orchestration.runs import home_lock, session
+from rag_assay.orchestration.runs import home_lock
 from rag_assay.orchestration.runs import run as walk
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.paths import Home
@@ -143,9 +143,8 @@ def test_the_job_of_a_study_with_a_search_runs_that_first(finished: Finished) ->
 def test_a_home_that_is_in_use_is_waited_for_and_then_a_sentence(
     finished: Finished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        session, "alone", lambda home, progress: home_lock.alone(home, progress, patience=0.1)
-    )
+    alone = home_lock.alone
+    monkeypatch.setattr(home_lock, "alone", lambda home, progress: alone(home, progress, patience=0.1))
     with (finished.home.root / "run.lock").open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         result = launch(read_study(finished.path))

@@ -96,8 +96,8 @@ def test_a_mixed_folder_has_a_source_for_each_kind_and_nothing_fails(folder: Pat
     assert sorted(found) == ["data-html", "data-jsonl", "data-jsonl-2", "data-table", "data-text"]
     assert all(reasons == [None] for reasons in found.values()), found
     text = (tmp_path / "s.yaml").read_text()
-    assert "# left out: numbers.csv: none of its columns looks like a text" in text
-    assert "# left out: package.json: none of its columns looks like a text" in text
+    assert "# left out: numbers.csv: no column looks like a text" in text
+    assert "# left out: package.json: no column looks like a text" in text
 
 
 def beir(folder: Path, *splits: str) -> None:

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from rag_assay.evals.retrieval.analyzer import Analyzer
-from rag_assay.orchestration.terminal.matched_words import MatchedWords
 from rag_assay.orchestration.terminal.turn_view import (
     By,
+    MatchedWords,
     documents_of,
     show_passages,
     show_turn,

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from rag_assay.orchestration.web.access import PasswordGate
 from rag_assay.orchestration.web.page_process import Site, free_port, serve_script
+from rag_assay.orchestration.web.sign_in import PasswordGate
 from rag_assay.warehouse.errors import AssayError, InputError
 from tests.fakes.browser import Tab, tab
 from tests.fakes.queues import queue_of

@@ -17,7 +17,7 @@ from rag_assay.orchestration.authentication import (
     SecretVerifier,
     TooManyAttemptsError,
 )
-from rag_assay.orchestration.web.access import PasswordGate
+from rag_assay.orchestration.web.sign_in import PasswordGate
 
 PASSWORD = "right"  # noqa: S105 -- of these tests alone
 

@@ -91,12 +91,12 @@ def test_filters_keep_demo_data_apart_and_a_file_has_what_the_view_has(
         assert figures(shown)["Questions"] != "1"
         assert "Demo data: nobody asked" not in shown.page.inner_text("body")
         shown.page.get_by_text("Demo data", exact=True).click()
-        shown.page.wait_for_selector("text=nobody asked any of this")
+        shown.page.wait_for_selector("text=not real usage")
         boxes = shown.page.locator(".st-key-figures [data-testid=stMetric]")
         boxes.filter(has_text="Questions").get_by_text("1", exact=True).wait_for()
         assert "Paid by runs" not in figures(shown)
         shown.page.reload()
-        shown.page.wait_for_selector("text=nobody asked any of this")
+        shown.page.wait_for_selector("text=not real usage")
         assert "study=town" in shown.page.url
         assert shown.errors == []
     rows = list(csv.DictReader(io.StringIO((tmp_path / "file.csv").read_text("utf-8-sig"))))

@@ -10,7 +10,7 @@ import pytest
 
 from rag_assay.evals.chat.question_requests import QuestionRequest, record_question
 from rag_assay.orchestration.web.chat import page
-from rag_assay.orchestration.web.chat.location import ChatLocation
+from rag_assay.orchestration.web.chat.page_session import ChatLocation
 from rag_assay.orchestration.web.chat.state import ChatState, UnderWay
 from rag_assay.orchestration.web.chat.translations import words_of
 from rag_assay.warehouse.conversations import Begun, Conversation, Turn

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from rag_assay.orchestration.alerts import channels
-from rag_assay.orchestration.alerts.event import AlertEvent
+from rag_assay.orchestration.alerts.journal import AlertEvent
 from rag_assay.warehouse.inference import chat_completions, http_limits
 from rag_assay.warehouse.inference.embedding_api import EmbeddingApi, EmbeddingError
 from rag_assay.warehouse.inference.gateway import Gateway

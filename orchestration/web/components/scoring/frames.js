@@ -49,7 +49,7 @@ function entry(title, field, note, send, words) {
 
 function gate(view, act) {
   const field = make("input", { type: "password", autocomplete: "current-password", maxlength: "1000", required: true });
-  return entry("Scores of people", field, view.note, (password) => act("unlock", { password }), { label: "Password", button: "Go in" });
+  return entry("Human ratings", field, view.note, (password) => act("unlock", { password }), { label: "Password", button: "Go in" });
 }
 
 function nameEntry(view, act) {

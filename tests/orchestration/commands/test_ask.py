@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag_assay.orchestration.commands.conversations import MOST_TURNS, conversation_of
+from rag_assay.orchestration.commands.ask import MOST_TURNS, conversation_of
 from rag_assay.warehouse.errors import InputError
 
 SAID = ["Who won?", "Ann Lee: by a length."]
