@@ -23,7 +23,7 @@ from rag_assay.warehouse.schemas import ENRICHMENTS, RETRYABLE
 
 
 class Enrichments(Stage):
-    """Asks a model for summaries and questions, where a chunking says `enrich`; off by default."""
+    """Calls a model for summaries and questions, where a chunking says `enrich`; off by default."""
 
     name = "enrichments"
     group = "corpus"

@@ -1,4 +1,4 @@
-"""How often estimates from few scores of people and many judgements hold the truth, and what they save.
+"""How often estimates from few human ratings and many judgements hold the truth, and what they save.
 
     python -m benchmarks.people FOLDER [--runs N]
 

@@ -60,7 +60,7 @@ class Annotations(Stage):
         "current answer, rubric or value are kept beside it, with the reason; and so is how far annotators "
         "agree. A new score rebuilds it."
     )
-    table = StageTable(FILE, ANNOTATIONS, (), (distribution("scores of people", "value"),))
+    table = StageTable(FILE, ANNOTATIONS, (), (distribution("human ratings", "value"),))
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "2"
     upstream = ("answers", "rankings", "indexes", "chunks", "documents", "questions")

@@ -47,7 +47,7 @@ SAID = frozenset({Status.OK, Status.REFUSED, Status.NO_CONTEXT})
 
 
 class Answers(Stage):
-    """Lets every generator answer: from every ranking, from the gold evidence, or from nothing."""
+    """Lets every generator answer: from every ranking, from the reference passages, or from nothing."""
 
     name = "answers"
     group = "grid"

@@ -41,7 +41,7 @@ class Report(Stage):
         return sorted(self.grid.studies)
 
     def needs(self, key: str) -> list[PartitionRef]:
-        """Return the leaderboard, whose identity covers its cells, cards, estimates and what people said."""
+        """Return the leaderboard, whose identity covers its cells, cards, estimates and human ratings."""
         others = [PartitionRef("judge_cards", name) for name in self.grid.cards_of(key)]
         if self.grid.studies[key].rubrics:
             others += [PartitionRef("human_estimates", key), PartitionRef("annotations", key)]

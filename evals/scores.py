@@ -220,7 +220,7 @@ def _is_there(metric: Metric, judgements: Container[str], *, annotated: bool) ->
 
 
 def _not_said(metric: Metric, cases: list[Case]) -> list[dict[str, Any]]:
-    who = "the judge needs" if isinstance(metric, JudgedScores) else "scores of people need"
+    who = "the judge needs" if isinstance(metric, JudgedScores) else "human ratings need"
     score = Score(Status.NOT_RUN, reason=f"what {who} failed")
     return [
         {"question_id": case.question["question_id"], "metric": metric.name, **score._asdict()}

@@ -131,7 +131,7 @@ class CostsNothing(SubsetAutomationCondition[dg.AssetKey]):
     @property
     def description(self) -> str:
         """What the UI says of it."""
-        return "Neither it nor anything it is built from asks a model that costs money"
+        return "Neither it nor anything it is built from calls a model that costs money"
 
     def compute_subset(self, context: dg.AutomationContext[dg.AssetKey]) -> EntitySubset[dg.AssetKey]:
         """Return those of the partitions in question that are free."""

@@ -300,7 +300,7 @@ class _Race:
         for unit, cap in costs.caps(self.search.budget):
             spent = sum(costs.of(cell, unit) * asking.n_questions for cell in asking.field.exempt)
             left = list(ahead)
-            if unit != "evaluations" and is_of_rankings(asking.field.metric):  # only the last asks a model
+            if unit != "evaluations" and is_of_rankings(asking.field.metric):  # only the last calls a model
                 left = [0] * (len(ahead) - 1) + [asking.n_questions]
             else:
                 spent += sum(

@@ -116,6 +116,16 @@ def test_a_noun_file_is_a_stage_and_nothing_else() -> None:
             assert public == [path.stem.title().replace("_", "")], path
 
 
+def test_no_public_class_name_is_used_twice() -> None:
+    places: dict[str, list[str]] = {}
+    for path, tree in trees(*ROOMS).items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path))
+    assert len(places) > 500
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
 def test_no_file_takes_private_names_of_another() -> None:
     assert private_imports(trees(*ROOMS, "benchmarks")) == []
 

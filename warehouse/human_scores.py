@@ -206,7 +206,7 @@ class Records(NamedTuple):
 
 
 class HumanScores:
-    """The scores of people: `<home>/people/<study>/scores/<annotator>.jsonl`, a JSON object a line."""
+    """The human ratings: `<home>/people/<study>/scores/<annotator>.jsonl`, a JSON object a line."""
 
     def __init__(self, home: Home) -> None:
         self.root = home.people

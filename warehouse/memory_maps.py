@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 
 def let_go(array: npt.NDArray[Any]) -> None:
-    """Let go of the pages of a mapped file that were read; of an array in memory, do nothing.
+    """Release the pages of a mapped file that were read; of an array in memory, do nothing.
 
     They stay in the cache of the system, which has them for the next reader, but are not counted as memory of
     the process. A page that is read again costs about a microsecond; the system maps its neighbours with it.

@@ -36,7 +36,7 @@ def why_not(body: bytes, kind: Kind) -> str | None:
     What a part unpacks to is bounded by what the archive declares: more of it is an error when it is read.
     """
     if body.startswith(_OLD):
-        return "encrypted, or of an Office before 2007: save it anew, without a password"
+        return "encrypted, or of an Office before 2007: save it again, without a password"
     if not body.startswith(b"PK"):
         return f"not {_a(kind.name)} file"
     try:

@@ -226,7 +226,7 @@ def _convert_mapping(
             continue
         key = str(key_node.value)  # as written: `no` and `2024` are names, too
         if key in mapping:
-            findings.append(f"{marked.path}:{line}: the key `{key}` stands here a second time")
+            findings.append(f"{marked.path}:{line}: the key `{key}` is here a second time")
         inner = (*place, key)
         marked.lines[inner] = line
         mapping[key] = _convert(value_node, inner, marked, findings, loader)

@@ -478,9 +478,9 @@ class SiteSpider(scrapy.Spider):
         response = getattr(failure.value, "response", None)
         if isinstance(response, Response):
             self._hosts.add(urlsplit(response.url).hostname or "")
-            again = request.meta.get("again")
-            if again and again != response.url and again not in self._known and self.is_on_site(again):
-                yield self._again(again, None)  # a page that names another URL as its canonical one
+            url = request.meta.get("again")
+            if url and url != response.url and url not in self._known and self.is_on_site(url):
+                yield self._again(url, None)  # a page that names another URL as its canonical one
             if "again" not in request.meta or self.stored(response.url):
                 yield self.failure(response, reason)
         else:

@@ -129,7 +129,7 @@ class ChatSession:
         return complete_turn(turn, result, self._places)
 
     def close(self) -> None:
-        """Let go of what the retriever holds for itself."""
+        """Release the retriever's resources."""
         self.pipeline.close()
 
     def __enter__(self) -> Self:
@@ -237,7 +237,7 @@ def is_swapped(question: str) -> bool:
 def close_open_questions(chats: Conversations, study: str, conversation: str) -> Conversation | None:
     """Return a conversation whose questions that nobody answers any more have a turn that says so.
 
-    Whoever was to answer them has ended: it was killed, or its machine was.
+    The process that was to answer them has ended: it was killed, or its machine was.
     """
     there = chats.read(study, conversation)
     left = [

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from secrets import token_urlsafe
 
-from rag_assay.evals.retrieval.query import Removal
 from rag_assay.warehouse.conversations import ASKED, Conversations, QuestionAsked
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import InputError
@@ -16,7 +15,7 @@ from rag_assay.warehouse.processes import this_process
 
 LONGEST = 8_000  # characters of a question, as `assay serve` takes them
 Hear = Callable[[PartialAnswer], None]
-"""Is given an answer's text so far, again and again, while a model writes it (`drafts_to`)."""
+"""Is given an answer's text so far, repeatedly, while a model writes it (`drafts_to`)."""
 
 
 class QuestionError(InputError):
@@ -57,6 +56,8 @@ def check_question(asking: QuestionRequest) -> QuestionRequest:
             f"the question has {len(question):,} characters, more than {LONGEST:,}; ask for what you want to "
             "know of the text, without the text"
         )
+    from rag_assay.evals.retrieval.query import Removal  # heavy: pages are shown before
+
     language, day = asking.language, asking.asked_at
     if language is not None and not (len(language) == 2 and language.isascii() and language.isalpha()):
         raise QuestionError(f"{language[:40]!r} is no two-letter code of a language, as in `de`")

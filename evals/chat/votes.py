@@ -1,4 +1,4 @@
-"""Votes between two cells that answered a question side by side, as scores of people.
+"""Votes between two cells that answered a question side by side, as human ratings.
 
 A vote is a line of the conversation, and a score by the study's pairwise rubric that compares the two cells.
 Of a question of the study, answered as it was measured, the score is of the item that an annotator would be

@@ -38,8 +38,8 @@ class Llm(ChatModel, Generator):
     prompt: how it is asked: language, domain, a template of one's own
     window: tokens that the model reads, prompt and answer together; default: what is known of it
     history_tokens: of what was said before the question, the newest turns; default: 512
-    sufficiency: the passages are checked first, and more are looked for where they do not suffice; never
-        unless said
+    sufficiency: the passages are checked first, and more are looked for where they do not suffice;
+        default: no check
     """
 
     kind: ClassVar[str] = "llm"

@@ -1,4 +1,4 @@
-"""Answers without retrieval: by what a model knows, from the gold evidence, or imported."""
+"""Answers without retrieval: by what a model knows, from the reference passages, or imported."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ImportedGenerator(Generator):
 
 
 class OracleContext(Llm):
-    """Asks a language model with the gold evidence as its passages: the ceiling of any retriever.
+    """Asks a language model with the reference passages as its passages: the ceiling of any retriever.
 
     passages: how many pieces of evidence it reads
     sufficiency: there is nothing to be searched for

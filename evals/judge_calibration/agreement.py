@@ -23,7 +23,7 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 class RatingOverlap(NamedTuple):
-    """What people said of the items of one criterion, first and once more.
+    """Human ratings of the items of one criterion, the first and repeated ones.
 
     people: names, in order
     who, items, values: of each first score the person's and the item's number, and what was given

@@ -33,7 +33,7 @@ Place = tuple[str, str]
 
 
 class Rated(NamedTuple):
-    """What people said by one criterion.
+    """Human ratings by one criterion.
 
     name: `people.RUBRIC[.CRITERION]`
     against: the cell whose answers are compared with, without the study; None: answers stand for themselves
@@ -57,7 +57,7 @@ def rated_of(
     seed: int,
     clusters: Clustering,
 ) -> list[Rated]:
-    """Return what people said by each criterion that any annotator has scored.
+    """Return human ratings by each criterion that any annotator has scored.
 
     Args:
         annotations: rows of `schemas.ANNOTATIONS`.
@@ -79,7 +79,7 @@ def rated_of(
 
 
 def scored_by(rubrics: Mapping[str, Rubric], annotations: pl.DataFrame) -> list[Rated]:
-    """Return what people said by each criterion, as `rated_of` does, without how far they agree."""
+    """Return human ratings by each criterion, as `rated_of` does, without how far they agree."""
     given = _given(annotations)
     return [
         _rated(name, rubric, criterion, rows)

@@ -421,8 +421,8 @@ class VerdictAsker:
     def ask(self, messages: Messages, wanted: ReplySchema, question_id: str | None) -> Structured[BaseModel]:
         def sent(chat: Messages) -> Reply:
             reply = self._reply(chat, wanted, question_id)
-            mended = wanted.mend(reply.text) if reply.status is Status.OK else None
-            return reply if mended is None else replace(reply, text=mended)
+            repaired = wanted.mend(reply.text) if reply.status is Status.OK else None
+            return reply if repaired is None else replace(reply, text=repaired)
 
         return refusal_apart(ask_structured(sent, messages, wanted.shape, wanted.check))
 

@@ -1,4 +1,4 @@
-"""Builds the passages that generators and judges read: from hits and an index, or from gold evidence."""
+"""Builds the passages that generators and judges read: from hits and an index, or from reference passages."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def passage_of(
 def evidence_passages(
     question: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]
 ) -> list[Passage]:
-    """Return the gold evidence of a question as passages, the highest grade first, else in its own order.
+    """Return the evidence of a question as passages, the highest grade first, else in its own order.
 
     A quote is widened to the sentences that it touches, and what then overlaps is one passage; where the
     evidence is a whole document, the passage is that, whose end is cut off where it does not fit.

@@ -241,7 +241,7 @@ class Pipeline:
         )
 
     def close(self) -> None:
-        """Let go of what the retriever holds for itself."""
+        """Release the retriever's resources."""
         self.retrieval.close()
 
     def __enter__(self) -> Self:

@@ -108,7 +108,7 @@ class OpenRetrieval:
         return QueryRunner(self.searcher, self.index, vectors, self.resources.clock)
 
     def close(self) -> None:
-        """Let go of what the retriever holds for itself."""
+        """Release the retriever's resources."""
         self.searcher.close()
 
 
@@ -137,7 +137,7 @@ class LateRetrieval:
         return self._opened
 
     def close(self) -> None:
-        """Let go of what the retriever holds, if it was opened."""
+        """Release the retriever's resources, if it was opened."""
         if self._opened is not None:
             self._opened.close()
             self._opened = None

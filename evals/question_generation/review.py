@@ -219,7 +219,7 @@ def _nothing(counts: Counter[str]) -> str:
         return "there is no question in the file"
     if counts["open"]:
         return (
-            f"none of {counts.total()} questions is accepted or mended, {counts['open']} are open; write "
+            f"none of {counts.total()} questions is accepted or edited, {counts['open']} are open; write "
             "`review: accept` where you agree, or take the open ones too by --accept-open"
         )
     return f"all of {counts.total()} questions are dropped"

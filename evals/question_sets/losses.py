@@ -69,7 +69,7 @@ def losses_of(
 
     Args:
         question: a row of schemas.QUESTIONS whose ranking did not fail.
-        trace: what its steps noted, and which rows filters on documents let through.
+        trace: what its steps noted, and which rows filters on documents allow.
         delivered: the passages that its ranking ended with, best first; empty where it found nothing.
     """
     return [
@@ -94,7 +94,7 @@ def fate(
 
     steps: the candidates after each step, in their order
     delivered: the passages that the ranking ended with, best first
-    allowed: which rows the filters let through, shape (chunks,); None: all
+    allowed: which rows the filters allow, shape (chunks,); None: all
 
     A quote is held when the passages cover all of its characters, white space between chunks aside; a whole
     document when one of them is of it.

@@ -146,7 +146,7 @@ def _whose(some: int, of: int) -> str:
     return f"{some} of {of} cells {'were' if some > 1 else 'was'}"
 
 
-_WHAT = {"evidence": "from the gold evidence", "nothing": "from no passage at all"}
+_WHAT = {"evidence": "from the reference passages", "nothing": "from no passage at all"}
 
 
 def ceiling_sentences(data: ReportData, subset: Subset) -> list[str]:

@@ -59,7 +59,7 @@ ESTIMATE_COLUMNS = ("estimate_of", "judged_by", *HUMAN_ESTIMATES)
 def json_rows(board: pl.DataFrame, others: Iterable[Mapping[str, Any]] = ()) -> str:
     """Return a leaderboard (schemas.LEADERBOARD) as JSON, a list of objects.
 
-    others: rows of the same columns that come last: `risk_rows`, `effect_rows`; those of what people said,
+    others: rows of the same columns that come last: `risk_rows`, `effect_rows`; those of human ratings,
         of judges' cards and of estimates, which have `PEOPLE_COLUMNS`, `CARD_COLUMNS` and
         `ESTIMATE_COLUMNS`, too; the verdict, which has `recommended` and more, and the cells that a
         search left out, which have `left_out_by` and more

@@ -25,7 +25,7 @@ _ALIKE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class ScoresOfPeople:
-    """Scores of people and what they come to.
+    """Human ratings and their aggregates.
 
     rubrics: those of the study, by name
     cells: schema CELLS

@@ -114,7 +114,7 @@ class CellStanding:
     p_best: float | None = None
 
     def is_ceiling(self, metric: MetricInfo) -> bool:
-        """Return whether it has no rank though it could: it answers from the gold evidence."""
+        """Return whether it has no rank though it could: it answers from the reference passages."""
         return (
             self.rank is None
             and self.cell.retriever is None
@@ -144,7 +144,7 @@ class Subset:
         return max((s.results[metric.name].n for s in self.standings if metric.name in s.results), default=0)
 
 
-@lru_cache(maxsize=2)  # a page and a terminal ask for them again and again
+@lru_cache(maxsize=2)  # a page and a terminal ask for them repeatedly
 def subsets(data: ReportData) -> tuple[Subset, ...]:
     """Gather the leaderboard by subset: all questions first, then the samples, the largest first."""
     names = data.leaderboard["subset"].unique().to_list()

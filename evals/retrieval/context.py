@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class SearchResult(NamedTuple):
     """What a retriever found for one question.
 
-    allowed: which rows its filters let through, shape (chunks,); None: all
+    allowed: which rows its filters allow, shape (chunks,); None: all
     """
 
     ranking: Ranking

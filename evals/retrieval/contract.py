@@ -46,7 +46,7 @@ class Searcher(ABC):
         """Rank the chunks of the index for ``query``, best first; steps inside record in its trace."""
 
     def close(self) -> None:  # noqa: B027 -- most hold nothing
-        """Let go of what it holds for itself. Closing twice is harmless, and harms no other searcher."""
+        """Release its own resources. Closing twice is harmless."""
 
 
 class Retriever(Component):

@@ -66,7 +66,7 @@ def _refuse_others(vectors: Vectors, shape: tuple[int, int]) -> None:
 def products(vectors: Vectors, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Return the product of each row and a vector, shape (rows,).
 
-    Pages of a mapped file that were read are let go of part after part.
+    Pages of a mapped file are released as they are read.
     """
     found = np.empty(len(vectors), np.float64)
     for first in range(0, len(vectors), MAPPED_ROWS):
@@ -79,7 +79,7 @@ def products(vectors: Vectors, vector: npt.NDArray[np.float32]) -> npt.NDArray[n
 
 
 def take_rows(vectors: Vectors, rows: npt.NDArray[np.int64]) -> Vectors:
-    """Return the vectors of some rows, shape (rows, dimensions); pages that were read are let go of."""
+    """Return the vectors of some rows, shape (rows, dimensions); pages that were read are released."""
     found = vectors[rows]
     if len(vectors) > MAPPED_ROWS:
         let_go(vectors)

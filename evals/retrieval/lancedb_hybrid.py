@@ -78,8 +78,7 @@ class LanceHybrid(IndexRetriever):
         what one side lacks counts as `1 - fill` there) | mrr (`MRRReranker`: weight / rank in the vector
         search + (1 - weight) / rank in the full-text search)
     constant: rrf only; 60 in the paper of Cormack et al. (2009)
-    weight: linear and mrr only; share of the vector search; LanceDB's own default for each, 0.7 and 0.5,
-        unless said otherwise
+    weight: linear and mrr only; share of the vector search; default: LanceDB's own, 0.7 and 0.5
     fill: linear only; LanceDB's penalty, 1 for a score of 0
     depth: candidates of each side, or `k` where that is more
 

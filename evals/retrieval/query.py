@@ -162,7 +162,7 @@ class Trace:
     stored afterwards.
 
     understood: `QueryInterpretation.fact` -> what was understood, each once
-    allowed: which rows the filters of the question let through, shape (chunks,); None: all
+    allowed: which rows the filters of the question allow, shape (chunks,); None: all
     """
 
     steps: list[TraceStep] = field(default_factory=list)

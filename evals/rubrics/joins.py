@@ -51,7 +51,7 @@ class Joined(NamedTuple):
 
 
 class _Said(NamedTuple):
-    """What people said of one place by one criterion: annotator -> values; who could not say."""
+    """Human ratings of one place by one criterion: annotator -> values; who could not say."""
 
     values: dict[str, list[float]]
     skipped: set[str]
@@ -185,9 +185,9 @@ MOST = 20  # annotators that are listed
 def preview(meta: Mapping[str, Any], rubrics: Mapping[str, Rubric]) -> str:
     """Return tables of the rubrics and of the annotators.
 
-        meta: scores, coverage, annotators and rejects, as the stage `annotations` counts them
+    meta: scores, coverage, annotators and rejects, as the stage `annotations` counts them
 
-        >>> print(preview({"scores": 0, "skipped": 0, "annotators": {}, "coverage": {}, "reasons": {}}, {}))
+    >>> print(preview({"scores": 0, "skipped": 0, "annotators": {}, "coverage": {}, "reasons": {}}, {}))
     There are no ratings yet.
     """
     if not meta["scores"] and not meta["reasons"]:

@@ -223,7 +223,7 @@ def with_ranks(rows: list[Row], primary: Metric, ceilings: Container[str] = ()) 
     Those with too little coverage get no rank, nor do those whose generator answered too few questions:
     whatever their ranking is worth, they are not what was to be compared.
 
-    ceilings: cells that answer from the gold evidence: no deployment has it, so they have no rank
+    ceilings: cells that answer from the reference passages: no deployment has it, so they have no rank
     """
     sign = -1 if primary.higher_is_better else 1
     ranks: dict[tuple[str, str], int] = {}

@@ -1,6 +1,6 @@
 """Records of searches: which cells of a study are run, which were dropped on the way, and by what.
 
-A record is an artifact like those of stages: Parquet first, then DuckDB. It is written anew after each rung
+A record is an artifact like those of stages: Parquet first, then DuckDB. It is rewritten after each rung
 of a race, so that a killed run goes on with what was decided; its meta says what each look was at, by the
 identities of the scores, so that what is decided again is decided alike.
 """

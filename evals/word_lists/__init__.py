@@ -70,7 +70,7 @@ def numbered(topic: str, group: str) -> dict[str, int]:
 def function_words(language: Language) -> frozenset[str]:
     """Return the words of the closed classes: articles, pronouns, prepositions, auxiliaries and the like.
 
-    They say nothing of what a text is about. Whoever reads questions also passes over the words that only
+    They say nothing of what a text is about. Readers of questions also skip the words that only
     ask (`question_stop_words`), which a text may be about.
     """
     classes = groups("function_words", language)

@@ -12,7 +12,7 @@ from rag_assay.orchestration.commands.study_arguments import home_to_look_at, pr
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, plainly, say
 
 
-class Questions(StrEnum):
+class QuestionFileContent(StrEnum):
     """What `assay init` puts into the question file."""
 
     made = "made"
@@ -29,8 +29,9 @@ def init(
     ),
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     questions: Annotated[
-        Questions, typer.Option(help="Make questions from the documents, or write a template to fill in.")
-    ] = Questions.made,
+        QuestionFileContent,
+        typer.Option(help="Make questions from the documents, or write a template to fill in."),
+    ] = QuestionFileContent.made,
 ) -> int:
     """Write a study file for a folder or website, and questions made from its documents."""
     from rag_assay.evals.study.run_studies import note, taken_names
@@ -44,9 +45,9 @@ def init(
     if len(written) == 1:
         say(f"It has questions of its own; now: assay check {output}")
         return DONE
-    if questions is Questions.made and not fill_in(output, written[1]):
+    if questions is QuestionFileContent.made and not fill_in(output, written[1]):
         return FAILED
-    if questions is Questions.template:
+    if questions is QuestionFileContent.template:
         say(f"Now write questions into the question file, then: assay check {output}")
     return DONE
 

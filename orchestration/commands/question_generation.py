@@ -249,7 +249,7 @@ def _texts(study: Study, work: BuildContext) -> Any:
 def _counts(read: Review, *, accept_open: bool) -> Iterator[str]:
     counts = read.counts
     yield (
-        f"{len(read.rows)} questions: {counts['accept']} accepted, {counts['mend']} mended"
+        f"{len(read.rows)} questions: {counts['accept']} accepted, {counts['mend']} edited"
         + (f", {counts['open']} open" if accept_open else "")
         + f". {counts['drop']} dropped."
     )

@@ -37,7 +37,7 @@ from rag_assay.warehouse.paths import Home
 MODULE = "rag_assay.orchestration.definitions"
 """The code location, by whose name the daemon and the web server load it too."""
 RANGE_BEGIN, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
-REFUSED = "The budget of "  # begins why a call was not let through
+REFUSED = "The budget of "  # begins why a call was refused
 
 log = logging.getLogger(__name__)
 

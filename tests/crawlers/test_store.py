@@ -67,14 +67,6 @@ def test_what_a_page_served_under_another_url_has_is_not_gone(home):
     assert read_manifest(home, "s").height == 1
 
 
-def test_a_manifest_of_before_pages_could_go(home):
-    add(home, GOOD)
-    path = home.pages("s") / "manifest.parquet"
-    pl.read_parquet(path).drop("gone_at").write_parquet(path)
-    assert read_manifest(home, "s").schema == pl.Schema(PAGES)
-    assert add(home, GOOD) == ["unchanged"]
-
-
 def test_a_url_counts_once_a_crawl(home):
     assert add(home, GOOD, replace(GOOD, body=b"two"), BAD) == ["new", "repeated", "repeated"]
     assert read_manifest(home, "s")["size"].to_list() == [3]

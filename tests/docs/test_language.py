@@ -44,7 +44,8 @@ def product(package: str) -> list[Path]:
         path
         for ending in ("*.py", "*.j2", "*.html")
         for path in sorted((REPOSITORY / package).rglob(ending))
-        if "sample_site" not in path.parts
+        if not {"sample_site", "prompts"}
+        & set(path.parts)  # a prompt's words are part of the identity of its calls
     ]
 
 

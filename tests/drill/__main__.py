@@ -92,7 +92,7 @@ class Drill:
         if begins == "done":
             shutil.copytree(self.done, home)
             return home
-        # What people said is there before: nothing can make it again.
+        # Human ratings are there before: nothing can restore them.
         shutil.copytree(self.done / "people", home / "people", ignore=shutil.ignore_patterns("queue*"))
         if begins != "empty":
             shutil.copytree(self.scratch / "stages" / begins, home, dirs_exist_ok=True)

@@ -1,4 +1,4 @@
-"""Damage to files that only grow: what people said, and which results a study had; and kills beside them."""
+"""Damage to files that only grow: human ratings, and which results a study had; and kills beside them."""
 
 from __future__ import annotations
 

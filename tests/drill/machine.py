@@ -159,8 +159,7 @@ class Clock:
 
 
 def _ours() -> list[ModuleType]:
-    rooms = ("assets", "crawlers", "evals", "orchestration", "warehouse")
-    return [module for name, module in list(sys.modules.items()) if name.partition(".")[0] in rooms]
+    return [module for name, module in list(sys.modules.items()) if name.startswith("rag_assay.")]
 
 
 class Workspace:

@@ -17,7 +17,7 @@ def test_runs_after_random_steps_end_with_the_rows_of_a_fresh_workspace(
     weights: Callable[[str], Path],
 ) -> None:
     weights("all-MiniLM-L6-v2")  # whose tokenizer measures the chunks
-    draw(examples=3, steps=5)
+    draw(examples=2, steps=5)
 
 
 def test_the_clock_of_our_modules_jumps() -> None:

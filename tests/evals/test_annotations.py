@@ -460,7 +460,7 @@ def test_agreement_is_stored_checked_and_reported(town: Town) -> None:
     assert (answers.given, answers.of) == (9, 12)  # the cell `one` has one of the items
     assert {row["measure"] for row in data.people.agreement.iter_rows(named=True)} >= {"alpha", "kappa"}
     page = render_html(data)
-    assert "What people said" in page
+    assert "Human ratings" in page
     assert "&lt;i&gt;so&lt;/i&gt;" in page
     shown = Report(Grid([town.bench.study])).identity("tiny", town.bench.store)
     give(town, "lamp", 5.0, 99, comment="A second thought.")  # the same value: only the report changes

@@ -1,4 +1,4 @@
-"""Closed book and gold evidence: one cell a study, measured by answers alone, whatever the axes are."""
+"""Closed book and reference passages: one cell a study, measured by answers alone, whatever the axes are."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_metrics_of_retrieval_have_no_value_there_and_nothing_leads_by_them(benc
         assert rows.filter(metric="rouge_l", question_id="noon")["status"].to_list() == ["ok"]
     board = read_parquet(bench.folder("leaderboard", "tiny") / "leaderboard.parquet")
     ranks = dict(board.filter(metric="rouge_l").select("generator", "rank").unique().iter_rows())
-    assert ranks["oracle"] is None, "nobody can have the gold evidence"
+    assert ranks["oracle"] is None, "nobody can have the reference passages"
     assert set(board.filter(generator="oracle")["retriever"]) == {None}
     assert len(set(board.filter(metric="ndcg@10")["n"])) == 1
     checks = {check["name"]: check for check in bench.artifact("leaderboard", "tiny").meta["checks"]}
@@ -131,12 +131,12 @@ def test_the_report_says_what_retrieval_costs(bench: Bench) -> None:
     data = report_data(bench.study, bench.home)
     (sentence,) = ceiling_sentences(data, main_subset(data))
     assert sentence.startswith("ROUGE-L of openai/any: ")
-    for words in ("from retrieved passages", "from the gold evidence", "from no passage at all"):
+    for words in ("from retrieved passages", "from the reference passages", "from no passage at all"):
         assert words in sentence
-    gain = sentence.partition("from the gold evidence (")[2].partition(" [")[0]
+    gain = sentence.partition("from the reference passages (")[2].partition(" [")[0]
     assert gain.startswith("+")
     assert "oracle" not in " ".join(data.verdict.sentences)
-    assert "from the gold evidence (" in render_html(data)
+    assert "from the reference passages (" in render_html(data)
 
 
 def test_such_a_cell_cannot_be_asked_anything(bench: Bench) -> None:

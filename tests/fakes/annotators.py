@@ -1,4 +1,4 @@
-"""Scores of people as rows that hold, made up or simulated with habits that are known."""
+"""Human ratings as rows that hold, made up or simulated with habits that are known."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

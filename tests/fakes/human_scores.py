@@ -1,4 +1,4 @@
-"""Scores of people, made up."""
+"""Human ratings, made up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports with scores of people: of the sheet of the sports news project, or of simulated annotators."""
+"""Reports with human ratings: of the sheet of the sports news project, or of simulated annotators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New scores of people are followed up: by a sensor, by `assay run`, and while people go on scoring."""
+"""New human ratings are followed up: by a sensor, by `assay run`, and while people go on scoring."""
 
 from __future__ import annotations
 

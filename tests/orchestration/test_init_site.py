@@ -29,7 +29,7 @@ def test_the_study_names_the_spider_that_fits_and_says_why(
     text = study.read_text()
     (source,) = yaml.safe_load(text)["sources"].values()
     assert (source["spider"], source["start"]) == (spider, [site.url("/")])
-    why = f"{site.url(path)} " if spider != "site" else "none of the pages"
+    why = f"{site.url(path)} " if spider != "site" else "no page looked at"
     assert f"# spider: eurlex | news | blog | site; {why}" in text
 
 

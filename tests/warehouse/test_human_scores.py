@@ -1,4 +1,4 @@
-"""Scores of people are kept: appended once, by many at once, through kills, and whatever a file holds."""
+"""Human ratings are kept: appended once, by many at once, through kills, and whatever a file holds."""
 
 from __future__ import annotations
 

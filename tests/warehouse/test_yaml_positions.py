@@ -64,8 +64,8 @@ def test_a_place_that_is_not_there_has_the_line_of_what_is_around_it(tmp_path: P
 def test_every_repeated_key_is_named_with_its_line(tmp_path: Path) -> None:
     findings = refused(tmp_path, "a: 1\nb: {x: 1, x: 2}\na: 2\n")
     assert [finding.removeprefix(str(tmp_path)) for finding in findings] == [
-        "/study.yaml:2: the key `x` stands here a second time",
-        "/study.yaml:3: the key `a` stands here a second time",
+        "/study.yaml:2: the key `x` is here a second time",
+        "/study.yaml:3: the key `a` is here a second time",
     ]
 
 

@@ -90,13 +90,13 @@ NOTHING = Amount()
 class Budget:
     """What calls may cost together: US dollars, tokens, and how many they are.
 
-    A call is let through while what was spent, and what the calls under way will cost, leave room for it in
+    A call is allowed while what was spent, and what the calls under way will cost, leave room for it in
     every unit that has a cap. Each is taken to cost as much as the dearest call of its model so far, in each
     unit, and the first call of a model is made alone. Otherwise it waits for those under way, and is refused
     once a cap is reached. So a cap in dollars or tokens is passed by one call, as it is where calls are made
     one by one, or by what calls cost beyond the dearest; a cap in calls is never passed.
 
-    Calls are let through in the order in which they asked. One that waits for the first call of its model
+    Calls are admitted in the order in which they asked. One that waits for the first call of its model
     holds up those of that model alone.
 
     caps: a number is US dollars; None: no cap
@@ -178,7 +178,7 @@ class Budget:
 
     @property
     def refusal(self) -> str:
-        """Why no call is let through any more, in one sentence that names the cap."""
+        """Why no further call is allowed, in one sentence that names the cap."""
         reached = self.caps.reached(self.spent)
         if self.within is not None and not reached.in_words():
             return self.within.refusal

@@ -86,7 +86,7 @@ class _Lanes(Generic[Item, Result]):
                 while place not in self._ended:
                     if is_cancelled():
                         raise CancelledError
-                    # Again and again, for a signal that comes just before a wait without end does not end it.
+                    # Repeatedly, for a signal that comes just before a wait without end does not end it.
                     self._changed.wait(LOOK)
         with self._changed:
             ended = self._ended.pop(place)

@@ -31,7 +31,7 @@ _KEY_SHAPES = re.compile(
     re.VERBOSE,
 )
 _IN_URLS = re.compile(  # its repeats are bounded, for a text may be anything
-    r"""(?P<kept>://(?:[^\s/]{0,200}hook[^\s/]{0,200}/  # whoever knows it can post there
+    r"""(?P<kept>://(?:[^\s/]{0,200}hook[^\s/]{0,200}/  # anyone who knows it can post there
                   | [^\s/]{1,200}/(?:[^\s?\#'"]{0,500}/)?(?:web)?hooks?/))[^\s'"`<>]+
       | (?P<name>(?i:[?&;][\w.-]{0,60}(?:token|secret|passw(?:or)?d|pwd|auth|credential|sig|signature)=))
         [^&\s\#'"`<>]+

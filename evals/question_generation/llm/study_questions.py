@@ -34,7 +34,7 @@ from rag_assay.evals.question_generation.llm.nearest_pieces import (
 )
 from rag_assay.evals.question_generation.llm.prompts import SHAPES, language_name, prompt, prompts_identity
 from rag_assay.evals.question_generation.llm.verdicts import (
-    GenerationContext,
+    QuestionGenerationContext,
     Verifier,
     failure_of,
     fault_of_words,
@@ -56,7 +56,7 @@ _TOKENS = 700  # of a question with its answer and quotes, as JSON
 _TOKENS_OF_CONVERSATION = 1_200
 
 
-def make_questions(tasks: Sequence[GenerationTask], context: GenerationContext) -> list[TaskOutcome]:
+def make_questions(tasks: Sequence[GenerationTask], context: QuestionGenerationContext) -> list[TaskOutcome]:
     """Make the questions of a plan; return what came of each task, in their order.
 
     Every call is in the cache once it has ended: a run that was killed goes on where it was. Calls that cost
@@ -71,7 +71,7 @@ def make_questions(tasks: Sequence[GenerationTask], context: GenerationContext) 
 
 
 def _in_turn(
-    label: str, ask: Callable[[Item], TaskOutcome], items: Sequence[Item], context: GenerationContext
+    label: str, ask: Callable[[Item], TaskOutcome], items: Sequence[Item], context: QuestionGenerationContext
 ) -> list[TaskOutcome]:
     found = []
     for number, one in enumerate(context.gateway.map(ask, items, context.chat), 1):
@@ -80,7 +80,7 @@ def _in_turn(
     return found
 
 
-def _written(task: GenerationTask, context: GenerationContext) -> TaskOutcome:
+def _written(task: GenerationTask, context: QuestionGenerationContext) -> TaskOutcome:
     """Ask the model for a question; return it as it stands, with the first rule that it breaks."""
     if task.kind == "multi_hop" and len(task.pieces) < 2:
         return TaskOutcome(
@@ -264,7 +264,9 @@ def make_for_study(
     budget = Budget(None if order.chat.is_local else order.chat.budget_usd)
     gateway = work.resource(RunResources).gateway(budget)
     purpose = Purpose("questions", study.study)
-    context = GenerationContext(order.chat, gateway, nearness, embed, order.seed, purpose, work.progress)
+    context = QuestionGenerationContext(
+        order.chat, gateway, nearness, embed, order.seed, purpose, work.progress
+    )
     tasks = plan(drawn, order.kinds, order.n, nearness.partner)
     outcomes = make_questions(tasks, context)
     file = review_of(outcomes, documents_of(frame), name).model_copy(

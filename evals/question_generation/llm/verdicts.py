@@ -232,7 +232,7 @@ def failure_of(status: Status, reason: str | None, raw: str | None) -> RejectedQ
 
 
 @dataclass(frozen=True)
-class GenerationContext:
+class QuestionGenerationContext:
     """What questions are made with.
 
     embed: texts -> unit vectors, shape (texts, dimensions); safe to use from many threads
@@ -250,7 +250,7 @@ class GenerationContext:
 class Verifier:
     """Asks the model about its own questions; every verdict but the right one drops a question."""
 
-    def __init__(self, context: GenerationContext) -> None:
+    def __init__(self, context: QuestionGenerationContext) -> None:
         self._context = context
 
     def fault(self, draft: QuestionDraft, task: GenerationTask) -> RejectedQuestion | None:

@@ -35,7 +35,7 @@ class HistoryStep:
     """A result, and what differs from the one before it.
 
     back: how many results ago it was
-    documents: kind of change -> how many documents; None where those of then or before are gone
+    documents: kind of change -> how many documents; None where those of that or the previous result are gone
     parts: what else differs; of the first result nothing
     replaced: whether the cell that led before is significantly worse than the leader now
     """

@@ -38,7 +38,7 @@ from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
 
 _OPENED = ("questions", "rankings", "answers", "judgements", "scores")
-"""Stages whose results of then are opened again, beside chunks and documents."""
+"""Stages whose previous results are opened again, beside chunks and documents."""
 _EARLIER = 30  # documents of a source among which those are looked for that were cut
 _TRIES = 1_000
 

@@ -245,7 +245,7 @@ class DocumentChange:
 
 @dataclass(frozen=True, eq=False)
 class DocumentSnapshot:
-    """The documents of a result (columns `COLUMNS`), and the sources whose documents of then are gone."""
+    """The documents of a result (columns `COLUMNS`), and the sources whose documents are gone."""
 
     documents: pl.DataFrame
     gone: tuple[str, ...] = ()
@@ -455,7 +455,7 @@ def _flat(value: object, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def questions_of(entry: HistoryEntry, store: ArtifactStore) -> pl.DataFrame | None:
-    """Return the questions of a result (schemas.QUESTIONS); None where those of then are gone."""
+    """Return the questions of a result (schemas.QUESTIONS); None where those of that time are gone."""
     frames = [pl.DataFrame(schema=QUESTIONS)]
     for identity in entry.artifacts.get("questions", {}).values():
         found = read_stored(store, "questions", identity, "questions")

@@ -1,1 +1,1 @@
-"""What people said of a study's answers, as the report shows it."""
+"""Human ratings of a study's answers, as the report shows them."""

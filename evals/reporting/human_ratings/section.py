@@ -369,7 +369,7 @@ def questions_said(
 
 @dataclass(frozen=True)
 class CriterionSection:
-    """What people said by one criterion.
+    """Human ratings by one criterion.
 
     anchors: value and what it means, the best first
     generators: of which questions have means of their own; none where there is one alone, or there are many
@@ -408,7 +408,7 @@ class People:
 
 @lru_cache(maxsize=2)  # the page and the terminal show it
 def people_section(data: ReportData) -> People | None:
-    """Return what people said; None where the study has no rubrics."""
+    """Return human ratings; None where the study has no rubrics."""
     people = data.people
     if people is None or not people.rubrics:
         return None

@@ -17,7 +17,6 @@ from rag_assay.orchestration.web.chat.state import ChatState, UnderWay
 from rag_assay.orchestration.web.chat.translations import Words
 from rag_assay.warehouse.conversations import Begun, Conversation, Conversations, Stamp, Turn
 from rag_assay.warehouse.errors import AssayError, InputError
-from rag_assay.warehouse.human_scores import annotator_name
 
 
 @dataclass(frozen=True)
@@ -96,6 +95,8 @@ def person_of(typed: str | None) -> str:
     ('Ada Lovelace', '', '')
     """
     try:
+        from rag_assay.warehouse.human_scores import annotator_name  # heavy: the page is shown before
+
         return annotator_name(typed) if typed else ""
     except InputError:
         return ""

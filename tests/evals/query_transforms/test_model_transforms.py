@@ -214,7 +214,9 @@ def test_a_server_that_fails_is_recorded_and_the_rules_go_on(index: OpenIndex, t
     assert "401" in note.reason
 
 
-def test_another_prompt_or_model_is_another_version() -> None:
+def test_another_prompt_or_model_is_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
     rules = QUERY_TRANSFORMS["hyde"].model_validate({})
     model = QUERY_TRANSFORMS["hyde"].model_validate({"by": "llm", "model": "openai/x"})
     local = QUERY_TRANSFORMS["hyde"].model_validate({"by": "llm", "model": "local/smollm2-135m-instruct"})

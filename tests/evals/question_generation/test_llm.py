@@ -32,7 +32,7 @@ from rag_assay.evals.question_generation.llm.study_questions import (
     reasons_of,
     stratify_pieces,
 )
-from rag_assay.evals.question_generation.llm.verdicts import GenerationContext
+from rag_assay.evals.question_generation.llm.verdicts import QuestionGenerationContext
 from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Gateway
@@ -96,7 +96,9 @@ class Bench:
         )
         with Gateway(Home(self.home), retries=0, budget=Budget(usd)) as gateway:
             tasks = plan(stratify_pieces(pieces, seed=7), kinds, n, nearness.partner)
-            return make_questions(tasks, GenerationContext(chat, gateway, nearness, self.embed, seed=7))
+            return make_questions(
+                tasks, QuestionGenerationContext(chat, gateway, nearness, self.embed, seed=7)
+            )
 
 
 @pytest.fixture

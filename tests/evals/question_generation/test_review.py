@@ -182,7 +182,7 @@ def test_two_questions_of_one_id_are_a_mistake(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("reviews", "expected"),
-    [((), "none of 5 questions is accepted or mended, 4 are open"), (("drop",) * 5, "all of 5 questions")],
+    [((), "none of 5 questions is accepted or edited, 4 are open"), (("drop",) * 5, "all of 5 questions")],
 )
 def test_a_file_without_an_accepted_question_says_so(
     path: Path, reviews: tuple[str, ...], expected: str

@@ -1,4 +1,4 @@
-"""The report's section on scores of people: figures equal those counted from the sheet by other code."""
+"""The report's section on human ratings: figures equal those counted from the sheet by other code."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_without_rubrics_there_is_nothing_and_without_scores_a_sentence() -> Non
     open_study = data_of(scored, [])
     html = render_html(open_study)
     wanted = "Nobody has scored by points yet: `assay ratings annotate s` shows people the answers to score."
-    assert text_of(html) == f"What people said {wanted}"
+    assert text_of(html) == f"Human ratings {wanted}"
     assert people_sentences(open_study) == [wanted]
     assert not [one for one in other_rows(open_study) if one["metric"].startswith("said:")]
 

@@ -74,7 +74,7 @@ def test_it_builds_nothing(home: Home, key: str) -> None:
         (
             "imports: .",
             "imports: elsewhere",
-            r"study.yaml:3: there is no sheet in .*/elsewhere; `assay import",
+            r"study.yaml:3: there is no sheet in .*/elsewhere; `assay ratings import",
         ),
         ("imports: .", "imports: 5", r"study.yaml:3: imports: must be text"),
         ("imports: .", "imports: ~nobody-at-all/x", r"study.yaml:3: .* cannot be used as a path"),

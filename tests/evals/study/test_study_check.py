@@ -124,7 +124,15 @@ def test_mistakes_of_study_questions_and_models_come_together(path: Path, tmp_pa
         ),
         (("{model: all-MiniLM-L6-v2}", "{model: openai/text-embedding-3-small, api: {}}"), 8),
     ],
-    ids=["generator", "closed book", "gold evidence", "enrichment", "dating", "understanding", "embedder"],
+    ids=[
+        "generator",
+        "closed book",
+        "reference passages",
+        "enrichment",
+        "dating",
+        "understanding",
+        "embedder",
+    ],
 )
 def test_a_key_that_is_not_set_is_named_with_its_line(
     path: Path, tmp_path: Path, change: tuple[str, str], line: int

@@ -108,7 +108,7 @@ def test_an_unset_environment_variable_is_named(tmp_path: Path, monkeypatch: pyt
     ("text", "told"),
     [
         ("study: [tiny", "bad.yaml:1: not valid YAML"),
-        ("study: tiny\nseed: 1\nseed: 2\n", "bad.yaml:3: the key `seed` stands here a second time"),
+        ("study: tiny\nseed: 1\nseed: 2\n", "bad.yaml:3: the key `seed` is here a second time"),
         ("", "bad.yaml:1: a study is a mapping that begins with `study: NAME`"),
         ("- a\n- b\n", "bad.yaml:1: a study is a mapping"),
         ("study: !!python/object/apply:os.system ['true']\n", "bad.yaml"),

@@ -22,6 +22,7 @@ from rag_assay.warehouse.conversations import (
 )
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.processes import machine_mark
 from rag_assay.warehouse.status import Status
 from tests.fakes.processes import wait_until
 
@@ -103,7 +104,9 @@ def test_a_question_of_a_process_that_was_killed_before_a_cell_was_open_is_not_l
     chats: Conversations, name: str
 ) -> None:
     line = record_question(chats, STUDY, name, QuestionRequest("Who?"))
-    other = line.model_copy(update={"record_id": "other-asked", "question": "When?", "process": "1-dead"})
+    other = line.model_copy(
+        update={"record_id": "other-asked", "question": "When?", "process": f"1-dead-{machine_mark()}"}
+    )
     chats.append(STUDY, name, [other])
     settled = close_open_questions(chats, STUDY, name)
     assert settled is not None
