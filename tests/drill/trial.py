@@ -16,6 +16,7 @@ import resource
 import shutil
 import signal
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -91,6 +92,9 @@ class Trial:
     wrong: list[str] = field(default_factory=list)
 
 
+_forking = threading.Lock()  # filelock, which libraries import, refuses two forks at once
+
+
 def forked(home: Path, act: Callable[[], int | None], prepare: Step = lambda: None) -> Callable[[], Ended]:
     """Start ``act`` in a process of its own on a home; return what waits for its end.
 
@@ -98,7 +102,8 @@ def forked(home: Path, act: Callable[[], int | None], prepare: Step = lambda: No
     """
     said = home.with_name(f"{home.name}.{time.monotonic_ns()}.log")
     begin = time.monotonic()
-    process = os.fork()
+    with _forking:
+        process = os.fork()
     if process == 0:
         _child(home, said, act, prepare)
 
