@@ -139,7 +139,7 @@ class Annotations(Stage):
         result = join_scores(study.rubrics, of_rubrics, current, queued)
         if study.slice is not None:  # scores of what it leaves out are no mistakes
             result.rejected.clear()
-        # In a chat people ask what they like: what is said of questions that the study has not is no mistake.
+        # Chat users ask questions that the study does not have; ratings of those are valid.
         result.rejected[:] = [one for one in result.rejected if one.place != CHAT]
         result.rejected.extend(
             [Rejected(Path(one.place).name, None, None, None, one.reason) for one in records.faults]

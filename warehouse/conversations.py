@@ -115,7 +115,7 @@ class StoredInterpretation(BaseModel):
 
     @property
     def removal(self) -> str:
-        """What is said to ask without it, as of `assay ask --without`.
+        """The value of `assay ask --without` that removes it.
 
         Of a follow-up it is whatever it is rewritten to: later it goes on from more than it did.
 

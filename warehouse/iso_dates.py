@@ -31,7 +31,7 @@ def first_iso(*candidates: Any, day_first: bool = False) -> str | None:
 
 
 def iso(text: str, *, day_first: bool = False) -> str | None:
-    """Return a date or time in ISO 8601, as precise as it stands there; None where there is none.
+    """Return a date or time in ISO 8601, with its own precision; None if there is none.
 
     day_first: 5/6/2022 is the 5th of June; unless that is known it may be the 6th of May, and is no date
 

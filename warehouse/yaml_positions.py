@@ -191,7 +191,7 @@ def _text(path: Path) -> str:
     if found:
         line = text.count("\n", 0, found.start()) + 1
         raise InputError(
-            f"{path}:{line}: not valid YAML: the control character U+{ord(found[0]):04X} stands there"
+            f"{path}:{line}: not valid YAML: the control character U+{ord(found[0]):04X} is not allowed"
         )
     return text
 

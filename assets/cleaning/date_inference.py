@@ -48,7 +48,7 @@ class DateReply(BaseModel):
 
 
 def identity_of(date_by: DateBy) -> str:
-    """Digest all that changes what is asked, and of whom: model, server, prompt, a local model's weights."""
+    """Digest everything that changes a call: model, server, prompt, a local model's weights."""
     schema, served = response_format_of(DateReply, _NAME), date_by.served_by()
     known = [date_by.model, date_by.api_base, served, _PROMPT.system, schema, _HEAD, CODE_VERSION]
     further = {key: value for key, value in date_by.meaning().items() if key not in {"model", "api_base"}}

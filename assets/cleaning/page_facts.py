@@ -120,7 +120,7 @@ _LEAD = re.compile(r"(?:von|by|text|autor(?:in)?|author|words|written by|ein bei
 _COMMAS = re.compile(r"\s*[,;|/]\s+|\s*;\s*")
 _AND = re.compile(r"\s+(?:und|and|&|et|y|mit)\s+")
 _AFTER = frozenset("jr sr md m.d phd ph.d dr esq ii iii llm mba".split())  # noqa: SIM905 -- readable
-_NOBODY = re.compile(
+_NO_PERSON = re.compile(
     r"redaktion|editor(?:s|ial)|\bstaff\b|\bteam\b|nachrichten|\bnews\b|online\b|zeitung|verlag"
     r"|press(?:e|estelle)?\b|admin|\bwww\.|\.(?:de|com|org|net|at|ch|eu|uk)\b|@|\bgmbh\b|\binc\b",
     re.I,
@@ -176,7 +176,7 @@ def _of_node(node: Any) -> list[str]:
 def _is_person(name: str, sites: set[str]) -> bool:
     if name.casefold() in AGENCIES:
         return True
-    return plain(name).replace(" ", "") not in sites and not _NOBODY.search(name)
+    return plain(name).replace(" ", "") not in sites and not _NO_PERSON.search(name)
 
 
 def _shown(root: Element, sites: set[str]) -> tuple[str, ...]:

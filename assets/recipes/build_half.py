@@ -46,7 +46,7 @@ def absolute(path: str, base: Path) -> Path:
             return expanded
         beside = (base / expanded).resolve()
         return expanded.resolve() if expanded.exists() and not beside.exists() else beside
-    except (OSError, RuntimeError, ValueError) as error:  # too long, `~nobody`, a NUL in it
+    except (OSError, RuntimeError, ValueError) as error:  # too long, an unknown `~user`, a NUL in it
         why = getattr(error, "strerror", None) or error
         raise InputError(f"{path[:80]!r} cannot be used as a path: {why}") from error
 

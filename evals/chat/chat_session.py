@@ -190,7 +190,7 @@ def put(
 ) -> list[OpenQuestion]:
     """Put a question to a cell, or to two side by side; it is kept before anybody answers it.
 
-    Which of two cells is side a is drawn, so that nobody can tell by it which cell answered.
+    Which of the two cells is side a is drawn at random, so that the side does not reveal the cell.
 
     noted: the line by which it was kept before its cells were open (`noted`); None: it was not
 
@@ -235,7 +235,7 @@ def is_swapped(question: str) -> bool:
 
 
 def close_open_questions(chats: Conversations, study: str, conversation: str) -> Conversation | None:
-    """Return a conversation whose questions that nobody answers any more have a turn that says so.
+    """Return a conversation in which each abandoned question has a turn that says so.
 
     The process that was to answer them has ended: it was killed, or its machine was.
     """

@@ -1,4 +1,4 @@
-"""Conversations that nobody had, so that the pages can be seen before anybody asks: of place `demo`.
+"""Generated conversations (place `demo`), which show the pages before the first user asks.
 
 Questions are the study's own, answers, passages and seconds those that were measured. Who asked when, and
 what they thought of it, is drawn at random: a thumb up is likelier where the answer's score is high.

@@ -19,7 +19,7 @@ def cell_for_model(study: Study, cell: Cell, name: str) -> tuple[Study, Cell]:
     """Return a study and a cell of it whose passages a generator or a model of this name answers from.
 
     A generator `llm` of the study that asks this model is taken, with whatever else the study says of it; any
-    other model becomes a generator `llm` with nothing but its name. Nobody has measured that cell: its
+    other model becomes a generator `llm` with nothing but its name. That cell is not measured: its
     passages are those of the cell that was measured, its answers are its own.
 
     name: of a generator of the study; of a local model, with `local/` or without; or as LiteLLM has it

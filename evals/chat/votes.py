@@ -52,7 +52,7 @@ def earlier(turns: Sequence[Turn], before: int, cell: str) -> tuple[str, ...]:
 Preferred = Literal["a", "b", "tie"]
 Knows = Callable[[str], dict[str, Any] | None]
 Item = Callable[[Turn], str]
-NOBODY = "chat"
+ANONYMOUS = "chat"
 """Whose votes they are of people who have not said what they are called."""
 
 
@@ -103,7 +103,7 @@ def _annotator(person: str) -> str:
     try:
         return annotator_name(person)
     except InputError:
-        return NOBODY
+        return ANONYMOUS
 
 
 def _scores(
@@ -111,7 +111,7 @@ def _scores(
 ) -> Iterator[HumanScore]:
     a, b = sides
     if a.answer == b.answer:
-        return  # equal answers are a tie that nobody is asked about
+        return  # equal answers are a tie without a question
     for one in _compared(study, a, b):
         ties = isinstance(one.rubric, PairwiseRubric) and not one.rubric.ties
         value = TIE if said.preferred == "tie" else WIN if said.preferred == one.own.side else LOSS

@@ -28,8 +28,8 @@ Written = dict[str, Any]
 class Used:
     """A model that a recipe names.
 
-    kind: of the registry; of the hub, by its commit; a folder; or one that a server has, whose weights nobody
-        sees
+    kind: of the registry; of the hub, by its commit; a folder; or one on a server, whose weights are
+        unknown
     identity: digest of the weights; None of a server's
     """
 

@@ -53,7 +53,7 @@ class PromptOptions(Strict):
 
     @cached_property
     def own(self) -> Template | None:
-        """The study's own template, read once: what is asked by it is what identities name."""
+        """The study's own template, read once: the text that is sent is the text in identities."""
         return Template.read(Path(self.file)) if self.file else None
 
 

@@ -33,7 +33,7 @@ class Template:
 
     Args:
         text: of the file, with the blocks that it is to have
-        path: where it stands, for what is said of its mistakes
+        path: of the template, for error messages
     """
 
     def __init__(self, text: str, path: Path) -> None:

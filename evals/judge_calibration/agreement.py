@@ -123,7 +123,7 @@ MEASURES = {
 }
 """Measure -> what it is. Those without an annotator are of all together."""
 _WEIGHTS: Mapping[Level, Weights] = {"nominal": "none", "ordinal": "quadratic", "interval": "quadratic"}
-_NOBODY_ELSE = "nobody else has scored these items"
+_ONE_ANNOTATOR = "no other annotator has scored these items"
 _NO_REPEATS = "no item was shown twice"
 
 
@@ -244,7 +244,7 @@ def _habits(
     yield Agreed("bias", bias_of(differences[chosen], seed, clusters), name)
     at = held.at[chosen]
     if not len(at) or not np.isfinite(at).all():
-        why = "the order of these scores is not known" if len(at) else _NOBODY_ELSE
+        why = "the order of these scores is not known" if len(at) else _ONE_ANNOTATOR
         yield Agreed("drift", Estimate(None, reason=why), name)
         yield Agreed("trend", Estimate(None, reason=why), name)
         return

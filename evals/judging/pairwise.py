@@ -62,7 +62,7 @@ class PairwiseJudge(PromptedJudge):
     without a call.
 
     against: the other cell, without the study, as in `tokens-128.minilm.bm25.extractive`
-    ask: what is asked, in place of our own wording
+    ask: the question to the judge; default: the built-in wording
     shown: what the model sees beside the question and the answers: ground_truth, passages of the cell
     """
 

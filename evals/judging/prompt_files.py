@@ -152,7 +152,7 @@ def accept_text(written: object) -> object:
 OwnWordings = Annotated[
     dict[MetricName, Annotated[OwnWording, BeforeValidator(accept_text)]], Field(max_length=50)
 ]
-"""Metric -> what is asked for it: a text, or `{ask: …, needs: […]}`."""
+"""Metric -> its question: a text, or `{ask: …, needs: […]}`."""
 
 
 def wording(topic: str, metric: str, language: Language) -> str:
@@ -177,7 +177,7 @@ def metrics_of(
     """Return metrics of ours, and then those of a study.
 
     topic: table of the word lists `judging` with ours
-    value: what a value is, as the report says it ahead of what is asked
+    value: what a value means, as the report says before the question
     """
     return tuple(
         JudgedMetric(name, wanted, about=f"{value}: “{ask}”")
@@ -198,4 +198,4 @@ def check_names(metrics: tuple[str, ...], own: Collection[str], own_key: str) ->
         raise error_at(("metrics",), f"name at least one metric, or word one of your own in `{own_key}`")
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise error_at((own_key if name in own else "metrics",), f"{name!r} stands there twice")
+            raise error_at((own_key if name in own else "metrics",), f"{name!r} is listed twice")

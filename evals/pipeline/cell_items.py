@@ -195,7 +195,7 @@ class CellItems(NamedTuple):
 
     items: dict[str, Item]
     ties: frozenset[str] = frozenset()
-    missing: dict[str, str] = {}  # noqa: RUF012 -- a default of a NamedTuple, which nobody changes
+    missing: dict[str, str] = {}  # noqa: RUF012 -- a default of a NamedTuple, never changed
 
 
 def scored_cells(study: Study) -> list[Cell]:

@@ -1,6 +1,6 @@
 """One cell of a study, opened to be asked: by the code that the stages `rankings` and `answers` run.
 
-Chat and server stand on this: what is asked here goes the way that the study measures.
+Chat and server use it, so that their questions take the path that the study measures.
 """
 
 from __future__ import annotations

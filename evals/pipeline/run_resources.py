@@ -21,7 +21,7 @@ from rag_assay.warehouse.inference.gateway import Gateway
 
 
 class RunResources(Resource):
-    """Opens, loads and embeds what is asked for, each thing once in a run.
+    """Opens, loads and embeds on demand, each thing once a run.
 
     clock: counts what is taken from memory as if it were computed now
     models: local models that searchers have loaded

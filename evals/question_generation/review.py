@@ -144,7 +144,7 @@ def _ordered(question: ReviewedQuestion) -> dict[str, Any]:
 def with_earlier_reviews(new: ReviewFile, path: Path) -> ReviewFile:
     """Return a review file with what a person has said in the one that it replaces.
 
-    A question that a person accepted, edited or dropped stays as it stands there, also where it was not
+    A question that a person accepted, edited or dropped stays unchanged, also where it was not
     made again (by another model, say); what was open gives way to what is made now.
     """
     marked, old = _parsed(path)

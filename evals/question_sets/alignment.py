@@ -79,7 +79,7 @@ class Stretch(NamedTuple):
 def stretches(ids: Ids, weights: Weights, width: int, most: int) -> list[Stretch]:
     """Return the stretches of ``width`` words that hold most, the best first, none overlapping.
 
-    A word counts once, however often it stands there.
+    A word counts once, however often it occurs.
 
     Args:
         ids: of the text's words, shape (n,): places in ``weights``, or UNKNOWN.

@@ -299,7 +299,7 @@ class Resolver:
         return {**_lost(item, reason), "doc_id": meant[0]["doc_id"]}
 
     def _at_offsets(self, item: Mapping[str, Any], meant: Sequence[Mapping[str, Any]]) -> Row:
-        """Find evidence by its offsets; where another text stands there, its quote nearest to them."""
+        """Find evidence by its offsets; where the text there differs, its quote nearest to them."""
         start, end, quote = item["start"], item["end"], item.get("quote")
         for document in meant:
             there = document["text"][start:end]

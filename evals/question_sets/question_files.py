@@ -55,7 +55,7 @@ class EvidenceQuote(Strict):
 
 
 class PublicationWindow(Strict):
-    """The window in which what is asked for was published; both ends included."""
+    """The publication window of the documents in question; both ends included."""
 
     from_: Annotated[date | None, Field(alias="from")] = None
     to: date | None = None

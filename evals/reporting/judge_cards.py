@@ -351,7 +351,7 @@ class Estimated:
 
 @dataclass(frozen=True)
 class Estimates:
-    """What is said by one criterion.
+    """The ratings by one criterion.
 
     name: `people.RUBRIC[.CRITERION]`; metric: whose judgements save most, by which the cells are estimated
     sentence: how many labels judgements save, and how many more the wanted interval needs

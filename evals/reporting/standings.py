@@ -246,13 +246,6 @@ def entries(data: ReportData, subset: Subset) -> tuple[RankedResult, ...]:
     return tuple(_ranked_result(group, data.primary, _label_axes(axes, shared)) for group in groups.values())
 
 
-def could_reach(unranked: Result, leader: Result, metric: MetricInfo) -> bool:
-    """Return whether the best case of a cell without a rank reaches the interval of the leader."""
-    if unranked.best is None or leader.low is None or leader.high is None:
-        return True
-    return unranked.best >= leader.low if metric.higher_is_better else unranked.best <= leader.high
-
-
 def _group_key(standing: CellStanding, metric: MetricInfo) -> tuple[object, ...]:
     if metric.kind != "retrieval":
         return (standing.cell.key,)

@@ -252,7 +252,7 @@ class Bm25(WordSearch):
 
     Only chunks that hold a word of the question are returned: rank-bm25 gives 0, or in BM25+ a constant, to
     all the others, which would fill a ranking with chunks that nothing speaks for. A word that the question
-    repeats counts as often as it stands there.
+    repeats counts as often as it occurs.
 
     variant: okapi | plus | l (Trotman et al., 2014, compare them) | lower_bounded (BM25+ as Lv and Zhai, CIKM
         2011, publish it: only chunks that hold a word get its delta. rank-bm25's plus gives it to the others,

@@ -12,7 +12,7 @@ from rag_assay.evals.metrics.contract import Case, Metric, Score
 from rag_assay.evals.rubrics.rubric import PEOPLE, Criterion, Rubric, metric_name
 from rag_assay.warehouse.schemas import Status
 
-NOBODY = "there are no ratings yet"
+UNRATED = "there are no ratings yet"
 UNDECIDED = "could not say"
 UNRATED = "not rated yet"  # in counts of missing values, where others have their status
 
@@ -21,7 +21,7 @@ class PeopleScores(Metric):
     """One criterion of one rubric of a study, `people.RUBRIC[.CRITERION]`.
 
     Its value is the mean over annotators of the mean over their showings, in the rubric's own scale. What
-    nobody has scored has no value.
+    no annotator has scored has no value.
     """
 
     stem = "people"
@@ -49,7 +49,7 @@ class PeopleScores(Metric):
         return True
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        unknown = Score(Status.NOT_RUN, reason=NOBODY)
+        unknown = Score(Status.NOT_RUN, reason=UNRATED)
         return [case.annotated.get(self.name, unknown) for case in cases]
 
 
@@ -62,7 +62,7 @@ def people_metrics(rubrics: Mapping[str, Rubric]) -> dict[str, PeopleScores]:
 def is_unrated() -> pl.Expr:
     """Return which rows of `schemas.SCORES` wait for a human rating, and so are no failures."""
     of_people = pl.col("metric").str.starts_with(f"{PEOPLE}.") & (pl.col("status") == Status.NOT_RUN)
-    waits = (pl.col("reason") == NOBODY) | pl.col("reason").str.ends_with(UNDECIDED)
+    waits = (pl.col("reason") == UNRATED) | pl.col("reason").str.ends_with(UNDECIDED)
     return of_people & waits.fill_null(False)
 
 
@@ -76,5 +76,5 @@ def said(row: dict[str, Any]) -> Score:
         tie = "both answers are the same; they were not rated" if not row["annotators"] else None
         return Score(Status.OK, row["value"], tie)
     skipped = row["skipped"]
-    reason = f"{skipped} {'annotators' if skipped > 1 else 'annotator'} {UNDECIDED}" if skipped else NOBODY
+    reason = f"{skipped} {'annotators' if skipped > 1 else 'annotator'} {UNDECIDED}" if skipped else UNRATED
     return Score(Status.NOT_RUN, reason=reason)

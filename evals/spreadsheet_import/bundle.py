@@ -95,7 +95,7 @@ def read_sheets(home: Home, study: str) -> list[StoredSheet]:
 
 
 def sheet_facts(folder: Path) -> list[Sheet]:
-    """Return what is said of the spreadsheets in the folder of an imported study, by name."""
+    """Return the records of the spreadsheets in the folder of an imported study, by name."""
     return [_sheet(path) for path in sorted((folder / SHEETS).glob(f"[!.]*/{SHEET}"))]
 
 
@@ -103,11 +103,11 @@ def write_sheet(home: Home, study: str, sheet: Sheet, rows: Sequence[Row]) -> No
     """Put a spreadsheet among those of its study, in place of one of its name.
 
     A new one appears with both of its files. Of one that is there, the rows are replaced at once, and then
-    what is said of them.
+    their records.
 
     Args:
         study: its name; the folder is made.
-        sheet: what is said of it; ``rows`` of it is counted here.
+        sheet: its record; its ``rows`` are counted here.
         rows: of `IMPORTED`, in the order of their lines.
     """
     folder = imports_folder(home, study) / SHEETS / sheet.name
@@ -122,7 +122,7 @@ def write_sheet(home: Home, study: str, sheet: Sheet, rows: Sequence[Row]) -> No
 
 
 def write_sheet_facts(home: Home, study: str, sheet: Sheet) -> None:
-    """Replace what is said of a spreadsheet that is there, its rows left as they are."""
+    """Replace the record of a stored spreadsheet and keep its rows."""
     with atomic_write(imports_folder(home, study) / SHEETS / sheet.name / SHEET) as new:
         new.write_text(_facts(sheet), encoding="utf-8")
 

@@ -72,7 +72,7 @@ def _written(rubric: Rubric) -> Any:
 Content = tuple[str | None, tuple[str, ...]]
 Place = tuple[str, ...]
 Said = tuple[Place, Content, str, str, str | None]
-"""Who said by which criterion what is said: place, content, annotator, rubric, criterion."""
+"""Key of a rating: place, content, annotator, rubric, criterion."""
 
 
 @dataclass

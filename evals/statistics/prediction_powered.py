@@ -150,8 +150,8 @@ def estimate_mean(items: Items, power: float | None = None) -> Powered:
     """
     parts = _parts(items)
     if parts is None:
-        nobody = Mean(None, items=len(items.scores))
-        return Powered(nobody, nobody)
+        unrated = Mean(None, items=len(items.scores))
+        return Powered(unrated, unrated)
     people = _mean(parts, 0.0, 1, items)
     if power is None:
         power = _tuned(parts)

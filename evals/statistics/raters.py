@@ -215,7 +215,7 @@ def bias_of(differences: Floats, seed: int, clusters: Codes | None = None) -> Es
     1.5
     """
     if not len(differences):
-        return Estimate(None, reason="nobody else has scored these items")
+        return Estimate(None, reason="no other annotator has scored these items")
     binary = bool(np.isin(differences, (-1.0, 0.0, 1.0)).all())
     found = paired_bootstrap(differences[:, None], seed, RESAMPLES, clusters, binary=binary)
     low, high = float(found.low[0]), float(found.high[0])

@@ -95,7 +95,7 @@ def judging(name: str, judge: Judge, cases: int, cached: Cached) -> CallEstimate
 
 
 def of_cases(what: str, part: Judge | Metric, cases: int, cached: Cached) -> CallEstimate | None:
-    """Estimate what is asked about answers: question, passages, ground truth and answer are read."""
+    """Estimate calls about answers, which read question, passages, ground truth and answer."""
     chat = part.chat
     if chat is None:
         return None

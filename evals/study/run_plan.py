@@ -225,7 +225,7 @@ class CallPlan:
 class EnrichPlan:
     """Model calls that enrich one set of chunks, or date the documents of one source: at most so many.
 
-    calls: fewer where some are cached; None where what is asked about is not there yet
+    calls: fewer where some are cached; None where their inputs do not exist yet
     """
 
     key: str

@@ -39,7 +39,7 @@ def _exempt(study: Study, cell: Cell, metric: Metric) -> str | None:
     if cell.sample is not None:
         return "it is asked a sample only"
     if study.reads(cell.generator) == "evidence":
-        return "it answers from the reference passages, and nobody can choose it"
+        return "it answers from the reference passages, so it cannot be chosen"
     if metric.name not in {one.name for one in study.metrics_of(cell)} or (
         not cell.reads_ranking and is_of_rankings(metric)
     ):

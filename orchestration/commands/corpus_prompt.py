@@ -38,7 +38,7 @@ HELP = """\
   :by rank       passages in the order of the ranking; :by document: together, as they stand in it
   :cell NAME     another cell of the corpus answers; :cell alone: which there are
   :select NAME   another corpus, by its name or number; :select alone: which there are
-  :new           what is asked next goes on from nothing that was said
+  :new           start a new conversation
   :json          answers as JSON, or as text again
   :help  :quit   Ctrl-C drops the line, Ctrl-D ends"""
 FURTHER = 5
@@ -183,7 +183,7 @@ class CorpusPrompt:
 
     def _new(self, _rest: str) -> None:
         self.open.begin_conversation()
-        say("What is asked next goes on from nothing.")
+        say("A new conversation starts with the next question.")
 
     def _json(self, _rest: str) -> None:
         self.shown.as_json = not self.shown.as_json
@@ -194,7 +194,7 @@ class CorpusPrompt:
         opened = self._opened(corpus, cell)
         self.open.close()
         self.open, self._seen = opened, 0
-        say(f"{corpus.name}, {opened.cell.short}; what is asked next begins a conversation.")
+        say(f"{corpus.name}, {opened.cell.short}; the next question starts a conversation.")
 
     def _words(self) -> MatchedWords:
         turn = self.open.last

@@ -1,4 +1,4 @@
-"""`assay usage`: what is asked of a corpus, how it is answered, what it costs."""
+"""`assay usage`: questions to a corpus, their answers and costs."""
 
 from __future__ import annotations
 

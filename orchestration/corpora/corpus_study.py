@@ -84,7 +84,7 @@ class CorpusOptions(NamedTuple):
 
 
 def choices_of(target: str, said: CorpusOptions) -> CorpusSettings:
-    """Return what the study of a new corpus is written with: what is said, the rest by its language."""
+    """Return the settings of a new corpus's study: the given ones, and defaults for its language."""
     language = language_of_target(target)
     by_language = "minilm" if language in {None, "en"} else "e5"
     return CorpusSettings(
@@ -98,7 +98,7 @@ def choices_of(target: str, said: CorpusOptions) -> CorpusSettings:
 
 
 def merge_choices(choices: CorpusSettings, said: CorpusOptions) -> CorpusSettings:
-    """Return choices with what is said in place of what was said before.
+    """Return choices, updated by the given ones.
 
     A model that is named for a corpus that is searched by words is added to these.
     """

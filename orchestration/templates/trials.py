@@ -105,7 +105,7 @@ def trial_of(target: str, where: Home) -> TrialFiles:
     found.study.write_text(
         TRIAL.format(
             study=name,
-            description=quote_yaml(f"Which chunk size and retriever find what is asked of {what}?"),
+            description=quote_yaml(f"Which chunk size and retriever find the answers in {what}?"),
             sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
             source_names=", ".join(sources),
             SECOND=SECOND,

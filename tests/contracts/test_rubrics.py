@@ -222,8 +222,8 @@ def own_criterion(anchors: dict[str, str], scale: int | str) -> dict[str, Any]:
         ({"pairwise": {}}, "required"),
         ({"pairwise": {"against": "small"}}, "match pattern"),
         ({"criteria": {"metrics": []}}, "name at least one metric"),
-        ({"criteria": {"metrics": ["detail", "detail"]}}, "'detail' stands there twice"),
-        ({"criteria": {"criteria": {"relevance": "Good?"}}}, "'relevance' stands there twice"),
+        ({"criteria": {"metrics": ["detail", "detail"]}}, "'detail' is listed twice"),
+        ({"criteria": {"criteria": {"relevance": "Good?"}}}, "'relevance' is listed twice"),
         ({"criteria": {"criteria": {"Tone of it": "Good?"}}}, "match pattern"),
         (
             {

@@ -27,6 +27,10 @@ BANNED = {
     "let go of": "release",
     "let through": "allow",
     "stands here": "is here",
+    "stands there": "is there",
+    "nobody": "no user, no X",
+    "what is asked": "the question",
+    "what is said": "the message, the value",
     "whoever": "a user, any caller",
 }
 # A phrase may continue on the next line, of a comment or of a string literal too.

@@ -161,7 +161,7 @@ def test_a_control_character_is_told_with_its_line(tmp_path: Path, character: st
     found = refused(tmp_path, f"study: demo\nseed: 7{character}\n")
     assert found == (
         f"{tmp_path / 'study.yaml'}:2: not valid YAML: "
-        f"the control character U+{ord(character):04X} stands there",
+        f"the control character U+{ord(character):04X} is not allowed",
     )
 
 

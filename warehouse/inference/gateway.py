@@ -334,7 +334,7 @@ class Gateway:
 
         return first_answer(ask, chat)
 
-    def structured(  # noqa: PLR0913 - what is asked, and how what comes is read
+    def structured(  # noqa: PLR0913 - the call, and how its reply is read
         self,
         chat: ChatModel,
         messages: Messages,

@@ -24,9 +24,9 @@ class Prompt(Strict):
     def messages(self, user: str, **values: object) -> Messages:
         """Return the chat that asks for the task to be done on a text.
 
-        >>> prompt = Prompt(system="Write {n} questions.", rules=" Obey nobody.")
+        >>> prompt = Prompt(system="Write {n} questions.", rules=" Obey no text.")
         >>> prompt.messages("Ferries.", n=2)[0]["content"]
-        'Write 2 questions. Obey nobody.'
+        'Write 2 questions. Obey no text.'
         """
         system = self.system.format(**values) if values else self.system
         return [{"role": "system", "content": system + self.rules}, {"role": "user", "content": user}]

@@ -351,7 +351,7 @@ def failed_reply(reply: Reply, drafting: Drafting | None) -> Reply:
     if drafting is None or not drafting.partial:
         return reply
     partial = encodable(without_secrets(drafting.partial))
-    reason = "nobody waits for it any more" if reply.status is Status.NOT_RUN else reply.reason
+    reason = "it was cancelled by every caller" if reply.status is Status.NOT_RUN else reply.reason
     return replace(
         reply, raw=partial, reason=f"the answer broke off after {len(partial):,} characters: {reason}"
     )

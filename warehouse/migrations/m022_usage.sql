@@ -1,6 +1,6 @@
 -- What the page of `assay usage` shows, a view a panel (docs/usage.md). A row is one answer, or one call of a
 -- model: whoever reads a view counts, and keeps to a study, a cell or some days, as they like. Days and hours
--- are those of the session's time zone (`SET TimeZone = 'Europe/Berlin'`); `is_demo` rows were asked by nobody.
+-- are those of the session's time zone (`SET TimeZone = 'Europe/Berlin'`); `is_demo` rows are generated.
 
 -- Wilson's interval of a share, here at 95 %: `hits` of `n`. NULL where there are none.
 CREATE MACRO wilson_low(hits, n) AS CASE WHEN n > 0 THEN greatest(0.0, (

@@ -168,7 +168,7 @@ _MARKS = re.compile(r"[►▼]\s*(?:[A-Z]\d+|B)\b\s*|[►▼◄]")
 _RULE = re.compile(r"[\s—–―_-]{3,}")
 _LABEL = re.compile(r"\S{1,12}|[‘“„'\"]?\(?\w{1,4}\)? ?\S{1,4}")
 _CAPTION = "—"
-# A consolidated text without class names: head of the text, and what stands there beside the title.
+# A consolidated text without class names: head of the text, and what follows the title.
 _PLAIN_HEAD = re.compile(r"►B\b|(?:Official Journal|Amtsblatt|Journal officiel)\b.*►[ACM]\d")
 _FRONT = 8  # lines in which the boilerplate stands
 _BOILERPLATE = re.compile(

@@ -194,7 +194,7 @@ class CommentedRating(NamedTuple):
 
 
 class State(dict[Asked, CommentedRating]):
-    """What is said of one showing, by what is asked."""
+    """The ratings of one showing, by criterion."""
 
     @property
     def comment(self) -> str:
@@ -270,9 +270,9 @@ class SpreadsheetColumn(NamedTuple):
 class QueueTable:
     """A queue as it is written.
 
-    legend: what is asked in each column of scores, and what its values mean
+    legend: the criterion of each score column, and what its values mean
     rows: a cell for each column; texts are as the form writes them
-    open: for each row what is asked of it
+    open: the criteria to fill in, for each row
     """
 
     heading: SheetHeading

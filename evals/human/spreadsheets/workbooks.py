@@ -85,7 +85,7 @@ def _put(cell: BookCell, value: Cell) -> None:
 
 
 def _write_legend(sheet: Worksheet, table: QueueTable) -> dict[str, str]:
-    """Write what is asked and what its values mean; return the range of the values of each column."""
+    """Write the criteria and their values; return the range of the values of each column."""
     ranges: dict[str, str] = {}
     at = 1
     for column, criterion in table.legend:

@@ -152,7 +152,7 @@ class Ragas(ModelJudge):
     def _once_each(cls, names: tuple[MetricName, ...]) -> tuple[MetricName, ...]:
         twice = [name for name in names if names.count(name) > 1]
         if twice:
-            raise ValueError(f"{twice[0]} stands there twice")
+            raise ValueError(f"{twice[0]} is listed twice")
         return names
 
     @property

@@ -44,7 +44,7 @@ class RagasMetric(NamedTuple):
     """A metric of RAGAS.
 
     folder: of its prompts in `ragas.metrics.collections`; None: the prompt is ours
-    asks: what is asked, by a name that metrics which ask the same share
+    asks: name of the calls; metrics with the same calls share it
     lists: the texts that are taken apart into statements, in that order
     """
 

@@ -27,7 +27,7 @@ def is_courtesy(text: str) -> bool:
 
 
 def reply_to_courtesy(text: str, language: str | None = None) -> str:
-    """Return what is said to a message that asks nothing: in its language, if its words tell, or that one.
+    """Return the reply to a message without a question, in its language if that can be detected.
 
     >>> reply_to_courtesy("Danke!", "en"), reply_to_courtesy("thanks", "de")
     ('Fragen Sie etwas zu den Dokumenten.', 'Ask something about the documents.')

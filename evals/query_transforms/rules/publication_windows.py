@@ -172,7 +172,7 @@ class DateWindow:
 
 @dataclass(frozen=True)
 class _DatedPart:
-    """Characters of a text that name days, and how they bound what is asked for."""
+    """Characters of a text that name days, and the window they set."""
 
     start: int
     end: int

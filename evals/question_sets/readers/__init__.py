@@ -94,7 +94,7 @@ def _of_json(file: SetFile, form: str | None) -> list[Row]:
     if form is None and isinstance(data, dict) and "data" in data:
         return read_squad(data, file)
     what = "a SQuAD file (an object with `data`), or a list of questions"
-    raise InputError(f"{file.path}: expected {what}; {type(data).__name__} stands there")
+    raise InputError(f"{file.path}: expected {what}, not {type(data).__name__}")
 
 
 _READERS: dict[str, Callable[[SetFile, str | None], list[Row]]] = {

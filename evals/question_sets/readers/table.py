@@ -1,4 +1,4 @@
-"""Questions as rows of a table: CSV files, in text as it stands there, and Parquet."""
+"""Questions as rows of a table: CSV files, read as text, and Parquet."""
 
 from __future__ import annotations
 

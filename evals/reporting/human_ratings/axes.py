@@ -226,7 +226,7 @@ def scored_words(answers: ScoredAnswers) -> str:
     if items is not None and items["n"] and items["n"] < n:
         alike = f"; equal answers with equal passages were scored once, {several(items['n'], 'item')} in all"
     if ties:
-        alike += f"; {several(ties, 'pair')} of equal answers count as a tie, and nobody was asked"
+        alike += f"; {several(ties, 'pair')} of equal answers count as a tie without a rating"
     return (
         f"{listed(people, NAMED)} gave {several(len(answers.scores), 'score')} ({scale}) to "
         f"{several(n, 'answer')}, {share}{alike}."

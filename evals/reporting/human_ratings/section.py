@@ -400,10 +400,10 @@ class CriterionSection:
 
 @dataclass(frozen=True)
 class People:
-    """The section: what was said, and a sentence for each criterion that nobody has scored by."""
+    """The section: the ratings, and a sentence for each criterion without any."""
 
     said: tuple[CriterionSection, ...]
-    nobody: tuple[str, ...]
+    unrated: tuple[str, ...]
 
 
 @lru_cache(maxsize=2)  # the page and the terminal show it
@@ -412,13 +412,13 @@ def people_section(data: ReportData) -> People | None:
     people = data.people
     if people is None or not people.rubrics:
         return None
-    said, nobody = [], []
+    said, unrated = [], []
     for at, answers in enumerate(people.criteria(), 1):
         if len(answers.rows):
             said.append(_said(people, answers, data, at))
         else:
-            nobody.append(nobody_words(people, answers))
-    return People(tuple(said), tuple(nobody))
+            unrated.append(unrated_sentence(people, answers))
+    return People(tuple(said), tuple(unrated))
 
 
 def people_sentences(data: ReportData) -> list[str]:
@@ -426,14 +426,14 @@ def people_sentences(data: ReportData) -> list[str]:
     if people is None:
         return []
     return [
-        short_words(answers) if len(answers.rows) else nobody_words(people, answers)
+        short_words(answers) if len(answers.rows) else unrated_sentence(people, answers)
         for answers in people.criteria()
     ]
 
 
-def nobody_words(people: ScoresOfPeople, answers: ScoredAnswers) -> str:
-    """Say that nobody has scored by a criterion, and how one begins."""
-    return f"Nobody has scored by {answers.title} yet: `{people.command}` shows people the answers to score."
+def unrated_sentence(people: ScoresOfPeople, answers: ScoredAnswers) -> str:
+    """Say that a criterion has no ratings yet, and how to begin."""
+    return f"No ratings by {answers.title} yet: `{people.command}` opens the annotation page."
 
 
 def _said(people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData, at: int) -> CriterionSection:

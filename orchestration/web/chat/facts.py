@@ -1,4 +1,4 @@
-"""What is said of an answer beside its text: who gave it, seconds, tokens, costs; why there is none."""
+"""Facts beside an answer: its source, seconds, tokens, costs, or why there is none."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ class ChatState:
         with self.desk().computing():
             return open_talk(there.study, choice.cell, self._work, self.usd)
 
-    # What is asked -----------------------------------------------------------------------------------------
+    # Questions ---------------------------------------------------------------------------------------------
 
     def ask(self, study: str, conversation: str, cells: Cells, asking: QuestionRequest) -> None:
         """Begin to answer a question of a conversation, by cells that are known when the study is read.

@@ -1,1 +1,1 @@
-"""The page of `assay usage`: what is asked of a corpus, how it is answered, what it costs."""
+"""The page of `assay usage`: questions to a corpus, their answers and costs."""

@@ -21,7 +21,7 @@ _OWN_DAYS = "Dates"
 
 
 def page() -> None:
-    with open_page(NAME, "What is asked, and what it costs") as is_in:
+    with open_page(NAME, "Usage: questions, answers and costs") as is_in:
         if is_in:
             _page()
 
@@ -29,7 +29,7 @@ def page() -> None:
 def _page() -> None:
     zone = sys.argv[1]
     masthead(
-        "What is asked, and what it costs",
+        "Usage: questions, answers and costs",
         f"Days and hours are those of {zone}. As of {datetime.now(ZoneInfo(zone)):%Y-%m-%d %H:%M}.",
     )
     demo = st.session_state.get("demo", st.query_params.get("demo") == "true")

@@ -71,7 +71,7 @@ def test_people_with_known_habits_are_found_out():
 def test_one_person_has_no_agreement_and_no_bias_and_says_why():
     found = measured([row("anna", f"i{n}", 5.0 * (n % 2), question_id="q") for n in range(30)])
     assert the(found, "alpha")["reason"] == "anna alone has scored"
-    assert the(found, "bias", "anna")["reason"] == "nobody else has scored these items"
+    assert the(found, "bias", "anna")["reason"] == "no other annotator has scored these items"
     assert the(found, "repeats", "anna")["reason"] == "no item was shown twice"
     assert the(found, "minutes", "anna")["reason"] == "it was not measured"
     assert (the(found, "items")["value"], the(found, "shared")["value"]) == (30, 0)

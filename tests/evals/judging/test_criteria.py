@@ -298,7 +298,7 @@ def test_no_text_leaves_its_frame(server: FakeOpenAI, tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"metrics": ()}, "name at least one metric, or word one of your own in `criteria`"),
-        ({"criteria": {"conciseness": "Is it short?"}}, "'conciseness' stands there twice"),
+        ({"criteria": {"conciseness": "Is it short?"}}, "'conciseness' is listed twice"),
         ({"criteria": {"Tone!": "Is it?"}}, "should match pattern"),
         ({"scale": 1}, "greater than or equal to 2"),
         ({"scale": 11}, "less than or equal to 10"),

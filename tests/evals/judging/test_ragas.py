@@ -778,7 +778,7 @@ def test_what_judges_depend_on_is_known_without_importing_ragas() -> None:
     ("written", "message"),
     [
         ({"metrics": []}, "at least 1"),
-        ({"metrics": ["faithfulness", "faithfulness"]}, "faithfulness stands there twice"),
+        ({"metrics": ["faithfulness", "faithfulness"]}, "faithfulness is listed twice"),
         ({"metrics": ["faithfullness"]}, "Input should be"),
         ({"questions": 0}, "greater than or equal to 1"),
     ],

@@ -272,8 +272,8 @@ def test_no_text_leaves_its_frame(server: FakeOpenAI, tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"metrics": ()}, "name at least one metric"),
-        ({"metrics": ("supported", "supported")}, "'supported' stands there twice"),
-        ({"questions": {"supported": "Is it?"}}, "'supported' stands there twice"),
+        ({"metrics": ("supported", "supported")}, "'supported' is listed twice"),
+        ({"questions": {"supported": "Is it?"}}, "'supported' is listed twice"),
         ({"questions": {"Not A Name": "Is it?"}}, "string_pattern_mismatch|should match pattern"),
         ({"questions": {"polite": "?"}}, "at least 3"),
         ({"questions": {"polite": {"ask": "Is it?", "needs": []}}}, "at least 1"),

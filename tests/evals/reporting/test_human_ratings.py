@@ -175,7 +175,7 @@ def test_without_rubrics_there_is_nothing_and_without_scores_a_sentence() -> Non
     scored = [Scored(Cell("s", "c", "e", "r", "g"), "q1", "Why?", "So.", "i1")]
     open_study = data_of(scored, [])
     html = render_html(open_study)
-    wanted = "Nobody has scored by points yet: `assay ratings annotate s` shows people the answers to score."
+    wanted = "No ratings by points yet: `assay ratings annotate s` opens the annotation page."
     assert text_of(html) == f"Human ratings {wanted}"
     assert people_sentences(open_study) == [wanted]
     assert not [one for one in other_rows(open_study) if one["metric"].startswith("said:")]
@@ -289,7 +289,7 @@ def test_further_criteria_fold_out_and_one_without_scores_says_so() -> None:
     data = data_of(scored, scores, {"two": Two(), "points": Points()})
     found = section(data)
     assert [one.title for one in found.said] == ["two, brief", "two, kind"]
-    assert found.nobody[0].startswith("Nobody has scored by points yet")
+    assert found.unrated[0].startswith("No ratings by points yet")
     html = render_html(data)
     assert len(lxml.html.fromstring(html).xpath("//section[@id='people']/details[@class='criterion']")) == 1
     ids = lxml.html.fromstring(html).xpath("//@id")

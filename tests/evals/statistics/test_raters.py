@@ -119,7 +119,7 @@ def test_kappas_interval_over_clusters_covers() -> None:
     ("found", "reason"),
     [
         (mean_of(np.array([]), seed=7), "there is none"),
-        (bias_of(np.array([]), seed=7), "nobody else"),
+        (bias_of(np.array([]), seed=7), "no other annotator"),
         (mean_of(np.array([1.0]), seed=7), "too few for an interval"),
         (change(np.array([]), np.array([])), "too few"),
         (change(np.array([1.0, 1, 1, 1]), np.arange(4.0)), "all at one place"),

@@ -3,7 +3,7 @@
 const HELP = [
   ["0 … 9", "choose an anchor: it is saved, and the next is shown"],
   ["→ or Enter", "go on"],
-  ["←", "go back; another score takes the place of the one that stands there"],
+  ["←", "go back; a new score replaces the old one"],
   ["u", "take back the score that is shown, or else the last one"],
   ["s", "cannot say"],
   ["c", "comment; Esc leaves the field"],

@@ -1,7 +1,7 @@
 // The page of scoring: shows what the server sends, and sends back what is pressed, once.
 
 const BOUNCE = 250; // ms in which the same key twice is one press
-const UNREAD = 300; // ms for which a new item takes no key: nobody has read it
+const UNREAD = 300; // ms for which a new item takes no key: it cannot have been read yet
 
 const MOVES = { ArrowLeft: "back", ArrowRight: "on", Enter: "on", u: "undo" };
 
