@@ -25,6 +25,7 @@ from tests.drill.trial import (
     killed_at,
     limited,
     rebuild,
+    torn_append,
     torn_at,
     unreadable,
     walk,
@@ -86,12 +87,13 @@ HALF = {
     "documents": "documents",
     "cache/vectors": "embeddings",
     "indexes": "indexes",
-    "cache/calls": "answers",
     "rankings": "rankings",
     "pointers": "scores",
     "reports": "report",
 }
 """Folder in which a file is torn as it is written -> the stage that writes it."""
+APPENDED = {"cache/calls": "answers", "paid": "answers"}
+"""Folder in which a line is torn as it is appended -> the stage that appends it."""
 IMPATIENT = ("silence", "too many")  # what a run would wait for
 TORN = ("record", "pointer", "documents", "index rows", "ranking", "vectors", "model call", "database")
 
@@ -122,6 +124,9 @@ def torn_writes(study: Path) -> Iterator[Trial]:
             trap = torn_at(f"/{place}/", renamed=renamed)
             name = f"half a file in {place}{', with its final name' if renamed else ''}"
             yield Trial("torn write", name, before(stage), killed(walk(study), trap), study)
+    for place, stage in APPENDED.items():
+        trap = torn_append(f"/{place}/")
+        yield Trial("torn write", f"half a line in {place}", before(stage), killed(walk(study), trap), study)
 
 
 def bad_sectors(study: Path) -> Iterator[Trial]:

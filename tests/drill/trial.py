@@ -373,6 +373,24 @@ def torn_at(where: str, *, renamed: bool) -> Step:
     return trap
 
 
+def torn_append(where: str) -> Step:
+    """Return what kills a process after half of its first write to a file below a folder."""
+
+    def trap() -> None:
+        real = os.write
+
+        def write(handle: int, data: bytes) -> int:
+            if where not in str(Path(f"/proc/self/fd/{handle}").readlink()):
+                return real(handle, data)
+            real(handle, data[: len(data) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+            return 0
+
+        os.write = write
+
+    return trap
+
+
 class _BadSector(io.FileIO):
     """A file whose second half cannot be read."""
 
