@@ -223,8 +223,6 @@ class FollowedPages:
         return self.folder / f"{sha256_bytes(url.encode())}.gz"
 
 
-logger = logging.getLogger(__name__)
-
 Added = Literal["new", "changed", "unchanged", "failed", "gone", "repeated"]
 
 GONE = {404, 410}

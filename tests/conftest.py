@@ -99,7 +99,11 @@ def shipped_once(
 
 
 @pytest.fixture
-def shipped(shipped_once: Shipped) -> Iterator[Shipped]:
-    """The same, with the environment that leads to its home and its model's server."""
-    with shipped_once.around():
-        yield shipped_once
+def shipped(shipped_once: Shipped, monkeypatch: pytest.MonkeyPatch) -> Shipped:
+    """The same, with the environment that leads to its home and its model's server.
+
+    It is set by the `monkeypatch` of the test: what another one sets would come back when the test's own
+    change of the same variable is undone later.
+    """
+    shipped_once.set_environment(monkeypatch)
+    return shipped_once

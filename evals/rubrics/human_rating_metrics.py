@@ -12,9 +12,8 @@ from rag_assay.evals.metrics.contract import Case, Metric, Score
 from rag_assay.evals.rubrics.rubric import PEOPLE, Criterion, Rubric, metric_name
 from rag_assay.warehouse.schemas import Status
 
-UNRATED = "there are no ratings yet"
 UNDECIDED = "could not say"
-UNRATED = "not rated yet"  # in counts of missing values, where others have their status
+UNRATED = "not rated yet"
 
 
 class PeopleScores(Metric):

@@ -14,6 +14,7 @@ from rag_assay.evals.pipeline.cell_items import current_items
 from rag_assay.evals.report import Report
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.trust import failures, reasons_missing
+from rag_assay.evals.rubrics.human_rating_metrics import UNRATED
 from rag_assay.evals.rubrics.items import Item
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.study.coverage import below_gate, coverages
@@ -91,7 +92,7 @@ def test_before_anybody_has_scored_there_are_rows_without_values(town: Town) -> 
     assert len(rows) == 3 * len(IDS)
     assert rows["value"].null_count() == rows["item_id"].null_count() == len(rows)
     assert set(rows["annotators"]) == {0}
-    assert said(town) == dict.fromkeys(IDS, ("not_run", None, "there are no ratings yet"))
+    assert said(town) == dict.fromkeys(IDS, ("not_run", None, UNRATED))
     assert meta(town)["preview"] == "There are no ratings yet."
     assert not checks(town)["coverage"]["passed"]
     assert not checks(town)["coverage"]["severe"]

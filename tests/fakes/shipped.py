@@ -84,14 +84,11 @@ class Shipped:
     bench: Bench
     server: FakeOpenAI
 
-    @contextmanager
-    def around(self) -> Iterator[None]:
-        """Let the environment lead to them in the block."""
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("ASSAY_HOME", str(self.bench.home.root))
-            patch.setenv("OPENAI_API_KEY", "sk-test")
-            patch.setenv("OPENAI_BASE_URL", self.server.api_base)
-            yield
+    def set_environment(self, patch: pytest.MonkeyPatch) -> None:
+        """Let the environment lead to them."""
+        patch.setenv("ASSAY_HOME", str(self.bench.home.root))
+        patch.setenv("OPENAI_API_KEY", "sk-test")
+        patch.setenv("OPENAI_BASE_URL", self.server.api_base)
 
     def cell(self, retriever: str, generator: str) -> Cell:
         """One of its cells."""
@@ -116,7 +113,8 @@ def shipped_study(folder: Path) -> Iterator[Shipped]:
         (folder / "study" / "own.j2").write_text(OWN)
         path = write_study(folder / "study", changes, questions(range(N), "ferry"))
         shipped = Shipped(Bench(path, Home(folder / "home")), server)
-        with shipped.around(), pytest.MonkeyPatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch:
+            shipped.set_environment(patch)
             patch.setattr(query_vectors, "SAMPLE", 2)  # latencies are nothing to these tests
             shipped.bench.give(texts())
             shipped.bench.build(*STAGES)

@@ -75,7 +75,7 @@ def test_questions_are_made_reviewed_and_asked(town: Path, server: QuestionModel
     read = assay("questions", "review", str(review))
     questions = town.with_name("town-made.questions.yaml")
     assert (read.returncode, read.stdout) == (0, f"{questions}\n"), read.stderr
-    assert "3 questions: 3 accepted, 0 mended" in read.stderr
+    assert "3 questions: 3 accepted, 0 edited" in read.stderr
     assert "are open and left out" in read.stderr
     assert len(read_yaml(questions)) == 3
 

@@ -142,7 +142,7 @@ def test_a_person_asks_at_a_prompt(at: Path) -> None:
         assert "Answers are JSON now." in shown
         assert '"status": "ok"' in shown
         terminal.type(":select nowhere\r:select 1\r")
-        assert "there is no corpus 'nowhere'" in terminal.until(prompt) + terminal.until("begins a conv")
+        assert "there is no corpus 'nowhere'" in terminal.until(prompt) + terminal.until("starts a conv")
         terminal.until(prompt)
         terminal.type("\x04")  # Ctrl-D
         assert terminal.ended() == 0
