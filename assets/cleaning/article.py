@@ -1,4 +1,4 @@
-"""News and blog articles: main text by trafilatura, title, date and authors by the page's metadata."""
+"""Web pages: main text led by trafilatura, title, date and authors by the page's metadata."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import re
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from datetime import date
+from itertools import accumulate
 from typing import Any
 
-from rag_assay.assets.cleaning.code_blocks import Marks, mark_code
+from rag_assay.assets.cleaning.blocks import paragraphs, read_blocks
+from rag_assay.assets.cleaning.code_blocks import Marks, mark_code, without_numbers
 from rag_assay.assets.cleaning.draft import MIN_WORDS, DocumentDraft, UnusablePage
-from rag_assay.assets.cleaning.outline import Heading, sections_in
+from rag_assay.assets.cleaning.main_content import RELATED, MainContent, is_article
+from rag_assay.assets.cleaning.outline import Heading, OutlineBuilder, sections_in
 from rag_assay.assets.cleaning.page_facts import NAME, PageFacts, page_facts
 from rag_assay.assets.cleaning.tree import Element, parse_page
 from rag_assay.assets.cleaning.unicode import collapse_whitespace, repair_encoding, tidy
@@ -146,14 +149,8 @@ def wrap_loose(root: Element) -> bool:
     return bool(found)
 
 
+_LEAST_UNLED = 20  # words of a page in which the extractor finds no text
 SHORT_PAGE = 100  # words of main text below which a page is looked at twice
-# Above a list of other articles, or in front of the title of one; not a sentence that begins alike.
-_RELATED = re.compile(
-    r"(?:auch interessant|mehr (?:dazu|zum thema)|lesen sie auch|das könnte sie auch interessieren"
-    r"|weitere themen|passend dazu|zum thema|related (?:posts|articles|stories)|you may also like"
-    r"|read also|more on this(?: story)?)(?:\W*|\b[^.!?]{0,60}:|: [^.!?]{0,80})",
-    re.I,
-)
 _STAMP = re.compile(
     r"(?:stand|veröffentlicht|aktualisiert|published|updated)\b[^.!?\d]{0,20}\d[^!?]{0,40}(?<!\.)"
     r"|(?:\w{2,12}, )?\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}[^.!?]{0,30}",
@@ -185,31 +182,63 @@ def clean_article(
     facts = page_facts(root, url)
     page, marks = _prepared(html)
     found = _extracted(page, url, fetched)
-    text, teaser = _main_text(found.text or "", facts, root, marks)
+    text, teaser = _main_text(found.text or "", facts, root, marks) if found else ("", facts.description)
     text = tidy(text)
     text = repair_encoding(marks.restored(text) if marks else text).strip()
-    if not text:
-        raise UnusablePage("no main text found")
-    if len(text.split()) < SHORT_PAGE:
+    if text and len(text.split()) < SHORT_PAGE:
         refuse_chrome(html)
-    published, source = find_date(facts, found.date, url, html)
+    text, sections = _structured(text, found.body if found else None, root, facts, html)
+    published, source = find_date(facts, found.date if found else None, url, html)
     metadata = page_metadata(facts) | {
         "teaser": teaser,
-        "sitename": facts.sitename or found.sitename,
+        "sitename": facts.sitename or (found.sitename if found else None),
         "date_source": source,
     }
+    names = (found.author or "").split(";") if found else []
     return DocumentDraft(
         text=text,
-        title=facts.title or found.title or None,
+        title=facts.title or (found.title if found else None) or None,
         published_at=published,
         language=facts.language,
-        authors=facts.authors
-        or tuple(name.strip() for name in (found.author or "").split(";") if name.strip()),
-        keywords=facts.keywords or tuple(found.tags or ()),
-        sections=sections_in(text, _headings(text, found.body)),
+        authors=facts.authors or tuple(name.strip() for name in names if name.strip()),
+        keywords=facts.keywords or tuple((found.tags if found else None) or ()),
+        sections=sections,
         metadata={name: value for name, value in metadata.items() if value},
         repaired=True,
     )
+
+
+def _structured(
+    text: str, extracted: Element | None, root: Element, facts: PageFacts, html: str
+) -> tuple[str, tuple[dict[str, Any], ...]]:
+    """Return the text of a page and its sections, led by the text that was extracted.
+
+    An article keeps that text, and the headings that stand between its lines are put in. Any other page is
+    a document of its own, whose blocks are read from the page itself.
+    """
+    without_numbers(root)
+    body = root.find("body")
+    blocks = read_blocks(root if body is None else body)
+    content = MainContent(root, blocks, text)
+    if not (text and is_article(html, facts, blocks)):
+        blocks = content.document()
+        words = sum(len(block.words) for block in blocks)
+        if not text and (words < _LEAST_UNLED or sum(block.linked for block in blocks) > words / 4):
+            raise UnusablePage("no main text found")
+        if not text or content.adds_to_the_anchor(blocks):
+            outline = OutlineBuilder.of(list(paragraphs(blocks)))
+            return outline.text, tuple(outline.sections)
+    headings = list(_headings(text, extracted))
+    lines, shift = text.split("\n"), 0
+    starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    for number, block in content.headings_between():
+        start = starts[number]
+        headings = [one if one.start < start + shift else one._replace(start=one.start + len(block.text) + 1)
+                    for one in headings]  # fmt: skip
+        headings.append(Heading(block.text, block.level, start + shift))
+        lines[number] = f"{block.text}\n{lines[number]}"
+        shift += len(block.text) + 1
+    return "\n".join(lines), sections_in("\n".join(lines), sorted(headings, key=lambda one: one.start))
 
 
 def page_metadata(facts: PageFacts) -> dict[str, Any]:
@@ -265,10 +294,7 @@ def _extracted(page: Any, url: str, fetched: date | None) -> Any:
     }
     precise: Any = bare_extraction(deepcopy(page), favor_precision=True, **options)
     whole: Any = bare_extraction(page, favor_recall=True, **options) if (_length(precise) < 600) else None
-    found = whole if whole is not None and len(whole.text or "") > 2 * _length(precise) else precise
-    if found is None:
-        raise UnusablePage("no main text found")
-    return found
+    return whole if whole is not None and len(whole.text or "") > 2 * _length(precise) else precise
 
 
 def _length(found: Any) -> int:
@@ -329,7 +355,7 @@ def _without_related(lines: list[str]) -> list[str]:
     kept: list[str] = []
     dropping = False
     for line in lines:
-        if _RELATED.fullmatch(line.strip(" -:–>»")):
+        if RELATED.fullmatch(line.strip(" -:–>»")):
             dropping = True
             continue
         dropping = dropping and line.startswith("- ")

@@ -80,11 +80,12 @@ def without_numbers(root: Element) -> None:
                 tail = node.tail
                 node.clear()
                 node.tail = tail
-    for table in list(root.iter("table")):
-        cells = [cell for cell in table.iter("td", "th") if cell.find(".//pre") is not None]
-        numbers = [cell for cell in table.iter("td", "th") if _NUMBERS.fullmatch(_whole(cell))]
-        if cells and len({*cells, *numbers}) == len(list(table.iter("td", "th"))):
-            _unfold(table, [cell for cell in cells if cell not in numbers])
+    holders = (next(block.iterancestors("table"), None) for block in _blocks(root))
+    for table in dict.fromkeys(holder for holder in holders if holder is not None):
+        own = table.xpath("./tr/*[self::td or self::th] | ./*/tr/*[self::td or self::th]")
+        cells = [cell for cell in own if not _NUMBERS.fullmatch(_whole(cell))]
+        if all(cell.find(".//pre") is not None for cell in cells):
+            _unfold(table, cells)
 
 
 def _unfold(table: Element, cells: list[Element]) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 from urllib.parse import unquote
 from zipfile import ZipFile
 
-from rag_assay.assets.cleaning.content import Block, blocks_in
+from rag_assay.assets.cleaning.blocks import paragraphs, read_blocks
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.outline import OutlineBuilder
 from rag_assay.assets.cleaning.titles import is_title, names_in
+from rag_assay.assets.cleaning.tree import parse_page
 from rag_assay.assets.cleaning.unicode import tidy
 from rag_assay.warehouse.iso_dates import iso
 from rag_assay.warehouse.office_packages import KINDS, why_not
@@ -66,7 +67,7 @@ def _package(archive: ZipFile) -> str:
     return str(roots[0])
 
 
-def _chapters(archive: ZipFile, package: Any, folder: str) -> Iterator[list[Block]]:
+def _chapters(archive: ZipFile, package: Any, folder: str) -> Iterator[list[tuple[int | None, str]]]:
     """Yield the blocks of each chapter; one that is listed and missing is no text that was read."""
     items = {node.get("id"): node for node in package.xpath("//*[local-name() = 'manifest']/*")}
     locked = _encrypted(archive)
@@ -82,7 +83,9 @@ def _chapters(archive: ZipFile, package: Any, folder: str) -> Iterator[list[Bloc
             raise UnusablePage(f"EPUB: damaged: the chapter {name} is not there")
         html, _ = decode(archive.read(name), "application/xhtml+xml")
         if html.strip():
-            yield blocks_in(html)
+            root = parse_page(html)
+            body = root.find("body")
+            yield list(paragraphs(read_blocks(root if body is None else body)))
 
 
 def _encrypted(archive: ZipFile) -> set[str]:

@@ -46,7 +46,7 @@ def clean_html(
     return clean_article(body, content_type, url, fetched)
 
 
-CODE_VERSION = "13"
+CODE_VERSION = "14"
 """Raised with every change of what a page gives; pages cleaned by another version are cleaned again."""
 
 _SHOWN = (

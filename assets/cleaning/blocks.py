@@ -1,0 +1,392 @@
+"""Reads HTML as typed blocks: headings, paragraphs, list items, definitions, table rows and code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal
+
+from rag_assay.assets.cleaning.code_blocks import code_of
+from rag_assay.assets.cleaning.tree import Element
+from rag_assay.assets.cleaning.unicode import collapse_whitespace, repair_encoding, tidy
+
+Kind = Literal["heading", "text", "item", "term", "definition", "quote", "caption", "row", "code"]
+
+INLINE = frozenset(
+    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr output q rp rt "  # noqa: SIM905 -- readable
+    "ruby s samp small span strike strong sub sup time tt u var wbr".split()
+)
+_HIDDEN = frozenset(
+    "audio button canvas dialog head iframe input noscript object script select style svg template textarea "  # noqa: SIM905 -- readable
+    "video".split()
+)
+_KINDS: dict[str, tuple[Kind, str]] = {
+    "dt": ("term", ""),
+    "dd": ("definition", "  "),
+    "blockquote": ("quote", "> "),
+    "figcaption": ("caption", ""),
+    "caption": ("caption", ""),
+    "legend": ("caption", ""),
+}
+_BREAK = "\x1f"  # a line break that the page asks for; its own white space is none
+_DEEPEST = 150  # elements within elements: below that, a page is a trap and its text is taken as one block
+_COLUMNS, _ROWS = 50, 500  # that a cell may span
+_LONG_CELL = 120  # words: a cell that holds more is a part of the page and no datum
+_TIGHT = frozenset({"item", "row"})  # kinds that stand line below line
+_ANCHOR = re.compile(  # what a link beside a heading or a listing says, which leads to the place itself
+    r"\W*(?:¶|#|§|🔗|\[src\]|\[edit\]|edit|source|copy(?: item path)?|permalink|(?:back to )?top"
+    r"|skip to (?:main )?content)?\W*",
+    re.I,
+)
+_FORMULA = re.compile(r"\b(?:math|formula|tex|equation)\w*\b")
+_TEX = {
+    "mfrac": r"\frac{%s}{%s}",
+    "msup": "%s^{%s}",
+    "msub": "%s_{%s}",
+    "msubsup": "%s_{%s}^{%s}",
+    "munder": "%s_{%s}",
+    "mover": "%s^{%s}",
+    "munderover": "%s_{%s}^{%s}",
+}
+
+
+@dataclass
+class Block:
+    """A block of a page.
+
+    level: of a heading, 1 to 6; 0 for others
+    mark: what its first line begins with, as `- `
+    linked: words of it that are links
+    targets: where its links lead
+    path: its element and all above it, from the inside out
+    """
+
+    kind: Kind
+    text: str
+    path: tuple[Element, ...]
+    level: int = 0
+    mark: str = ""
+    linked: int = 0
+    targets: list[str] = field(default_factory=list)
+
+    @cached_property
+    def words(self) -> list[str]:
+        return words_of(self.text)
+
+
+def words_of(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
+def read_blocks(node: Element) -> list[Block]:
+    """Return the blocks of an element in the order of the page; their text is repaired and in NFC.
+
+    Rows of a table are one block each, their cells separated by ` | `; what a cell spans stands in its first
+    place. Formulas (MathML, TeX of scripts and pictures) are TeX between dollar signs, a picture is its
+    description in brackets, unless that is one word or a file name.
+    """
+    reader = _Reader()
+    reader.walk(node, 0)
+    reader.flush()
+    return _with_bold_headings(reader.blocks)
+
+
+def paragraphs(blocks: Iterable[Block]) -> Iterator[tuple[int | None, str]]:
+    """Yield (level, text) of headings and (None, text) of all else; items of a list and rows are one text."""
+    gathered: list[str] = []
+    before: Kind | None = None
+    for block in blocks:
+        if gathered and not (block.kind == before and block.kind in _TIGHT):
+            yield None, "\n".join(gathered)
+            gathered = []
+        before = block.kind
+        if block.kind == "heading":
+            yield block.level, block.text
+        else:
+            gathered.append(block.mark + block.text)
+    if gathered:
+        yield None, "\n".join(gathered)
+
+
+class _Reader:
+    """Walks an element once; text gathers until a block begins or ends."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self._gathered: list[str] = []
+        self._targets: list[str] = []
+        self._linked = 0
+        self._lists: list[int | None] = []  # the next number of each open list, None for bullets
+        self._kind: Kind = "text"
+        self._mark = ""
+        self._holder: Element = None
+
+    def walk(self, node: Element, depth: int) -> None:  # noqa: C901, PLR0912 -- a line for each kind of element
+        tag = _tag(node)
+        if tag == "script" and str(node.get("type") or "").startswith("math/tex"):
+            self._gathered.append(f"${(node.text or '').strip()}$")
+        if tag in _HIDDEN or _is_hidden(node):
+            return
+        level = re.fullmatch(r"h([1-6])", tag)
+        if depth > _DEEPEST:
+            self._gathered.append(" ".join(node.itertext()))
+        elif level or node.get("role") == "heading":
+            said = re.fullmatch("[1-6]", str(node.get("aria-level")))
+            self._whole(node, "heading", depth, int(level[1]) if level else int(said[0]) if said else 2)
+        elif tag == "pre" or _is_listing(node):
+            lines = map(code_of, node.iterfind("div[@class='line']"))
+            self._take("code", code_of(node) if tag == "pre" else "\n".join(lines), node)
+        elif tag == "table" and not _is_layout(node):
+            self._table(node, depth)
+        elif tag in {"ul", "ol", "menu", "dir"}:
+            start = re.fullmatch(r"\d{1,8}", str(node.get("start")))
+            self._lists.append((int(start[0]) if start else 1) if tag == "ol" else None)
+            self._around(node, self._kind, self._mark, depth)
+            self._lists.pop()
+        elif tag == "li":
+            self._around(node, "item", self._bullet(), depth)
+        elif tag in _KINDS:
+            self._around(node, *_KINDS[tag], depth)
+        elif tag == "math":
+            self._formula(node)
+        elif tag == "img":
+            self._picture(node)
+        elif tag == "br":
+            self._gathered.append(_BREAK)
+        elif tag == "a":
+            self._link(node, depth)
+        elif tag in INLINE:
+            self._inside(node, depth)
+        else:
+            self.flush()
+            self._inside(node, depth)
+            self.flush()
+
+    def flush(self) -> None:
+        lines = (collapse_whitespace(line) for line in "".join(self._gathered).split(_BREAK))
+        text = "\n".join(line for line in lines if line)
+        self._gathered.clear()
+        if re.search(r"\w", text):
+            self._append(Block(self._kind, text, _path(self._holder), mark=self._mark))
+            if self._kind != "quote":  # what follows in the same item stands below its text
+                self._mark = " " * len(self._mark)
+        self._linked, self._targets = 0, []
+
+    def _append(self, block: Block) -> None:
+        blanks = "" if block.kind != "code" else block.text[: len(block.text) - len(block.text.lstrip(" \t"))]
+        block.text = blanks + tidy(repair_encoding(block.text))
+        block.linked, block.targets = self._linked, self._targets
+        self._linked, self._targets = 0, []
+        if block.text.strip():
+            self.blocks.append(block)
+
+    def _take(self, kind: Kind, text: str, node: Element, level: int = 0) -> None:
+        self.flush()
+        self._append(Block(kind, text, _path(node), level))
+
+    def _inside(self, node: Element, depth: int) -> None:
+        holder = self._holder
+        is_block = _tag(node) not in INLINE
+        self._holder = node if is_block else holder
+        self._gathered.append(node.text or "")
+        for child in node:
+            self.walk(child, depth + 1)
+            self._holder = node if is_block else holder
+            self._gathered.append(child.tail or "")
+        if is_block:
+            self.flush()
+        self._holder = holder
+
+    def _around(self, node: Element, kind: Kind, mark: str, depth: int) -> None:
+        self.flush()
+        before = self._kind, self._mark
+        self._kind, self._mark = kind, mark
+        self._inside(node, depth)
+        self.flush()
+        self._kind, self._mark = before
+
+    def _bullet(self) -> str:
+        mark = "- "
+        if self._lists and self._lists[-1] is not None:
+            mark = f"{self._lists[-1]}. "
+            self._lists[-1] += 1
+        return "  " * (len(self._lists) - 1) + mark
+
+    def _whole(self, node: Element, kind: Kind, depth: int, level: int = 0) -> None:
+        """Take all that an element holds as one line."""
+        self.flush()
+        inner = _Reader()
+        inner._holder = node
+        inner._inside(node, depth)
+        self._linked = sum(block.linked for block in inner.blocks)
+        text = " ".join(block.text.replace("\n", " ") for block in inner.blocks)
+        self._append(Block(kind, text.removesuffix("¶").strip(), _path(node), level))
+
+    def _link(self, node: Element, depth: int) -> None:
+        begin = len(self._gathered)
+        self._inside(node, depth)
+        text = collapse_whitespace("".join(self._gathered[begin:]))
+        target = str(node.get("href") or "")
+        if "#" in target and _ANCHOR.fullmatch(text):
+            del self._gathered[begin:]
+        elif text and target:
+            self._targets.append(target)
+            self._linked += len(words_of(text))
+
+    def _picture(self, node: Element) -> None:
+        text = collapse_whitespace(str(node.get("alt") or ""))
+        if _FORMULA.search(str(node.get("class") or "")):
+            self._gathered.append(f" ${text.strip('$ ')}$ ")
+        elif len(text.split()) > 1 and not re.search(r"\.\w{3,4}$", text) and not _is_within_link(node):
+            self._gathered.append(f" [{text}] ")
+
+    def _formula(self, node: Element) -> None:
+        tex = _tex_of(node)
+        if tex and node.get("display") == "block":
+            self._take("text", f"$${tex}$$", node)
+        elif tex:
+            self._gathered.append(f" ${tex}$ ")
+
+    def _table(self, table: Element, depth: int) -> None:
+        self.flush()
+        for caption in table.findall("caption"):
+            self._whole(caption, "caption", depth)
+        for row, cells in _grid(table):
+            texts: list[str] = []
+            linked, targets = 0, []
+            for cell in cells:
+                inner = _Reader()
+                if cell is not None:
+                    inner._inside(cell, depth + 1)
+                texts.append(collapse_whitespace(" ".join(b.mark.strip() + b.text for b in inner.blocks)))
+                linked += sum(block.linked for block in inner.blocks)
+                targets += [target for block in inner.blocks for target in block.targets]
+            if any(texts):
+                self._linked, self._targets = linked, targets
+                self._append(Block("row", " | ".join(texts), _path(row)))
+
+
+def _tag(node: Element) -> str:
+    if not isinstance(node.tag, str):
+        return "script"  # a comment
+    name: str = node.tag.rpartition("}")[2]
+    return name.removeprefix("m:") if name.startswith("m:") else name
+
+
+def _path(node: Element) -> tuple[Element, ...]:
+    return () if node is None else (node, *node.iterancestors())
+
+
+def _is_hidden(node: Element) -> bool:
+    style = str(node.get("style") or "").replace(" ", "")
+    return (
+        node.get("hidden") is not None
+        or "display:none" in style
+        or "visibility:hidden" in style
+        or (node.get("aria-hidden") == "true" and "katex" in str(node.get("class")))  # beside its MathML
+    )
+
+
+def _is_within_link(node: Element) -> bool:
+    return next(node.iterancestors("a"), None) is not None  # a picture in a link is a button
+
+
+def _is_listing(node: Element) -> bool:
+    """Code that is no `<pre>`: Doxygen's, a `div.line` a line, with tooltips that its style sheet hides."""
+    if node.tag != "div" or len(node) == 0 or node[0].get("class") != "line":
+        return False
+    return all(child.get("class") in {"line", "ttc"} for child in node)
+
+
+def _is_layout(table: Element) -> bool:
+    """Tell a table that lays out a page: it says so, holds parts of a page, or has one column."""
+    parts = next(table.iterdescendants("table", "pre", "h1", "h2", "h3", "h4", "dl"), None)
+    if table.get("role") in {"presentation", "none"} or parts is not None:
+        return True
+    rows = table.xpath("./tr | ./*/tr")
+    if max((len(row) for row in rows), default=0) < 2:
+        return True
+    long = any(len("".join(cell.itertext()).split()) > _LONG_CELL for row in rows for cell in row)
+    return long and len(rows) <= 3 and not table.xpath("boolean(.//th)")
+
+
+def _grid(table: Element) -> Iterator[tuple[Element, list[Element | None]]]:
+    """Yield the rows of a table with their cells; None stands where a cell of before reaches."""
+    spans: dict[int, int] = {}  # column -> rows below in which it is taken
+    for row in table.xpath("./tr | ./thead/tr | ./tbody/tr | ./tfoot/tr"):
+        cells: list[Element | None] = []
+        for cell in row.iterchildren("td", "th"):
+            while spans.get(len(cells), 0):
+                spans[len(cells)] -= 1
+                cells.append(None)
+            wide, high = _span(cell, "colspan", _COLUMNS), _span(cell, "rowspan", _ROWS)
+            for at in range(len(cells), len(cells) + wide):
+                spans[at] = high - 1
+            cells += [cell, *[None] * (wide - 1)]
+        while spans.get(len(cells), 0):
+            spans[len(cells)] -= 1
+            cells.append(None)
+        yield row, cells
+
+
+def _span(cell: Element, name: str, most: int) -> int:
+    said = re.fullmatch(r"\s*(\d{1,5})\s*", str(cell.get(name)))
+    return min(max(int(said[1]), 1), most) if said else 1
+
+
+def _with_bold_headings(blocks: list[Block]) -> list[Block]:
+    """Make headings of short lines that are all bold or large and stand above a text that is not."""
+    for block, below in pairwise(blocks):
+        if (
+            block.kind != "text"
+            or block.linked
+            or len(block.words) > 12
+            or re.search(r"[.,:;!?]$", block.text)
+        ):
+            continue
+        level = _bold_level(block.path[0]) if block.path else 0
+        if level and below.kind != "heading" and below.path and not _bold_level(below.path[0]):
+            block.kind, block.level = "heading", level
+    return blocks
+
+
+def _bold_level(node: Element) -> int:
+    """Return 6 for a block that is all bold, 4 to 1 for a font that is larger by 1 to 4, else 0."""
+    level = 0
+    while len(node) == 1 and not (node.text or "").strip() and not (node[0].tail or "").strip():
+        node = node[0]
+        if node.tag not in INLINE:
+            return 0
+        size = re.fullmatch(r"\+([1-4])|([4-7])", str(node.get("size"))) if node.tag == "font" else None
+        if size:
+            level = min(level or 6, 5 - int(size[1] or int(size[2]) - 3))
+        elif node.tag in {"b", "strong"}:
+            level = level or 6
+    return level
+
+
+def _tex_of(math: Element) -> str:
+    """Return the TeX that a formula gives itself (annotation, `alttext`), or else that of its MathML."""
+    for note in math.iter():
+        if _tag(note) == "annotation" and "tex" in str(note.get("encoding")).lower():
+            return collapse_whitespace(note.text or "")
+    return collapse_whitespace(math.get("alttext") or _tex(math))
+
+
+def _tex(node: Element) -> str:
+    name = _tag(node)
+    if name.startswith("annotation") or name == "script":
+        return ""
+    parts = [_tex(child) for child in node]
+    if name in _TEX and len(parts) == _TEX[name].count("%s"):
+        return _TEX[name] % tuple(parts)
+    if name == "mroot" and len(parts) == 2:
+        return rf"\sqrt[{parts[1]}]{{{parts[0]}}}"
+    if name == "msqrt":
+        return rf"\sqrt{{{''.join(parts)}}}"
+    if name == "mtr":
+        return " & ".join(parts) + r" \\ "
+    return "".join(parts) or f"{(node.text or '').strip()}{' ' if name == 'mtext' else ''}"
