@@ -83,8 +83,9 @@ bench-crawl: $(READY) ## measure a crawl of 2,000 pages on loopback: pages a sec
 bench-documents: $(READY) ## measure cleaning 20,000 documents: documents a second, memory, one changed page
 	@$(BIN)/python -m benchmarks.documents
 
-bench-cleaning: $(READY) ## measure the cleaners on real pages (DATA=folder with fundus-de and eurlex-energy)
+bench-cleaning: $(READY) ## measure the cleaners on real pages (DATA=folder with fundus-de and eurlex-energy, PAGES=usr/share/doc of -doc packages)
 	@$(BIN)/python -m benchmarks.cleaning $(DATA)
+	@if [ -n "$(PAGES)" ]; then $(BIN)/python -m benchmarks.structure $(PAGES); fi
 
 bench-chunks: $(READY) ## measure every chunker: MB of text a second (DATA=folder with eurlex-energy and xquad)
 	@$(BIN)/python -m benchmarks.chunks $(DATA)

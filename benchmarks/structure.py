@@ -5,7 +5,7 @@
 FOLDER holds a folder of HTML pages a generator, as Debian's `-doc` packages unpack to (`usr/share/doc` of
 `dpkg -x`); of each, pages with three or more headings are drawn by the seed. What a page holds is counted in
 its DOM, without navigation, header, footer and lists that are links alone. A heading counts as kept if it is
-one of the document's sections; an item, term or definition if its words stand in one line; a cell if a row
+one of the document's sections; an item, term or definition if its first eight words stand there in a row; a cell if a row
 holds it; a line of code if it stands there with its indentation. markitdown and trafilatura read the same
 pages, where they are installed.
 """
@@ -115,8 +115,10 @@ def kept(found: dict[str, list[str]], text: str, headings: list[str]) -> Counter
         headings=sum(one in heads for one in found["headings"]),
         code=(Counter(found["code"]) & lines).total(),
     )
-    for kind in ("items", "definitions", "cells"):
-        counts[kind] = sum(f" {' '.join(one.split()[:8])} " in plain for one in found[kind])
+    counts["cells"] = sum(f" {' '.join(one.split()[:8])} " in plain for one in found["cells"])
+    flat = f" {words(text)} "
+    for kind in ("items", "definitions"):
+        counts[kind] = sum(f" {' '.join(one.split()[:8])} " in flat for one in found[kind])
     return counts
 
 

@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from datetime import date
+from datetime import UTC, date, datetime
 from itertools import accumulate
 from typing import Any
 
-from rag_assay.assets.cleaning.blocks import paragraphs, read_blocks
+from rag_assay.assets.cleaning.blocks import PageBlock, paragraphs, read_blocks
 from rag_assay.assets.cleaning.code_blocks import Marks, mark_code, without_numbers
 from rag_assay.assets.cleaning.draft import MIN_WORDS, DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.main_content import RELATED, MainContent, is_article
 from rag_assay.assets.cleaning.outline import Heading, OutlineBuilder, sections_in
 from rag_assay.assets.cleaning.page_facts import NAME, PageFacts, page_facts
 from rag_assay.assets.cleaning.tree import Element, parse_page
-from rag_assay.assets.cleaning.unicode import collapse_whitespace, repair_encoding, tidy
+from rag_assay.assets.cleaning.unicode import collapse_whitespace, count_words, repair_encoding, tidy
+from rag_assay.assets.cleaning.written_dates import shown_date
 from rag_assay.warehouse.iso_dates import iso
 from rag_assay.warehouse.pages import decode
 
@@ -51,12 +52,12 @@ def _holds_facts(element: Any) -> bool:
 
 def _words(element: Any) -> int:
     """Count the words that a reader of the element sees, headline, date, byline and navigation aside."""
-    count = len((element.text or "").split())
+    count = count_words(element.text or "")
     for child in element:
         tag = child.tag if isinstance(child.tag, str) else "script"  # a comment
         inside = 0 if tag in _FURNITURE else _words(child)
         count += 0 if tag == "header" and inside < BYLINE else inside
-        count += len((child.tail or "").split())
+        count += count_words(child.tail or "")
     return count
 
 
@@ -133,7 +134,7 @@ def wrap_loose(root: Element) -> bool:
         block
         for holder in root.iter(*_HOLDERS)
         for block in holder
-        if block.tag in _LOOSE_BLOCKS and len((block.tail or "").split()) >= _LEAST_WORDS
+        if block.tag in _LOOSE_BLOCKS and count_words(block.tail or "") >= _LEAST_WORDS
     ]
     for block in found:
         holder = block.getparent()
@@ -157,10 +158,6 @@ _STAMP = re.compile(
     re.I,
 )
 _BYLINE = re.compile(rf"(?:[Vv]on|VON|[Bb]y|BY):? {NAME}(?:(?:,| und| and| &) {NAME}){{0,5}}")
-_NEW_YEAR = (  # the first of January of a year, as pages write it
-    r"{year}\D?0?1\D?0?1(?!\d)|(?<!\d)0?1\D{{1,3}}0?1\D{{1,3}}{year}"
-    r"|(?<!\d)0?1\D{{0,4}}\bj[aä]n|\bj[aä]n\w*\W{{1,3}}0?1(?!\d)"
-)
 _STAMP_LENGTH = 90  # characters
 _TOP = 6  # lines in which a repeated title, a byline or a time stamp may stand
 
@@ -185,10 +182,16 @@ def clean_article(
     text, teaser = _main_text(found.text or "", facts, root, marks) if found else ("", facts.description)
     text = tidy(text)
     text = repair_encoding(marks.restored(text) if marks else text).strip()
-    if text and len(text.split()) < SHORT_PAGE:
+    if count_words(text) < SHORT_PAGE:
         refuse_chrome(html)
-    text, sections = _structured(text, found.body if found else None, root, facts, html)
-    published, source = find_date(facts, found.date if found else None, url, html)
+    without_numbers(root)
+    body_element = root.find("body")
+    blocks = read_blocks(root if body_element is None else body_element)
+    content = MainContent(root, blocks, text)
+    text, sections = _structured(
+        text, found.body if found else None, content, is_article=is_article(html, facts, blocks)
+    )
+    published, source = find_date(facts, blocks, found.date if found else None, url, html, fetched)
     metadata = page_metadata(facts) | {
         "teaser": teaser,
         "sitename": facts.sitename or (found.sitename if found else None),
@@ -209,18 +212,14 @@ def clean_article(
 
 
 def _structured(
-    text: str, extracted: Element | None, root: Element, facts: PageFacts, html: str
+    text: str, extracted: Element | None, content: MainContent, *, is_article: bool
 ) -> tuple[str, tuple[dict[str, Any], ...]]:
     """Return the text of a page and its sections, led by the text that was extracted.
 
     An article keeps that text, and the headings that stand between its lines are put in. Any other page is
     a document of its own, whose blocks are read from the page itself.
     """
-    without_numbers(root)
-    body = root.find("body")
-    blocks = read_blocks(root if body is None else body)
-    content = MainContent(root, blocks, text)
-    if not (text and is_article(html, facts, blocks)):
+    if not (text and is_article):
         blocks = content.document()
         words = sum(len(block.words) for block in blocks)
         if not text and (words < _LEAST_UNLED or sum(block.linked for block in blocks) > words / 4):
@@ -252,18 +251,30 @@ def page_metadata(facts: PageFacts) -> dict[str, Any]:
     }
 
 
-def find_date(facts: PageFacts, guess: str | None, url: str, html: str) -> tuple[str | None, str]:
-    """Return the date of publication and its source: what the page says, or else a guess from its text.
+def find_date(
+    facts: PageFacts,
+    blocks: Sequence[PageBlock],
+    guess: str | None,
+    url: str,
+    html: str,
+    fetched: date | None,
+) -> tuple[str | None, str]:
+    """Return the date of publication and its source: what the page says or shows, or else None and none.
 
-    A guessed 1 January counts only if the page writes that day: trafilatura makes it of a bare year, too.
+    Trafilatura's guess counts only if the URL or a `<time>` has that day: it also reads days of the text, of
+    copyright lines and of code. A day after the page was fetched is none.
     """
     if facts.published_at and facts.date_source:
         return facts.published_at, facts.date_source
     day = iso(guess) if guess else None
-    is_year = day is not None and day[4:10] == "-01-01"
-    if day is None or (is_year and not re.search(_NEW_YEAR.format(year=day[:4]), f"{url} {html}", re.I)):
+    if day and re.search("[-_/]?".join(day[:10].split("-")), url):
+        return day, "url"
+    shown = shown_date(blocks)
+    if shown is None and day and re.search(rf"<time[^>]*\sdatetime=[\"']{day[:10]}", html, re.I):
+        shown = day
+    if shown is None or shown[:10] > (fetched or datetime.now(UTC).date()).isoformat():
         return None, "none"
-    return day, "url" if re.search("[-_/]?".join(day[:10].split("-")), url) else "text"
+    return shown, "text"
 
 
 def date_guess_options(fetched: date | None) -> dict[str, Any]:

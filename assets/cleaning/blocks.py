@@ -54,7 +54,7 @@ _TEX = {
 
 
 @dataclass
-class Block:
+class PageBlock:
     """A block of a page.
 
     level: of a heading, 1 to 6; 0 for others
@@ -81,12 +81,12 @@ def words_of(text: str) -> list[str]:
     return re.findall(r"\w+", text.casefold())
 
 
-def read_blocks(node: Element) -> list[Block]:
+def read_blocks(node: Element) -> list[PageBlock]:
     """Return the blocks of an element in the order of the page; their text is repaired and in NFC.
 
-    Rows of a table are one block each, their cells separated by ` | `; what a cell spans stands in its first
-    place. Formulas (MathML, TeX of scripts and pictures) are TeX between dollar signs, a picture is its
-    description in brackets, unless that is one word or a file name.
+    Rows of a table are one block each, their cells separated by ` | `; a cell that spans rows stands in each.
+    Formulas (MathML, TeX of scripts and pictures) are TeX between dollar signs. A picture is its description
+    in brackets, unless that is one word or a file name.
     """
     reader = _Reader()
     reader.walk(node, 0)
@@ -94,7 +94,7 @@ def read_blocks(node: Element) -> list[Block]:
     return _with_bold_headings(reader.blocks)
 
 
-def paragraphs(blocks: Iterable[Block]) -> Iterator[tuple[int | None, str]]:
+def paragraphs(blocks: Iterable[PageBlock]) -> Iterator[tuple[int | None, str]]:
     """Yield (level, text) of headings and (None, text) of all else; items of a list and rows are one text."""
     gathered: list[str] = []
     before: Kind | None = None
@@ -115,7 +115,7 @@ class _Reader:
     """Walks an element once; text gathers until a block begins or ends."""
 
     def __init__(self) -> None:
-        self.blocks: list[Block] = []
+        self.blocks: list[PageBlock] = []
         self._gathered: list[str] = []
         self._targets: list[str] = []
         self._linked = 0
@@ -170,12 +170,12 @@ class _Reader:
         text = "\n".join(line for line in lines if line)
         self._gathered.clear()
         if re.search(r"\w", text):
-            self._append(Block(self._kind, text, _path(self._holder), mark=self._mark))
+            self._append(PageBlock(self._kind, text, _path(self._holder), mark=self._mark))
             if self._kind != "quote":  # what follows in the same item stands below its text
                 self._mark = " " * len(self._mark)
         self._linked, self._targets = 0, []
 
-    def _append(self, block: Block) -> None:
+    def _append(self, block: PageBlock) -> None:
         blanks = "" if block.kind != "code" else block.text[: len(block.text) - len(block.text.lstrip(" \t"))]
         block.text = blanks + tidy(repair_encoding(block.text))
         block.linked, block.targets = self._linked, self._targets
@@ -185,7 +185,7 @@ class _Reader:
 
     def _take(self, kind: Kind, text: str, node: Element, level: int = 0) -> None:
         self.flush()
-        self._append(Block(kind, text, _path(node), level))
+        self._append(PageBlock(kind, text, _path(node), level))
 
     def _inside(self, node: Element, depth: int) -> None:
         holder = self._holder
@@ -223,7 +223,7 @@ class _Reader:
         inner._inside(node, depth)
         self._linked = sum(block.linked for block in inner.blocks)
         text = " ".join(block.text.replace("\n", " ") for block in inner.blocks)
-        self._append(Block(kind, text.removesuffix("¶").strip(), _path(node), level))
+        self._append(PageBlock(kind, text.removesuffix("¶").strip(), _path(node), level))
 
     def _link(self, node: Element, depth: int) -> None:
         begin = len(self._gathered)
@@ -266,7 +266,7 @@ class _Reader:
                 targets += [target for block in inner.blocks for target in block.targets]
             if any(texts):
                 self._linked, self._targets = linked, targets
-                self._append(Block("row", " | ".join(texts), _path(row)))
+                self._append(PageBlock("row", " | ".join(texts), _path(row)))
 
 
 def _tag(node: Element) -> str:
@@ -314,21 +314,26 @@ def _is_layout(table: Element) -> bool:
 
 
 def _grid(table: Element) -> Iterator[tuple[Element, list[Element | None]]]:
-    """Yield the rows of a table with their cells; None stands where a cell of before reaches."""
-    spans: dict[int, int] = {}  # column -> rows below in which it is taken
+    """Yield the rows of a table with their cells; one that spans rows is a cell of each of them."""
+    spans: dict[
+        int, tuple[int, Element | None]
+    ] = {}  # column -> rows below that a cell reaches, and the cell
     for row in table.xpath("./tr | ./thead/tr | ./tbody/tr | ./tfoot/tr"):
         cells: list[Element | None] = []
+
+        def fill(cells: list[Element | None] = cells) -> None:
+            while (reach := spans.get(len(cells), (0, None)))[0]:
+                spans[len(cells)] = reach[0] - 1, reach[1]
+                cells.append(reach[1])
+
         for cell in row.iterchildren("td", "th"):
-            while spans.get(len(cells), 0):
-                spans[len(cells)] -= 1
-                cells.append(None)
+            fill()
             wide, high = _span(cell, "colspan", _COLUMNS), _span(cell, "rowspan", _ROWS)
-            for at in range(len(cells), len(cells) + wide):
-                spans[at] = high - 1
-            cells += [cell, *[None] * (wide - 1)]
-        while spans.get(len(cells), 0):
-            spans[len(cells)] -= 1
-            cells.append(None)
+            for at in range(wide):
+                own = cell if at == 0 else None
+                spans[len(cells)] = high - 1, own
+                cells.append(own)
+        fill()
         yield row, cells
 
 
@@ -337,7 +342,7 @@ def _span(cell: Element, name: str, most: int) -> int:
     return min(max(int(said[1]), 1), most) if said else 1
 
 
-def _with_bold_headings(blocks: list[Block]) -> list[Block]:
+def _with_bold_headings(blocks: list[PageBlock]) -> list[PageBlock]:
     """Make headings of short lines that are all bold or large and stand above a text that is not."""
     for block, below in pairwise(blocks):
         if (

@@ -40,7 +40,10 @@ def clean_content(
     outline = OutlineBuilder.of(blocks)
     facts = page_facts(root, url)
     guessed = None if facts.published_at and facts.title else _guessed(html, url, fetched)
-    published, source = find_date(facts, guessed.date if guessed else None, url, html)
+    blocks_of_page = read_blocks(root)
+    published, source = find_date(
+        facts, blocks_of_page, guessed.date if guessed else None, url, html, fetched
+    )
     metadata = page_metadata(facts) | {"teaser": facts.description, "date_source": source}
     return DocumentDraft(
         text=outline.text,

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 
-from rag_assay.assets.cleaning.blocks import INLINE, Block, words_of
+from rag_assay.assets.cleaning.blocks import INLINE, PageBlock, words_of
 from rag_assay.assets.cleaning.page_facts import PageFacts
 from rag_assay.assets.cleaning.tree import Element
 
@@ -58,7 +58,7 @@ _CONSENT = re.compile(
 _RIGHTS = re.compile(r"\W*(?:©|\(c\)|copyright)\W*(?:\d{4}|by\b|©|\(c\))", re.I)
 
 
-def is_article(html: str, facts: PageFacts, blocks: list[Block]) -> bool:
+def is_article(html: str, facts: PageFacts, blocks: list[PageBlock]) -> bool:
     """Return whether a page says that it is an article or a post, whose text ends where others begin.
 
     It says so by its metadata, or by a line with its author and a date.
@@ -80,7 +80,7 @@ class MainContent:
     root: the page; blocks: those of its body; anchor: the extractor's text
     """
 
-    def __init__(self, root: Element, blocks: list[Block], anchor: str) -> None:
+    def __init__(self, root: Element, blocks: list[PageBlock], anchor: str) -> None:
         self._root, self._blocks, self._anchor = root, blocks, anchor
         self._hits = set(self._hit_places())
         self._held: Counter[Element] = Counter()  # words within an element
@@ -93,7 +93,7 @@ class MainContent:
         body = root.find("body")
         self._body = root if body is None else body
 
-    def document(self) -> list[Block]:
+    def document(self) -> list[PageBlock]:
         """Return the blocks of a page that is a document of its own: its region and what belongs to it."""
         region, is_named = self._region()
         kept = self._kept(region)
@@ -103,14 +103,14 @@ class MainContent:
             taken |= self._beside(region, kept, taken)
         return _trimmed([self._blocks[place] for place in self._without_related(sorted(taken))])
 
-    def adds_to_the_anchor(self, found: list[Block]) -> bool:
+    def adds_to_the_anchor(self, found: list[PageBlock]) -> bool:
         """Return whether blocks hold more than the extractor's text and the title do."""
         if any(block.kind in {"code", "row", "item", "definition"} for block in found):
             return True
         hits = {id(self._blocks[place]) for place in self._hits}
         return any(id(block) not in hits and block.level != 1 for block in found)
 
-    def headings_between(self) -> Iterator[tuple[int, Block]]:
+    def headings_between(self) -> Iterator[tuple[int, PageBlock]]:
         """Yield the headings that the anchor lacks, with the number of the line that each stands above."""
         places: dict[str, list[int]] = defaultdict(list)
         for place, block in enumerate(self._blocks):
@@ -303,7 +303,7 @@ def _is_furniture(node: Element) -> bool:
     return any(_FURNITURE.fullmatch(name) for name in names)
 
 
-def _trimmed(found: list[Block]) -> list[Block]:
+def _trimmed(found: list[PageBlock]) -> list[PageBlock]:
     """Leave out rows of links at the top; links, rights and headings without a text at the end."""
     start, end = 0, len(found)
     while start < end and found[start].kind in {"text", "item", "row"} and _is_linked(found[start]):
@@ -315,11 +315,11 @@ def _trimmed(found: list[Block]) -> list[Block]:
     return found[start:end]
 
 
-def _is_linked(block: Block) -> bool:
+def _is_linked(block: PageBlock) -> bool:
     return block.linked >= 0.8 * len(block.words)
 
 
-def _ends_no_text(block: Block, before: Block) -> bool:
+def _ends_no_text(block: PageBlock, before: PageBlock) -> bool:
     if block.kind == "heading" or (_RIGHTS.match(block.text) and len(block.words) <= 40):
         return True
     is_links = block.kind == "text" and len(block.targets) >= 2 and _is_linked(block)

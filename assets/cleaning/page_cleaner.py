@@ -19,7 +19,7 @@ from rag_assay.assets.cleaning.language import detector, language_of
 from rag_assay.assets.cleaning.office import clean_docx, clean_pptx, clean_xlsx
 from rag_assay.assets.cleaning.pdf import clean_pdf
 from rag_assay.assets.cleaning.text_files import clean_beir, clean_markdown, clean_rst, clean_text
-from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
+from rag_assay.assets.cleaning.unicode import count_words, repair_encoding, tidy
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.extras import MissingPackageError
 from rag_assay.warehouse.identity import digest
@@ -147,8 +147,8 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
     draft = _clean(page, read_body(home, page["sha256"]), fields.get("content"))
     as_it_is = draft.repaired or "id" in fields  # passages are data sets
     text = tidy(draft.text if as_it_is else repair_encoding(draft.text))
-    if "id" not in fields and len(text.split()) < MIN_WORDS:
-        raise UnusablePage(f"too short: {len(text.split())} words")
+    if "id" not in fields and (words := count_words(text)) < MIN_WORDS:
+        raise UnusablePage(f"too short: {words} words")
     detected, language_source = language_of(language, draft.language, text)
     published, date_source = _published_at(page, fields, draft)
     metadata = {

@@ -32,9 +32,9 @@ def clean(selector: str, html: str = PAGE) -> DocumentDraft:
 def test_the_text_is_that_of_the_elements_and_their_headings_are_sections() -> None:
     draft = clean("div.text")
     assert draft.text.split("\n\n") == [
-        "Moorings", "A mooring costs twelve pounds a night.", "In winter", "- eight pounds",
-        "- ice is not cleared", "Boat | Price", "Yacht | 12.00", "Pilots", "Loose words\non two lines",
-        "  a  b\nc", "A second element.", "inside it",
+        "Moorings", "A mooring costs twelve pounds a night.", "In winter",
+        "- eight pounds\n- ice is not cleared", "Boat | Price\nYacht | 12.00", "Pilots",
+        "Loose words\non two lines", "  a  b\nc", "A second element.", "inside it",
     ]  # fmt: skip
     found = {one["heading"]: (one["level"], draft.text[one["start"] : one["end"]]) for one in draft.sections}
     assert list(found) == ["Moorings", "In winter", "Pilots"]

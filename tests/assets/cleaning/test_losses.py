@@ -99,7 +99,7 @@ QUOTE = f"<blockquote><p>{LONG}</p></blockquote>"
         (f"<p>{LONG}!</p><p>{LONG}?</p>", {f"{LONG}!": 1, f"{LONG}?": 1}),
         (
             f"<table><tr><td>{LONG}</td><td>1</td></tr><tr><td>{LONG}</td><td>1</td></tr></table>",
-            {f"| {LONG} | 1 |": 2},
+            {f"{LONG} | 1": 2},
         ),
     ],
 )  # fmt: skip
