@@ -5,9 +5,9 @@
 FOLDER holds a folder of HTML pages a generator, as Debian's `-doc` packages unpack to (`usr/share/doc` of
 `dpkg -x`); of each, pages with three or more headings are drawn by the seed. What a page holds is counted in
 its DOM, without navigation, header, footer and lists that are links alone. A heading counts as kept if it is
-one of the document's sections; an item, term or definition if its first eight words stand there in a row; a cell if a row
-holds it; a line of code if it stands there with its indentation. markitdown and trafilatura read the same
-pages, where they are installed.
+one of the document's sections; an item, term or definition if its first eight words stand there in a row; a
+cell if a row holds it; a line of code if it stands there with its indentation. trafilatura and markitdown
+read the same pages, where they are installed.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple, Self
@@ -273,13 +274,31 @@ def _target(request: Request, location: bytes) -> str:
 
 
 class BackOffMiddleware(_OfCrawler):
-    """Slows down for a host that answers 429 or 503 with Retry-After; AutoThrottle speeds up again."""
+    """Slows down for a host that answers 429 or 503 with Retry-After, until it answers again.
+
+    AutoThrottle speeds up again by itself; a crawl without a delay has none, so its old pace is put back.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._is_throttled = crawler.settings.getbool("AUTOTHROTTLE_ENABLED")
+        self._before: dict[str, tuple[float, float, int]] = {}  # host -> end of the wait, its pace before
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Raise the delay of the host to its Retry-After, one minute at most."""
+        host = urlsplit(request.url).hostname or ""
+        slot = self.crawler.engine.downloader.slots.get(host)
         wanted = (response.headers.get("Retry-After") or b"").decode("latin-1").strip()
         if response.status in {429, 503} and (seconds := seconds_until(wanted)):
+            if slot is not None:
+                _end, *pace = self._before.get(host, (0.0, slot.delay, slot.concurrency))
+                self._before[host] = (time.monotonic() + seconds, *pace)
             slow_down(self.crawler, request, seconds)
+        elif slot is not None and not self._is_throttled and host in self._before:
+            end, delay, concurrency = self._before[host]
+            if time.monotonic() >= end and response.status < 400:
+                del self._before[host]
+                slot.delay, slot.concurrency = delay, concurrency
         return response
 
 

@@ -1,7 +1,16 @@
 """What a site sees of a crawl: its pace, its name, and that it heeds robots.txt."""
 
-import pytest
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from types import SimpleNamespace
 
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+from scrapy.settings import Settings
+
+from rag_assay.crawlers.middlewares import BackOffMiddleware
 from rag_assay.crawlers.settings import settings_for
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.source import Source
@@ -71,6 +80,30 @@ def test_retry_after_is_waited_for(site, tmp_path, status):
     row = crawling(tmp_path, spider="news", start=[site.url("/")], delay=0.05).run()
     assert span([one for one in site.asked if one.path == "/b"]) >= 2
     assert (row["new"], row["failed"]) == (3, {})
+
+
+@pytest.mark.parametrize("throttled", [False, True])
+def test_one_retry_after_does_not_slow_down_the_rest_of_a_crawl_without_a_delay(throttled):
+    slot = SimpleNamespace(delay=0.0, concurrency=16)
+    crawler = SimpleNamespace(
+        settings=Settings({"AUTOTHROTTLE_ENABLED": throttled, "AUTOTHROTTLE_MAX_DELAY": 60}),
+        engine=SimpleNamespace(downloader=SimpleNamespace(slots={"a.example": slot})),
+    )
+    request, back_off = Request("https://a.example/b"), BackOffMiddleware(crawler)
+
+    def answer(status, **headers):
+        back_off.process_response(request, Response(request.url, status=status, headers=headers))
+        return slot.delay, slot.concurrency
+
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)
+    assert answer(429, **{"Retry-After": "30"}) == (30, 1)
+    assert answer(200) == (30, 1), "it was on its way when the host refused"
+    slot.delay = 0.0
+    delay, _ = answer(503, **{"Retry-After": soon})
+    assert 0 < delay <= 2
+    time.sleep(delay)
+    assert answer(404) == (delay, 1)
+    assert answer(200) == ((delay, 1) if throttled else (0.0, 16)), "AutoThrottle speeds up by itself"
 
 
 def test_a_server_that_stays_in_trouble_is_asked_three_times(site, tmp_path):
