@@ -12,53 +12,25 @@ import json
 import os
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.cancellation import cancellable_sleep
 from rag_assay.warehouse.fair_slots import FairSlots
-from rag_assay.warehouse.journal import append_lines, read_lines
+from rag_assay.warehouse.identity import sha256_bytes
+from rag_assay.warehouse.journal import append_lines, open_in, read_lines
+from rag_assay.warehouse.json_encoder import json_encoder
 from rag_assay.warehouse.locks import try_lock_byte, unlock_byte
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote import mirror_of
 from rag_assay.warehouse.schemas import CALLS
 
-
-@dataclass
-class _Turn:
-    """One thread at a time makes a call; `wanted` threads wait for it or make it."""
-
-    slot: FairSlots = field(default_factory=FairSlots)
-    wanted: int = 0
-
-
-class SameCalls:
-    """Turns of the threads of this process."""
-
-    def __init__(self) -> None:
-        self._turns: dict[str, _Turn] = {}
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def turn(self, call_id: str) -> Iterator[None]:
-        """Wait until no other thread makes the same call."""
-        with self._lock:
-            turn = self._turns.setdefault(call_id, _Turn())
-            turn.wanted += 1
-        try:
-            with turn.slot.slot():
-                yield
-        finally:
-            with self._lock:
-                turn.wanted -= 1
-                if not turn.wanted:
-                    del self._turns[call_id]
-
+_COSTS = json.JSONEncoder(allow_nan=False)  # which have no long text
+_encode = json_encoder(escape_surrogates=True)
 
 AT_ONCE = 1 << 20  # bytes that are read at once
 SECTOR = 512
@@ -70,13 +42,43 @@ class _Place(NamedTuple):
     length: int
 
 
-@dataclass
-class _Batch:
-    """Lines that are written together."""
+Item = TypeVar("Item")
 
-    lines: list[bytes] = field(default_factory=list)
-    is_written: bool = False
-    error: Exception | None = None
+
+class _Batch(Generic[Item]):
+    """What is written together."""
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self.is_written = False
+        self.error: Exception | None = None
+
+
+class GroupCommit(Generic[Item]):
+    """Writes what many threads have at once together. Safe to use from many threads."""
+
+    def __init__(self, write: Callable[[list[Item]], None]) -> None:
+        self._write = write
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._batch: _Batch[Item] = _Batch()
+
+    def add(self, item: Item) -> None:
+        """Return when an item is written; raise what its writing raised."""
+        with self._lock:
+            batch = self._batch
+            batch.items.append(item)
+        with self._writing:  # the first of a batch writes all of it
+            if not batch.is_written:
+                with self._lock:
+                    self._batch = _Batch()
+                batch.is_written = True
+                try:
+                    self._write(batch.items)
+                except Exception as error:  # raised in each of its threads
+                    batch.error = error
+        if batch.error is not None:
+            raise batch.error
 
 
 class CallJournal:
@@ -92,13 +94,15 @@ class CallJournal:
         self._file: tuple[int, int] | None = None  # device and inode of what was read
         self._end = 0  # bytes that were read
         self._places: dict[str, _Place] = {}
-        self._writing = threading.Lock()
-        self._batch = _Batch()
 
     def ids(self) -> set[str]:
         self.refresh()
         with self._lock:
             return set(self._places)
+
+    def has(self, call_id: str) -> bool:
+        """Return whether an id was there at the last `refresh`."""
+        return call_id in self._places
 
     def line(self, call_id: str) -> bytes | None:
         """Return the last line of an id that was there at the last `refresh`."""
@@ -144,23 +148,6 @@ class CallJournal:
                     return
                 n_bytes *= 2  # a line is longer than that
 
-    def add(self, line: bytes) -> None:
-        """Add a line, which is on disk when this returns."""
-        with self._lock:
-            batch = self._batch
-            batch.lines.append(line)
-        with self._writing:  # the first of a batch writes all of it
-            if not batch.is_written:
-                with self._lock:
-                    self._batch = _Batch()
-                batch.is_written = True
-                try:
-                    append_lines(self._path, b"".join(batch.lines))
-                except Exception as error:  # raised in each of its threads
-                    batch.error = error
-        if batch.error is not None:
-            raise batch.error
-
 
 def _read_at(handle: int, length: int, begin: int) -> bytes:
     """Read a part of a file; line ends stand for the sectors that cannot be read."""
@@ -176,7 +163,7 @@ def _read_at(handle: int, length: int, begin: int) -> bytes:
 
 
 LOCK, JOURNAL = "turns.lock", "calls.jsonl"
-TEXTS = frozenset({"request", "response"})  # columns of `schemas.CALLS` that the ledger has not
+COSTS = frozenset(CALLS) - {"request", "response"}  # columns that the ledger has
 SUM = b', "sha256": "'  # before the digest of all that stands before it, at the end of a record
 GLANCE = 0.05  # seconds after which it is looked whether another process has made a call
 
@@ -192,7 +179,8 @@ class _Turns:
         folder.mkdir(parents=True, exist_ok=True)
         # Never closed, for that would give all of the process's locks back.
         self._handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-        self._same_calls = SameCalls()
+        self._lock = threading.Lock()
+        self._slots: dict[str, tuple[FairSlots, int]] = {}  # of a call, and how many threads want or have it
 
     def is_at(self, folder: Path) -> bool:
         try:
@@ -202,15 +190,27 @@ class _Turns:
 
     @contextmanager
     def turn(self, call_id: str) -> Iterator[None]:
-        with self._same_calls.turn(call_id):
-            at = int.from_bytes(hashlib.sha256(call_id.encode()).digest()[:7])
-            while (locked := try_lock_byte(self._handle, at)) is False:
-                cancellable_sleep(GLANCE)
+        with self._lock:
+            slot, n_wanted = self._slots.get(call_id) or (FairSlots(), 0)
+            self._slots[call_id] = slot, n_wanted + 1
+        try:
+            slot.acquire()
             try:
-                yield
+                at = int.from_bytes(hashlib.sha256(call_id.encode()).digest()[:7])
+                while (locked := try_lock_byte(self._handle, at)) is False:
+                    cancellable_sleep(GLANCE)
+                try:
+                    yield
+                finally:
+                    if locked:
+                        unlock_byte(self._handle, at)
             finally:
-                if locked:
-                    unlock_byte(self._handle, at)
+                slot.release()
+        finally:
+            with self._lock:
+                slot, n_wanted = self._slots.pop(call_id)
+                if n_wanted > 1:
+                    self._slots[call_id] = slot, n_wanted - 1
 
 
 _turns: dict[Path, _Turns] = {}
@@ -236,9 +236,15 @@ class CallCache:
     def __init__(self, home: Home) -> None:
         self.folder = home.cache("calls")
         self.ledger = home.paid
+        self._path_of_journal = self.folder / JOURNAL
         self._mirror = mirror_of(home)
-        self._journal = CallJournal(self.folder / JOURNAL)
+        self._journal = CallJournal(self._path_of_journal)
+        self._commit: GroupCommit[tuple[bytes, bytes]] = GroupCommit(self._write)
         self._turns: _Turns | None = None
+
+    def look_up(self, call_id: str) -> dict[str, Any] | None:
+        """Return what `get` does, at most without what was added since anything was read last."""
+        return self.get(call_id) if self._mirror or self._journal.has(call_id) else None
 
     def get(self, call_id: str) -> dict[str, Any] | None:
         """Return the record of a call, or None when there is none; a damaged one counts as none."""
@@ -264,18 +270,24 @@ class CallCache:
         Raises:
             ValueError: it holds a NaN or an infinity, which JSON does not know.
         """
-        # The id first, where the journal looks for it; by json's C code, for there is no indent.
+        # The id first, where the journal looks for it.
         whole = {"call_id": call_id, **record, **{"call_id": call_id}}
-        data = json.dumps(whole, allow_nan=False).encode("ascii")
-        data = data[:-1] + SUM + hashlib.sha256(data).hexdigest().encode() + b'"}'
+        cost = _COSTS.encode({name: value for name, value in whole.items() if name in COSTS})
+        more = _encode({name: value for name, value in whole.items() if name not in COSTS})
+        data = (f"{cost[:-1]}, {more[1:]}" if len(more) > len("{}") else cost).encode()
+        data = data[:-1] + SUM + sha256_bytes(data).encode() + b'"}'
         if self._mirror is None:
-            self._journal.add(data + b"\n")
+            self._commit.add((data + b"\n", cost.encode()))
         else:
             with atomic_write(self._path(call_id)) as temporary:
                 temporary.write_bytes(data)
-        self._note({name: whole.get(name) for name in CALLS if name not in TEXTS})
-        if self._mirror:
+            self._note([cost.encode()])
             self._mirror.keep(self._path(call_id))
+
+    def _write(self, records: list[tuple[bytes, bytes]]) -> None:
+        lines, costs = zip(*records, strict=True)
+        append_lines(self._path_of_journal, b"".join(lines))
+        self._note(costs)
 
     @contextmanager
     def turn(self, call_id: str) -> Iterator[None]:
@@ -289,15 +301,11 @@ class CallCache:
                 with self._mirror.turns.turn(f"calls/{call_id}", lambda: self.get(call_id) is not None):
                     yield
 
-    def _note(self, cost: Mapping[str, Any]) -> None:
-        """Add a line to the ledger by one write: what a killed writer has torn ends before it."""
-        self.ledger.mkdir(exist_ok=True)
-        line = b"\n" + json.dumps(cost).encode("ascii")
-        handle = os.open(
-            self.ledger / f"{datetime.now(UTC):%Y-%m}.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
-        )
+    def _note(self, costs: Iterable[bytes]) -> None:
+        """Add lines to the ledger by one write: what a killed writer has torn ends before them."""
+        handle = open_in(self.ledger / f"{datetime.now(UTC):%Y-%m}.jsonl", os.O_WRONLY | os.O_APPEND)
         try:
-            os.write(handle, line)
+            os.write(handle, b"".join(b"\n" + cost for cost in costs))
         finally:
             os.close(handle)
 

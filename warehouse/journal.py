@@ -117,6 +117,15 @@ def append_lines(path: Path, data: bytes) -> None:
         _write(path, handle, data, locked=locked)
 
 
+def open_in(path: Path, flags: int) -> int:
+    """Open a file, which is made where it is absent, as is its folder; return its handle."""
+    try:
+        return os.open(path, flags | os.O_CREAT, 0o644)
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, flags | os.O_CREAT, 0o644)
+
+
 def _stamp(handle: int) -> tuple[int, ...]:
     at = os.fstat(handle)
     return at.st_dev, at.st_ino, at.st_size, at.st_mtime_ns, at.st_ctime_ns
@@ -137,8 +146,7 @@ def _opened(path: Path) -> Iterator[tuple[int, bool]]:
     end = monotonic() + WAIT
     while True:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            handle = open_in(path, os.O_RDWR | os.O_APPEND)
         except OSError as error:
             raise AssayError(f"{path}: cannot be written ({error.strerror})") from error
         try:

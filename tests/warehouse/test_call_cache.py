@@ -107,6 +107,7 @@ def test_records_that_many_threads_and_processes_put_at_once_are_all_there(
         assert all(pool.map(put, range(200)))
     assert [other.wait(60) for other in others] == [0, 0]
     assert len(list(cache.rows())) == 600
+    assert sorted(row["call_id"] for row in cache.paid()) == sorted(row["call_id"] for row in cache.rows())
     assert (cache.folder / "calls.jsonl").read_bytes().count(b"\n") == 600
 
 

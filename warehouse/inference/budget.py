@@ -130,6 +130,20 @@ class Budget:
         Raises:
             TimeoutError: no call under way has ended for `STALLED` seconds.
         """
+        if self.caps == Caps():
+            with self._changed:
+                self._under_way[model] += 1
+        elif not self._open(model):
+            return False
+        is_open = False
+        try:
+            is_open = self.within is None or self.within.open(model)
+        finally:
+            if not is_open:
+                self._book(model, NOTHING, answered=False)
+        return is_open
+
+    def _open(self, model: str) -> bool:
         since = monotonic()
         with self._changed:
             of_model = self._of_model.setdefault(model, FairSlots())
@@ -140,13 +154,7 @@ class Budget:
                 if self._is_spent():
                     return False
                 self._under_way[model] += 1
-        is_open = False
-        try:
-            is_open = self.within is None or self.within.open(model)
-        finally:
-            if not is_open:
-                self._book(model, NOTHING, answered=False)
-        return is_open
+        return True
 
     def _wait(self, is_ready: Callable[[], bool], since: float) -> None:
         with self._changed:

@@ -9,19 +9,17 @@ from __future__ import annotations
 import json
 import os
 import re
-import ssl
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Mapping
+from functools import lru_cache
 from http.client import responses
 from time import monotonic
 from typing import Any
 
 import httpx
+import orjson
 
 from rag_assay.warehouse.inference import http_limits, http_posts
-from rag_assay.warehouse.inference.egress import guard_client
+from rag_assay.warehouse.inference.http_clients import lent_line
 
 OPENAI = "https://api.openai.com/v1"
 
@@ -31,9 +29,6 @@ _PARTICULAR = re.compile(
     r"|gpt-.*(?:audio|search|realtime|instruct)"
 )
 _LITELLM_ALONE = ("SSL_VERIFY", "SSL_CERTIFICATE", "SSL_SECURITY_LEVEL", "SSL_ECDH_CURVE")
-
-_idle: list[httpx.Client] = []
-_idle_lock = threading.Lock()
 
 
 class ServerError(Exception):
@@ -63,9 +58,14 @@ def is_plain(model: str) -> bool:
     >>> is_plain("openai/gpt-5-mini"), is_plain("openai/o3"), is_plain("mistral/any"), is_plain("gpt-4o")
     (False, False, False, False)
     """
+    is_litellms = any(name in os.environ and os.environ[name] for name in _LITELLM_ALONE)
+    return _is_usual(model) and not is_litellms
+
+
+@lru_cache(512)
+def _is_usual(model: str) -> bool:
     provider, _, name = model.partition("/")
-    is_particular = _PARTICULAR.match(name) or any(os.environ.get(name) for name in _LITELLM_ALONE)
-    return provider == "openai" and not is_particular
+    return provider == "openai" and not _PARTICULAR.match(name)
 
 
 def complete(
@@ -84,13 +84,16 @@ def complete(
         httpx.HTTPError: it did not answer, or the connection broke.
     """
     url, headers = url_of(api_base), headers_for(api_key)
-    body = json.dumps(request, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    body = orjson.dumps(request, option=orjson.OPT_NON_STR_KEYS)
     response: httpx.Response | http_posts.Response | None
     response = http_posts.post(url, body, headers, timeout, monotonic() + timeout * http_limits.TOTAL)
     if response is None:
-        with _client() as client:
-            headers |= {"Content-Type": "application/json"}
-            response = client.post(url, content=body, headers=headers, timeout=timeout)
+        with lent_line() as line:
+            headers |= {"Content-Type": "application/json", **http_limits.ENCODINGS}
+            extensions = {"trace": line.trace}
+            response = line.client.post(
+                url, content=body, headers=headers, timeout=timeout, extensions=extensions
+            )
     if not response.is_success:
         raise error_of(response)
     return completion_in(response.content, response)
@@ -131,48 +134,9 @@ def headers_for(api_key: str | None) -> dict[str, str]:
         raise MissingKeyError
     headers = {"Authorization": f"Bearer {key}"}
     for name, variable in (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID")):
-        value = os.environ.get(variable)
-        if value:
-            headers[name] = value
+        if os.environ.get(variable):
+            headers[name] = os.environ[variable]
     return headers
-
-
-@contextmanager
-def _client() -> Iterator[httpx.Client]:
-    """Lend a client to one call at a time, the last one that was given back first: its connection is open.
-
-    One for all calls would look through all of its connections several times for each.
-    """
-    with _idle_lock:
-        client = _idle.pop() if _idle else None
-    if client is None:
-        client = guard_client(client_with("gzip, deflate"))
-    try:
-        yield client
-    finally:
-        with _idle_lock:
-            _idle.append(client)
-
-
-def client_with(encodings: str, connections: int | None = None) -> httpx.Client:
-    """Return a client whose replies are limited.
-
-    encodings: in which servers may compress
-    connections: that it has at most; None: any number
-    """
-    return http_limits.limit(
-        httpx.Client(
-            verify=_tls(),
-            follow_redirects=True,
-            headers={"Accept-Encoding": encodings},
-            limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
-        )
-    )
-
-
-@cache
-def _tls() -> ssl.SSLContext:
-    return httpx.create_ssl_context()
 
 
 def error_of(response: httpx.Response | http_posts.Response) -> ServerError:

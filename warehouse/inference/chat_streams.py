@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-import socket
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from time import monotonic
 from typing import Any, NamedTuple
@@ -23,14 +20,13 @@ from rag_assay.warehouse.inference.call_failures import status_of
 from rag_assay.warehouse.inference.chat_completions import (
     NoCompletionError,
     ServerError,
-    client_with,
     completion_in,
     error_of,
     headers_for,
     message_and_code,
     url_of,
 )
-from rag_assay.warehouse.inference.egress import guard_client
+from rag_assay.warehouse.inference.http_clients import lent_line
 from rag_assay.warehouse.inference.streaming import Drafting, join_surrogates
 from rag_assay.warehouse.schemas import Status
 
@@ -331,67 +327,3 @@ class _Answer:
             choice["logprobs"] = self._logprobs
         found = {**self._head, "object": "chat.completion", "choices": [choice] if self._has_choice else []}
         return found if self._usage is None else {**found, "usage": self._usage}
-
-
-class StreamConnection:
-    """A client with one connection, which can be cut from another thread while it waits for bytes."""
-
-    def __init__(self) -> None:
-        # Uncompressed: what compresses holds pieces back until there are more of them.
-        self.client = guard_client(client_with("identity", connections=1))
-        self.is_cut = False
-        self._stream: Any = None
-        self._lent_to: object = None
-        self._lock = threading.Lock()
-
-    def trace(self, name: str, about: Mapping[str, Any]) -> None:
-        """Note the connection that is opened; see httpcore's extension `trace`."""
-        if name in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
-            with self._lock:
-                self._stream = about["return_value"]
-                if self.is_cut:
-                    self._cut()
-
-    def lend(self) -> Callable[[], None]:
-        """Return what cuts the connection until it is given back: its reader gets an error."""
-        call = self._lent_to = object()
-
-        def hang_up() -> None:
-            with self._lock:
-                if self._lent_to is call:  # else it is that of another call now
-                    self._cut()
-
-        return hang_up
-
-    def give_back(self) -> None:
-        """End the loan."""
-        with self._lock:
-            self._lent_to = None
-
-    def _cut(self) -> None:
-        self.is_cut = True
-        found = self._stream and self._stream.get_extra_info("socket")
-        if found is not None:
-            with suppress(OSError):  # it is closed already
-                socket.socket.shutdown(found, socket.SHUT_RDWR)  # that of TLS forgets its state meanwhile
-
-
-_idle: list[StreamConnection] = []
-_idle_lock = threading.Lock()
-
-
-@contextmanager
-def lent_line() -> Iterator[StreamConnection]:
-    """Lend a line to one call at a time, the last one that was given back first."""
-    with _idle_lock:
-        line = _idle.pop() if _idle else None
-    line = line or StreamConnection()
-    try:
-        yield line
-    finally:
-        line.give_back()
-        if line.is_cut:
-            line.client.close()
-        else:
-            with _idle_lock:
-                _idle.append(line)

@@ -101,6 +101,7 @@ def is_of_this_machine(address: str) -> bool:
         return host == "localhost"
 
 
+@lru_cache(256)
 def origin(address: str) -> str:
     """Return the origin of an address.
 
@@ -119,10 +120,10 @@ def public(address: str) -> str:
     Raises:
         ValueError: it is no address of HTTP; the message repeats nothing of it.
     """
-    url = _url(address)
-    if not (url.userinfo or url.query or url.fragment):
-        return address
     plain = without_credentials(address)
+    if plain == address:
+        return address
+    url = _url(address)
     found = Carried(
         SecretStr(f"Basic {b64encode(unquote(url.userinfo.decode()).encode()).decode()}")
         if url.userinfo
@@ -134,6 +135,7 @@ def public(address: str) -> str:
     return plain
 
 
+@lru_cache(256)
 def without_credentials(address: str) -> str:
     """Return an address without its user, password and query.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -17,7 +17,6 @@ from rag_assay.warehouse.cancellation import CancelledError
 from rag_assay.warehouse.cooperative_scheduler import release_turn
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import AssayError, InputError
-from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference import call_failures, local_llm, models
 from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.call_tags import Purpose
@@ -29,7 +28,6 @@ from rag_assay.warehouse.inference.prices import Price
 from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.inference.replies import (
     Call,
-    Completion,
     Reply,
     failed_reply,
     failure,
@@ -37,7 +35,7 @@ from rag_assay.warehouse.inference.replies import (
     record_of,
     reply_of,
 )
-from rag_assay.warehouse.inference.single_call import Attempted, CallPolicy, CallTarget, send_call
+from rag_assay.warehouse.inference.single_call import CallPolicy, CallTarget, send_call
 from rag_assay.warehouse.inference.streaming import draft_of
 from rag_assay.warehouse.inference.structured import (
     Bounds,
@@ -130,15 +128,15 @@ class Obstacles:
         """Note that a model has answered."""
         self._answered.add(asked)
 
-    @contextmanager
-    def first_alone(self, asked: ModelEndpoint) -> Iterator[None]:
+    def first_alone(self, asked: ModelEndpoint) -> AbstractContextManager[None]:
         """Until a model has answered or cannot be asked, let its calls be made one by one, for a while.
 
         So what fails all of them, as a wrong key, is met once.
         """
-        if self._is_known(asked):
-            yield
-            return
+        return nullcontext() if self._is_known(asked) else self._one_by_one(asked)
+
+    @contextmanager
+    def _one_by_one(self, asked: ModelEndpoint) -> Iterator[None]:
         with self._lock:
             first = self._first.setdefault(asked, threading.Lock())
         is_mine = first.acquire(timeout=FIRST_ALONE)
@@ -275,15 +273,14 @@ class Gateway:
 
     def _answered(self, call: Call, terms: CallPolicy) -> Reply:
         """Return the reply of a call, from the cache or paid now; one of several that ask the same pays."""
-        call_id = digest(call.request())
-        found = from_record(self.cache.get(call_id))
+        found = from_record(self.cache.look_up(call.id))
         if found:
             return found
         try:
-            with release_turn(lambda: 1), self.cache.turn(call_id):
-                return from_record(self.cache.get(call_id)) or self._pay(call, call_id, terms)
+            with release_turn(lambda: 1), self.cache.turn(call.id):
+                return from_record(self.cache.get(call.id)) or self._pay(call, terms)
         except CancelledError:
-            reply = failure(call, call_id, Status.NOT_RUN, "not asked: the run was stopped")
+            reply = failure(call, Status.NOT_RUN, "not asked: the run was stopped")
             return failed_reply(reply, terms.drafting)
 
     def ask(  # noqa: PLR0913 - as `complete`
@@ -392,23 +389,23 @@ class Gateway:
         threads = 1 if chat.at_once == 1 else chat.at_once + min(chat.at_once, SPARE)
         return side_by_side(ask, items, threads, first_alone=not self._obstacles.has_answered(asked))
 
-    def _pay(self, call: Call, call_id: str, terms: CallPolicy) -> Reply:
+    def _pay(self, call: Call, terms: CallPolicy) -> Reply:
         asked = ModelEndpoint(call.model, call.api_base)
         if call.is_local and not self._obstacles.before(asked):
-            return self._kept(call, terms, *self._ask(call, call_id, terms))
+            return self._kept(call, terms, *self._ask(call, terms))
         with self._obstacles.first_alone(asked):
             obstacle = self._obstacles.before(asked)
             if obstacle:
                 reason = f"not asked, for another call has failed: {obstacle}"
-                return failure(call, call_id, Status.NOT_RUN, reason)
+                return failure(call, Status.NOT_RUN, reason)
             try:
                 if not self._budget.open(call.model):
-                    return failure(call, call_id, Status.OVER_BUDGET, self._budget.refusal)
+                    return failure(call, Status.OVER_BUDGET, self._budget.refusal)
             except TimeoutError as error:
-                return failure(call, call_id, Status.TIMEOUT, f"not asked: {error}")
+                return failure(call, Status.TIMEOUT, f"not asked: {error}")
             reply = None
             try:
-                reply, response = self._ask(call, call_id, terms)
+                reply, response = self._ask(call, terms)
                 return self._kept(call, terms, reply, response)
             finally:
                 answered = reply is not None and reply.raw is not None and reply.status not in RETRYABLE
@@ -417,7 +414,7 @@ class Gateway:
 
     def _kept(self, call: Call, terms: CallPolicy, reply: Reply, response: str | None) -> Reply:
         if reply.status not in RETRYABLE:
-            self.cache.put(reply.call_id, record_of(call, reply, response, terms.purpose))
+            self.cache.put(call.id, record_of(call, reply, response, terms.purpose))
         return reply
 
     def forget_obstacles(self) -> None:
@@ -445,44 +442,38 @@ class Gateway:
             raise InputError(f"{model!r} embeds text and cannot answer. Local models that can: {fit}.")
         return f"{models.digest(name)} {local_llm.engine()} context {self.local_context}"
 
-    def _ask(self, call: Call, call_id: str, terms: CallPolicy) -> tuple[Reply, str | None]:
+    def _ask(self, call: Call, terms: CallPolicy) -> tuple[Reply, str | None]:
         """Make the call; return the reply and the response as JSON (None when there is none)."""
         if not call.is_local:
-            return self._attempts(call, call_id, terms, CallTarget(call.model, call.api_base, None))
+            return self._attempts(call, terms, CallTarget(call.model, call.api_base, None))
         try:
             with self._local.server(call.model.removeprefix(LOCAL)) as server:
                 place = CallTarget(f"openai/{server.model_name}", server.api_base, server.api_key)
                 # Waiting for a free server is not the model's time.
-                return self._attempts(call, call_id, terms, place)
+                return self._attempts(call, terms, place)
         except AssayError as error:
             self._obstacles.meet(ModelEndpoint(call.model, call.api_base), str(error))
-            return failure(call, call_id, Status.ERROR, str(error)), None
+            return failure(call, Status.ERROR, str(error)), None
 
-    def _attempts(
-        self, call: Call, call_id: str, terms: CallPolicy, place: CallTarget
-    ) -> tuple[Reply, str | None]:
+    def _attempts(self, call: Call, terms: CallPolicy, place: CallTarget) -> tuple[Reply, str | None]:
         try:
             ended = send_call(call, place, terms)
         except LeftAloneError as error:
-            return failure(call, call_id, Status.RATE_LIMITED, f"not asked: {error}"), None
-        reply, response = self._read(call, call_id, terms, ended)
-        return replace(reply, seconds=ended.seconds, queued=ended.queued, retries=ended.retries), response
-
-    def _read(
-        self, call: Call, call_id: str, terms: CallPolicy, ended: Attempted[Completion]
-    ) -> tuple[Reply, str | None]:
-        if ended.error is not None or ended.response is None:
-            failed = self._failed(call, call_id, ended.error or RuntimeError("no response"))
-            return failed_reply(failed, terms.drafting), None
+            return failure(call, Status.RATE_LIMITED, f"not asked: {error}"), None
+        completion, raised, seconds, queued, retries = ended
+        if completion is None:
+            failed = self._failed(call, raised or RuntimeError("no response"))
+            reply = failed_reply(failed, terms.drafting)
+            return replace(reply, seconds=seconds, queued=queued, retries=retries), None
         self._obstacles.pass_by(ModelEndpoint(call.model, call.api_base))
-        reply = reply_of(call, call_id, ended.response, ended.seconds, terms.price)
-        return reply, ended.response.response
+        reply = reply_of(call, completion, terms.price, seconds=seconds, queued=queued, retries=retries)
+        return reply, completion.response
 
-    def _failed(self, call: Call, call_id: str, error: Exception) -> Reply:
+    def _failed(self, call: Call, error: Exception) -> Reply:
         asked = ModelEndpoint(call.model, call.api_base)
         answered = self._obstacles.has_answered(asked)
         obstacle = call_failures.obstacle(error, call.model, call.api_base, answered=answered)
         if obstacle and not call.is_local:
             self._obstacles.meet(asked, obstacle)
         reason = obstacle or call_failures.reason_of(error)
-        return failure(call, call_id, call_failures.status_of(error), reason)
+        return failure(call, call_failures.status_of(error), reason)

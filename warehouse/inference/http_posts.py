@@ -10,10 +10,11 @@ from __future__ import annotations
 import select
 import socket
 import ssl
+import struct
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache, lru_cache
 from time import monotonic
 from typing import NamedTuple
@@ -111,9 +112,10 @@ def _request(method: str, url: httpx.URL, body: bytes, headers: Mapping[str, str
         "Content-Type: application/json",
         *(f"{name}: {value}" for name, value in headers.items()),
     ]
-    if any(mark in line for line in lines for mark in "\r\n\0"):
+    head = "\n".join(lines)
+    if head.count("\n") >= len(lines) or "\r" in head or "\0" in head:
         raise httpx.LocalProtocolError("Illegal header value: it holds a line break")
-    return "\r\n".join([*lines, "", ""]).encode("ascii") + body
+    return f"{head}\n\n".replace("\n", "\r\n").encode("ascii") + body
 
 
 def _open_connection(server: _Server) -> _Connection | None:
@@ -141,11 +143,11 @@ class _Connection:
         try:
             connected = self._socket = self._socket or self._connected(timeout, deadline)
             # A server may answer and hang up before it has read the whole request.
-            with suppress(httpx.WriteError), _errors(httpx.WriteTimeout, httpx.WriteError):
+            with suppress(httpx.WriteError), _WRITING:
                 for begin in range(0, len(request), http_limits.PIECE):
                     self._allow(_left(timeout, deadline, httpx.WriteTimeout))
                     connected.sendall(request[begin : begin + http_limits.PIECE])
-            with _errors(httpx.ReadTimeout, httpx.ReadError):
+            with _READING:
                 while not reply.is_whole:
                     self._allow(_left(timeout, deadline, httpx.ReadTimeout))
                     reply.add(connected.recv(_READ))
@@ -160,19 +162,27 @@ class _Connection:
 
     def _connected(self, timeout: float, deadline: float) -> socket.socket:
         scheme, host, port = self._server
-        with _errors(httpx.ConnectTimeout, httpx.ConnectError):
+        with _CONNECTING:
             seconds = _left(timeout, deadline, httpx.ConnectTimeout)
             found = self._socket = socket.create_connection((host, port), seconds)
             found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if scheme == "https":
                 found.settimeout(_left(timeout, deadline, httpx.ConnectTimeout))
-                found = _tls().wrap_socket(found, server_hostname=host)
+                return _tls().wrap_socket(found, server_hostname=host)
+            found.settimeout(None)
             return found
 
     def _allow(self, seconds: float) -> None:
-        if self._socket is not None and seconds != self._allowed:  # else it is allowed so much already
+        if self._socket is None or seconds == self._allowed:
+            return
+        self._allowed = seconds
+        if self._server.scheme == "https":
             self._socket.settimeout(seconds)
-            self._allowed = seconds
+        else:  # by the system, which waits and reads in one call
+            whole, part = divmod(max(seconds, 0.001), 1)  # 0 is no limit
+            limit = struct.pack("ll", int(whole), int(part * 1_000_000))
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
     def is_open(self) -> bool:
         """Return whether the next request can use it: unexpected bytes, or an end, say no."""
@@ -277,11 +287,23 @@ def _left(timeout: float, deadline: float, error: type[httpx.TimeoutException]) 
     return min(timeout, left)
 
 
-@contextmanager
-def _errors(timeout: type[httpx.TimeoutException], other: type[httpx.NetworkError]) -> Iterator[None]:
-    try:
-        yield
-    except TimeoutError as error:
-        raise timeout(str(error)) from error
-    except OSError as error:
-        raise other(str(error)) from error
+class _Errors:
+    """Raises the errors of a socket as HTTPX does."""
+
+    def __init__(self, timeout: type[httpx.TimeoutException], other: type[httpx.NetworkError]) -> None:
+        self._timeout = timeout
+        self._other = other
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, TimeoutError | BlockingIOError):  # the latter by the system's own limit
+            raise self._timeout(str(error)) from error
+        if isinstance(error, OSError):
+            raise self._other(str(error)) from error
+
+
+_CONNECTING = _Errors(httpx.ConnectTimeout, httpx.ConnectError)
+_WRITING = _Errors(httpx.WriteTimeout, httpx.WriteError)
+_READING = _Errors(httpx.ReadTimeout, httpx.ReadError)

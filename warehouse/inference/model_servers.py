@@ -6,6 +6,7 @@ import os
 import re
 import warnings
 from contextlib import redirect_stdout, suppress
+from functools import lru_cache
 from io import StringIO
 from typing import Any
 
@@ -83,9 +84,10 @@ def server_of(model: str, api_base: str | None) -> str | None:
     """
     if model.startswith(LOCAL):
         return None
-    provider = re.sub(r"\W", "_", model.partition("/")[0]).upper() if "/" in model else "OPENAI"
-    fallback = os.environ.get(f"{provider}_BASE_URL") or os.environ.get(f"{provider}_API_BASE")
-    base = api_base or fallback
+    base = api_base
+    if not base:
+        provider = re.sub(r"\W", "_", model.partition("/")[0]).upper() if "/" in model else "OPENAI"
+        base = os.environ.get(f"{provider}_BASE_URL") or os.environ.get(f"{provider}_API_BASE")
     if not base:
         return None
     with suppress(ValueError):  # what is no address is refused where it is to be asked
@@ -93,6 +95,7 @@ def server_of(model: str, api_base: str | None) -> str | None:
     return base.rstrip("/")
 
 
+@lru_cache(512)
 def address_in(model: str) -> str | None:
     """Return why a model's name is refused: it holds an address, which LiteLLM might send prompts to.
 

@@ -8,17 +8,20 @@ import os
 import re
 import traceback
 from base64 import b64encode
+from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus, urlsplit
 
 from rag_assay.warehouse.encodable import encodable
+from rag_assay.warehouse.json_encoder import json_encoder
 
 LONGEST = 400  # characters of a reason
 SHORTEST = 6  # characters of a secret; a shorter one stands in too many words
 TOKEN = 8  # least characters of a secret of the environment, and of a part of a webhook's path
 PASSPHRASE = 16  # least characters of words alone that stand in no text by chance
 
+_encode = json_encoder(escape_surrogates=True)
 _known: dict[str, None] = {}  # secrets from elsewhere than the environment, in their order
 
 _LOGGERS = frozenset({"assay", "httpcore", "httpx", "LiteLLM", "openai", "urllib3"})
@@ -79,7 +82,7 @@ def one_line(text: str) -> str:
 
 def without_known(text: str) -> str:
     """Return ``text`` with stars for every known secret, and for whatever has the shape of a key."""
-    return without_key(_starred_in(text, _all_forms()))
+    return without_key(_starred_in(text, _secrets().forms))
 
 
 def know_secret(value: str | None) -> None:
@@ -125,7 +128,20 @@ def without_secrets(value: Any) -> Any:
     A secret that is an ordinary word, a number or a date (a placeholder such as `lm-studio`, the user of an
     address) is left: it may well stand in an answer, which is measured as it came.
     """
-    return _starred_in(value, _all_forms(in_answers=True))
+    return _starred_in(value, _secrets().forms_in_answers)
+
+
+def encode_without_secrets(value: Any) -> tuple[Any, str]:
+    """Return what `without_secrets` does, and it as JSON.
+
+    Raises:
+        ValueError: a number is not finite.
+    """
+    text = _encode(value)
+    if any(form in text for form in _secrets().in_json):
+        value = without_secrets(value)
+        text = _encode(value)
+    return value, text
 
 
 @cache
@@ -142,13 +158,6 @@ def keep_secrets_out_of_logs() -> None:
         return record
 
     logging.setLogRecordFactory(record_of)
-
-
-def _all_forms(*, in_answers: bool = False) -> list[str]:
-    """Return the known secrets in all encodings, the longest first: one may be a part of another."""
-    secrets = {one for some in _secrets().values() for one in some}
-    forms = {form for one in secrets if not in_answers or not is_ordinary(one) for form in _forms(one)}
-    return sorted(forms, key=len, reverse=True)
 
 
 def _starred_in(value: Any, forms: list[str]) -> Any:
@@ -187,21 +196,9 @@ def secrets_in(text: str) -> list[str]:
     """Return the names of the environment's secrets whose values stand in a text, sorted."""
     return sorted(
         name
-        for name, secrets in _secrets().items()
+        for name, secrets in _secrets().by_name.items()
         if any(form in text for one in secrets if not is_ordinary(one) for form in _forms(one))
     )
-
-
-def _secrets() -> dict[str, tuple[str, ...]]:
-    """Return the known secrets: name of the variable (or "a configured secret") -> secrets in its value."""
-    found: dict[str, tuple[str, ...]] = {}
-    for name, value in os.environ.items():
-        if is_secret_name(name):
-            found[name] = (value,)
-        elif "://" in value:
-            found[name] = _secrets_of_url(value, is_webhook="HOOK" in name.upper())
-    kept = {name: tuple(one for one in some if len(one) >= TOKEN) for name, some in found.items()}
-    return kept | {f"a configured secret ({number})": (one,) for number, one in enumerate(_known, 1)}
 
 
 @lru_cache(512)
@@ -211,6 +208,50 @@ def _forms(value: str) -> tuple[str, ...]:
     in_base64 = b64encode(os.fsencode(value)).decode()
     encoded = {value, in_json, *quoted, in_base64, in_base64.rstrip("=")}  # its end may be quoted
     return tuple(encoded)
+
+
+def _forms_of(secrets: Iterable[str]) -> list[str]:
+    return sorted({form for one in secrets for form in _forms(one)}, key=len, reverse=True)
+
+
+class _Secrets:
+    """The known secrets of one state of the environment and of what `know_secret` was told.
+
+    by_name: name of the variable (or "a configured secret") -> secrets in its value
+    forms: in all encodings, the longest first: one may be a part of another
+    forms_in_answers: without those of ordinary secrets
+    in_json: the latter as `_encode` writes them
+    """
+
+    def __init__(self, environment: dict[bytes, bytes], known: dict[str, None]) -> None:
+        self.state = environment, known
+        found: dict[str, tuple[str, ...]] = {}
+        for name, value in ((os.fsdecode(one), os.fsdecode(other)) for one, other in environment.items()):
+            if is_secret_name(name):
+                found[name] = (value,)
+            elif "://" in value:
+                found[name] = _secrets_of_url(value, is_webhook="HOOK" in name.upper())
+        self.by_name = {name: tuple(one for one in some if len(one) >= TOKEN) for name, some in found.items()}
+        self.by_name |= {f"a configured secret ({number})": (one,) for number, one in enumerate(known, 1)}
+        secrets = {one for some in self.by_name.values() for one in some}
+        self.forms = _forms_of(secrets)
+        self.forms_in_answers = _forms_of(one for one in secrets if not is_ordinary(one))
+        self.in_json = [_encode(form)[1:-1] for form in self.forms_in_answers]
+
+
+_last = _Secrets({}, {})
+
+
+def _secrets() -> _Secrets:
+    """Return the known secrets, which are found again once the environment has changed."""
+    global _last  # noqa: PLW0603 -- of a process, as the environment is
+    state = (
+        vars(os.environ)["_data"],
+        _known,
+    )  # as the system has them: `os.environ` decodes each at each look
+    if _last.state != state:
+        _last = _Secrets(*map(dict, state))
+    return _last
 
 
 _TRACEBACK = "Traceback (most recent call last)"

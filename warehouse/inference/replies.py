@@ -6,17 +6,25 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from rag_assay.warehouse.encodable import encodable
+from rag_assay.warehouse.identity import digest_canonical
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.inference.chat_completions import NoCompletionError
 from rag_assay.warehouse.inference.model_servers import litellm
 from rag_assay.warehouse.inference.prices import Price, is_priced
-from rag_assay.warehouse.inference.redaction import one_line, without_key, without_secrets
+from rag_assay.warehouse.inference.redaction import (
+    encode_without_secrets,
+    one_line,
+    without_key,
+    without_secrets,
+)
 from rag_assay.warehouse.inference.streaming import Drafting
+from rag_assay.warehouse.json_encoder import json_encoder
 from rag_assay.warehouse.schemas import Status
 
 FirstTokens = tuple[tuple[str, float], ...]
@@ -82,6 +90,8 @@ def _is_logarithm(value: object) -> bool:
 
 
 Number = TypeVar("Number", int, float)
+_canonical = json_encoder(sort_keys=True, separators=(",", ":"))
+_public = lru_cache(256)(without_key)
 _LATER = {"queued", "retries"}  # records from before have not
 MOST_TOKENS = 1 << 31  # a server that counts more than that, or less than none, counts wrongly
 
@@ -154,7 +164,11 @@ class Completion:
 
 @dataclass(frozen=True)
 class Call:
-    """All that decides what comes back; its digest is the key of the cache."""
+    """All that decides what comes back.
+
+    request: it as `canonical` writes it; without `top_logprobs` where it has none: ids stay what they are
+    id: key of the cache, the digest of its request
+    """
 
     model: str
     weights: str | None  # digest of a local model's files, with what runs them
@@ -166,18 +180,22 @@ class Call:
     response_format: dict[str, Any] | None
     replicate: int
     top_logprobs: int | None = None
+    request: str = field(init=False, repr=False)
+    id: str = field(init=False)
 
     @property
     def is_local(self) -> bool:
         """Whether a model in this process answers."""
         return self.weights is not None
 
-    def request(self) -> dict[str, Any]:
-        """Return what its id is made of; without `top_logprobs` where it has none: ids stay what they are."""
-        found = dict(vars(self))
-        if self.top_logprobs is None:
-            del found["top_logprobs"]
-        return found
+    def __post_init__(self) -> None:
+        names = [name for name in _PARTS if name != "top_logprobs" or self.top_logprobs is not None]
+        request = _canonical({name: getattr(self, name) for name in names})
+        object.__setattr__(self, "request", request)
+        object.__setattr__(self, "id", digest_canonical(request))
+
+
+_PARTS = [one.name for one in fields(Call) if one.init]
 
 
 def read_litellm(response: Any) -> Completion:
@@ -211,8 +229,8 @@ def read_json(response: dict[str, Any]) -> Completion:
     Raises:
         NoCompletionError: it is not shaped like a completion.
     """
-    response = without_secrets(response)
     try:
+        response, whole = encode_without_secrets(response)
         choice = response["choices"][0]
         message, usage = choice["message"], response.get("usage") or {}
         content, refusal = message.get("content"), message.get("refusal")
@@ -225,7 +243,7 @@ def read_json(response: dict[str, Any]) -> Completion:
             refusal=None if refusal is None else str(refusal),
             prompt_tokens=usage.get("prompt_tokens"),
             completion_tokens=usage.get("completion_tokens"),
-            response=json.dumps(response, allow_nan=False),
+            response=whole,
             priced=response,
             first_tokens=first_tokens(choice),
         )
@@ -240,7 +258,13 @@ def _check(name: str, value: object, kind: type) -> None:
 
 
 def reply_of(
-    call: Call, call_id: str, completion: Completion, seconds: float, token_price: Price | None = None
+    call: Call,
+    completion: Completion,
+    token_price: Price | None = None,
+    *,
+    seconds: float,
+    queued: float,
+    retries: int,
 ) -> Reply:
     """Turn what a server gave back into a reply.
 
@@ -259,8 +283,10 @@ def reply_of(
         prompt_tokens=read,
         completion_tokens=written,
         seconds=seconds,
+        queued=queued,
+        retries=retries,
         usd=_cost(call, completion.priced, (read, written), token_price),
-        call_id=call_id,
+        call_id=call.id,
         model=call.model,
         first_tokens=completion.first_tokens if call.top_logprobs else None,
     )
@@ -341,9 +367,9 @@ def sum_of_known(values: Iterable[Number | None]) -> Number | None:
     return None if None in known else sum(value for value in known if value is not None)
 
 
-def failure(call: Call, call_id: str, status: Status, reason: str) -> Reply:
+def failure(call: Call, status: Status, reason: str) -> Reply:
     """Return the reply of a call that gave nothing; the reason is made safe to be stored and shown."""
-    return Reply(status=status, reason=one_line(reason), call_id=call_id, model=call.model)
+    return Reply(status=status, reason=one_line(reason), call_id=call.id, model=call.model)
 
 
 def failed_reply(reply: Reply, drafting: Drafting | None) -> Reply:
@@ -367,15 +393,14 @@ def record_of(
 
     purpose: what the call was paid for
     """
-    request = call.request()
-    if call.api_base:
-        request["api_base"] = without_key(call.api_base)
+    public = call.api_base and _public(call.api_base)
+    request = (call if public == call.api_base else replace(call, api_base=public)).request
     return {
         "call_id": reply.call_id,
         "model": call.model,
         "status": reply.status.value,
         "reason": reply.reason,
-        "request": json.dumps(request, ensure_ascii=False, sort_keys=True),
+        "request": request,
         "response": response,
         "prompt_tokens": reply.prompt_tokens,
         "completion_tokens": reply.completion_tokens,

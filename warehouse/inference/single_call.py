@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -18,7 +17,6 @@ from rag_assay.warehouse.inference.prices import Price
 from rag_assay.warehouse.inference.replies import Call, Completion, read_json, read_litellm
 from rag_assay.warehouse.inference.streaming import Drafting, heard
 from rag_assay.warehouse.inference.throttle import (
-    LONGEST_WAIT,
     PATIENCE,
     LeftAloneError,
     Pace,
@@ -111,18 +109,21 @@ def send_with_retries(
                 except CancelledError:
                     throttle.failed(ticket)
                     raise
-                except (
-                    Exception
-                ) as error:  # LiteLLM raises its own, openai's, httpx's and plain Python errors
+                except Exception as error:  # LiteLLM's own, openai's, httpx's and plain Python errors
                     ended = Attempted(None, error, perf_counter() - begin, begin - asked_at, attempts)
                     fault = call_failures.fault_of(error)
                     throttle.failed(ticket)
                 else:
                     throttle.answered(ticket, tokens_of(response))
                     return Attempted(response, None, perf_counter() - begin, begin - asked_at, attempts)
-                wait = throttle.limited(ticket, fault.retry_after) if fault.is_limit else backoff(faults)
-                waited += wait if fault.is_limit else 0.0
-                faults += not fault.is_limit
+                is_limit = fault.is_limit
+                wait = (
+                    throttle.limited(ticket, fault.retry_after)
+                    if is_limit
+                    else throttle.backoff(ticket, faults, was_dropped=isinstance(ended.error, _DROPPED))
+                )
+                waited += wait * is_limit
+                faults += not is_limit
                 if not fault.is_passing or not retries or waited > PATIENCE or faults > retries:
                     return ended
                 if fault.is_limit:
@@ -136,16 +137,7 @@ def send_with_retries(
             cancellable_sleep(wait)
 
 
-def backoff(faults: int) -> float:
-    """Return the seconds to wait after a passing fault: by chance, up to twice as long as before.
-
-    "Full jitter": calls that failed together do not come back together.
-
-    faults: how many there were before
-    """
-    return random.uniform(0.0, min(2.0**faults, LONGEST_WAIT))  # noqa: S311 -- no secret
-
-
+_DROPPED = (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError)
 LETTERS_A_TOKEN = 4  # about, until the server has counted
 
 

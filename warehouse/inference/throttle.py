@@ -14,12 +14,13 @@ import random
 import threading
 from bisect import insort
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from math import inf
 from time import monotonic
+from typing import NamedTuple
 
 from rag_assay.warehouse.cancellation import LOOK, CancelledError, is_cancelled
 
@@ -30,7 +31,7 @@ LONGEST_WAIT = (
 PATIENCE = 120.0  # seconds that a server may answer nothing but that its limit is reached
 MINUTE = 60.0  # seconds
 GAIN = 1.4  # of a window over what the one before has answered: above 1 / (1 - 0.2), with room for chance
-FIRST_HOLD = 1.0  # seconds that a refused call waits while nothing else tells how long
+FIRST_HOLD = 0.25  # seconds that a refused call waits while nothing else tells how long
 LATEST = 1 / 8  # weight of the last answer in the service time
 
 
@@ -41,8 +42,7 @@ class LeftAloneError(Exception):
         super().__init__(f"the server limits the rate of requests; it is left alone for {seconds:.0f} s more")
 
 
-@dataclass(frozen=True)
-class Pace:
+class Pace(NamedTuple):
     """What a recipe allows its model's server to be sent; None: any number.
 
     at_once: calls in flight
@@ -70,10 +70,9 @@ class RateWindow:
 
     def delay(self, now: float, amount: float, limit: float | None) -> float:
         """Return the seconds until ``amount`` more keep to the limit; 0 where nothing else is there."""
-        while self._entries and self._entries[0][0] <= now - MINUTE:
-            self._total -= self._entries.popleft()[1]
         if limit is None:
             return 0.0
+        self._forget(now)
         excess = self._total + amount - limit
         delay = 0.0
         for begun, one in self._entries:
@@ -85,10 +84,15 @@ class RateWindow:
 
     def add(self, now: float, amount: float) -> list[float]:
         """Count an amount; return its entry, for `correct`."""
+        self._forget(now)
         entry = [now, amount]
         self._entries.append(entry)
         self._total += amount
         return entry
+
+    def _forget(self, now: float) -> None:
+        while self._entries and self._entries[0][0] <= now - MINUTE:
+            self._total -= self._entries.popleft()[1]
 
     def correct(self, entry: list[float], amount: float) -> None:
         """Let an entry, which may have passed the window meanwhile, count another amount."""
@@ -102,24 +106,38 @@ class _Flow:
 
     def __init__(self) -> None:
         self.in_flight = 0
-        self.inside: Counter[Pace] = Counter()
         self.requests, self.tokens = RateWindow(), RateWindow()
+        self.limits = Pace()  # the loosest of those inside
+        self._inside: Counter[Pace] = Counter()
         self._service: float | None = None  # seconds of an answer, the last ones counting most
+        self._answered_at = -inf
         self._refused_since: float | None = None  # the first refusal since the last answer
 
-    @property
-    def at_once(self) -> int:
-        return max((pace.at_once for pace in self.inside), default=AT_ONCE)
+    def enter(self, pace: Pace) -> None:
+        self._inside[pace] += 1
+        if self._inside[pace] == 1:
+            self._set_limits()
+
+    def leave(self, pace: Pace) -> None:
+        self._inside[pace] -= 1
+        if not self._inside[pace]:
+            del self._inside[pace]
+            self._set_limits()
+
+    def _set_limits(self) -> None:
+        if self._inside:
+            many, requests, tokens = zip(*self._inside, strict=True)
+            self.limits = Pace(max(many), _loosest(requests), _loosest(tokens))
 
     def delay(self, now: float, tokens: float) -> float:
-        requests = [pace.requests_per_minute for pace in self.inside]
-        many = [pace.tokens_per_minute for pace in self.inside]
-        return max(
-            self.requests.delay(now, 1, _loosest(requests)), self.tokens.delay(now, tokens, _loosest(many))
-        )
+        _, requests, many = self.limits
+        if requests is None and many is None:
+            return 0.0
+        return max(self.requests.delay(now, 1, requests), self.tokens.delay(now, tokens, many))
 
     def answered(self, now: float, seconds: float) -> None:
         self._refused_since = None
+        self._answered_at = now
         before = seconds if self._service is None else self._service
         self._service = before + LATEST * (seconds - before)
 
@@ -137,27 +155,36 @@ class _Flow:
         spread = random.uniform(0.75, 1.25)  # noqa: S311 -- no secret
         return min((base + now - self._refused_since) * spread, LONGEST_WAIT)
 
+    def backoff(self, now: float, faults: int, *, was_dropped: bool) -> float:
+        longest = min(2.0**faults, LONGEST_WAIT)
+        if was_dropped and self._service is not None and now - self._answered_at <= 2 * self._service:
+            longest = min(longest, self._service)
+        return random.uniform(longest / 2, longest)  # noqa: S311 -- no secret
 
-def _loosest(limits: list[int | None]) -> int | None:
+
+def _loosest(limits: Sequence[int | None]) -> int | None:
     stated = [limit for limit in limits if limit is not None]
-    return max(stated) if stated and len(stated) == len(limits) else None
+    return max(stated) if len(stated) == len(limits) else None
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Ticket:
     """A call's place in the line: who has waited longest goes first, also for its next attempt.
 
     model: whose line it is
     tokens: that it is expected to take
+    is_in_flight: its attempt may begin, or has
     begun_at: of the attempt that is in flight, by the throttle's clock
+    go: of a thread that waits until it is in flight
     """
 
     model: str
     pace: Pace
     tokens: int = 0
     number: int = field(default_factory=count().__next__)
+    is_in_flight: bool = False
     begun_at: float = 0.0
-    go: threading.Event = field(default_factory=threading.Event, repr=False)
+    go: threading.Event | None = field(default=None, repr=False)
     entries: tuple[list[float], ...] = field(default=(), repr=False)
 
 
@@ -189,25 +216,30 @@ class Throttle:
         """
         delay = self.enter(ticket)
         try:
-            while not ticket.go.is_set() and not ticket.go.wait(min(delay, LOOK)):
-                with self._lock:
-                    now = monotonic()
-                    if self._next_at <= now:
-                        self._dispatch()
-                    delay = self._next_at - now
-                    closed = self._closed_until - now
-                if ticket.go.is_set():
-                    break
-                if closed > 0:
-                    raise LeftAloneError(closed)
-                if is_cancelled():
-                    raise CancelledError
+            if not ticket.is_in_flight:
+                self._wait(ticket, delay)
             yield
         finally:
             self.leave(ticket)
 
+    def _wait(self, ticket: Ticket, delay: float) -> None:
+        assert ticket.go is not None  # noqa: S101 -- it is not in flight
+        while not ticket.go.wait(min(delay, LOOK)):
+            with self._lock:
+                now = monotonic()
+                if self._next_at <= now:
+                    self._dispatch()
+                delay = self._next_at - now
+                closed = self._closed_until - now
+            if ticket.is_in_flight:
+                break
+            if closed > 0:
+                raise LeftAloneError(closed)
+            if is_cancelled():
+                raise CancelledError
+
     def enter(self, ticket: Ticket) -> float:
-        """Take a place in the line, without waiting; `ticket.go` is set as soon as the attempt may begin.
+        """Take a place in the line, without waiting; the ticket says when the attempt may begin.
 
         Returns the seconds after which the next attempt may begin, if only time is in the way.
 
@@ -218,24 +250,30 @@ class Throttle:
             closed = self._closed_until - monotonic()
             if closed > 0:
                 raise LeftAloneError(closed)
-            ticket.go.clear()
-            for flow in (self._server, self._models.setdefault(ticket.model, _Flow())):
-                flow.inside[ticket.pace] += 1
-            insort(self._waiting.setdefault(ticket.model, []), ticket, key=lambda one: one.number)
-            return self._dispatch()
+            ticket.is_in_flight, ticket.go = False, None
+            model = self._models.get(ticket.model)
+            if model is None:
+                model = self._models[ticket.model] = _Flow()
+                self._waiting[ticket.model] = []
+            for flow in (self._server, model):
+                flow.enter(ticket.pace)
+            insort(self._waiting[ticket.model], ticket, key=lambda one: one.number)
+            delay = self._dispatch()
+            if not ticket.is_in_flight:
+                ticket.go = threading.Event()
+            return delay
 
     def leave(self, ticket: Ticket) -> None:
         """Give up the place in the line, or the slot of an attempt that was in flight."""
         with self._lock:
-            if ticket.go.is_set():
-                self._models[ticket.model].in_flight -= 1
+            model = self._models[ticket.model]
+            if ticket.is_in_flight:
+                model.in_flight -= 1
                 self._server.in_flight -= 1
             else:
                 self._waiting[ticket.model].remove(ticket)
-            for flow in (self._server, self._models[ticket.model]):
-                flow.inside[ticket.pace] -= 1
-                if not flow.inside[ticket.pace]:
-                    del flow.inside[ticket.pace]
+            for flow in (self._server, model):
+                flow.leave(ticket.pace)
             self._dispatch()
 
     def _dispatch(self) -> float:
@@ -248,18 +286,19 @@ class Throttle:
     def _let_go(self, now: float) -> float:
         soonest = inf
         # The longest waiting first, whichever model it asks for.
-        for line in sorted((line for line in self._waiting.values() if line), key=lambda one: one[0].number):
+        lines = [line for line in self._waiting.values() if line]
+        for line in sorted(lines, key=lambda one: one[0].number) if len(lines) > 1 else lines:
+            model = self._models[line[0].model]
             while line:
-                ticket, model = line[0], self._models[line[0].model]
-                most = max(1.0, min(self._allowed, self._server.at_once))
-                if self._server.in_flight + 1 > most or model.in_flight + 1 > model.at_once:
+                most = max(1.0, min(self._allowed, self._server.limits.at_once))
+                if self._server.in_flight + 1 > most or model.in_flight + 1 > model.limits.at_once:
                     break
-                delay = max(flow.delay(now, ticket.tokens) for flow in (self._server, model))
+                tokens = line[0].tokens
+                delay = max(self._server.delay(now, tokens), model.delay(now, tokens))
                 if delay > 0:
                     soonest = min(soonest, delay)
                     break
-                line.pop(0)
-                self._begin(ticket, model, now)
+                self._begin(line.pop(0), model, now)
         return soonest
 
     def _begin(self, ticket: Ticket, model: _Flow, now: float) -> None:
@@ -267,8 +306,10 @@ class Throttle:
         for flow in (self._server, model):
             flow.in_flight += 1
             flow.requests.add(now, 1)
-        ticket.entries = tuple(flow.tokens.add(now, ticket.tokens) for flow in (self._server, model))
-        ticket.go.set()
+        ticket.entries = self._server.tokens.add(now, ticket.tokens), model.tokens.add(now, ticket.tokens)
+        ticket.is_in_flight = True
+        if ticket.go is not None:
+            ticket.go.set()
 
     def answered(self, ticket: Ticket, tokens: int | None) -> None:
         """Count an attempt that was answered.
@@ -288,6 +329,17 @@ class Throttle:
         """Note that an attempt took no tokens."""
         with self._lock:
             self._correct(ticket, 0)
+
+    def backoff(self, ticket: Ticket, faults: int, *, was_dropped: bool) -> float:
+        """Return the seconds until a call is sent again after a passing fault, up to twice as long each time.
+
+        They are by chance, for calls that failed together do not come back together. A dropped connection
+        while others are answered says nothing of the server: one service time at most.
+
+        faults: how many it had before
+        """
+        with self._lock:
+            return self._models[ticket.model].backoff(monotonic(), faults, was_dropped=was_dropped)
 
     def limited(self, ticket: Ticket, wait: float | None) -> float:
         """Count an attempt that the server refused.
@@ -318,12 +370,12 @@ class Throttle:
             return hold
 
     def _end_window(self) -> None:
-        window = max(1.0, min(self._allowed, self._server.at_once))
+        window = max(1.0, min(self._allowed, self._server.limits.at_once))
         ended = self._n_answered + self._n_refused
         if ended < int(window):
             return
         allowed = GAIN * window * self._n_answered / ended + 1
-        self._allowed = allowed if allowed < self._server.at_once else inf
+        self._allowed = allowed if allowed < self._server.limits.at_once else inf
         self._n_answered = self._n_refused = 0
 
     def _probe(self) -> None:

@@ -418,7 +418,7 @@ def test_what_many_threads_ask_at_once_is_paid_once(gateway: Gateway, server: Fa
         replies = list(pool.map(lambda _: ask(gateway, server), range(8)))
     assert len(server.requests) == 1
     assert sorted(reply.cached for reply in replies) == [False, *[True] * 7]
-    assert not gateway.cache._turns._same_calls._turns
+    assert not gateway.cache._turns._slots
 
 
 ASKS_50 = """

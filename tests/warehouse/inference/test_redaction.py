@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from base64 import b64encode
 from urllib.parse import quote
@@ -9,6 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from rag_assay.warehouse.inference.redaction import (
+    encode_without_secrets,
     keep_secrets_out_of_logs,
     know_secret,
     know_url,
@@ -32,6 +34,28 @@ def test_a_webhook_of_the_environment_is_a_secret_in_all_its_parts(
     assert set(without_secrets(echoed)) == {"***"}
     assert without_secrets("services chat.example thread") == "services chat.example thread"
     assert secrets_in(f"posted by {pair}") == [name]
+
+
+def test_a_secret_that_is_set_changed_or_removed_later_is_known_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said = "first-Zq11!x second-Zq12!x third-Zq13!x"
+    assert without_secrets(said) == said
+    monkeypatch.setenv("SOME_API_KEY", "first-Zq11!x")
+    assert without_secrets(said) == "*** second-Zq12!x third-Zq13!x"
+    monkeypatch.setenv("SOME_API_KEY", "second-Zq12!x")
+    know_secret("third-Zq13!x")
+    assert without_secrets(said) == "first-Zq11!x *** ***"
+    monkeypatch.delenv("SOME_API_KEY")
+    assert without_secrets(said) == "first-Zq11!x second-Zq12!x ***"
+
+
+@pytest.mark.parametrize("secret", ['quote"Zq21\\x', "schlüssel-Zq22!x", "ключ-Zq23!x", "new\nline-Zq24!x"])
+def test_a_secret_is_found_in_json_wherever_it_stands(monkeypatch: pytest.MonkeyPatch, secret: str) -> None:
+    monkeypatch.setenv("SOME_API_KEY", secret)
+    plain, text = encode_without_secrets({"a": [f"\ud800 é {secret}.", {secret: 1}], "b": quote(secret)})
+    assert plain == {"a": ["\ud800 é ***.", {"***": 1}], "b": "***"}
+    assert json.loads(text) == plain
 
 
 def test_credentials_in_any_url_of_the_environment_are_secrets(monkeypatch: pytest.MonkeyPatch) -> None:

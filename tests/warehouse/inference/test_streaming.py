@@ -16,7 +16,7 @@ import pytest
 
 from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.cancellation import cancel_scope
-from rag_assay.warehouse.inference import chat_streams, http_limits, single_call, streaming
+from rag_assay.warehouse.inference import chat_streams, http_clients, http_limits, single_call, streaming
 from rag_assay.warehouse.inference.chat_streams import events
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.replies import Reply
@@ -183,11 +183,11 @@ def test_however_it_is_sent_the_text_is_the_same(name: str, gateway: Gateway, se
 
 def test_a_connection_is_used_again(gateway: Gateway, server: FakeOpenAI) -> None:
     server.respond = lambda _received: answer("So.")
-    with chat_streams.lent_line() as line:
+    with http_clients.lent_line() as line:
         before = line
     for number in range(3):
         heard(gateway, server, str(number))
-    with chat_streams.lent_line() as line:
+    with http_clients.lent_line() as line:
         assert line is before
 
 
@@ -328,9 +328,9 @@ def test_a_server_that_keeps_the_stream_open_is_not_waited_for(
 
 
 def test_a_call_that_has_ended_cannot_cut_the_next_one() -> None:
-    with chat_streams.lent_line() as line:
+    with http_clients.lent_line() as line:
         hang_up = line.lend()
-    with chat_streams.lent_line() as again:
+    with http_clients.lent_line() as again:
         again.lend()
         hang_up()
         assert (again is line, again.is_cut) == (True, False)
