@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rag_assay.evals.chat.chat_session import ChatSession
-    from rag_assay.orchestration.chat.chat_service import ChatService
+    from rag_assay.orchestration.question_service.opened_cell import OpenedCell
+    from rag_assay.orchestration.question_service.question_service import QuestionService
     from rag_assay.warehouse.conversations import Turn
 
 PEOPLE, BOATS, MODEL_SECONDS, PIECES = 20, 300, 2.0, 60
@@ -139,12 +139,12 @@ def study_file(folder: Path, server: str) -> Path:
 
 
 def converse(
-    desk: ChatService, talk: ChatSession, person: int, until: float
+    desk: QuestionService, talk: OpenedCell, person: int, until: float
 ) -> tuple[str, list[Turn], list[str]]:
     """Ask until the time is over; return the conversation, its turns as given, and what is wrong."""
     from rag_assay.evals.chat.question_requests import QuestionRequest
 
-    conversation = desk.begin(talk.study, f"person {person}")
+    conversation = desk.begin_conversation(talk.study, f"person {person}")
     given: list[Turn] = []
     wrong: list[str] = []
     while not given or time.monotonic() < until:
@@ -155,7 +155,7 @@ def converse(
             if number % 2
             else f"And when does it leave? The code {code}."
         )
-        waiting = desk.ask(talk, conversation, QuestionRequest(text))
+        waiting = desk.ask(talk.study, conversation, QuestionRequest(text), [talk])
         for _ in waiting.drafts():
             pass
         (turn,) = waiting.turns()
@@ -170,7 +170,7 @@ def converse(
 
 
 def everybody(
-    desk: ChatService, talk: ChatSession, seconds: float
+    desk: QuestionService, talk: OpenedCell, seconds: float
 ) -> tuple[dict[str, list[Turn]], list[str]]:
     """Let all people converse at once."""
     found: dict[str, list[Turn]] = {}
@@ -190,18 +190,21 @@ def everybody(
     return found, wrong
 
 
-def lost(talk: ChatSession, found: dict[str, list[Turn]]) -> list[str]:
+def lost(talk: OpenedCell, found: dict[str, list[Turn]]) -> list[str]:
     """Return the conversations whose turns are not, all and in order, in their file and in DuckDB."""
     from rag_assay.warehouse.connection import connect
+    from rag_assay.warehouse.conversations import Conversations
+    from rag_assay.warehouse.paths import home
 
-    with connect(talk.chats.home.database) as connection:
+    chats = Conversations(home())
+    with connect(chats.home.database) as connection:
         rows = connection.execute(
             "SELECT conversation_id, turn_id FROM chat_turns ORDER BY number"
         ).fetchall()
     missing = []
     for conversation, turns in found.items():
         ids = [one.record_id for one in turns]
-        there = talk.chats.read(talk.study, conversation)
+        there = chats.read(talk.study, conversation)
         if there is None or [one.record_id for one in there.turns] != ids or there.unanswered:
             missing.append(f"{conversation}: its file")
         if [turn for of, turn in rows if of == conversation] != ids:
@@ -221,18 +224,18 @@ def measure(folder: Path, seconds: float, server: str) -> bool:
 
     prepare()
     from rag_assay.assets.engine.stage import BuildContext
-    from rag_assay.evals.chat.cell_loader import open_talk
     from rag_assay.evals.study.study_file import read_study
-    from rag_assay.orchestration.chat.chat_service import ChatService
     from rag_assay.orchestration.driver import Driver
+    from rag_assay.orchestration.question_service.opened_cell import open_cell
+    from rag_assay.orchestration.question_service.question_service import QuestionService
     from rag_assay.warehouse.paths import home
 
     study = read_study(study_file(folder, server))
     failed = [reason for stage in Driver(study, home()).run().stages for reason in stage.failed.values()]
     if failed:
         raise SystemExit(f"the study failed: {failed[0]}")
-    with closing(BuildContext(home())) as work, open_talk(study, study.cells()[0], work) as talk:
-        with closing(ChatService(home())) as desk:
+    with closing(BuildContext(home())) as work, open_cell(study, study.cells()[0], work) as talk:
+        with closing(QuestionService(home())) as desk:
             converse(desk, talk, 0, time.monotonic())  # what is loaded at the first question
             began, busy = time.monotonic(), time.process_time()
             found, wrong = everybody(desk, talk, seconds)

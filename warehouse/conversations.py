@@ -13,7 +13,15 @@ from pathlib import Path
 from secrets import token_urlsafe
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    computed_field,
+)
 
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.journal import append, read_lines
@@ -93,7 +101,7 @@ class QuestionAsked(ConversationRecord):
 
 
 class StoredInterpretation(BaseModel):
-    """What was understood of a question beside its words.
+    """What was understood of a question beside its words (`evals.retrieval.query.QueryInterpretation`).
 
     kind: follow_up | time_frame | entities | …: the query transform that understood it
     type: what that calls it: standalone, window, date, club, …
@@ -102,6 +110,7 @@ class StoredInterpretation(BaseModel):
     value: what it was taken for: a question that stands alone, `2021-01-01/2021-12-31` (either end may be
         open), a keyword of the corpus
     removed: the person took it away, and the question was asked without it
+    removable: whether a question can be asked without it
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -112,7 +121,9 @@ class StoredInterpretation(BaseModel):
     value: str = ""
     status: str = "used"
     removed: bool = False
+    removable: bool = True
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def removal(self) -> str:
         """The value of `assay ask --without` that removes it.
@@ -152,8 +163,21 @@ class ShownPassage(BaseModel):
     evidence: tuple[tuple[int, int], ...] = ()
 
 
+class StoredCitation(BaseModel):
+    """A passage that an answer names (`evals.generation.contract.Citation`)."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    marker: int
+    sentence: int | None = None
+    chunk_id: str | None = None
+    doc_id: str | None = None
+    start: int | None = None
+    end: int | None = None
+
+
 class Turn(ConversationRecord):
-    """A question and what a cell answered.
+    """A question and what a cell answered: in files of conversations, of programs that ask, of the server.
 
     number: of the question in its conversation, from 1; two cells side by side answer the same number
     cell: key of the cell; empty: the question was put to none
@@ -164,6 +188,8 @@ class Turn(ConversationRecord):
     status, reason, answer, model, confidence, …: as `evals.generation.contract.Answer` has them
     declined: what said that the documents do not say (`evals.generation.no_answer_source`)
     partial: what had come of an answer that broke off, failed or was stopped; it is no answer
+    chunk_ids: of what the generator was given; passages without room in the prompt have no text, and are not
+        in `passages`
     turns_left_out: of what was said before, which the model was not given for want of room
     search_seconds, answer_seconds: of understanding and searching, and of generating; NULL where it failed
     seconds: from the question to the answer, as the person waited
@@ -185,7 +211,9 @@ class Turn(ConversationRecord):
     partial: str | None = None
     model: str | None = None
     confidence: float | None = None
+    citations: tuple[StoredCitation, ...] = ()
     passages: tuple[ShownPassage, ...] = ()
+    chunk_ids: tuple[str, ...] = ()
     turns_left_out: int = 0
     prompt_tokens: int | None = None
     completion_tokens: int | None = None

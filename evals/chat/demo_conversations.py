@@ -38,6 +38,17 @@ _COMMENTS = {
     1: ("Exactly what I was looking for.", "Good, and the source is right.", "Short and correct."),
     -1: ("The answer is in another document.", "Too short to be of use.", "That is not what I asked."),
 }
+_OF_ANSWER = (
+    "status",
+    "reason",
+    "answer",
+    "model",
+    "confidence",
+    "prompt_tokens",
+    "completion_tokens",
+    "usd",
+)
+_OF_HIT = ("chunk_id", "doc_id", "start", "end")
 _RATED = 0.35  # of the answers
 _TOLD = 0.3  # of those, with a sentence
 
@@ -135,15 +146,8 @@ def _turn(name: str, number: int, at: datetime, of: tuple[str, str], measured: _
         cell=of[0],
         question=measured.questions[of[1]]["question"],
         language=measured.questions[of[1]]["language"],
-        status=Status(answer["status"]),
-        reason=answer["reason"],
-        answer=answer["answer"],
-        model=answer["model"],
-        confidence=answer["confidence"],
         passages=passages,
-        prompt_tokens=answer["prompt_tokens"],
-        completion_tokens=answer["completion_tokens"],
-        usd=answer["usd"],
+        **{name: answer[name] for name in _OF_ANSWER},
         cached=False,
         search_seconds=parts[0],
         answer_seconds=parts[1],
@@ -155,14 +159,11 @@ def _passage(number: int, hit: Row, is_cited: bool, documents: Mapping[str, Row]
     document = documents.get(hit["doc_id"], {})
     return ShownPassage(
         number=number,
-        chunk_id=hit["chunk_id"],
-        doc_id=hit["doc_id"],
+        **{name: hit[name] for name in _OF_HIT},
         text=(document.get("text") or "")[hit["start"] : hit["end"]],
         title=document.get("title"),
         url=document.get("url"),
         date=document.get("published_at"),
-        start=hit["start"],
-        end=hit["end"],
         score=hit["score"] or 0.0,
         cited=is_cited,
     )

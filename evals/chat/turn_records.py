@@ -1,4 +1,4 @@
-"""Makes the record of a turn of what a cell made of a question."""
+"""Makes the record of a turn, which every surface shows or sends, of what a cell made of a question."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rag_assay.assets.chunking.sentence_splitter import sentence_places
+from rag_assay.evals.chat.open_questions import LONGEST_PARTIAL
 from rag_assay.evals.generation.citations import claims, public_url, without_markers
-from rag_assay.evals.generation.contract import Answer, Passage
+from rag_assay.evals.generation.contract import Answer, Citation, Passage
 from rag_assay.evals.pipeline.pipeline import PipelineResult
 from rag_assay.evals.question_sets.no_answer_sentence import unanswered
 from rag_assay.evals.retrieval.question_words import stop_words
-from rag_assay.warehouse.conversations import ShownPassage, StoredInterpretation, Turn
+from rag_assay.warehouse.conversations import ShownPassage, StoredCitation, StoredInterpretation, Turn
 from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.status import Status
 
@@ -90,11 +91,9 @@ def _apart(places: Sequence[tuple[int, int]]) -> SentencePlaces:
     return tuple(joined)
 
 
+_SAME = ("model", "confidence", "turns_left_out", "prompt_tokens", "completion_tokens", "usd", "cached")
 DECLINED = frozenset({Status.REFUSED, Status.NO_CONTEXT})
 """The documents do not say: an answer, too."""
-
-
-LONGEST_PARTIAL = 20_000  # characters of an answer that broke off
 
 
 class ChunkPlace(NamedTuple):
@@ -133,21 +132,17 @@ def complete_turn(turn: Turn, result: PipelineResult, places: Places) -> Turn:
             "answer": text,
             "declined": result.declined,
             "partial": (answer.raw or "")[:LONGEST_PARTIAL] or None if failed and text is None else None,
-            "model": answer.model,
-            "confidence": answer.confidence,
+            **{name: getattr(answer, name) for name in _SAME},
+            "citations": tuple(_citation(one) for one in answer.citations),
+            "chunk_ids": tuple(one.chunk for one in read_passages(result, answer)),
             "passages": shown_passages(result, answer, places, turn.language),
-            "turns_left_out": answer.turns_left_out,
-            "prompt_tokens": answer.prompt_tokens,
-            "completion_tokens": answer.completion_tokens,
-            "usd": answer.usd,
-            "cached": answer.cached,
             "answer_seconds": None if failed else answer.seconds,
         }
     )
 
 
 def understood_of(result: PipelineResult) -> tuple[StoredInterpretation, ...]:
-    """Return what was understood of a question, as it is kept: what can be taken away, and what was."""
+    """Return what was understood of a question, as it is kept."""
     return tuple(
         StoredInterpretation(
             kind=one.step,
@@ -156,22 +151,34 @@ def understood_of(result: PipelineResult) -> tuple[StoredInterpretation, ...]:
             value=one.value,
             status=one.status,
             removed=one.status == "removed",
+            removable=one.is_removable,
         )
         for one in result.understood
-        if one.is_removable
     )
+
+
+def _citation(one: Citation) -> StoredCitation:
+    return StoredCitation(
+        marker=one.marker,
+        sentence=one.sentence,
+        chunk_id=one.chunk,
+        doc_id=one.document,
+        start=one.start,
+        end=one.end,
+    )
+
+
+def read_passages(result: PipelineResult, answer: Answer) -> tuple[Passage, ...]:
+    """Return the passages that the generator was given; of a cell without a generator all that was found."""
+    if answer.passages is not None:
+        return answer.passages
+    return result.passages[: result.read] if result.answer is not None else result.passages
 
 
 def shown_passages(
     result: PipelineResult, answer: Answer, places: Places, language: str | None
 ) -> tuple[ShownPassage, ...]:
-    """Return the passages that the generator read, by the numbers that its markers have.
-
-    Of a cell without a generator they are all that was found.
-    """
-    read = answer.passages
-    if read is None:
-        read = result.passages[: result.read] if result.answer is not None else result.passages
+    """Return the passages that the generator read, by the numbers that its markers have."""
     cited: dict[str, list[int | None]] = defaultdict(list)
     for one in answer.citations:
         if one.chunk is not None:
@@ -179,7 +186,7 @@ def shown_passages(
     kept = {one.chunk: one.kept for one in answer.cuts}
     return tuple(
         _shown(passage, passage.number or at, cited.get(passage.chunk), answer.text or "", places, language)
-        for at, passage in enumerate((_as_read(one, kept) for one in read), 1)
+        for at, passage in enumerate((_as_read(one, kept) for one in read_passages(result, answer)), 1)
         if passage.text
     )
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,8 +18,8 @@ from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
     from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.chat.question_requests import QuestionRequest
     from rag_assay.evals.pipeline.pipeline import PipelineResult
-    from rag_assay.evals.retrieval.query import Removal
     from rag_assay.evals.study.cells import Cell
     from rag_assay.evals.study.study import Study
 
@@ -94,14 +95,15 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
 ) -> None:
     """Ask one question: show the passages found, the answer and its sources."""
     from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.chat.question_requests import QuestionRequest, check_question
 
     turns = conversation_of(after or [], conversation)
-    asked = _Asked(question, _day(asked_at), turns, _removals(without or []))
+    asking = check_question(QuestionRequest(question, None, asked_at, frozenset(without or []), tuple(turns)))
     found = study_of(study)
     where = home_of(found)
     chosen = named_cell(found, cell) if cell else recommended_cell(found, where)
     with closing(BuildContext(where)) as work:
-        results = _results(found, chosen, asked, work, all_retrievers=all_retrievers)
+        results = _results(found, chosen, asking, work, all_retrievers=all_retrievers)
     if form is AnswerFormat.json:
         from rag_assay.evals.pipeline.pipeline import record_of
 
@@ -112,47 +114,23 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
         show_answers(results)
 
 
-class _Asked(NamedTuple):
-    """A question in words or by its id; the day and the turns before it, where they are said.
-
-    without: what is not to be understood of it
-    """
-
-    text: str
-    day: str | None
-    conversation: list[str]
-    without: list[Removal]
-
-    def of_study(self, known: dict[str, Any]) -> dict[str, Any]:
-        said = {"asked_at": self.day, "conversation": self.conversation}
-        return {**known, **{name: value for name, value in said.items() if value}}
-
-
 def _results(
-    study: Study, cell: Cell, asked: _Asked, work: BuildContext, *, all_retrievers: bool
+    study: Study, cell: Cell, asking: QuestionRequest, work: BuildContext, *, all_retrievers: bool
 ) -> list[PipelineResult]:
-    from rag_assay.evals.pipeline.pipeline import open_pipeline
-    from rag_assay.evals.pipeline.study_questions import known_question
+    from rag_assay.evals.pipeline.study_questions import StudyQuestions
+    from rag_assay.orchestration.question_service.opened_cell import open_cell
 
-    if not asked.text.strip():
-        raise InputError('the question is empty; ask something, as in `assay ask demo "Who …?"`')
-    known = known_question(study, asked.text, work)
+    known = StudyQuestions(study, work).named(asking.question)
+    if known is not None and not asking.conversation:
+        asking = replace(asking, question=known["question"], conversation=tuple(known["conversation"] or ()))
     results = []
     for one in [*(_other_retrievers(study, cell) if all_retrievers else []), cell]:
-        with open_pipeline(study, one, work) as pipeline:
-            if known is None:
-                found = pipeline.ask(
-                    asked.text, asked_at=asked.day, conversation=asked.conversation, without=asked.without
-                )
-            else:
-                found = pipeline.ask_row(asked.of_study(known), without=asked.without)
-            results.append(found)
+        with open_cell(study, one, work, study.budget, interactive=False) as opened:
+            results.append(opened.result(asking, known))
     return results
 
 
 def _other_retrievers(study: Study, cell: Cell) -> list[Cell]:
-    from dataclasses import replace
-
     from rag_assay.evals.study.cells import NO_GENERATOR
 
     names = dict.fromkeys(
@@ -163,21 +141,3 @@ def _other_retrievers(study: Study, cell: Cell) -> list[Cell]:
         and one.retriever != cell.retriever
     )
     return [replace(cell, retriever=name, generator=NO_GENERATOR, sample=None) for name in names]
-
-
-def _removals(written: list[str]) -> list[Removal]:
-    from rag_assay.evals.retrieval.query import Removal
-
-    try:
-        return [Removal.read(one) for one in written]
-    except ValueError as error:
-        raise InputError(f"--without: {error}") from error
-
-
-def _day(text: str | None) -> str | None:
-    from datetime import datetime
-
-    try:
-        return datetime.fromisoformat(text).isoformat() if text else None
-    except ValueError as error:
-        raise InputError(f"--asked-at: {text!r} is no date; write it as in 2026-03-31") from error

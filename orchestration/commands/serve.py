@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -14,10 +15,10 @@ from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
     from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.orchestration.question_service.opened_cell import OpenedCell
+    from rag_assay.orchestration.question_service.worker_pool import ServiceLimits
     from rag_assay.orchestration.server.guard import AccessRules
-    from rag_assay.orchestration.server.pipeline_loader import Opened
     from rag_assay.orchestration.server.server_process import ListenAddress
-    from rag_assay.orchestration.server.worker_pool import ServerLimits
 
 TOKEN = "ASSAY_SERVE_TOKEN"  # noqa: S105 -- the name of the variable
 
@@ -67,11 +68,11 @@ def serve(  # noqa: PLR0913, PLR0917 - the options of a command
     ] = False,
 ) -> int:
     """Serve a cell over HTTP until Ctrl-C: OpenAI-compatible chat, retrieval, MCP."""
+    from rag_assay.orchestration.question_service.worker_pool import ServiceLimits
     from rag_assay.orchestration.server.guard import AccessRules
-    from rag_assay.orchestration.server.worker_pool import ServerLimits
 
     rules = AccessRules(_token(host), host, frozenset(origin or ()), max_body)
-    limits = ServerLimits(max_concurrent, per_minute, max_body, max_question, timeout, max_queued)
+    limits = ServiceLimits(max_concurrent, per_minute, max_body, max_question, timeout, max_queued)
     return _serve(what, cell, port, check, ServingTerms(budget_usd, trust or [], anyway), limits, rules)
 
 
@@ -89,7 +90,7 @@ def _serve(
     port: int,
     check: int | None,
     terms: ServingTerms,
-    limits: ServerLimits,
+    limits: ServiceLimits,
     rules: AccessRules,
 ) -> int:
     from rag_assay.assets.engine.stage import BuildContext
@@ -100,8 +101,8 @@ def _serve(
     work = BuildContext(prepare_home() if Path(what).is_dir() else home_of(study_of(what)))
     try:
         opened = _open(what, cell, work, terms, check)
-        with opened.pipeline:
-            for one in (*opened.facts.differences, *(f"other library: {one}" for one in opened.libraries)):
+        with opened:
+            for one in (*opened.differences, *(f"other library: {one}" for one in opened.libraries)):
                 say(f"note: {one}")
             if check is not None:
                 return _checked(opened, place, check, limits, rules)
@@ -117,17 +118,19 @@ def _serve(
 
 def _open(
     what: str, cell: str | None, work: BuildContext, terms: ServingTerms, checked: int | None
-) -> Opened:
+) -> OpenedCell:
+    from rag_assay.evals.export.revisions import measured
     from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
-    from rag_assay.orchestration.server.pipeline_loader import open_cell, open_folder
+    from rag_assay.orchestration.question_service.opened_cell import open_cell, open_folder
 
     if Path(what).is_dir():
         if cell is not None:
             raise InputError(f"{what} is a folder, which holds one cell; name no other")
-        return open_folder(Path(what), work, terms.usd, terms.trusted, anyway=terms.anyway)
+        return open_folder(Path(what), work, terms.usd, terms.trusted, anyway=terms.anyway, interactive=False)
     study = study_of(what)
     chosen = named_cell(study, cell) if cell else recommended_cell(study, work.home)
-    return open_cell(study, chosen, work, terms.usd, checked)
+    opened = open_cell(study, chosen, work, terms.usd, interactive=False)
+    return replace(opened, expected=measured(study, chosen, work, checked)) if checked else opened
 
 
 def _token(host: str) -> str | None:
@@ -143,11 +146,10 @@ def _token(host: str) -> str | None:
     return token
 
 
-def _tell(opened: Opened, place: ListenAddress, token: str | None, usd: float) -> None:
-    facts = opened.facts
-    say(f"{facts.name} at {place.url}: /v1/chat/completions, /v1/models, /retrieve, /mcp, /health")
+def _tell(opened: OpenedCell, place: ListenAddress, token: str | None, usd: float) -> None:
+    say(f"{opened.key} at {place.url}: /v1/chat/completions, /v1/models, /retrieve, /mcp, /health")
     say(
-        f"{facts.source}, {facts.digest[:20]}; "
+        f"{opened.source}, {opened.digest[:20]}; "
         + ("a token is asked for" if token else "no token is asked for")
     )
     generator = opened.pipeline.generator
@@ -156,7 +158,9 @@ def _tell(opened: Opened, place: ListenAddress, token: str | None, usd: float) -
     print(place.url, flush=True)
 
 
-def _checked(opened: Opened, place: ListenAddress, n: int, limits: ServerLimits, rules: AccessRules) -> int:
+def _checked(
+    opened: OpenedCell, place: ListenAddress, n: int, limits: ServiceLimits, rules: AccessRules
+) -> int:
     from rag_assay.orchestration.server.parity_check import check
     from rag_assay.orchestration.server.server_process import serve_in_thread
 
@@ -164,7 +168,7 @@ def _checked(opened: Opened, place: ListenAddress, n: int, limits: ServerLimits,
     if not expected:
         raise InputError("no question was exported with it; export again with --questions N")
     with serve_in_thread(opened, place, limits, rules, lambda _line: None):
-        found = check(place.url, opened.facts.name, expected, rules.token)
+        found = check(place.url, opened.key, expected, rules.token)
     for question, differs in found.unlike.items():
         say(f"{question}: {differs}")
     print(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from secrets import token_urlsafe
+from shlex import quote
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
@@ -13,12 +13,9 @@ from typing import Self
 from pydantic import BaseModel
 
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.chat.cell_loader import open_talk, places_of
-from rag_assay.evals.chat.chat_session import STOPPED, ChatSession, put
+from rag_assay.evals.chat.open_questions import earlier
 from rag_assay.evals.chat.question_requests import QuestionRequest
-from rag_assay.evals.chat.turn_records import Places, shown_passages
-from rag_assay.evals.chat.votes import earlier
-from rag_assay.evals.export.loader import open_exported
+from rag_assay.evals.chat.turn_records import shown_passages
 from rag_assay.evals.generation.contract import Answer
 from rag_assay.evals.retrieval.analyzer import Analyzer
 from rag_assay.evals.retrieval.bm25 import WordSearch
@@ -27,13 +24,17 @@ from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.corpora.records import NamedCorpus
-from rag_assay.warehouse.conversations import Begun, Conversations, ShownPassage, Turn
+from rag_assay.orchestration.question_service.opened_cell import OpenedCell, open_cell, open_folder
+from rag_assay.orchestration.question_service.question_service import QuestionService
+from rag_assay.orchestration.question_service.worker_pool import ServiceLimits
+from rag_assay.warehouse.conversations import ShownPassage, Turn
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status
 
 Choose = Callable[[Study, str | None], Cell]
 """Which cell of a study is meant: the one of a name, or the best to be had."""
+LIMITS = ServiceLimits(at_once=1, timeout=86_400.0)  # at a terminal Ctrl-C stops it
 
 
 class OpenCorpus:
@@ -54,55 +55,51 @@ class OpenCorpus:
         self, corpus: NamedCorpus, home: Home, choose: Choose, cell: str | None = None, *, keep: bool = True
     ) -> None:
         self.corpus = corpus
-        self._held = ExitStack()
-        try:
+        self.last: Turn | None = None
+        """The last question with its answer."""
+        self._conversation: str | None = None
+        with ExitStack() as held:
             work = BuildContext(home)
-            self._held.callback(work.close)
-            self._places: Places = {}
-            self.talk = (
+            held.callback(work.close)
+            self._opened = (
                 self._export(cell, work) if corpus.kind == "export" else self._cell(cell, choose, work)
             )
-            self._held.callback(self.talk.close)
+            held.callback(self._opened.close)
             if not keep:
-                passing = self._held.enter_context(TemporaryDirectory(prefix="assay-corpus-"))
-                self.talk.chats = Conversations(Home(Path(passing)))
-        except BaseException:
-            self._held.close()
-            raise
-        self._conversation: str | None = None
-        self._last: Turn | None = None
+                home = Home(Path(held.enter_context(TemporaryDirectory(prefix="assay-corpus-"))))
+            self._service = QuestionService(home, LIMITS, fills_tables=False)
+            held.callback(self._service.close, 2.0)
+            self._held = held.pop_all()
 
-    def _cell(self, name: str | None, choose: Choose, work: BuildContext) -> ChatSession:
+    def _cell(self, name: str | None, choose: Choose, work: BuildContext) -> OpenedCell:
         study = read_study(self.corpus.study, sources_gone=True)
         self.cells = tuple(one.short for one in study.cells() if one.reads_ranking)
         cell = choose(study, name)
+        self._words = [study.retrievers[cell.retriever], *study.retrievers.values()]
         try:
-            talk = open_talk(study, cell, work)
+            return open_cell(study, cell, work)
         except InputError as error:
             raise InputError(*(self._what_to_do(one) for one in error.findings)) from error
-        self._places = places_of(study, cell, work)
-        self._words = [study.retrievers[cell.retriever], *study.retrievers.values()]
-        return talk
 
-    def _export(self, name: str | None, work: BuildContext) -> ChatSession:
+    def _export(self, name: str | None, work: BuildContext) -> OpenedCell:
         folder = Path(self.corpus.target)
-        pipeline = open_exported(folder, work)
-        short = pipeline.cell.short
-        if name is not None and name not in {short, pipeline.cell.key}:
+        opened = open_folder(folder, work)
+        short = opened.cell.short
+        if name is not None and name not in {short, opened.key}:
             raise InputError(f"{folder} is the export of one cell, {short}, and has no cell {name!r}")
         self.cells = (short,)
-        self._words = [pipeline.retrieval.retriever]
-        return ChatSession(pipeline, Conversations(work.home))
+        self._words = [opened.pipeline.retrieval.retriever]
+        return opened
 
     def _what_to_do(self, finding: str) -> str:
         if self.corpus.kind != "built":
             return finding
         about = finding.partition("; ")[0] if "assay run" in finding else finding
-        return f"{about}; `assay corpus build {quoted_argument(self.corpus.target)}` builds it"
+        return f"{about}; `assay corpus build {quote(self.corpus.target)}` builds it"
 
     @property
     def cell(self) -> Cell:
-        return self.talk.cell
+        return self._opened.cell
 
     @property
     def analyzer(self) -> Analyzer:
@@ -118,41 +115,36 @@ class OpenCorpus:
             QuestionError: it is empty or too long.
             KeyboardInterrupt: it was stopped; that is kept in place of an answer.
         """
-        chats = self.talk.chats
+        study = self._opened.study
         if self._conversation is None:
-            begun = Begun(record_id=token_urlsafe(12), place="terminal")
-            self._conversation = chats.begin(self.talk.study, begun)
-        (asked,) = put([self.talk], self._conversation, QuestionRequest(question))
+            self._conversation = self._service.begin_conversation(study, place="terminal")
+        pending = self._service.ask(study, self._conversation, QuestionRequest(question), [self._opened])
         try:
-            turn = asked.answered()
+            (self.last,) = pending.turns()
         except KeyboardInterrupt:
-            asked.keep(asked.failed(Status.NOT_RUN, STOPPED))
+            pending.stop()
             raise
-        self._last = asked.keep(turn)
-        return self._last
+        return self.last
 
     def more(self) -> Sequence[ShownPassage]:
         """Return all passages that were found for the last question, those that the answer read first."""
-        turn = self._last
+        turn = self.last
         if turn is None or self._conversation is None:
             raise InputError("nothing was asked yet")
-        there = self.talk.chats.read(self.talk.study, self._conversation)
+        there = self._service.chats.read(self._opened.study, self._conversation)
         history = earlier(there.turns if there else (), turn.number, self.cell.key)
-        result = self.talk.pipeline.search_row(self.talk.row(turn, history, turn.asked_at))
+        asking = QuestionRequest(turn.question, turn.language, turn.asked_at, conversation=history)
+        with self._service.turn():
+            result = self._opened.search(asking)
         read = {one.chunk_id for one in turn.passages}
-        found = shown_passages(result, Answer(Status.OK), self._places, turn.language)
+        found = shown_passages(result, Answer(Status.OK), self._opened.places(), turn.language)
         others = [one for one in found if one.chunk_id not in read]
         numbered = [one.model_copy(update={"number": at}) for at, one in enumerate(others, len(read) + 1)]
         return [*turn.passages, *numbered]
 
-    @property
-    def last(self) -> Turn | None:
-        """The last question with its answer."""
-        return self._last
-
     def begin_conversation(self) -> None:
         """Let the next question begin a conversation of its own."""
-        self._conversation = self._last = None
+        self._conversation = self.last = None
 
     def close(self) -> None:
         """Release models, indexes and, where nothing is kept, the conversation."""
@@ -177,10 +169,3 @@ def _word_searches(retrievers: Iterable[Retriever]) -> Iterator[WordSearch]:
             waiting[:0] = [getattr(part, name) for name in type(part).model_fields]
         elif isinstance(part, list | tuple):
             waiting[:0] = list(part)
-
-
-def quoted_argument(text: str) -> str:
-    """Return a path or URL as a shell takes it."""
-    from shlex import quote
-
-    return quote(text)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
+from openai.types.chat import ChatCompletion
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
@@ -19,47 +19,31 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
-from rag_assay.evals.pipeline.pipeline import Pipeline
+from rag_assay.orchestration.question_service.opened_cell import OpenedCell
+from rag_assay.orchestration.question_service.worker_pool import Workers
 from rag_assay.orchestration.server import replies
 from rag_assay.orchestration.server.chat_requests import (
-    ChatQuestion,
-    ChatRequest,
+    ChatForm,
+    SearchForm,
     read_chat,
+    read_form,
     read_json,
-    read_retrieve,
 )
-from rag_assay.orchestration.server.failures import RequestError
+from rag_assay.orchestration.server.failures import RequestError, request_error
 from rag_assay.orchestration.server.guard import AccessRules, Guard, Log
 from rag_assay.orchestration.server.mcp_tools import McpTools
-from rag_assay.orchestration.server.worker_pool import RequestPool
 
+Reply = TypeVar("Reply")
 Handler = Callable[[Request], Awaitable[Response]]
 ALIVE = (
     5.0  # seconds after which a stream says that it is still there, and an error can be no status any more
 )
 
 
-@dataclass(frozen=True)
-class ServiceInfo:
-    """What is served, as `/health` and `/v1/models` tell it.
-
-    name: by which clients ask for it: the cell's key
-    source: the folder or study that it was opened from
-    digest: of the export, or of the index
-    differences: what may make its answers others than those that were measured
-    """
-
-    name: str
-    source: str
-    digest: str
-    differences: tuple[str, ...] = ()
-    started: int = field(default_factory=lambda: int(time.time()))
-
-
-def application(desk: RequestPool, facts: ServiceInfo, rules: AccessRules, log: Log) -> ASGIApp:
+def application(workers: Workers, opened: OpenedCell, rules: AccessRules, log: Log) -> ASGIApp:
     """Return the ASGI application of a server."""
-    server = _Server(desk, facts)
-    tools = McpTools(desk, facts.name)
+    server = _Server(workers, opened)
+    tools = McpTools(workers, opened)
     routes: list[BaseRoute] = [
         Route("/v1/chat/completions", _told(server.chat), methods=["POST"]),
         Route("/v1/models", _told(server.models), methods=["GET"]),
@@ -88,72 +72,70 @@ def application(desk: RequestPool, facts: ServiceInfo, rules: AccessRules, log: 
 
 
 class _Server:
-    def __init__(self, desk: RequestPool, facts: ServiceInfo) -> None:
-        self._desk = desk
-        self._facts = facts
+    def __init__(self, workers: Workers, opened: OpenedCell) -> None:
+        self._workers = workers
+        self._opened = opened
+        self._longest = workers.limits.question
+        self._started = int(time.time())
 
     async def chat(self, request: Request) -> Response:
-        chat = read_chat(read_json(await request.body()), self._desk.limits.question)
+        chat = read_chat(read_json(await request.body()))
+        asking = chat.request(self._longest)
         self._check_model(chat.model)
-        asking = asyncio.ensure_future(self._desk.do(partial(self._completed, chat=chat)))
-        if not chat.streams:
-            return JSONResponse(await _or_cancelled(asking, request))
-        await asyncio.wait([asking], timeout=ALIVE)
-        if asking.done():
-            asking.result()  # what has failed by now has its own status
-        headers = {"X-Accel-Buffering": "no"}
-        return StreamingResponse(_stream(asking, chat), media_type="text/event-stream", headers=headers)
 
-    def _completed(self, pipeline: Pipeline, chat: ChatRequest) -> replies.Record:
-        result = pipeline.ask_row(chat.asked.row(), without=chat.asked.without)
-        request_id = f"chatcmpl-{uuid.uuid4().hex}"
-        reply = replies.completion(result, chat.asked, chat.model, request_id, int(time.time()))
-        return replies.with_listed_sources(reply) if chat.lists_sources else reply
+        def work() -> ChatCompletion:
+            turn = replies.answered(self._opened, asking)
+            return replies.completion(turn, chat.model, lists_sources=chat.sources == "markdown")
+
+        reply = asyncio.ensure_future(self._workers.do(work))
+        if not chat.stream:
+            found = await _or_cancelled(reply, request)
+            return JSONResponse(found.model_dump(mode="json", exclude_unset=True))
+        await asyncio.wait([reply], timeout=ALIVE)
+        if reply.done():
+            reply.result()  # what has failed by now has its own status
+        headers = {"X-Accel-Buffering": "no"}
+        return StreamingResponse(_stream(reply, chat), media_type="text/event-stream", headers=headers)
 
     async def retrieve(self, request: Request) -> Response:
-        wanted = read_retrieve(read_json(await request.body()), self._desk.limits.question)
-        asking = asyncio.ensure_future(self._desk.do(partial(found_passages, asked=wanted.asked, k=wanted.k)))
-        return JSONResponse(await _or_cancelled(asking, request))
+        wanted = read_form(SearchForm, read_json(await request.body()))
+        work = partial(replies.found_passages, self._opened, wanted.request(self._longest), wanted.k)
+        return JSONResponse(await _or_cancelled(asyncio.ensure_future(self._workers.do(work)), request))
 
     async def models(self, _request: Request) -> Response:
-        return JSONResponse(replies.models(self._facts.name, self._facts.started))
+        model = replies.model(self._opened.key, self._started)
+        return JSONResponse({"object": "list", "data": [model]})
 
     async def model(self, request: Request) -> Response:
         self._check_model(request.path_params["name"])
-        return JSONResponse(replies.model(self._facts.name, self._facts.started))
+        return JSONResponse(replies.model(self._opened.key, self._started))
 
     async def health(self, _request: Request) -> Response:
-        facts = self._facts
+        opened, is_open = self._opened, self._workers.is_open
         body = {
-            "status": "ok" if self._desk.is_open else "stopping",
+            "status": "ok" if is_open else "stopping",
             "live": True,
-            "ready": self._desk.is_open,
-            "model": facts.name,
-            "source": facts.source,
-            "digest": facts.digest,
-            "as_measured": not facts.differences,
-            "differences": list(facts.differences),
-            "under_way": self._desk.under_way,
+            "ready": is_open,
+            "model": opened.key,
+            "source": opened.source,
+            "digest": opened.digest,
+            "as_measured": not opened.differences,
+            "differences": list(opened.differences),
+            "under_way": self._workers.under_way,
         }
-        return JSONResponse(body, 200 if self._desk.is_open else 503)
+        return JSONResponse(body, 200 if is_open else 503)
 
     def _check_model(self, name: str) -> None:
-        if name != self._facts.name:
+        if name != self._opened.key:
             raise RequestError(
                 404,
-                f"the model {name[:200]!r} does not exist; this server has {self._facts.name!r}",
+                f"the model {name[:200]!r} does not exist; this server has {self._opened.key!r}",
                 param="model",
                 code="model_not_found",
             )
 
 
-def found_passages(pipeline: Pipeline, asked: ChatQuestion, k: int | None) -> replies.Record:
-    """Return what `/retrieve` says of a question."""
-    ids = pipeline.retrieval.index.ids
-    return replies.retrieval_reply(pipeline.search_row(asked.row(), without=asked.without), asked, k, ids)
-
-
-async def _or_cancelled(asking: asyncio.Future[replies.Record], request: Request) -> replies.Record:
+async def _or_cancelled(reply: asyncio.Future[Reply], request: Request) -> Reply:
     """Wait for a reply; cancel it as soon as the client has gone."""
 
     async def disconnected() -> None:
@@ -162,32 +144,30 @@ async def _or_cancelled(asking: asyncio.Future[replies.Record], request: Request
 
     gone = asyncio.ensure_future(disconnected())
     try:
-        either: list[asyncio.Future[Any]] = [asking, gone]
+        either: list[asyncio.Future[Any]] = [reply, gone]
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
-        if not asking.done():
+        if not reply.done():
             raise RequestError(499, "the client has gone", kind="server_error", code="client_gone")
-        return asking.result()
+        return reply.result()
     finally:
-        asking.cancel()
+        reply.cancel()
         gone.cancel()
 
 
-async def _stream(asking: asyncio.Future[replies.Record], chat: ChatRequest) -> AsyncIterator[str]:
+async def _stream(reply: asyncio.Future[ChatCompletion], chat: ChatForm) -> AsyncIterator[str]:
     """Yield the events of a stream; what fails after its beginning is an event with the error."""
     try:
-        while not asking.done():
+        while not reply.done():
             yield ": being answered\n\n"
-            await asyncio.wait([asking], timeout=ALIVE)
+            await asyncio.wait([reply], timeout=ALIVE)
         try:
-            reply = asking.result()
-        except RequestError as error:
-            yield replies.event(error.record())
-            yield replies.DONE
-            return
-        for one in replies.chunks(reply, wants_usage=chat.wants_usage):
-            yield one
+            for one in replies.chunks(reply.result(), wants_usage=chat.wants_usage):
+                yield one
+        except Exception as error:  # there is no status any more
+            yield replies.event(json.dumps(request_error(error).record()))
+        yield replies.event("[DONE]")
     finally:
-        asking.cancel()
+        reply.cancel()
 
 
 def _told(handler: Handler) -> Handler:
@@ -195,9 +175,9 @@ def _told(handler: Handler) -> Handler:
     async def told(request: Request) -> Response:
         try:
             return await handler(request)
-        except RequestError as error:
-            headers = {"Retry-After": str(error.retry_after)} if error.retry_after else {}
-            return JSONResponse(error.record(), error.status, headers)
+        except Exception as raised:
+            field = "messages" if request.url.path.startswith("/v1/") else "question"
+            return request_error(raised, field).response()
 
     return told
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from starlette.responses import JSONResponse, Response
+
+from rag_assay.evals.chat.question_requests import QuestionError
+from rag_assay.orchestration.question_service.worker_pool import BusyError
+from rag_assay.warehouse.conversations import Turn
+from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.schemas import Status
 
 
@@ -38,6 +44,15 @@ class RequestError(Exception):
         """Return the body of the response."""
         return {"error": {"message": str(self), "type": self.kind, "param": self.param, "code": self.code}}
 
+    def response(self) -> Response:
+        """Return the response."""
+        headers = {"Retry-After": str(self.retry_after)} if self.retry_after else {}
+        if self.status == 401:
+            headers["WWW-Authenticate"] = "Bearer"
+        if self.status in {408, 413}:  # the rest of the body is not read
+            headers["Connection"] = "close"
+        return JSONResponse(self.record(), self.status, headers)
+
 
 class BadRequestError(RequestError):
     """A request with a field that is wrong."""
@@ -52,9 +67,23 @@ def too_many(message: str, retry_after: int = 1) -> RequestError:
     )
 
 
-def timed_out(seconds: float) -> RequestError:
-    """Return the error of a request that took too long."""
-    return RequestError(504, f"no answer within {seconds:g} s", kind="timeout_error", code="timeout")
+def request_error(error: Exception, field: str = "question") -> RequestError:
+    """Return what a client is told of an error of the service.
+
+    field: of the request, where the question stands
+    """
+    match error:
+        case RequestError():
+            return error
+        case QuestionError():
+            return BadRequestError(str(error), field if error.field == "question" else error.field)
+        case BusyError() if error.retry_after is not None:
+            return too_many(str(error), error.retry_after)
+        case BusyError():
+            return RequestError(503, str(error), kind="server_error", code="stopping")
+        case TimeoutError():
+            return RequestError(504, str(error), kind="timeout_error", code="timeout")
+    return RequestError(500, one_line(str(error)), kind="server_error", code="failed")
 
 
 _FAILED: dict[Status, tuple[int, str, str]] = {
@@ -67,15 +96,17 @@ _FAILED: dict[Status, tuple[int, str, str]] = {
 }
 
 
-def failed_answer(status: Status, reason: str | None, *, has_text: bool) -> RequestError | None:
-    """Return the error of an answer that is none; None where there is something to read.
+def refuse_failed(turn: Turn) -> None:
+    """Raise the error of a turn without an answer.
 
     A refusal is an answer, and so is one that was cut at its longest; a prompt that does not fit is neither.
     """
-    if status is Status.TRUNCATED and not has_text:
-        message = reason or "the prompt does not fit into the model's window"
-        return RequestError(400, message, param="messages", code="context_length_exceeded")
-    if status not in _FAILED:
-        return None
-    number, kind, code = _FAILED[status]
-    return RequestError(number, reason or f"the answer ended as {status}", kind=kind, code=code)
+    if turn.status is Status.TRUNCATED and not turn.answer:
+        message = turn.reason or "the prompt does not fit into the model's window"
+        raise RequestError(400, message, param="messages", code="context_length_exceeded")
+    if turn.status is Status.ERROR and turn.search_seconds is None:
+        raise RequestError(500, turn.reason or "the search failed", kind="server_error", code="search_failed")
+    if turn.status in _FAILED:
+        number, kind, code = _FAILED[turn.status]
+        message = turn.reason or f"the answer ended as {turn.status}"
+        raise RequestError(number, message, kind=kind, code=code)

@@ -7,7 +7,6 @@ it were ours: so on loopback the `Host` must be one of loopback, and an `Origin`
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,7 +70,7 @@ class Guard:
             body = await self._checked(scope, receive)
             await self._app(scope, body, sending)
         except RequestError as error:
-            await _answer(error, sending)
+            await error.response()(scope, receive, sending)
         finally:
             spent = time.perf_counter() - begin
             method, path = scope["method"], _plain(scope["path"])
@@ -155,19 +154,6 @@ async def _bounded(headers: dict[str, str], receive: Receive, most: int) -> Rece
         return {"type": "http.request", "body": body, "more_body": False}
 
     return give
-
-
-async def _answer(error: RequestError, send: Send) -> None:
-    data = json.dumps(error.record()).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
-    if error.status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    if error.retry_after:
-        headers.append((b"retry-after", str(error.retry_after).encode()))
-    if error.status in {408, 413}:  # the rest of the body is not read
-        headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": data})
 
 
 _HEADERS = (

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from rag_assay.evals.export.revisions import ExpectedResult, unlike
+from rag_assay.evals.export.revisions import ExpectedResult, answer_record, unlike
 from rag_assay.orchestration.server.chat_requests import MOST_PASSAGES
 
 
@@ -99,7 +99,7 @@ def _answer(client: httpx.Client, model: str, question: dict[str, Any]) -> dict[
     if not response.is_success:
         return _reason(response)
     record: dict[str, Any] = response.json()["assay"]
-    return record
+    return answer_record(record)
 
 
 def _beside(question: dict[str, Any]) -> dict[str, Any]:

@@ -15,11 +15,11 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from rag_assay.orchestration.loopback import url_of
+from rag_assay.orchestration.question_service.opened_cell import OpenedCell
+from rag_assay.orchestration.question_service.worker_pool import ServiceLimits, Workers
 from rag_assay.orchestration.server.app import application
 from rag_assay.orchestration.server.connections import SPARE, Connections, connection_class
 from rag_assay.orchestration.server.guard import AccessRules, Log
-from rag_assay.orchestration.server.pipeline_loader import Opened
-from rag_assay.orchestration.server.worker_pool import RequestPool, ServerLimits
 from rag_assay.orchestration.shutdown import grace
 from rag_assay.warehouse.errors import AssayError, InputError
 
@@ -69,11 +69,11 @@ def bind_port(host: str, port: int) -> ListenAddress:
 
 
 def server_of(
-    opened: Opened, limits: ServerLimits, rules: AccessRules, log: Log
-) -> tuple[uvicorn.Server, RequestPool]:
-    """Return a server that is not running yet, and the desk that its answers come from."""
-    desk = RequestPool(opened.pipeline, limits)
-    app: ASGIApp = application(desk, opened.facts, rules, log)
+    opened: OpenedCell, limits: ServiceLimits, rules: AccessRules, log: Log
+) -> tuple[uvicorn.Server, Workers]:
+    """Return a server that is not running yet, and the threads that its answers come from."""
+    workers = Workers(limits)
+    app: ASGIApp = application(workers, opened, rules, log)
     per_address = limits.at_once + limits.queued + SPARE
     connections = Connections(per_address, 2 * per_address)
     _allow_files(connections.in_all + _FILES)
@@ -92,7 +92,7 @@ def server_of(
         backlog=_BACKLOG,
         limit_concurrency=None,
     )
-    return uvicorn.Server(config), desk
+    return uvicorn.Server(config), workers
 
 
 def _allow_files(wanted: int) -> None:
@@ -102,26 +102,28 @@ def _allow_files(wanted: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def serve(opened: Opened, place: ListenAddress, limits: ServerLimits, rules: AccessRules, log: Log) -> None:
+def serve(
+    opened: OpenedCell, place: ListenAddress, limits: ServiceLimits, rules: AccessRules, log: Log
+) -> None:
     """Serve until SIGTERM or Ctrl-C; requests under way end first.
 
     A second Ctrl-C ends at once.
     """
-    server, desk = server_of(opened, limits, rules, log)
+    server, workers = server_of(opened, limits, rules, log)
     # uvicorn handles signals itself, within its `timeout_graceful_shutdown`, and raises the first one again.
     with grace(inf), suppress(KeyboardInterrupt):
         try:
             server.run(sockets=[place.socket])
         finally:
-            desk.close()
+            workers.close()
 
 
 @contextmanager
 def serve_in_thread(
-    opened: Opened, place: ListenAddress, limits: ServerLimits, rules: AccessRules, log: Log
-) -> Iterator[RequestPool]:
+    opened: OpenedCell, place: ListenAddress, limits: ServiceLimits, rules: AccessRules, log: Log
+) -> Iterator[Workers]:
     """Serve in a thread while the block runs, for the check and for tests."""
-    server, desk = server_of(opened, limits, rules, log)
+    server, workers = server_of(opened, limits, rules, log)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [place.socket]}, daemon=True)
     thread.start()
     until = time.monotonic() + _START
@@ -130,8 +132,8 @@ def serve_in_thread(
             raise AssayError("the server did not begin; what it said stands above")
         time.sleep(0.01)
     try:
-        yield desk
+        yield workers
     finally:
         server.should_exit = True
         thread.join(_GRACE)
-        desk.close()
+        workers.close()

@@ -137,7 +137,7 @@ def turn_as_json(turn: Turn, corpus: str) -> str:
 
 def _answer(turn: Turn) -> Iterator[Text]:
     for one in turn.understood:
-        if one.value and not one.removed:
+        if one.value and one.removable and not one.removed:
             yield text(f"{one.kind.replace('_', ' ')}: {truncate(one.value, 300)}", "dim")
     if turn.answer:
         yield text(truncate(turn.answer, ANSWER))

@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from rag_assay.evals.export.revisions import ExpectedResult, answer_record
 from rag_assay.evals.retrieval import query_vectors
 from rag_assay.evals.study.cells import Cell
+from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.tables import sync
 from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer
 from tests.fakes.tiny import Bench, write_study
 
@@ -119,3 +122,24 @@ def shipped_study(folder: Path) -> Iterator[Shipped]:
             shipped.bench.give(texts())
             shipped.bench.build(*STAGES)
         yield shipped
+
+
+def stored(bench: Bench, cell: Cell) -> list[ExpectedResult]:
+    """What DuckDB holds of a cell, question by question."""
+    by_id: dict[str, ExpectedResult] = {}
+    with connect(bench.home.database) as connection:
+        for stage in ("questions", "rankings", "answers"):
+            sync(connection, bench.store, stage, bench.stages[stage].keys())
+        asked = connection.sql(
+            "SELECT question_id, question, language, asked_at, conversation FROM questions"
+        ).pl()
+        wanted = 'SELECT question_id, chunk_id, start, "end", score FROM current_hits'
+        hits = connection.sql(f"{wanted} WHERE ranking = ? ORDER BY rank", params=[cell.ranking]).pl()
+        answers = connection.sql("SELECT * FROM current_answers WHERE cell = ?", params=[cell.name]).pl()
+    rows = {row["question_id"]: row for row in answers.iter_rows(named=True)}
+    for row in asked.iter_rows(named=True):
+        if row["question_id"] in rows:
+            found = hits.filter(hits["question_id"] == row["question_id"]).drop("question_id").to_dicts()
+            answered = answer_record(rows[row["question_id"]])
+            by_id[row["question_id"]] = ExpectedResult(row, "ok", tuple(found), answered)
+    return list(by_id.values())

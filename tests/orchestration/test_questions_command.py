@@ -12,12 +12,13 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.chat.cell_loader import open_talk
 from rag_assay.evals.chat.question_requests import QuestionRequest
 from rag_assay.evals.question_sets.question_files import read_yaml
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.cli import app
-from rag_assay.warehouse.conversations import AnswerFeedback, Begun, Conversations
+from rag_assay.orchestration.question_service.opened_cell import open_cell
+from rag_assay.orchestration.question_service.question_service import QuestionService
+from rag_assay.warehouse.conversations import AnswerFeedback, Begun, Conversations, Turn
 from rag_assay.warehouse.paths import home
 from tests.orchestration.conftest import Finished
 
@@ -96,20 +97,29 @@ def test_what_people_ask_is_looked_at_and_becomes_questions_of_the_study(
     assert none.exit_code == 2
     assert "no user has asked anything" in none.stderr
     cell = next(one for one in study.cells() if one.retriever == "words")
-    with closing(BuildContext(home())) as work, open_talk(study, cell, work) as talk:
+    with (
+        closing(BuildContext(home())) as work,
+        open_cell(study, cell, work) as talk,
+        closing(QuestionService(home())) as service,
+    ):
+
+        def ask(conversation: str, question: str) -> Turn:
+            (turn,) = service.ask(study.study, conversation, QuestionRequest(question), [talk]).turns()
+            return turn
+
         name = chats.begin(study.study, Begun(record_id="begun", person="Ann"))
-        first = talk.ask(name, QuestionRequest("When does the ferry stay in port in a storm?"))
-        talk.ask(name, QuestionRequest("In a storm, when does the ferry stay in port?"))
-        talk.ask(name, QuestionRequest("And with <script>alert(1)</script> & 'ties'?"))
-        known = talk.ask(name, QuestionRequest("How many cars fit on the ferry?"))
-        disliked = talk.ask(name, QuestionRequest("For how long are films lent by the library?"))
+        first = ask(name, "When does the ferry stay in port in a storm?")
+        ask(name, "In a storm, when does the ferry stay in port?")
+        ask(name, "And with <script>alert(1)</script> & 'ties'?")
+        known = ask(name, "How many cars fit on the ferry?")
+        disliked = ask(name, "For how long are films lent by the library?")
         for turn, thumbs in ((first, 1), (known, 1), (disliked, 1), (disliked, -1)):
             said = AnswerFeedback(
                 record_id=token_hex(8), turn=turn.record_id, thumbs=thumbs, comment="yaml: [no"
             )
             chats.append(study.study, name, [said])
         demo = chats.begin(study.study, Begun(record_id="demo", place="demo"))
-        talk.ask(demo, QuestionRequest("Was this asked by nobody?"))
+        ask(demo, "Was this asked by nobody?")
     path = tmp_path / "asked.review.yaml"
     found = assay("from-chat", str(finished.path), "--out", str(path))
     assert found.exit_code == 0, found.output

@@ -134,7 +134,7 @@ def _rename(session: ChatPageSession) -> None:
     found = session.conversation
     if found is not None:
         title = " ".join(str(st.session_state["typed_title"]).split())[:_LONGEST_TITLE]
-        session.did(lambda: session.room.desk().rename(session.study, found.conversation_id, title))
+        session.did(lambda: session.room.service.rename(session.study, found.conversation_id, title))
 
 
 def ask_whether_to_delete(session: ChatPageSession) -> None:
@@ -155,6 +155,6 @@ def ask_whether_to_delete(session: ChatPageSession) -> None:
 
 def _delete(session: ChatPageSession) -> None:
     conversation = session.place.conversation or ""
-    if session.did(lambda: session.room.desk().delete(session.study, conversation)):
+    if session.did(lambda: session.room.service.delete(session.study, conversation)):
         go(c=None)
         notify(session.words("deleted"), "success")

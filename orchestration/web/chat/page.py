@@ -13,12 +13,13 @@ from html import escape
 
 import streamlit as st
 
+from rag_assay.orchestration.question_service.question_service import PendingQuestion
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.chat.catalogue import Example
 from rag_assay.orchestration.web.chat.header import ask_whether_to_delete, show_head
 from rag_assay.orchestration.web.chat.page_session import NOTICE, ChatPageSession, Listing, place_here
 from rag_assay.orchestration.web.chat.sidebar import show_sidebar
-from rag_assay.orchestration.web.chat.state import ChatState, UnderWay
+from rag_assay.orchestration.web.chat.state import ChatState
 from rag_assay.orchestration.web.chat.translations import Words, words_of
 from rag_assay.orchestration.web.chat.turns import draft_html, show_question, show_turns
 from rag_assay.orchestration.web.components.follow import follow
@@ -40,7 +41,7 @@ class ConversationWatcher:
     def __init__(self, session: ChatPageSession) -> None:
         self._session = session
         self._drafts: list[_Draft] = []
-        for one in session.under_way:
+        for one in session.pending:
             if not one.is_over:
                 self._drafts.append(_Draft(session, one))
             elif one.error:
@@ -69,26 +70,26 @@ class ConversationWatcher:
 class _Draft:
     """A question that is being answered, and what is written of its answers."""
 
-    def __init__(self, session: ChatPageSession, one: UnderWay) -> None:
+    def __init__(self, session: ChatPageSession, one: PendingQuestion) -> None:
         self._words = session.words
         self._one = one
         show_question(one.question)
         with st.chat_message("assistant"):
             self._stage = st.empty()
-            self._texts = [column.empty() for column in st.columns(max(1, one.n_cells))]
-            name = "stopping" if one.is_unwanted else "stop"
+            self._texts = [column.empty() for column in st.columns(max(1, len(one.sides)))]
+            name = "stopping" if one.stopped.is_set() else "stop"
             st.button(
                 self._words(name),
                 key=f"stop-{id(one)}",
                 icon=":material/stop_circle:",
-                disabled=one.is_unwanted,
+                disabled=one.stopped.is_set(),
                 on_click=one.stop,
             )
 
     def show(self) -> None:
         one = self._one
-        drafts = list(one.waiting.latest.values()) if one.waiting else []
-        stage = "opening_long" if one.waiting is None else "writing" if any(drafts) else "searching"
+        drafts = [side.draft for side in one.sides]
+        stage = "opening_long" if not one.sides else "writing" if any(drafts) else "searching"
         said = f"{self._words(stage)} {self._words('seconds', n=int(one.seconds))}"
         self._stage.html(f'<p class="as-note as-busy">{escape(said)}</p>')
         for place, text in zip(self._texts, drafts, strict=False):
@@ -96,7 +97,7 @@ class _Draft:
                 place.html(draft_html(text))
 
 
-def _could_not_be_asked(session: ChatPageSession, one: UnderWay) -> None:
+def _could_not_be_asked(session: ChatPageSession, one: PendingQuestion) -> None:
     show_question(one.question)
     with st.chat_message("assistant"):
         st.warning(label(session.words("not_done", why=one.error), 1_000))
@@ -176,7 +177,7 @@ def _room() -> ChatState:
 
 @cache
 def _listing() -> Listing:
-    return Listing(_room().chats, _arguments().study)
+    return Listing(_room().service.chats, _arguments().study)
 
 
 def _session(words: Words) -> ChatPageSession:
@@ -185,7 +186,7 @@ def _session(words: Words) -> ChatPageSession:
     conversation = None
     if place.conversation:
         try:
-            conversation = room.read(said.study, place.conversation)
+            conversation = room.service.conversation(said.study, place.conversation)
         except InputError:  # an address that somebody has typed
             conversation = None
     catalogue = room.catalogue()
@@ -210,8 +211,8 @@ def _troubles(session: ChatPageSession) -> None:
     choice = session.choice
     if choice is None:
         return
-    talk = session.room.talk(choice.key)
-    if talk.done() and (error := talk.exception()) is not None:
+    opened = session.room.cell(choice.key)
+    if opened.done() and (error := opened.exception()) is not None:
         st.error(label(words("not_opened", why=error), 1_000))
     elif not choice.declines and _has_begun(session):
         st.html(f'<p class="as-note as-once">{escape(words("cannot_decline"))}</p>')
@@ -219,7 +220,7 @@ def _troubles(session: ChatPageSession) -> None:
 
 def _has_begun(session: ChatPageSession) -> bool:
     found = session.conversation
-    return found is not None and bool(found.turns or found.unanswered or session.under_way)
+    return found is not None and bool(found.turns or found.unanswered or session.pending)
 
 
 def _serial(session: ChatPageSession) -> str:
@@ -232,7 +233,7 @@ def _serial(session: ChatPageSession) -> str:
 
 def _left_by_others(session: ChatPageSession) -> None:
     found = session.conversation
-    if found is None or session.under_way:
+    if found is None or session.pending:
         return
     for number in dict.fromkeys(one.number for one in found.unanswered):
         asked = next(one.asked for one in found.unanswered if one.number == number)

@@ -6,16 +6,16 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from secrets import token_urlsafe
 from typing import Literal
 
 import streamlit as st
 
 from rag_assay.evals.chat.question_requests import LONGEST, QuestionRequest, check_question
+from rag_assay.orchestration.question_service.question_service import PendingQuestion
 from rag_assay.orchestration.web.chat.catalogue import Catalogue, Choice
-from rag_assay.orchestration.web.chat.state import ChatState, UnderWay
+from rag_assay.orchestration.web.chat.state import ChatState
 from rag_assay.orchestration.web.chat.translations import Words
-from rag_assay.warehouse.conversations import Begun, Conversation, Conversations, Stamp, Turn
+from rag_assay.warehouse.conversations import Conversation, Conversations, Stamp, Turn
 from rag_assay.warehouse.errors import AssayError, InputError
 
 
@@ -134,9 +134,10 @@ class ChatPageSession:
         return self.room.state(self.study, self.place.conversation) != self.state
 
     @property
-    def under_way(self) -> list[UnderWay]:
-        """The questions of the conversation that are being answered here, or could not be asked."""
-        return self.room.under_way(self.place.conversation) if self.place.conversation else []
+    def pending(self) -> list[PendingQuestion]:
+        """The questions of the conversation that are being answered here, or could not be kept."""
+        conversation = self.place.conversation
+        return self.room.service.pending(self.study, conversation) if conversation else []
 
     @property
     def choice(self) -> Choice | None:
@@ -168,12 +169,11 @@ class ChatPageSession:
             return
         try:
             asking = check_question(QuestionRequest(question, without=without))
-            conversation = self.place.conversation if self.conversation else None
-            if conversation is None:  # its desk may not be there yet
-                begun = Begun(record_id=token_urlsafe(12), person=self.place.person)
-                conversation = self.room.chats.begin(self.study, begun)
+            service, place = self.room.service, self.place
+            known = place.conversation if self.conversation else None
+            conversation = known or service.begin_conversation(self.study, place.person)
             wanted = self._wanted if cells is None else lambda _catalogue: cells
-            self.room.ask(self.study, conversation, wanted, asking)
+            service.ask(self.study, conversation, asking, lambda: self.room.cells(wanted))
         except (AssayError, OSError) as error:
             notify(self.words("not_done", why=error))
         else:
@@ -189,7 +189,7 @@ class ChatPageSession:
         """
         conversation = self.place.conversation or ""
         return self.did(
-            lambda: self.room.desk().feedback(self.study, conversation, turn.record_id, thumbs, comment)
+            lambda: self.room.service.feedback(self.study, conversation, turn.record_id, thumbs, comment)
         )
 
     def vote(self, number: int, preferred: Preferred, cell: str) -> None:
@@ -199,9 +199,9 @@ class ChatPageSession:
         """
         conversation = self.place.conversation or ""
         if self.catalogue is not None:
-            study, talk = self.catalogue.study, self.room.talk(cell)
+            study, opened = self.catalogue.study, self.room.cell(cell)
             self.did(
-                lambda: self.room.desk().vote(study, conversation, number, preferred, talk.result().knows)
+                lambda: self.room.service.vote(study, conversation, number, preferred, opened.result().knows)
             )
 
     def did(self, what: Callable[[], object]) -> bool:

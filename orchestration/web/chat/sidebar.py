@@ -37,7 +37,7 @@ def _list(session: ChatPageSession) -> None:
     with st.container(key="conversations", gap=None):
         for entry in entries[:shown]:
             is_here = entry.conversation == here
-            asked = next((one.question for one in session.under_way), "") if is_here else ""
+            asked = next((one.question for one in session.pending), "") if is_here else ""
             st.button(
                 label(entry.title or asked, 80) or words("untitled"),
                 key=f"to-{entry.conversation}",

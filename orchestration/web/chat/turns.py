@@ -74,7 +74,9 @@ def _understood(session: ChatPageSession, turn: Turn) -> None:
         st.html(
             f'<p class="as-note">{escape(words("asked_as"))}: <em dir="auto">{escape(plain(text))}</em></p>'
         )
-    narrowing = [one for one in turn.understood if not one.removed and one.status != "unused"]
+    narrowing = [
+        one for one in turn.understood if one.removable and not one.removed and one.status != "unused"
+    ]
     if narrowing:
         with st.container(horizontal=True, gap="small", key=f"chips-{turn.record_id}"):
             for at, one in enumerate(narrowing):

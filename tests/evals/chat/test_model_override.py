@@ -10,13 +10,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.chat.cell_loader import open_talk
-from rag_assay.evals.chat.chat_session import ChatSession
 from rag_assay.evals.chat.model_override import cell_for_model
 from rag_assay.evals.chat.question_requests import QuestionRequest
 from rag_assay.evals.generation.llm import Llm
+from rag_assay.orchestration.question_service.opened_cell import OpenedCell, open_cell
 from rag_assay.orchestration.web.chat.catalogue import read_catalogue
-from rag_assay.warehouse.conversations import Begun, Turn
+from rag_assay.warehouse.conversations import Turn
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference import single_call
 from rag_assay.warehouse.inference.streaming import PartialAnswer, on_token
@@ -36,9 +35,8 @@ def work(shipped: Shipped) -> Iterator[BuildContext]:
     held.close()
 
 
-def turn_of(talk: ChatSession, question: str = QUESTION) -> Turn:
-    conversation = talk.chats.begin(talk.study, Begun(record_id="begun"))
-    return talk.ask(conversation, QuestionRequest(question))
+def turn_of(talk: OpenedCell, question: str = QUESTION) -> Turn:
+    return talk.answer(QuestionRequest(question))
 
 
 def test_a_cell_without_a_model_is_answered_by_a_local_one_without_a_key(
@@ -50,12 +48,12 @@ def test_a_cell_without_a_model_is_answered_by_a_local_one_without_a_key(
     before = len(shipped.server.requests)
     study, measured = shipped.bench.study, shipped.cell("chain", "extractive")
     heard: list[PartialAnswer] = []
-    with open_talk(study, measured, work) as talk:
+    with open_cell(study, measured, work) as talk:
         quoted = turn_of(talk)
     widened, cell = cell_for_model(study, measured, "smollm2-135m-instruct")
     brief = widened.generators[cell.generator].model_copy(update={"max_tokens": 16})
     widened = widened.model_copy(update={"generators": {**widened.generators, cell.generator: brief}})
-    with open_talk(widened, cell, work) as talk, on_token(heard.append):
+    with open_cell(widened, cell, work) as talk, on_token(heard.append):
         turn = turn_of(talk)
     assert turn.status in {Status.OK, Status.REFUSED, Status.TRUNCATED}
     assert (turn.model, turn.usd) == (LOCAL, 0.0)
@@ -123,7 +121,7 @@ def test_a_server_that_is_lost_in_mid_stream_is_told_and_used_again_when_it_is_b
     server = FakeOpenAI(respond=lambda _received: _lost(server))
     monkeypatch.setenv("OPENAI_BASE_URL", server.api_base)
     study, cell = cell_for_model(shipped.bench.study, shipped.cell("hybrid", "model"), "model")
-    with open_talk(study, cell, work) as talk, on_token(drafts.append):
+    with open_cell(study, cell, work) as talk, on_token(drafts.append):
         lost = turn_of(talk, "When does the boat 4 leave?")
         assert (lost.status, lost.answer) == (Status.ERROR, None)
         assert "broke off after 10 characters" in str(lost.reason)
@@ -160,7 +158,7 @@ def test_of_ranked_models_the_one_that_answered_is_shown(
             {"model": "openai/scripted", "passages": 2, "fallback": ["openai/second"]}
         )
         study = study.model_copy(update={"generators": {**study.generators, "model": ranked}})
-        with open_talk(study, cell, work) as talk, on_token(drafts.append):
+        with open_cell(study, cell, work) as talk, on_token(drafts.append):
             turn = turn_of(talk, "When does the boat 6 leave?")
     assert (turn.status, turn.model, turn.answer) == (Status.OK, "openai/second", "At six o'clock [1].")
     if drafts:  # unless the talk listens itself

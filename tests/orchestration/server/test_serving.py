@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,24 +16,26 @@ import openai
 import pytest
 
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.export.revisions import ExpectedResult, answer_record
-from rag_assay.evals.export.writer import ExportOptions, export
+from rag_assay.evals.chat.question_requests import QuestionRequest
+from rag_assay.evals.export.revisions import answer_record
 from rag_assay.evals.study.cells import Cell
 from rag_assay.orchestration.authentication import FREE
+from rag_assay.orchestration.corpora.conversation import OpenCorpus
+from rag_assay.orchestration.corpora.records import NamedCorpus
+from rag_assay.orchestration.question_service.opened_cell import OpenedCell, open_cell
+from rag_assay.orchestration.question_service.question_service import QuestionService
+from rag_assay.orchestration.question_service.worker_pool import ServiceLimits, Workers
 from rag_assay.orchestration.server import app as app_module
 from rag_assay.orchestration.server.guard import AccessRules
 from rag_assay.orchestration.server.parity_check import check
-from rag_assay.orchestration.server.pipeline_loader import Opened, open_cell, open_folder
 from rag_assay.orchestration.server.server_process import bind_port, serve_in_thread
-from rag_assay.orchestration.server.worker_pool import RequestPool, ServerLimits
-from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.inference import call_failures
-from rag_assay.warehouse.tables import sync
 from tests.fakes.commands import assay
 from tests.fakes.openai_server import answer, dropped, hang
-from tests.fakes.shipped import N, Shipped, reply
+from tests.fakes.shipped import Shipped, reply, stored
 
 pytestmark = pytest.mark.models
+OWN = {"record_id", "at", "cached", "search_seconds", "answer_seconds", "seconds"}
 QUESTION = "When does the boat 4 leave its pier?"
 
 
@@ -44,7 +46,7 @@ class Served:
     url: str
     model: str
     client: httpx.Client
-    desk: RequestPool
+    desk: Workers
     log: list[str]
 
     def chat(self, question: str = QUESTION, **more: Any) -> httpx.Response:
@@ -71,18 +73,20 @@ def serve(work: BuildContext, shipped: Shipped) -> Iterator[Serve]:
     with ExitStack() as stack:
 
         def start(
-            what: Cell | Opened,
-            limits: ServerLimits | None = None,
+            what: Cell | OpenedCell,
+            limits: ServiceLimits | None = None,
             token: str | None = None,
             usd: float | None = None,
         ) -> Served:
-            opened = open_cell(shipped.bench.study, what, work, usd, None) if isinstance(what, Cell) else what
-            limits = limits or ServerLimits()
+            opened = what
+            if isinstance(opened, Cell):
+                opened = open_cell(shipped.bench.study, opened, work, usd, interactive=False)
+            limits = limits or ServiceLimits()
             place, log = bind_port("127.0.0.1", 0), list[str]()
             rules = AccessRules(token, place.host, frozenset({"https://ours.example"}), limits.body)
             desk = stack.enter_context(serve_in_thread(opened, place, limits, rules, log.append))
             client = stack.enter_context(httpx.Client(base_url=place.url, timeout=60, trust_env=False))
-            return Served(place.url, opened.facts.name, client, desk, log)
+            return Served(place.url, opened.key, client, desk, log)
 
         yield start
 
@@ -95,47 +99,53 @@ def failed(response: httpx.Response) -> tuple[int, str | None, str | None]:
     return response.status_code, error["param"], error["code"]
 
 
-def stored(shipped: Shipped, cell: Cell) -> list[ExpectedResult]:
-    """What DuckDB holds of a cell, question by question."""
-    bench = shipped.bench
-    by_id: dict[str, ExpectedResult] = {}
-    with connect(bench.home.database) as connection:
-        for stage in ("questions", "rankings", "answers"):
-            sync(connection, bench.store, stage, bench.stages[stage].keys())
-        asked = connection.sql(
-            "SELECT question_id, question, language, asked_at, conversation FROM questions"
-        ).pl()
-        wanted = 'SELECT question_id, chunk_id, start, "end", score FROM current_hits'
-        hits = connection.sql(f"{wanted} WHERE ranking = ? ORDER BY rank", params=[cell.ranking]).pl()
-        answers = connection.sql("SELECT * FROM current_answers WHERE cell = ?", params=[cell.name]).pl()
-    rows = {row["question_id"]: row for row in answers.iter_rows(named=True)}
-    for row in asked.iter_rows(named=True):
-        if row["question_id"] in rows:
-            found = hits.filter(hits["question_id"] == row["question_id"]).drop("question_id").to_dicts()
-            answered = answer_record(rows[row["question_id"]])
-            by_id[row["question_id"]] = ExpectedResult(row, "ok", tuple(found), answered)
-    return list(by_id.values())
-
-
-@pytest.mark.parametrize(("retriever", "generator"), [("chain", "extractive"), ("hybrid", "model")])
-def test_fifty_questions_are_answered_as_duckdb_has_them(
-    shipped: Shipped, work: BuildContext, serve: Serve, tmp_path: Path, retriever: str, generator: str
-) -> None:
-    cell = shipped.cell(retriever, generator)
-    expected = stored(shipped, cell)
-    assert len(expected) == N
-    assert sum(bool(one.question["conversation"]) for one in expected) == N // 2
-    export(shipped.bench.study, cell, tmp_path / "out", work, ExportOptions(questions=0))
-    before = len(shipped.server.requests)
-    for opened in (cell, open_folder(tmp_path / "out", work, 0.0)):
-        server = serve(opened)
-        found = check(server.url, server.model, expected, None)
-        assert (found.same, found.asked, found.unlike) == (N, N, {})
-    assert len(shipped.server.requests) == before, "equal calls are in the cache, and cost nothing"
+def test_what_a_server_says_is_held_against_what_was_measured(shipped: Shipped, serve: Serve) -> None:
+    cell = shipped.cell("hybrid", "model")
+    expected = [*(every := stored(shipped.bench, cell))[:2], *every[-2:]]
+    server = serve(cell)
+    found = check(server.url, server.model, expected, None)
+    assert (found.same, found.asked, found.unlike) == (4, 4, {})
     other = replace(expected[0], passages=expected[1].passages)
     assert check(server.url, server.model, [other], None).unlike == {
         other.question["question_id"]: "passage 1 is another one"
     }
+
+
+def test_every_surface_gives_the_same_answer(shipped: Shipped, work: BuildContext, serve: Serve) -> None:
+    from mcp.client.client import Client
+
+    cell, home = shipped.cell("hybrid", "model"), shipped.bench.home
+    server = serve(cell)
+    path = str(shipped.bench.study.path)
+    corpus = NamedCorpus(name="boats", target=path, kind="study")
+
+    async def told(question: str) -> dict[str, Any]:
+        async with Client(f"{server.url}/mcp") as client:
+            return (await client.call_tool("answer", {"question": question})).structured_content or {}
+
+    with (
+        closing(QuestionService(home, fills_tables=False)) as chat,
+        open_cell(shipped.bench.study, cell, work, None) as opened,
+        OpenCorpus(corpus, home, lambda study, _name: shipped.cell("hybrid", "model"), keep=False) as boats,
+    ):
+        for question in (QUESTION, "Welches Boot fährt nach Norden?", "Who was captain of the boat 3?"):
+            name = chat.begin_conversation(cell.study)
+            (turn,) = chat.ask(cell.study, name, QuestionRequest(question), [opened]).turns()
+            (asked,) = json.loads(
+                assay("ask", path, question, "--cell", cell.short, "--format", "json").stdout
+            )
+            alike = {
+                "chat": turn.model_dump(mode="json"),
+                "corpus": boats.ask(question).model_dump(mode="json"),
+                "serve": server.chat(question).json()["assay"],
+                "mcp": anyio.run(told, question),
+            }
+            boats.begin_conversation()
+            for surface, one in alike.items():
+                assert answer_record(one) == answer_record(alike["chat"]), surface
+                assert (one["question"], one["question_id"]) == (turn.question, turn.question_id), surface
+            assert (asked["answer"]["status"], asked["answer"]["text"]) == (turn.status, turn.answer)
+            assert [one["chunk"] for one in asked["passages"]][:2] == list(turn.chunk_ids)
 
 
 def test_the_client_of_openai(shipped: Shipped, serve: Serve) -> None:
@@ -155,7 +165,7 @@ def test_the_client_of_openai(shipped: Shipped, serve: Serve) -> None:
     sources: Any = (whole.model_extra or {})["sources"]
     assert [one["number"] for one in sources] == [1, 2]
     assert sources[0]["url"].startswith("https://x.example/boat-")
-    assert sources[0]["end"] - sources[0]["start"] == len(sources[0]["passage"])
+    assert sources[0]["end"] - sources[0]["start"] == len(sources[0]["text"])
     pieces = list(
         client.chat.completions.create(**asked, stream=True, stream_options={"include_usage": True})
     )
@@ -183,7 +193,8 @@ def test_many_at_once_are_answered_as_one_by_one(shipped: Shipped, serve: Serve)
     def asked(server: Served, question: str) -> tuple[object, object]:
         chat = server.chat(question).json()
         found = server.client.post("/retrieve", json={"question": question}).json()
-        return chat["assay"] | {"cached": None}, found["passages"]
+        turn = chat["assay"]
+        return {name: turn[name] for name in turn.keys() - OWN}, found["passages"]
 
     for name in ("model", "gated"):
         server = serve(shipped.cell("hybrid", name))
@@ -201,26 +212,27 @@ def test_passages_with_their_places_in_each_step(shipped: Shipped, serve: Serve)
         "k": 2,
     }
     found = server.client.post("/retrieve", json=body).json()
-    assert [one["rank"] for one in found["passages"]] == [1, 2]
+    assert [one["number"] for one in found["passages"]] == [1, 2]
     first = found["passages"][0]
     assert first["title"] == "boat-7"
     assert {"bm25", "dense"} <= {one["step"] for one in first["steps"]}
     assert all(one["rank"] >= 1 for one in first["steps"])
     (known,) = found["understood"]
-    assert (known["step"], known["text"], known["status"]) == ("follow_up", body["question"], "used")
+    assert (known["kind"], known["text"], known["status"]) == ("follow_up", body["question"], "used")
     assert "7" in known["value"]
-    bare = server.client.post("/retrieve", json={**body, "without": [known]}).json()
+    bare = server.client.post("/retrieve", json={**body, "without": [known["removal"]]}).json()
     assert [one["status"] for one in bare["understood"]] == ["removed"]
     alone = server.client.post("/retrieve", json={**body, "conversation": []}).json()
     assert bare["passages"] == alone["passages"] != found["passages"]
-    said = {name: body[name] for name in ("asked_at",)} | {"without": [{"step": "time_frame"}]}
+    said = {name: body[name] for name in ("asked_at",)} | {"without": ["time_frame"]}
     answered = server.chat("Which posts were published in 2026, by boat 7?", **said).json()["assay"]
     assert [one["status"] for one in answered["understood"]] == ["removed"]
     assert answered["declined"] is None
     wrong = {"k": 0, "question": 7, "conversation": "x", "asked_at": "noon", "extra": 1}
-    removals = ["x", [1], [{"step": "keywords"}], [{"step": "entities", "kind": 1}], [{}], [known] * 51]
+    removals = ["x", [1], ["keywords"], [known["removal"]] * 51]
     for field, value in [*wrong.items(), *(("without", one) for one in removals)]:
-        assert failed(server.client.post("/retrieve", json={**body, field: value}))[:2] == (400, field)
+        status, param, _code = failed(server.client.post("/retrieve", json={**body, field: value}))
+        assert (status, (param or "").partition("[")[0]) == (400, field)
     assert failed(server.client.post("/retrieve", content=b"[" * 100_000))[0] == 400
     assert failed(server.client.post("/retrieve", json=[1]))[0] == 400
 
@@ -239,7 +251,7 @@ def test_the_client_of_mcp(shipped: Shipped, serve: Serve) -> None:
             }
             found = await client.call_tool("search", {"question": QUESTION, "k": 2})
             passages = (found.structured_content or {})["passages"]
-            assert [one["rank"] for one in passages] == [1, 2]
+            assert [one["number"] for one in passages] == [1, 2]
             answered = await client.call_tool("answer", {"question": QUESTION})
             assert not answered.is_error
             assert (answered.structured_content or {})["status"] == "ok"
@@ -326,7 +338,7 @@ def test_guessed_tokens_are_refused_for_a_while_and_logged(shipped: Shipped, ser
 
 def test_what_is_too_much(shipped: Shipped, serve: Serve) -> None:
     cell = shipped.cell("hybrid", "gated")
-    server = serve(cell, ServerLimits(body=2_000, question=50, per_minute=4))
+    server = serve(cell, ServiceLimits(body=2_000, question=50, per_minute=4))
     assert failed(server.chat("x" * 51)) == (400, "messages", "string_above_max_length")
     assert failed(server.chat(user="x" * 2_000)) == (413, None, "request_too_large")
     endless = (b"x" * 1_000 for _ in range(100))
@@ -342,14 +354,15 @@ def test_what_is_too_much(shipped: Shipped, serve: Serve) -> None:
         ([{"role": "tool", "content": "x"}], "messages[0].role"),
         ([{"role": "user", "content": [{"type": "image_url"}]}], "messages[0].content"),
         ([{"role": "user", "content": " "}], "messages"),
-        ([{"role": "user", "content": "\ud800"}], "messages"),
+        ([{"role": "user", "content": "\ud800"}], ""),  # half of a surrogate pair is no JSON
         ([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}], "messages"),
         ([{"role": "user", "content": "a"}] * 201, "messages"),
     ):
         body = json.dumps({"model": cell.key, "messages": messages})
         assert failed(server.client.post("/v1/chat/completions", content=body.encode()[:2_000]))[0] == 400
         if len(body) < 2_000:
-            assert failed(server.client.post("/v1/chat/completions", content=body))[1] == field
+            param = failed(server.client.post("/v1/chat/completions", content=body))[1]
+            assert (param or "").startswith(field), body
     for more, field in (
         ({"tools": [{"type": "function"}]}, "tools"),
         ({"surprise": 1}, "surprise"),
@@ -374,7 +387,7 @@ def script(shipped: Shipped, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
 def test_a_model_that_is_lost_is_an_error_and_not_an_answer(
     shipped: Shipped, serve: Serve, script: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server = serve(shipped.cell("hybrid", "model"), ServerLimits(timeout=2, at_once=2, queued=0))
+    server = serve(shipped.cell("hybrid", "model"), ServiceLimits(timeout=2, at_once=2, queued=0))
     script(dropped())
     assert failed(server.chat("Is boat 1 lost?")) == (503, None, "model_unavailable")
     assert server.chat("Is boat 1 lost?").status_code == 200, "and the next one is answered"

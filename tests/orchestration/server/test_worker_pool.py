@@ -5,34 +5,33 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from rag_assay.orchestration.server.app import ServiceInfo, application
-from rag_assay.orchestration.server.failures import RequestError
+from rag_assay.orchestration.question_service.worker_pool import BusyError, ServiceLimits, Workers
+from rag_assay.orchestration.server.app import application
 from rag_assay.orchestration.server.guard import AccessRules
-from rag_assay.orchestration.server.worker_pool import RequestPool, ServerLimits
 
 
 class Held:
     """A desk whose first request computes until the test lets it end."""
 
-    def __init__(self, limits: ServerLimits) -> None:
-        pipeline: Any = None
-        self.desk = RequestPool(pipeline, limits)
+    def __init__(self, limits: ServiceLimits) -> None:
+        self.desk = Workers(limits)
         self.order: list[int] = []
         self.begun, self.ends = threading.Event(), threading.Event()
 
     def first(self) -> asyncio.Task[None]:
         return asyncio.ensure_future(self.desk.do(self._hold))
 
-    def _hold(self, _pipeline: object) -> None:
+    def _hold(self) -> None:
         self.begun.set()
         self.ends.wait()
 
     def ask(self, number: int) -> asyncio.Task[None]:
-        return asyncio.ensure_future(self.desk.do(lambda _pipeline: self.order.append(number)))
+        return asyncio.ensure_future(self.desk.do(lambda: self.order.append(number)))
 
     async def queue(self, numbers: Iterator[int] | range) -> list[asyncio.Task[None]]:
         """Ask in this order."""
@@ -45,7 +44,7 @@ class Held:
 
 @pytest.mark.parametrize("at_once", [1, 4, 64])
 def test_requests_are_answered_in_the_order_in_which_they_came(at_once: int) -> None:
-    held = Held(ServerLimits(at_once=at_once, queued=64))
+    held = Held(ServiceLimits(at_once=at_once, queued=64))
 
     async def talk() -> None:
         first = held.first()
@@ -61,15 +60,15 @@ def test_requests_are_answered_in_the_order_in_which_they_came(at_once: int) -> 
 
 @pytest.mark.parametrize("at_once", [1, 4])
 def test_one_more_than_the_queue_holds_is_refused(at_once: int) -> None:
-    held = Held(ServerLimits(at_once=at_once, queued=2))
+    held = Held(ServiceLimits(at_once=at_once, queued=2))
 
     async def talk() -> None:
         first = held.first()
         await asyncio.to_thread(held.begun.wait)
         tasks = await held.queue(range(at_once - 1 + 2))
-        with pytest.raises(RequestError) as refused:
+        with pytest.raises(BusyError) as refused:
             await held.ask(99)
-        assert (refused.value.status, refused.value.retry_after) == (429, 1)
+        assert refused.value.retry_after == 1
         tasks[-1].cancel()  # its client has gone
         await asyncio.sleep(0)
         again = held.ask(7)
@@ -83,14 +82,14 @@ def test_one_more_than_the_queue_holds_is_refused(at_once: int) -> None:
 
 
 def test_a_deadline_counts_the_time_in_the_queue_and_frees_the_place() -> None:
-    held = Held(ServerLimits(at_once=2, queued=1, timeout=0.2))
+    held = Held(ServiceLimits(at_once=2, queued=1, timeout=0.2))
 
     async def talk() -> None:
         first = held.first()
         await asyncio.to_thread(held.begun.wait)
         tasks = await held.queue(range(2))
         failed = await asyncio.gather(first, *tasks, return_exceptions=True)
-        assert [getattr(one, "status", None) for one in failed] == [504] * 3
+        assert [type(one) for one in failed] == [TimeoutError] * 3
         while held.desk.under_way > 1:  # the one that computes
             await asyncio.sleep(0.01)
         held.ends.set()
@@ -108,8 +107,9 @@ def test_a_deadline_counts_the_time_in_the_queue_and_frees_the_place() -> None:
     ],
 )
 def test_a_request_whose_client_hangs_up_leaves_the_queue(path: str, body: bytes) -> None:
-    held = Held(ServerLimits(at_once=1, queued=1))
-    app = application(held.desk, ServiceInfo("m", "", ""), AccessRules(None, "127.0.0.1"), lambda _line: None)
+    held = Held(ServiceLimits(at_once=1, queued=1))
+    opened: Any = SimpleNamespace(key="m")
+    app = application(held.desk, opened, AccessRules(None, "127.0.0.1"), lambda _line: None)
     sent: list[Any] = []
 
     async def talk() -> None:

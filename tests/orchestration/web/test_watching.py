@@ -9,38 +9,33 @@ from typing import Any
 import pytest
 
 from rag_assay.evals.chat.question_requests import QuestionRequest, record_question
+from rag_assay.orchestration.question_service.question_service import QuestionService
 from rag_assay.orchestration.web.chat import page
 from rag_assay.orchestration.web.chat.page_session import ChatLocation
-from rag_assay.orchestration.web.chat.state import ChatState, UnderWay
+from rag_assay.orchestration.web.chat.state import ChatState
 from rag_assay.orchestration.web.chat.translations import words_of
-from rag_assay.warehouse.conversations import Begun, Conversation, Turn
+from rag_assay.warehouse.conversations import Conversation, Turn
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.status import Status
 
 
-class Answered:
-    """What the desk gives back for a question."""
+class AnsweringService(QuestionService):
+    """A service whose answer arrives just after a page has read its conversation."""
 
-    is_over = False
+    answer: Turn | None = None
 
-
-class AnsweringRoom(ChatState):
-    """A room in which an answer arrives just after a page has read its conversation."""
-
-    answers: tuple[Answered, Turn] | None = None
-
-    def read(self, study: str, conversation: str) -> Conversation | None:
-        found = super().read(study, conversation)
-        if self.answers is not None:
-            (waiting, turn), self.answers = self.answers, None
-            self.chats.append(study, conversation, [turn])
-            waiting.is_over = True
+    def conversation(self, study: str, conversation: str) -> Conversation | None:
+        found = super().conversation(study, conversation)
+        if self.answer is not None:
+            self.chats.append(study, conversation, [self.answer])
+            self.answer = None
         return found
 
 
 @pytest.fixture
-def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AnsweringRoom:
-    room = AnsweringRoom("town", Home(tmp_path), None)
+def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ChatState:
+    room = ChatState("town", Home(tmp_path), None)
+    room.service = AnsweringService(Home(tmp_path), fills_tables=False)
     catalogue: Future[Any] = Future()
     catalogue.set_result(None)
     monkeypatch.setattr(room, "catalogue", lambda: catalogue)
@@ -50,17 +45,17 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AnsweringRoom:
 
 
 def test_an_answer_that_arrives_while_the_page_is_drawn_makes_it_outdated(
-    room: AnsweringRoom, monkeypatch: pytest.MonkeyPatch
+    room: ChatState, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name = room.chats.begin("town", Begun(record_id="begun"))
+    service = room.service
+    assert isinstance(service, AnsweringService)
+    name = service.begin_conversation("town")
     monkeypatch.setattr(page, "place_here", lambda: ChatLocation(name, "", None, None))
-    line = record_question(room.chats, "town", name, QuestionRequest("Who?"))
-    waiting = Answered()
-    monkeypatch.setattr(room, "under_way", lambda _name: [UnderWay("Who?", waiting=waiting)])
+    line = record_question(service.chats, "town", name, QuestionRequest("Who?"))
     drawn = page._session(words_of("en"))
     assert not drawn.is_outdated, "the question is being answered"
     turn = Turn(record_id=line.turn, number=1, cell="c", question="Who?", status=Status.OK, answer="Ada.")
-    room.answers = waiting, turn
+    service.answer = turn
     drawn = page._session(words_of("en"))
     assert drawn.conversation is not None
     assert drawn.conversation.turns == ()

@@ -14,23 +14,23 @@ from pathlib import Path
 import pytest
 
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.chat.cell_loader import open_talk
-from rag_assay.evals.chat.chat_session import ChatSession
 from rag_assay.evals.chat.question_requests import LONGEST, QuestionError, QuestionRequest
-from rag_assay.evals.export.revisions import ExpectedResult, measured
+from rag_assay.evals.export.revisions import ExpectedResult, answer_record, unlike
+from rag_assay.evals.export.writer import ExportOptions, export
 from rag_assay.evals.pipeline.cell_items import current_items
 from rag_assay.evals.rubrics.joins import RatableItems, join_scores
 from rag_assay.evals.rubrics.pairwise import PairwiseRubric
 from rag_assay.evals.study.grid import Grid
-from rag_assay.orchestration.chat.chat_service import ChatService
-from rag_assay.orchestration.server.worker_pool import ServerLimits
+from rag_assay.orchestration.question_service.opened_cell import OpenedCell, open_cell, open_folder
+from rag_assay.orchestration.question_service.question_service import QuestionService
+from rag_assay.orchestration.question_service.worker_pool import ServiceLimits
 from rag_assay.warehouse.connection import connect
-from rag_assay.warehouse.conversations import Begun, ConversationNotFoundError, Turn
+from rag_assay.warehouse.conversations import Begun, ConversationNotFoundError, Conversations, Turn
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.human_scores import HumanScores, current_scores
 from rag_assay.warehouse.schemas import Status
 from tests.fakes.openai_server import answer, failure, hang, stream_of, streamed
-from tests.fakes.shipped import Shipped
+from tests.fakes.shipped import N, Shipped, stored
 
 pytestmark = pytest.mark.models
 REPOSITORY = Path(__file__).parents[3]
@@ -45,73 +45,71 @@ def work(shipped: Shipped) -> Iterator[BuildContext]:
 
 
 @pytest.fixture
-def desk(shipped: Shipped) -> Iterator[ChatService]:
-    found = ChatService(shipped.bench.home)
+def desk(shipped: Shipped) -> Iterator[QuestionService]:
+    found = QuestionService(shipped.bench.home)
     yield found
     found.close()
 
 
 def opened(
     shipped: Shipped, work: BuildContext, retriever: str, generator: str, usd: float | None = 0.0
-) -> ChatSession:
-    return open_talk(shipped.bench.study, shipped.cell(retriever, generator), work, usd)
+) -> OpenedCell:
+    return open_cell(shipped.bench.study, shipped.cell(retriever, generator), work, usd)
 
 
-def begun(talk: ChatSession) -> str:
-    return talk.chats.begin(talk.study, Begun(record_id="begun"))
+def begun(shipped: Shipped) -> str:
+    return Conversations(shipped.bench.home).begin(shipped.bench.study.study, Begun(record_id="begun"))
 
 
-def turn_of(desk: ChatService, talk: ChatSession, conversation: str, question: str) -> Turn:
-    (found,) = desk.ask(talk, conversation, QuestionRequest(question)).turns()
+def turn_of(desk: QuestionService, talk: OpenedCell, conversation: str, question: str) -> Turn:
+    (found,) = desk.ask(talk.study, conversation, QuestionRequest(question), [talk]).turns()
     return found
 
 
-def differences(turn: Turn, expected: ExpectedResult) -> list[str]:
-    """What of a turn is another thing than what was measured."""
-    said = expected.answer
-    assert said is not None
-    pairs = {
-        "status": (turn.status, said["status"]),
-        "answer": (turn.answer, said["text"]),
-        "read": ([one.chunk_id for one in turn.passages], said["chunk_ids"]),
-        "spans": (
-            [(one.chunk_id, one.start, one.end, pytest.approx(one.score, rel=1e-5)) for one in turn.passages],
-            [
-                (one["chunk_id"], one["start"], one["end"], one["score"])
-                for one in expected.passages[: len(turn.passages)]
-            ],
-        ),
-        "cited": (
-            {one.chunk_id for one in turn.passages if one.cited},
-            {one["chunk_id"] for one in said["citations"]},
-        ),
-    }
-    return [f"{name}: {got!r} != {wanted!r}" for name, (got, wanted) in pairs.items() if got != wanted]
+def differs(opened: OpenedCell, expected: ExpectedResult, *, searches: bool) -> str | None:
+    """What is found and answered now that is another thing than what was measured."""
+    row = expected.question
+    said = {name: row[name] for name in ("question", "language", "asked_at")}
+    asking = QuestionRequest(**said, conversation=tuple(row["conversation"] or ()))
+    names = ("chunk_id", "start", "end", "score")
+    turn = opened.answer(asking)
+    found = opened.search(asking).found.hits if searches else turn.passages
+    hits = tuple({name: getattr(one, name) for name in names} for one in found)
+    if not searches:
+        expected = replace(expected, passages=expected.passages[: len(hits)])
+    assert turn.passages[0].text
+    assert any(one.evidence for one in turn.passages) or turn.model or turn.status is Status.REFUSED
+    return unlike(expected, ExpectedResult(row, "ok", hits, answer_record(turn.model_dump(mode="json"))))
 
 
 @pytest.mark.parametrize(("retriever", "generator"), CELLS)
-def test_twenty_questions_are_answered_as_they_were_measured(
-    shipped: Shipped, work: BuildContext, desk: ChatService, retriever: str, generator: str
+def test_fifty_questions_are_answered_as_duckdb_has_them(
+    shipped: Shipped, work: BuildContext, tmp_path: Path, retriever: str, generator: str
 ) -> None:
-    talk = opened(shipped, work, retriever, generator)
-    every = measured(shipped.bench.study, talk.cell, work)
-    first = [one for one in every if not one.question["conversation"]][:20]
-    assert len(first) == 20
+    study, cell = shipped.bench.study, shipped.cell(retriever, generator)
+    expected = stored(shipped.bench, cell)
+    assert len(expected) == N
+    assert sum(bool(one.question["conversation"]) for one in expected) == N // 2
+    export(study, cell, tmp_path / "out", work, ExportOptions(questions=0))
     before = len(shipped.server.requests)
-    for one in first:
-        turn = turn_of(desk, talk, begun(talk), one.question["question"])
-        assert differences(turn, one) == []
-        assert turn.question_id == one.question["question_id"]
-        assert turn.passages[0].text
-        assert all(passage.evidence for passage in turn.passages if passage.cited) or generator == "model"
+    for opened in (
+        open_cell(study, cell, work, 0.0, interactive=False),
+        open_folder(tmp_path / "out", work, 0.0, interactive=False),
+    ):
+        with opened:
+            found = [differs(opened, one, searches=at % 5 == 0) for at, one in enumerate(expected)]
+            assert found == [None] * N
+    with open_cell(study, cell, work, 0.0) as opened:  # as a person asks
+        alone = [one for one in expected if not one.question["conversation"]][:5]
+        assert [differs(opened, one, searches=True) for one in alone] == [None] * 5
     assert len(shipped.server.requests) == before, "equal calls are in the cache, and cost nothing"
 
 
 def test_what_goes_on_from_a_question_is_understood_by_what_was_said_before(
-    shipped: Shipped, work: BuildContext, desk: ChatService
+    shipped: Shipped, work: BuildContext, desk: QuestionService
 ) -> None:
     talk = opened(shipped, work, "hybrid", "model", None)  # a cell that was measured without `follow_up`
-    name = begun(talk)
+    name = begun(shipped)
     turn_of(desk, talk, name, "When does the boat 11 leave its pier?")
     follow_up = turn_of(desk, talk, name, "And what does it carry?")
     assert "The boat 11 " in follow_up.passages[0].text
@@ -120,7 +118,10 @@ def test_what_goes_on_from_a_question_is_understood_by_what_was_said_before(
     assert (understood.kind, understood.text) == ("follow_up", "And what does it carry?")
     assert "11" in understood.value
     (other,) = desk.ask(
-        talk, name, QuestionRequest("And what does it carry?", without=frozenset([understood.removal]))
+        talk.study,
+        name,
+        QuestionRequest("And what does it carry?", without=frozenset([understood.removal])),
+        [talk],
     ).turns()
     assert "The boat 11 " not in other.passages[0].text
     assert [one.removed for one in other.understood] == [True]
@@ -133,16 +134,16 @@ def test_what_goes_on_from_a_question_is_understood_by_what_was_said_before(
     assert (thanks.passages, thanks.understood, len(shipped.server.requests)) == ((), (), before)
     again = turn_of(desk, talk, name, "And what does it carry?")
     assert "The boat 11 " in again.passages[0].text, "thanks are nothing to go on from"
-    alone = turn_of(desk, talk, begun(talk), "And what does it carry?")
+    alone = turn_of(desk, talk, begun(shipped), "And what does it carry?")
     assert "The boat 11 " not in alone.passages[0].text
 
 
 def test_many_conversations_at_once_are_neither_mixed_up_nor_lost(
-    shipped: Shipped, work: BuildContext, desk: ChatService
+    shipped: Shipped, work: BuildContext, desk: QuestionService
 ) -> None:
     talk = opened(shipped, work, "hybrid", "model", None)
     questions = ("Is there a boat {}?", "At which pier, then?", "<b>Since</b> when? [1] </passages>")
-    names = {begun(talk): boat for boat in range(1, 9)}
+    names = {begun(shipped): boat for boat in range(1, 9)}
 
     def converse(name: str) -> None:
         for question in questions:
@@ -170,13 +171,14 @@ def test_many_conversations_at_once_are_neither_mixed_up_nor_lost(
 
 
 def test_two_tabs_on_one_conversation_ask_one_after_the_other(
-    shipped: Shipped, work: BuildContext, desk: ChatService
+    shipped: Shipped, work: BuildContext, desk: QuestionService
 ) -> None:
     talk = opened(shipped, work, "hybrid", "model", None)
-    name = begun(talk)
+    name = begun(shipped)
     shipped.server.add(replace(answer("The first answer [1]."), delay=0.3), answer("The second [1]."))
     waiting = [
-        desk.ask(talk, name, QuestionRequest(text)) for text in ("Which boat is blue?", "Which one is red?")
+        desk.ask(talk.study, name, QuestionRequest(text), [talk])
+        for text in ("Which boat is blue?", "Which one is red?")
     ]
     first, second = (one.turns()[0] for one in waiting)
     assert (first.number, first.answer) == (1, "The first answer [1].")
@@ -185,10 +187,10 @@ def test_two_tabs_on_one_conversation_ask_one_after_the_other(
 
 
 def test_what_is_no_question_is_refused_and_not_kept(
-    shipped: Shipped, work: BuildContext, desk: ChatService
+    shipped: Shipped, work: BuildContext, desk: QuestionService
 ) -> None:
     talk = opened(shipped, work, "chain", "extractive")
-    name = begun(talk)
+    name = begun(shipped)
     for text, why in (
         ("", "empty"),
         (" \n\x00 ", "empty"),
@@ -196,7 +198,7 @@ def test_what_is_no_question_is_refused_and_not_kept(
         ("a " * 500_000, "999,999"),
     ):
         with pytest.raises(QuestionError, match=why):
-            desk.ask(talk, name, QuestionRequest(text))
+            desk.ask(talk.study, name, QuestionRequest(text), [talk])
     there = desk.conversation(talk.study, name)
     assert there is not None
     assert (there.turns, there.unanswered) == ((), ())
@@ -209,23 +211,23 @@ def test_what_is_no_question_is_refused_and_not_kept(
         QuestionRequest("When?", asked_at="yesterday"),
     ):
         with pytest.raises(QuestionError):
-            desk.ask(talk, name, wrong)
+            desk.ask(talk.study, name, wrong, [talk])
 
 
 def test_what_fails_is_a_turn_with_a_sentence(
-    shipped: Shipped, work: BuildContext, desk: ChatService
+    shipped: Shipped, work: BuildContext, desk: QuestionService
 ) -> None:
     talk = opened(shipped, work, "hybrid", "model", None)
-    name = begun(talk)
+    name = begun(shipped)
     shipped.server.add(failure(401, "no such key"), hang())
     refused = turn_of(desk, talk, name, "Who repairs the boats?")
     assert refused.status is Status.ERROR
     assert "no such key" in (refused.reason or "")
-    hasty = ChatService(shipped.bench.home, ServerLimits(timeout=1))
+    hasty = QuestionService(shipped.bench.home, ServiceLimits(timeout=1))
     with closing(BuildContext(shipped.bench.home)) as other:
         poor, patient = (opened(shipped, other, "hybrid", "model", usd) for usd in (0.0, None))
-        (broke,) = hasty.ask(poor, name, QuestionRequest("Who sells the boats?")).turns()
-        (late,) = hasty.ask(patient, name, QuestionRequest("Who paints the boats?")).turns()
+        (broke,) = hasty.ask(poor.study, name, QuestionRequest("Who sells the boats?"), [poor]).turns()
+        (late,) = hasty.ask(patient.study, name, QuestionRequest("Who paints the boats?"), [patient]).turns()
         hasty.close(0)
     assert broke.status is Status.OVER_BUDGET
     assert (late.status, late.reason, late.answer) == (Status.TIMEOUT, "there was no answer within 1 s", None)
@@ -236,13 +238,13 @@ def test_what_fails_is_a_turn_with_a_sentence(
 
 
 def test_an_answer_that_is_stopped_or_breaks_off_keeps_what_had_come(
-    shipped: Shipped, work: BuildContext, desk: ChatService
+    shipped: Shipped, work: BuildContext, desk: QuestionService
 ) -> None:
     talk = opened(shipped, work, "hybrid", "model", None)
-    name = begun(talk)
+    name = begun(shipped)
     whole = answer("It leaves at noon [1]. It carries wool and salt and bricks to the island [2].")
     shipped.server.add(streamed(whole, pause=0.4))
-    waiting = desk.ask(talk, name, QuestionRequest("Which boat has a whistle?"))
+    waiting = desk.ask(talk.study, name, QuestionRequest("Which boat has a whistle?"), [talk])
     shown = next(iter(next(waiting.drafts()).values()))
     waiting.stop()
     (stopped,) = waiting.turns()
@@ -259,10 +261,10 @@ def test_an_answer_that_is_stopped_or_breaks_off_keeps_what_had_come(
 
 
 def test_a_thumb_and_a_comment_keep_each_other(
-    shipped: Shipped, work: BuildContext, desk: ChatService
+    shipped: Shipped, work: BuildContext, desk: QuestionService
 ) -> None:
     talk = opened(shipped, work, "chain", "extractive")
-    name = begun(talk)
+    name = begun(shipped)
     turn = turn_of(desk, talk, name, "When does the boat 1 leave its pier?").record_id
     for thumbs, comment, expected in (
         (-1, None, (-1, "")),
@@ -279,18 +281,18 @@ def test_a_thumb_and_a_comment_keep_each_other(
 
 
 def test_a_deleted_conversation_stays_deleted(
-    shipped: Shipped, work: BuildContext, desk: ChatService
+    shipped: Shipped, work: BuildContext, desk: QuestionService
 ) -> None:
     talk = opened(shipped, work, "hybrid", "model", None)
-    name = begun(talk)
+    name = begun(shipped)
     first = turn_of(desk, talk, name, "When does the boat 1 leave its pier?")
     shipped.server.add(replace(answer("Too late [1]."), delay=0.5))
-    waiting = desk.ask(talk, name, QuestionRequest("Where is the boat 77?"))
+    waiting = desk.ask(talk.study, name, QuestionRequest("Where is the boat 77?"), [talk])
     assert desk.delete(talk.study, name)
     with pytest.raises(ConversationNotFoundError):
         waiting.turns()
     with pytest.raises(ConversationNotFoundError):
-        desk.ask(talk, name, QuestionRequest("Where is the boat 78?"))
+        desk.ask(talk.study, name, QuestionRequest("Where is the boat 78?"), [talk])
     with pytest.raises(ConversationNotFoundError):
         desk.feedback(talk.study, name, first.record_id, 1)
     assert desk.conversation(talk.study, name) is None
@@ -298,10 +300,10 @@ def test_a_deleted_conversation_stays_deleted(
 
 
 def test_whoever_was_killed_in_mid_answer_has_lost_no_question(
-    shipped: Shipped, work: BuildContext, desk: ChatService
+    shipped: Shipped, work: BuildContext, desk: QuestionService
 ) -> None:
     talk = opened(shipped, work, "chain", "extractive")
-    name = begun(talk)
+    name = begun(shipped)
     script = (
         "import os, signal\n"
         "from pathlib import Path\n"
@@ -326,7 +328,7 @@ def test_whoever_was_killed_in_mid_answer_has_lost_no_question(
 
 
 def test_which_of_two_cells_is_better_counts_as_a_score_of_a_person(
-    shipped: Shipped, work: BuildContext, desk: ChatService
+    shipped: Shipped, work: BuildContext, desk: QuestionService
 ) -> None:
     ours, theirs = (
         opened(shipped, work, "chain", "extractive"),
@@ -337,11 +339,11 @@ def test_which_of_two_cells_is_better_counts_as_a_score_of_a_person(
     study = shipped.bench.study.model_copy(update={"rubrics": {"duel": duel}})
     wanted = list[float]()
     for number, preferred in enumerate(("a", "b", "tie", "a", "a", "b"), 1):
-        name = desk.begin(study.study, f"Person {number}")
+        name = desk.begin_conversation(study.study, f"Person {number}")
         asking = QuestionRequest(
             "when does the boat 3 leave its pier?"
         )  # the study's own question, in other letters
-        a, b = desk.ask([ours, theirs], name, asking).turns()
+        a, b = desk.ask(study.study, name, asking, [ours, theirs]).turns()
         assert (a.side, b.side, a.number, b.number) == ("a", "b", 1, 1)
         assert {a.cell, b.cell} == {ours.cell.key, theirs.cell.key}
         desk.vote(study, name, 1, "tie", ours.knows)  # and then changes their mind
@@ -359,7 +361,7 @@ def test_which_of_two_cells_is_better_counts_as_a_score_of_a_person(
     counted = {row["question_id"]: row for row in result.rows if row["annotators"]}
     assert list(counted) == [a.question_id]
     assert counted[a.question_id or ""]["value"] == sum(wanted) / len(wanted)
-    name = desk.begin(study.study)
+    name = desk.begin_conversation(study.study)
     turn_of(desk, ours, name, "Who is there?")
     with pytest.raises(InputError, match="no two answers"):
         desk.vote(study, name, 1, "a", ours.knows)

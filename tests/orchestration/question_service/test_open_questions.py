@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from rag_assay.evals.chat.chat_session import ENDED, close_open_questions
+from rag_assay.evals.chat.open_questions import ENDED, close_open_questions
 from rag_assay.evals.chat.question_requests import QuestionError, QuestionRequest, record_question
-from rag_assay.orchestration.web.chat import state as rooms
-from rag_assay.orchestration.web.chat.state import STOPPED_BEFORE, ChatState
+from rag_assay.orchestration.question_service.question_service import STOPPED_BEFORE, QuestionService
 from rag_assay.warehouse.conversations import (
     AnswerSlot,
     Begun,
@@ -50,27 +49,28 @@ def read(chats: Conversations, name: str) -> Conversation:
     return found
 
 
-def test_questions_are_on_disk_before_the_study_is_read_and_their_turns_say_what_became_of_them(
-    home: Home, chats: Conversations, name: str, monkeypatch: pytest.MonkeyPatch
+def test_questions_are_on_disk_before_a_cell_is_open_and_their_turns_say_what_became_of_them(
+    home: Home, chats: Conversations, name: str
 ) -> None:
     may_read = threading.Event()
 
-    def cannot(*_: Any) -> Any:
+    def cannot() -> Any:
         may_read.wait()
         raise InputError("there is no such study")
 
-    monkeypatch.setattr(rooms, "read_catalogue", cannot)
-    room = ChatState("nowhere", home, None)
-    room.ask(STUDY, name, lambda _catalogue: ["cell"], QuestionRequest(" Who?\x00 "))
-    room.ask(STUDY, name, lambda _catalogue: ["cell"], QuestionRequest("And <b>when</b>?"))
+    service = QuestionService(home, fills_tables=False)
+    service.ask(STUDY, name, QuestionRequest(" Who?\x00 "), cannot)
+    second = service.ask(STUDY, name, QuestionRequest("And <b>when</b>?"), cannot)
     there = read(chats, name)
     assert [(one.number, one.asked.question) for one in there.unanswered] == [
         (1, "Who?"),
         (2, "And <b>when</b>?"),
     ]
-    assert room.read(STUDY, name) == there, "they are under way"
-    room.under_way(name)[1].stop()
+    assert service.conversation(STUDY, name) == there, "they are under way"
+    second.stop()
     may_read.set()
+    (refused,) = second.turns()
+    assert refused.number == 2
     assert wait_until(lambda: len(read(chats, name).turns) == 2, 60)
     there = read(chats, name)
     assert {(one.number, one.question, one.cell, one.status, one.answer) for one in there.turns} == {
@@ -79,24 +79,21 @@ def test_questions_are_on_disk_before_the_study_is_read_and_their_turns_say_what
     }
     assert all("no such study" in (one.reason or "") for one in there.turns)
     assert there.unanswered == ()
-    assert wait_until(lambda: all(one.error == "" for one in room.under_way(name)), 60)
+    assert wait_until(lambda: not service.pending(STUDY, name), 60)
 
 
-def test_what_is_stopped_before_a_cell_is_open_says_so(
-    home: Home, chats: Conversations, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_stopped_before_a_cell_is_open_says_so(home: Home, chats: Conversations, name: str) -> None:
     may_read = threading.Event()
 
-    def nothing(*_: Any) -> Any:
+    def nothing() -> Any:
         may_read.wait()
+        return []
 
-    monkeypatch.setattr(rooms, "read_catalogue", nothing)
-    room = ChatState("nowhere", home, None)
-    room.ask(STUDY, name, lambda _catalogue: [], QuestionRequest("Who?"))
-    room.under_way(name)[0].stop()
+    pending = QuestionService(home, fills_tables=False).ask(STUDY, name, QuestionRequest("Who?"), nothing)
+    pending.stop()
     may_read.set()
-    assert wait_until(lambda: bool(read(chats, name).turns), 60)
-    (turn,) = read(chats, name).turns
+    (turn,) = pending.turns()
+    assert read(chats, name).turns == (turn,)
     assert (turn.status, turn.reason, turn.cell) == (Status.NOT_RUN, STOPPED_BEFORE, "")
 
 

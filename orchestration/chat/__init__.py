@@ -1,1 +1,0 @@
-"""Conversations with cells, of many people at once."""
