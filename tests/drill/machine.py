@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +34,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from rag_assay.assets.engine import crawl_process
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.event_log import read_migrations_once
@@ -40,8 +41,10 @@ from rag_assay.orchestration.settings import prepare
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.paths import home
 from tests.drill.trial import differences, read_rows
-from tests.fakes.crawling import FORKS, become
+from tests.fakes.forking import Forked
 
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.drill.machine"])
 NAMES = ("a", "b", "c")
 RECIPES: dict[str, tuple[dict[str, Any], ...]] = {
     "chunkings": (
@@ -302,17 +305,6 @@ def _kill_at(moment: int) -> None:
     sys.addaudithook(look)
 
 
-def _crawl_forked(command: list[str], environment: dict[str, str], tell: Callable[[str], None]) -> int:
-    """Crawl in a process forked from one that has imported Scrapy."""
-    printed = [f"{environment['ASSAY_HOME']}.crawl.{name}" for name in ("out", "err")]
-    process = FORKS.Process(target=become, args=(command[3:], environment, printed))
-    process.start()
-    process.join(SECONDS)
-    for line in Path(printed[1]).read_text(errors="replace").splitlines():
-        tell(line)
-    return -signal.SIGKILL if process.exitcode is None else process.exitcode
-
-
 numbers = st.integers(0, 10_000)
 fields = st.sampled_from(sorted(RECIPES))
 
@@ -480,7 +472,7 @@ def prepared() -> Iterator[None]:
             with dg.DagsterInstance.get() as instance:
                 instance.get_runs_count()
         StudyMachine.empty = folder / "empty"
-        with patch.object(crawl_process, "_run", _crawl_forked):
+        with patch.object(subprocess, "Popen", Forked):
             yield
     finally:
         shutil.rmtree(folder, ignore_errors=True)

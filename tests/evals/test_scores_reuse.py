@@ -314,19 +314,37 @@ def test_torn_and_changed_files_count_for_nothing(tmp_path: Path) -> None:
     assert not any(tmp_path.iterdir())
 
 
+BESIDE = """
+import sys, time
+from pathlib import Path
+from rag_assay.evals.metrics.abstention import Abstention
+from tests.fakes.tiny import Bench
+from rag_assay.warehouse.paths import Home
+
+scores = Abstention.scores
+def slowly(*arguments):
+    print("measuring", flush=True)
+    time.sleep(0.3)
+    return scores(*arguments)
+Abstention.scores = slowly
+found = Bench(Path(sys.argv[1]), Home(Path(sys.argv[2]))).build("scores")["scores"]
+print(sum(one.computed for one in found))
+"""
+
+
 def test_two_processes_measure_a_cell_once(make_bench: MakeBench) -> None:
     """Who comes second waits, and finds it done."""
     bench = make_bench()
     bench.build(*BEFORE)
-    script = KILLED.replace("Abstention.scores = dies\n", "")
-    script = script.replace('.build("scores")', '.build("scores")["scores"]')
-    script = script.replace("Bench(", "found = Bench(") + "print(sum(one.computed for one in found))\n"
-    arguments = [sys.executable, "-c", script, str(bench.study.path), str(bench.home.root)]
+    arguments = [sys.executable, "-c", BESIDE, str(bench.study.path), str(bench.home.root)]
     environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
-    both = [subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [int(one.communicate(timeout=240)[0].split()[-1]) for one in both]
-    assert [one.returncode for one in both] == [0, 0]
-    assert sum(said) == len(bench.stages["scores"].keys())
+    with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert "measuring\n" in iter(other.stdout.readline, "")
+        here = sum(one.computed for one in bench.build("scores")["scores"])
+        there = int(other.stdout.read().split()[-1])
+    assert other.returncode == 0
+    assert here + there == len(bench.stages["scores"].keys())
 
 
 def test_a_cell_that_is_gone_leaves_its_scores_to_the_others(make_bench: MakeBench, counted: Counted) -> None:

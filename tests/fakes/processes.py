@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+from tests.fakes.forking import ROOT, forks_of_home
+
 PYTHONPATH = f"{ROOT / 'src'}{os.pathsep}{ROOT}"
 """Where a child process finds this checkout and its tests."""
 
@@ -25,7 +26,7 @@ def assay_command(*arguments: str) -> list[str]:
 def of_home(home: Path) -> dict[int, str]:
     """Process id -> command line of what runs with this ASSAY_HOME, as Linux's /proc tells it."""
     wanted = f"ASSAY_HOME={home}".encode()
-    found = {}
+    found = forks_of_home(home)
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             is_ours = wanted in (folder / "environ").read_bytes().split(b"\0")
@@ -58,6 +59,12 @@ def wait_until(true: Callable[[], object], seconds: float = 100) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+def ignore_only(ignored: Collection[signal.Signals]) -> None:
+    """Ignore no other signal to stop: what `nohup pytest` ignores is passed on to its children."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
 
 
 @dataclass

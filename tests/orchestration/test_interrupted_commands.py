@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from rag_assay.warehouse.pages import read_manifest
 from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
 from tests.fakes.openai_server import FakeOpenAI, answer, hang
-from tests.fakes.processes import ROOT, assay_command, of_home, wait_until
+from tests.fakes.processes import ROOT, assay_command, ignore_only, of_home, wait_until
 from tests.fakes.site import Reply, article, index, serving
 from tests.orchestration.conftest import TEXTS, Finished, replace_in
 
@@ -35,11 +36,6 @@ class Running:
     home: Home
     ignores: Collection[signal.Signals] = ()
 
-    def _begin(self) -> None:
-        """Ignore these signals only: what `nohup pytest` ignores is passed on to its children."""
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN if number in self.ignores else signal.SIG_DFL)
-
     def __post_init__(self) -> None:
         self.said = self.study.with_name("stderr")
         with self.said.open("w", encoding="utf-8") as stream:
@@ -48,7 +44,7 @@ class Running:
                 cwd=ROOT,
                 stdout=subprocess.DEVNULL,
                 stderr=stream,
-                preexec_fn=self._begin,  # noqa: PLW1509 -- calls of the system, and no lock
+                preexec_fn=partial(ignore_only, self.ignores),  # noqa: PLW1509 -- calls of the system, and no lock
             )
 
     def until(self, true: Callable[[], object]) -> None:

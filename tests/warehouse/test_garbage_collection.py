@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rag_assay.warehouse.atomic_write import atomic_write
-from rag_assay.warehouse.garbage_collection import FORGOTTEN, QUIET, marked
+from rag_assay.warehouse.garbage_collection import FORGOTTEN, QUIET, marked, sweep
 from rag_assay.warehouse.paths import Home
 
 ROOT = Path(__file__).parents[2]
@@ -105,6 +105,16 @@ def test_a_mark_of_another_machine_says_nothing_of_processes_here(
         assert removed == 0
     assert written.exists()
     assert mark.exists() == left
+
+
+def test_a_quiet_file_of_a_process_that_is_known_to_live_stays(tmp_path: Path) -> None:
+    """It may run on another machine, whose numbers say nothing here."""
+    path = tmp_path / ".call.json.4194303.0a1b2c3d.tmp"
+    path.touch()
+    then = time.time() - FORGOTTEN - 60
+    os.utime(path, (then, then))
+    assert sweep(Home(tmp_path), dead=set(), alive={4194303}) == 0
+    assert sweep(Home(tmp_path), dead=set(), alive=set()) == 1
 
 
 def test_folders_of_builds_that_nobody_goes_on_with_are_removed(tmp_path: Path) -> None:

@@ -46,6 +46,11 @@ def test_a_threshold_lies_between_the_kinds_and_decides_as_it_says() -> None:
     assert np.mean(right) == pytest.approx(found.value)
 
 
+def test_of_equally_good_thresholds_the_middle_one_is_taken_and_a_score_that_reaches_it_passes() -> None:
+    assert fit_threshold("top", [2.0, 3.0, 4.0], [1.0, 2.0, 3.0]).threshold == 2.5  # of 1.5, 2.5 and 3.5
+    assert Gate(threshold=0.5).refusal([0.5, 0.25]) is None
+
+
 def test_kinds_count_alike_however_many_there_are() -> None:
     rare = fit_threshold("top", [5.0] * 98 + [1.0, 1.5], [1.2, 1.3])
     assert 1.3 < rare.threshold < 1.5, "one of a hundred is lost, to refuse both of the two"

@@ -475,17 +475,20 @@ from tests.evals.question_generation.test_llm import Bench, locked_embedder
 from rag_assay.evals.question_generation.llm.candidates import KINDS
 class Address:
     api_base = {api_base!r}
-Bench(Path({home!r}), locked_embedder(Path({home!r}))).make(Address(), KINDS, n=14)
+Bench(Path({home!r}), locked_embedder(Path({vectors!r}))).make(Address(), KINDS, n=14)
 """
 
 
-def test_a_run_that_was_killed_pays_only_what_was_missing(tmp_path: Path, embed: Embed) -> None:
-    root = str(Path(__file__).parents[3])
+@pytest.mark.usefixtures("embed")  # and the weights with it
+def test_a_run_that_was_killed_pays_only_what_was_missing(tmp_path: Path) -> None:
+    root, vectors = str(Path(__file__).parents[3]), tmp_path / "vectors"  # so that the child loads no model
+    embed = locked_embedder(vectors)
     with QuestionModel() as whole:
         expected = Bench(tmp_path / "whole", embed).make(whole, KINDS, n=14)
         total = whole.asked.total()
     with QuestionModel() as server:
-        script = KILLED.format(root=root, api_base=server.api_base, home=str(tmp_path / "home"))
+        places = {"home": str(tmp_path / "home"), "vectors": str(vectors)}
+        script = KILLED.format(root=root, api_base=server.api_base, **places)
         child = subprocess.Popen([sys.executable, "-c", script], cwd=root)
         deadline = time.monotonic() + 200
         while server.asked.total() < total // 2 and child.poll() is None and time.monotonic() < deadline:

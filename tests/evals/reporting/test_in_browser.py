@@ -60,14 +60,24 @@ def report(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Opened:
     return opened
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [WIDE, NARROW])
+# The hardest questions are alike, and most of the page: axe would take five times as long.
+LEAVE_TWO = """
+() => {
+  const rest = document.querySelectorAll('#hardest .question:nth-of-type(n + 3)');
+  if (rest.length < 5) throw new Error('there are few questions');
+  rest.forEach(one => one.remove());
+}
+"""
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(WIDE, "dark"), (NARROW, "light")])
 def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_screen(
     report: Opened, width: int, scheme: str
 ) -> None:
     with report(width, scheme) as found:
-        assert axe_violations(found.page) == []
         assert found.page.evaluate("document.documentElement.scrollWidth") <= width
+        found.page.evaluate(LEAVE_TWO)
+        assert axe_violations(found.page) == []
 
 
 def test_a_table_is_sorted_by_a_key_and_says_so(report: Opened) -> None:

@@ -39,6 +39,12 @@ def test_many_questions_are_nearly_scipys() -> None:
     assert ours == pytest.approx([theirs(columns[:, at], 20_000) for at in range(3)], abs=0.02)
 
 
+def test_drawn_signs_count_what_was_seen_as_one_of_them() -> None:
+    """So that no p is 0 (Phipson and Smyth, Statistical Applications in Genetics 9, 2010)."""
+    assert sign_flips(np.ones((40, 1)), 7, 999).tolist() == [1 / 1_000]
+    assert step_down(np.ones((40, 2)) * [0, -1], 7, 999).p[1] == 1 / 1_000
+
+
 def test_on_a_binary_metric_it_is_mcnemars_exact_test() -> None:
     column = np.array([1.0] * 9 + [-1.0] * 2 + [0.0] * 300)[:, None]
     assert sign_flips(column, 7)[0] == pytest.approx(stats.binomtest(2, 11).pvalue)

@@ -58,6 +58,20 @@ def test_requests_are_answered_in_the_order_in_which_they_came(at_once: int) -> 
     held.desk.close()
 
 
+def test_one_more_than_a_minute_allows_is_refused() -> None:
+    desk = RequestPool(None, ServerLimits(per_minute=2))  # type: ignore[arg-type]
+
+    async def talk() -> None:
+        assert [await desk.do(repr), await desk.do(repr)] == ["None", "None"]
+        with pytest.raises(RequestError) as refused:
+            await desk.do(repr)
+        assert refused.value.status == 429
+        assert 50 < (refused.value.retry_after or 0) <= 60
+
+    asyncio.run(talk())
+    desk.close()
+
+
 @pytest.mark.parametrize("at_once", [1, 4])
 def test_one_more_than_the_queue_holds_is_refused(at_once: int) -> None:
     held = Held(ServiceLimits(at_once=at_once, queued=2))

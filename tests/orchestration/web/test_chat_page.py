@@ -316,8 +316,7 @@ def test_two_tabs_two_people_and_deleting(chat: Chatted, browser: Any, at: ChatT
     assert chat.chats.read("liga", name) is None
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_it_fits_the_screen_and_can_be_read(browser: Any, chat: Chatted, width: int, scheme: str) -> None:
     name = chat.begin(hostile_turn())
     with tab(browser, width, 844, scheme) as found:

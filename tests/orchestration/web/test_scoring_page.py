@@ -242,8 +242,7 @@ def names_in(said: Any) -> set[str]:
     return set().union(*map(names_in, said)) if isinstance(said, list) else set()
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_it_fits_the_screen_and_can_be_read(browser: Any, served: Served, width: int, scheme: str) -> None:
     with tab(browser, width, 844, scheme) as at:
         at.open(served.url(who_begins_with("ferry")))

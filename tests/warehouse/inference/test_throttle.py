@@ -273,8 +273,9 @@ def test_tokens_that_were_not_used_leave_room() -> None:
     window = RateWindow()
     entry = window.add(0.0, 90)
     assert window.delay(1.0, 20, 100) == 59.0
+    assert window.delay(45.0, 20, 100) == 15.0
     window.correct(entry, 10)
-    assert window.delay(1.0, 20, 100) == 0.0
+    assert window.delay(45.0, 20, 100) == 0.0
 
 
 def test_requests_and_tokens_a_minute_hold_for_all_threads(
