@@ -47,9 +47,9 @@ demo: $(READY) ## crawl the sample sites, run a real grid on them, show its lead
 test: $(READY) ## run all tests in parallel (JOBS=1: serially)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --maxprocesses 4 --durations 10
 
-drill: $(READY) ## kill and damage runs in every known way, then in random steps (SEED=7); each must end with the rows of an undisturbed run
-	@$(BIN)/python -m tests.drill
-	@$(BIN)/python -m tests.drill.machine --seed $(or $(SEED),7)
+drill: $(READY) ## kill and damage runs in every known way, then in random steps (SEED=7; LONG=1: more of them); each must end with the rows of an undisturbed run
+	@$(BIN)/python -m tests.drill --seed $(or $(SEED),7) $(if $(LONG),--points 8 --each 3)
+	@$(BIN)/python -m tests.drill.machine --seed $(or $(SEED),7) $(if $(LONG),--examples 40 --steps 25)
 
 cluster: $(READY) ## run studies on two workers with Redis, PostgreSQL and an S3 server; the demo, and every known fault (WHAT="demo faults")
 	@$(BIN)/python -m tests.cluster $(WHAT)

@@ -62,6 +62,7 @@ class Drill:
         self.done.parent.mkdir()
         self._undisturbed(self.done, act, counted(counts))
         _import_what_may_be_shared(modules.read_text().splitlines())
+        _load_what_may_be_shared(self.begun, self.done)
         return int(counts.with_suffix(".first").read_text())
 
     def _copy_stages(self) -> None:
@@ -170,6 +171,30 @@ def _import_what_may_be_shared(modules: Iterable[str]) -> None:
             if name.partition(".")[0] not in {"lancedb", "__main__"}:
                 with suppress(ImportError, AttributeError):  # made by others as they are imported
                     import_module(name)
+
+
+def _load_what_may_be_shared(study: Path, done: Path) -> None:
+    """Load before the forks what every run loads: weights, templates, Dagster's migrations."""
+    import dagster as dg
+
+    from rag_assay.assets.cleaning.language import detect
+    from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+    from rag_assay.evals.reporting.page import templates
+    from rag_assay.evals.study.study_file import read_study
+    from rag_assay.orchestration.event_log import read_migrations_once
+    from rag_assay.orchestration.settings import instance_folder
+    from rag_assay.warehouse.paths import Home
+
+    home = Home(done)
+    read_migrations_once()
+    with dg.DagsterInstance.from_config(str(instance_folder(home))) as instance:
+        instance.get_runs_count()
+    pages = templates()
+    for name in pages.list_templates(extensions=["html"]):
+        pages.get_template(name)
+    detect("The harbour opens at seven.")
+    for recipe in read_study(study).embedders.values():
+        assert CachedEmbedder(recipe, home).embedder
 
 
 def main() -> int:

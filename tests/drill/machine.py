@@ -508,8 +508,8 @@ def draw(examples: int, steps: int, *, seed: int | None = None, is_told: bool = 
 def main() -> None:
     """Draw sequences until all are run, or one fails."""
     parser = argparse.ArgumentParser(prog="python -m tests.drill.machine", description=__doc__)
-    parser.add_argument("--examples", type=int, default=40)
-    parser.add_argument("--steps", type=int, default=25)
+    parser.add_argument("--examples", type=int, default=4, help="sequences")
+    parser.add_argument("--steps", type=int, default=10, help="steps of each")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--verbose", action="store_true", help="print each step")
     options = parser.parse_args()

@@ -23,7 +23,9 @@ STAGES = (
     *("answers", "annotations", "judgements", "judge_cards", "scores", "human_estimates", "leaderboard"),
     "report",
 )
-FAILING = ("chunks", "indexes", "rankings", "answers", "judgements", "scores")  # those of several keys
+SEVERAL = ("chunks", "embeddings", "indexes", "rankings", "answers", "judgements", "scores")
+"""Stages of several keys, of which one may fail beside others."""
+FAILING = tuple(stage for stage in SEVERAL if stage != "embeddings")
 
 
 def before(stage: str) -> str:
@@ -124,9 +126,15 @@ def killed(act: Callable[[], int], trap: Step) -> Callable[[Path], Ended]:
 
 
 def stage_kills(study: Path) -> Iterator[Trial]:
-    """Kill a first run after each stage, and in each stage."""
-    for stage in STAGES:
-        for where, trap in (("after", killed_after(stage)), ("in", killed_within(stage))):
+    """Kill a first run in each stage, and after each one that another of several keys or none follows.
+
+    A stage of one key is killed at its first file: nothing of it is there, as after the stage before.
+    """
+    for stage, follows in zip(STAGES, (*STAGES[1:], ""), strict=True):
+        traps = {"in": killed_within(stage)}
+        if not follows or follows in SEVERAL:
+            traps["after"] = killed_after(stage)
+        for where, trap in traps.items():
             yield Trial("stage kill", f"{where} {stage}", before(stage), killed(walk(study), trap), study)
 
 

@@ -13,7 +13,7 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.stages import stages_of
 from rag_assay.warehouse.connection import connect
-from tests.drill.stages import STAGES
+from tests.drill.stages import SEVERAL, STAGES
 from tests.drill.town import write
 from tests.drill.trial import QUERIES, differences
 
@@ -64,3 +64,4 @@ def test_every_view_is_compared_and_every_stage_is_killed(tmp_path: Path) -> Non
     stages = stages_of(Grid([read_study(one)]))
     assert tuple(stages) == STAGES
     assert all(stage.keys() for stage in stages.values())
+    assert tuple(name for name, stage in stages.items() if len(stage.keys()) > 1) == SEVERAL
