@@ -49,6 +49,7 @@ class Chunks(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "parquet"})
     code_version = "3"
     upstream = ("documents",)
+    family = "chunkings"
     blocking: ClassVar[frozenset[str]] = frozenset({"exact_offsets"})
     checks: ClassVar[dict[str, str]] = {
         "exact_offsets": "Every chunk is the stretch of its document that its offsets say: gold is measured "

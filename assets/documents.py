@@ -62,6 +62,7 @@ class Documents(Stage):
     by_source = True
     resumes = True
     upstream = ("pages",)
+    family = "cleaning"
     blocking: ClassVar[frozenset[str]] = frozenset({"has_documents", "unique_ids"})
     checks: ClassVar[dict[str, str]] = {
         "has_documents": "At least one page gave a document: else the source is missing in its corpora.",

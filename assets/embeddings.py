@@ -47,6 +47,7 @@ class Embeddings(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "sentence-transformers", "parquet"})
     code_version = "2"
     upstream = ("chunks", "enrichments")
+    family = "embedders"
     checks: ClassVar[dict[str, str]] = {
         "chunks_fit": "Every chunk fits into what the model reads, unless the recipe truncates or averages.",
         "few_truncated": f"At most {CUT_AT_MOST:.0%} of the chunks are cut before they are embedded; what is "

@@ -34,6 +34,8 @@ class Enrichments(Stage):
     table = StageTable("enrichments.parquet", ENRICHMENTS, ("kind", "status", "text", "reason"))
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "parquet"})
     upstream = ("chunks", "documents")
+    family = "enrichers"
+    lineage = ("chunks",)
     checks: ClassVar[dict[str, str]] = {
         "usable": "Every call gave something that can be used.",
         "within_budget": WITHIN_BUDGET,

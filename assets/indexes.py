@@ -36,6 +36,8 @@ class Indexes(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "lancedb"})
     code_version = "2"
     upstream = ("chunks", "embeddings")
+    family = "index_settings"
+    lineage = ("embeddings",)
     blocking: ClassVar[frozenset[str]] = frozenset({"all_rows", "recall"})
     checks: ClassVar[dict[str, str]] = {
         "all_rows": "The table that readers open holds every chunk.",

@@ -48,6 +48,7 @@ class Pages(Stage):
         ("url", "status", "content_type", "size", "reason"),
         (distribution("bytes of a page", "size"),),
     )
+    family = "sources"
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "scrapy", "parquet"})
     checks: ClassVar[dict[str, str]] = {
         "has_pages": "At least as many pages were stored as failed.",

@@ -48,10 +48,10 @@ import rag_assay.orchestration.driver, rag_assay.orchestration.progress
 import rag_assay.evals.reporting.rows, rag_assay.orchestration.terminal.tables
 said("import of Dagster and the report")
 from rag_assay.orchestration.driver import Driver
-from rag_assay.orchestration.runs.run import Walk
-begin, end = Walk.begin, Walk.end
-Walk.begin = lambda self: (said("study, its questions, Dagster's instance"), begin(self), said("sync"))[1]
-Walk.end = lambda self: (said("look at the stages"), end(self))[1]
+from rag_assay.orchestration.runs.run import StudyRun
+begin, end = StudyRun.begin, StudyRun.end
+StudyRun.begin = lambda self: (said("study, its questions, Dagster's instance"), begin(self), said("sync"))[1]
+StudyRun.end = lambda self: (said("look at the stages"), end(self))[1]
 run = Driver.run
 Driver.run = lambda self, *given, **named: (run(self, *given, **named), said("end of the walk"))[0]
 sys.argv = ["assay", "run", sys.argv[1]]

@@ -64,6 +64,8 @@ class Annotations(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "2"
     upstream = ("answers", "rankings", "indexes", "chunks", "documents", "questions")
+    family = "rubrics"
+    lineage = ("answers",)
     tolerates_gaps: ClassVar[bool] = True
     checks: ClassVar[dict[str, str]] = {
         "coverage": "Every item that was queued, or every one where nothing was, has a score of each rubric.",

@@ -65,6 +65,8 @@ class Answers(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "duckdb", "parquet"})
     code_version = "2"
     upstream = ("rankings", "indexes", "chunks", "documents", "questions")
+    family = "generators"
+    lineage = ("rankings",)
     checks: ClassVar[dict[str, str]] = {
         "answered": f"At least {MIN_COVERAGE:.0%} of the questions were answered, refused, or had no passage "
         "to answer from; below that the cell has no rank.",

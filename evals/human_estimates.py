@@ -45,6 +45,8 @@ class HumanEstimates(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "1"
     upstream = ("annotations", "scores", "questions")
+    family = "rating_scales"
+    lineage = ("annotations", "scores")
     tolerates_gaps: ClassVar[bool] = True
 
     def __init__(self, grid: Grid) -> None:

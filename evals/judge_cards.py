@@ -71,6 +71,8 @@ class JudgeCards(Stage):
     upstream = (
         *("judgements", "annotations", "answers", "rankings", "indexes", "chunks", "documents", "questions"),
     )
+    family = "judge_settings"
+    lineage = ("judgements", "annotations")
     resumes: ClassVar[bool] = True
     checks: ClassVar[dict[str, str]] = {
         "readable": f"At least {READABLE:.0%} of the judge's replies could be read, in each of its metrics.",

@@ -71,6 +71,8 @@ class Judgements(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "llm", "duckdb", "parquet"})
     code_version = "1"
     upstream = ("answers", "rankings", "indexes", "chunks", "documents", "questions")
+    family = "judges"
+    lineage = ("answers",)
     resumes: ClassVar[bool] = True
     checks: ClassVar[dict[str, str]] = {
         "parse_rate": f"At least {READABLE:.0%} of the judge's replies could be read. An error where all of "

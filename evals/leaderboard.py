@@ -9,7 +9,15 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from rag_assay.assets.engine.stage import DUCKDB, BuildContext, BuildResult, Check, PartitionRef, Stage
+from rag_assay.assets.engine.stage import (
+    DUCKDB,
+    BuildContext,
+    BuildResult,
+    Check,
+    Headline,
+    PartitionRef,
+    Stage,
+)
 from rag_assay.assets.engine.table import Plot, PlotInterval, StageTable, intervals
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.metrics.costs import running_costs
@@ -70,6 +78,16 @@ class Leaderboard(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "5"
     upstream = ("scores", "answers", "questions")
+    headline = Headline(
+        "verdict",
+        "Which pipeline of a study to use, in a sentence, computed with its leaderboard. A check fails where "
+        "another pipeline is recommended than before.",
+        text="verdict",
+        value="recommended",
+        check="best_cell_unchanged",
+    )
+    family = "comparisons"
+    lineage = ("scores",)
     tolerates_gaps = True
     blocking: ClassVar[frozenset[str]] = frozenset({"equal_questions"})
     checks: ClassVar[dict[str, str]] = {

@@ -52,6 +52,7 @@ class Questions(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "7"
     upstream = ("documents",)
+    family = "question_sets"
     blocking: ClassVar[frozenset[str]] = frozenset({"gold_resolvable"})
     checks: ClassVar[dict[str, str]] = {
         "gold_resolvable": "Some piece of evidence stands in a document of the corpus: else every retriever "

@@ -52,6 +52,7 @@ class Rankings(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "lancedb", "duckdb", "parquet"})
     code_version = "8"
     upstream = ("indexes", "questions")
+    family = "retrievers"
     checks: ClassVar[dict[str, str]] = {
         "ranked": f"At least {MIN_COVERAGE:.0%} of the questions have a ranking; others count as missing.",
         "not_empty": f"At most {EMPTY_AT_MOST:.0%} of the questions are given no passage at all.",

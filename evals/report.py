@@ -31,6 +31,8 @@ class Report(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb"})
     code_version = "4"
     upstream = ("leaderboard", "judge_cards", "human_estimates", "annotations")
+    family = "report_settings"
+    lineage = ("leaderboard", "judge_cards", "human_estimates")
     in_place = True
     tolerates_gaps = True
 

@@ -61,6 +61,8 @@ class Scores(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
     code_version = "2"
     upstream = ("rankings", "answers", "judgements", "annotations", "questions", "documents")
+    family = "metrics"
+    lineage = ("rankings", "answers", "judgements", "annotations", "questions")
     checks: ClassVar[dict[str, str]] = {
         "few_failed": f"At most {FAILED_AT_MOST:.0%} of the scores failed: by a call, a reply or the code.",
         "within_budget": WITHIN_BUDGET,

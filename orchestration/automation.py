@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
 import dagster as dg
 from dagster import AutomationCondition
-from dagster._core.asset_graph_view.entity_subset import EntitySubset
-from dagster._core.definitions.declarative_automation.operands.subset_automation_condition import (
-    SubsetAutomationCondition,
-)
-from dagster._record import record
 
-from rag_assay.assets.engine.definition import RECIPES, recipe_versions
+from rag_assay.assets.engine.definition import asset_key, recipe_observations
+from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.assets.engine.stage import PartitionRef, Stage
 from rag_assay.assets.recipes.build_half import Build
 from rag_assay.evals.study.grid import Grid
@@ -24,11 +21,12 @@ from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.cron import longest_gap
 from rag_assay.warehouse.paths import home
 
-PAGES = dg.AssetKey("pages")
 SLACK = timedelta(hours=1)  # that a crawl may take
 
 
-def with_freshness(assets: Sequence[dg.AssetsDefinition], grid: Grid) -> list[dg.AssetsDefinition]:
+def with_freshness(
+    assets: Sequence[dg.AssetsDefinition], grid: Grid, layout: ProjectLayout
+) -> list[dg.AssetsDefinition]:
     """Return the assets, `pages` with a policy where a file says when its sources are crawled.
 
     Dagster holds a policy for an asset, not for its partitions, so that it is of the source that is crawled
@@ -38,10 +36,11 @@ def with_freshness(assets: Sequence[dg.AssetsDefinition], grid: Grid) -> list[dg
     gaps = [longest_gap(cron) for cron in _schedules(grid)]
     if not gaps:
         return list(assets)
+    pages = dg.AssetKey([*layout.prefix, "pages"])
     policy = dg.FreshnessPolicy.time_window(fail_window=2 * min(gaps) + SLACK, warn_window=min(gaps) + SLACK)
 
     def timed(spec: dg.AssetSpec) -> dg.AssetSpec:
-        return spec.replace_attributes(freshness_policy=policy) if spec.key == PAGES else spec
+        return spec.replace_attributes(freshness_policy=policy) if spec.key == pages else spec
 
     return [one.map_asset_specs(timed) for one in assets]
 
@@ -61,21 +60,24 @@ AUTOMATION = "carry_changed_documents_on"
 Condition = AutomationCondition[dg.AssetKey]
 
 
-def crawl_schedules(build: Build) -> list[dg.ScheduleDefinition]:
+def crawl_schedules(build: Build, layout: ProjectLayout) -> list[dg.ScheduleDefinition]:
     """Return a schedule for each source, off by default, in UTC."""
     names = identifiers(build.sources)
-    return [_schedule(names[name], name, recipe.schedule) for name, recipe in sorted(build.sources.items())]
+    return [
+        _schedule(names[name], name, recipe.schedule, layout)
+        for name, recipe in sorted(build.sources.items())
+    ]
 
 
-def _schedule(name: str, source: str, cron: str) -> dg.ScheduleDefinition:
+def _schedule(name: str, source: str, cron: str, layout: ProjectLayout) -> dg.ScheduleDefinition:
     job = dg.define_asset_job(
-        f"crawl_{name}",
-        selection=dg.AssetSelection.assets("pages", "documents"),
+        layout.name(f"crawl_{name}"),
+        selection=dg.AssetSelection.assets(*([*layout.prefix, one] for one in ("pages", "documents"))),
         description=f"Crawl {source} again and clean what changed.",
     )
 
     @dg.schedule(
-        name=f"crawl_{name}_schedule",
+        name=layout.name(f"crawl_{name}_schedule"),
         job=job,
         cron_schedule=cron,
         execution_timezone="UTC",
@@ -114,54 +116,34 @@ def study_schedules(
     ]
 
 
-@record
-class CostsNothing(SubsetAutomationCondition[dg.AssetKey]):
-    """True of the partitions that can be built without asking a model that costs money.
+@dataclass(frozen=True)
+class KeysCondition(AutomationCondition[dg.AssetKey]):
+    """True of the partitions that a function selects.
 
-    keys: these partitions
+    title, text: name and description in the UI
+    select: return those of the keys in question that the condition is true of
     """
 
-    keys: frozenset[str]
+    title: str
+    text: str
+    select: Callable[[Iterable[str]], frozenset[str]]
 
     @property
     def name(self) -> str:
-        """What the UI calls it."""
-        return "costs_nothing"
+        """Name in the UI."""
+        return self.title
 
     @property
     def description(self) -> str:
-        """What the UI says of it."""
-        return "Neither it nor anything it is built from calls a model that costs money"
+        """Description in the UI."""
+        return self.text
 
-    def compute_subset(self, context: dg.AutomationContext[dg.AssetKey]) -> EntitySubset[dg.AssetKey]:
-        """Return those of the partitions in question that are free."""
-        return context.candidate_subset.compute_intersection_with_partition_keys(self.keys)
-
-
-@record
-class MadeOfWhatIsCurrent(SubsetAutomationCondition[dg.AssetKey]):
-    """True of the partitions that are made of nothing that is out of date, missing or failed itself.
-
-    current: gives of the keys of the stage those of which that is so now
-    """
-
-    current: Callable[[Iterable[str]], frozenset[str]]
-
-    @property
-    def name(self) -> str:
-        """What the UI calls it."""
-        return "made_of_what_is_current"
-
-    @property
-    def description(self) -> str:
-        """What the UI says of it."""
-        return "All that it is made of is there and up to date, back to the pages"
-
-    def compute_subset(self, context: dg.AutomationContext[dg.AssetKey]) -> EntitySubset[dg.AssetKey]:
-        """Return those of the partitions in question whose turn has come."""
-        keys = context.candidate_subset.expensively_compute_partition_keys()
-        found = self.current(str(key) for key in keys)
-        return context.candidate_subset.compute_intersection_with_partition_keys(found)
+    def evaluate(self, context: dg.AutomationContext[dg.AssetKey]) -> dg.AutomationResult[dg.AssetKey]:
+        """Return the result for the candidate partitions of one tick."""
+        candidates = context.candidate_subset
+        keys = map(str, candidates.expensively_compute_partition_keys())
+        found = candidates.compute_intersection_with_partition_keys(self.select(keys))
+        return dg.AutomationResult(context, found)
 
 
 def current_keys(stages: Mapping[str, Stage], name: str, keys: Iterable[str]) -> frozenset[str]:
@@ -203,12 +185,22 @@ def automation_condition(stages: Mapping[str, Stage], name: str, free: frozenset
     """
     changed = AutomationCondition.any_deps_match(AutomationCondition.data_version_changed())
     called_for = AutomationCondition.newly_missing() | changed.with_label("contents_or_recipe_changed")
+    costs_nothing = KeysCondition(
+        "costs_nothing",
+        "Neither it nor anything that it is built from calls a model that costs money",
+        free.intersection,
+    )
+    inputs_current = KeysCondition(
+        "inputs_current",
+        "All that it is built from exists and is up to date, back to the pages",
+        partial(current_keys, stages, name),
+    )
     condition = (
-        CostsNothing(keys=free)
+        costs_nothing
         & called_for.since_last_handled()
         & ~AutomationCondition.any_deps_in_progress()
         & ~AutomationCondition.in_progress()
-        & MadeOfWhatIsCurrent(current=partial(current_keys, stages, name))
+        & inputs_current
     )
     return condition.with_label("carry_on_what_costs_nothing")
 
@@ -218,7 +210,9 @@ def automate_assets(
 ) -> list[dg.AssetsDefinition]:
     """Return the assets, the carried ones among them with the condition on which they are built."""
     free = free_keys(stages)
-    conditions = {dg.AssetKey(name): automation_condition(stages, name, keys) for name, keys in free.items()}
+    conditions = {
+        asset_key(stages[name]): automation_condition(stages, name, keys) for name, keys in free.items()
+    }
 
     def conditioned(spec: dg.AssetSpec) -> dg.AssetSpec:
         return spec.replace_attributes(automation_condition=conditions.get(spec.key))
@@ -226,11 +220,11 @@ def automate_assets(
     return [one.map_asset_specs(conditioned) for one in assets]
 
 
-def automation_sensor() -> dg.AutomationConditionSensorDefinition:
+def automation_sensor(layout: ProjectLayout) -> dg.AutomationConditionSensorDefinition:
     """Return what looks at the conditions of the carried assets, off by default."""
     return dg.AutomationConditionSensorDefinition(
-        name=AUTOMATION,
-        target=dg.AssetSelection.assets(*CARRIED),
+        name=layout.name(AUTOMATION),
+        target=dg.AssetSelection.assets(*([*layout.prefix, name] for name in CARRIED)),
         use_user_code_server=True,
         default_status=dg.DefaultSensorStatus.STOPPED,
         description="Carries changed documents on to their rankings, stage by stage, where that costs no "
@@ -238,23 +232,11 @@ def automation_sensor() -> dg.AutomationConditionSensorDefinition:
     )
 
 
-def recipe_observations(stages: Sequence[Stage], instance: dg.DagsterInstance) -> list[dg.AssetObservation]:
-    """Return an observation of each recipe that is another one than Dagster has on record."""
-    latest = instance.event_log_storage.get_latest_tags_by_partition(
-        RECIPES, dg.DagsterEventType.ASSET_OBSERVATION, tag_keys=["dagster/data_version"]
-    )
-    return [
-        dg.AssetObservation(RECIPES, partition=name, tags={"dagster/data_version": version})
-        for name, version in recipe_versions(stages).items()
-        if latest.get(name, {}).get("dagster/data_version") != version
-    ]
-
-
-def recipes_sensor(stages: Sequence[Stage]) -> dg.SensorDefinition:
+def recipes_sensor(stages: Sequence[Stage], layout: ProjectLayout) -> dg.SensorDefinition:
     """Return what tells Dagster of changed recipes without a run, off by default."""
 
     @dg.sensor(
-        name="changed_recipes",
+        name=layout.name("changed_recipes"),
         minimum_interval_seconds=60,
         default_status=dg.DefaultSensorStatus.STOPPED,
         description="Notes which recipes of study files changed, so that what depends on them is shown as "

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 import dagster as dg
 
-from rag_assay.assets.engine.definition import RunOptions, as_asset, backfill_bounds, recipes_asset
+from rag_assay.assets.engine.definition import OPTIONS, as_asset, backfill_bounds, recipe_spec
+from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.assets.engine.submission import code_of_now
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.run_studies import recorded_studies
@@ -25,35 +26,46 @@ from rag_assay.orchestration.automation import (
 )
 from rag_assay.orchestration.human_rating_sensor import refresh_job, scores_sensor
 from rag_assay.orchestration.names import identifiers
+from rag_assay.orchestration.resources import Workspace
 from rag_assay.orchestration.runs.jobs import study_job
 from rag_assay.orchestration.settings import prepare
 from rag_assay.orchestration.stages import stages_of
 from rag_assay.warehouse.paths import home
 
 
-def definitions_of(studies: Sequence[Study]) -> dg.Definitions:
+def definitions_of(
+    studies: Sequence[Study],
+    layout: ProjectLayout = ProjectLayout(),  # noqa: B008 -- it is frozen
+    workspace: Workspace | None = None,
+) -> dg.Definitions:
+    """Return the definitions of studies, without resources or an executor that others could clash with."""
     grid = Grid(list(studies))
-    stages = stages_of(grid)
+    stages = stages_of(grid, layout)
     bounds = backfill_bounds(stages)
-    refresh = refresh_job(stages)
-    names = identifiers(grid.studies)
-    jobs = {name: study_job(one.unsearched(), names[name]) for name, one in sorted(grid.studies.items())}
-    assets = [as_asset(stage, stages, bounds=bounds) for stage in stages.values()]
+    resource = workspace or Workspace()
+    key = layout.name(OPTIONS)
+    refresh = refresh_job(stages, layout, resource)
+    names = {name: layout.name(one) for name, one in identifiers(grid.studies).items()}
+    jobs = {
+        name: study_job(one.unsearched(), names[name], layout=layout)
+        for name, one in sorted(grid.studies.items())
+    }
+    assets = automate_assets([as_asset(stage, stages, bounds=bounds) for stage in stages.values()], stages)
+    assets = with_freshness(assets, grid, layout)
+    schedules = [*crawl_schedules(grid.build, layout), *study_schedules(grid.studies, jobs)]
     return dg.Definitions(
         assets=[
-            recipes_asset(list(stages.values())),
-            *with_freshness(automate_assets(assets, stages), grid),
+            *map(recipe_spec, stages.values()),
+            *dg.with_resources(assets, {key: resource}),
         ],
-        schedules=[*crawl_schedules(grid.build), *study_schedules(grid.studies, jobs)],
+        schedules=schedules if layout.schedules else [],
         jobs=[refresh, *jobs.values()],
         sensors=[
-            scores_sensor(stages, refresh),
-            alerts_sensor(grid.studies, stages),
-            recipes_sensor(list(stages.values())),
-            automation_sensor(),
+            scores_sensor(stages, refresh, layout),
+            alerts_sensor(grid.studies, stages, layout),
+            recipes_sensor(list(stages.values()), layout),
+            automation_sensor(layout),
         ],
-        resources={"options": RunOptions()},
-        executor=dg.in_process_executor,
     )
 
 
@@ -83,4 +95,5 @@ def _of_now() -> dg.Definitions:
     code_of_now()  # so that it is the digest of the code that is in memory
     prepare()
     studies = read_book(also=recorded_studies(home())).studies.values()
-    return definitions_of([narrow_study(one, home()) for one in studies])
+    found = definitions_of([narrow_study(one, home()) for one in studies])
+    return dg.Definitions.merge(found, dg.Definitions(executor=dg.in_process_executor))

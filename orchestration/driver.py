@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import dagster as dg
 
-from rag_assay.assets.engine.stage import LOCAL_MODEL, Progress
+from rag_assay.assets.engine.stage import Progress
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.alerts.delivery import tell
 from rag_assay.orchestration.event_log import open_instance
@@ -16,8 +17,8 @@ from rag_assay.orchestration.interrupts import INTERRUPTIONS
 from rag_assay.orchestration.names import identifiers
 from rag_assay.orchestration.run_report import RunReport
 from rag_assay.orchestration.runs.home_lock import hold_home, process_tags
-from rag_assay.orchestration.runs.jobs import STUDY_TAG, walk_job
-from rag_assay.orchestration.runs.run import RunObserver, RunSelection, Spread, Walk
+from rag_assay.orchestration.runs.jobs import STUDY_TAG, study_job
+from rag_assay.orchestration.runs.run import RunObserver, RunSelection, Spread, StudyRun
 from rag_assay.orchestration.settings import instance_folder
 from rag_assay.warehouse.inference.budget import Budgets
 from rag_assay.warehouse.paths import Home
@@ -58,17 +59,17 @@ class Driver:
         keys: Sequence[str] | None = None,
         budgets: Budgets | None = None,
     ) -> RunReport:
-        """Walk the stages (or ``only`` some, or only some ``keys`` of them); ``again`` crawls again.
+        """Build the stages (or ``only`` some, or only some ``keys`` of them); ``again`` crawls again.
 
         Where nothing is stale, no Dagster run is made.
 
-        budgets: what this and other walks may spend together; None: what this one may
+        budgets: what this and other runs may spend together; None: what this one may
         """
         with hold_home(self.home, lambda: open_instance(instance_folder(self.home)), self.progress) as (
             instance,
             interrupted,
         ):
-            walk = Walk(
+            run = StudyRun(
                 self.study,
                 self.home,
                 instance,
@@ -78,59 +79,49 @@ class Driver:
                 interrupted=interrupted,
             )
             if budgets is not None:
-                walk.options.budgets = budgets
-            walk.begin()
-            if walk.next_stale():
-                self._in_one_run(walk, instance)
-            report = walk.end()
+                run.options.budgets = budgets
+            run.begin()
+            if steps := run.steps():
+                self._in_one_run(run, steps)
+            report = run.end()
         if only is None:
-            tell(self.study, walk.stages, self.home, report)
+            tell(self.study, run.stages, self.home, report)
         return report
 
-    def _in_one_run(self, walk: Walk, instance: dg.DagsterInstance) -> None:
+    def _in_one_run(self, run: StudyRun, steps: Sequence[str]) -> None:
         """Build what is stale in one Dagster run of this process.
 
         Raises:
             KeyboardInterrupt: the run was interrupted; it has ended in good order.
         """
-        raised: list[BaseException] = []
-
-        def body(context: dg.OpExecutionContext) -> RunReport:
-            try:
-                with self._runner(walk, context):
-                    walk.build(context)
-                    while walk.next_stale():
-                        walk.build(context)
-            except BaseException as error:
-                raised.append(error)
-                raise
-            return walk.report
-
         (identifier,) = identifiers([self.study.study]).values()
-        with _quiet():
-            pool = LOCAL_MODEL if self.spread is None else None
-            result = walk_job(self.study, identifier, body, pool=pool).execute_in_process(
-                instance=instance,
+        run_id = str(uuid.uuid4())
+        with _quiet(), self._runner(run, run_id):
+            result = study_job(self.study, identifier, run).execute_in_process(
+                instance=run.instance,
                 raise_on_error=False,
-                run_config={"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}},
+                run_id=run_id,
+                run_config={"again": run.part.again, "keys": list(run.part.keys or ())},
+                op_selection=list(steps),
                 tags={**process_tags(), **_ONCE},
             )
         is_canceled = result.dagster_run.status is dg.DagsterRunStatus.CANCELED
-        if is_canceled or any(isinstance(error, INTERRUPTIONS) for error in raised):
-            raise KeyboardInterrupt  # Dagster has caught Ctrl-C or a SIGTERM, and ended its run in good order
-        if raised:
-            raise raised[0]
+        # Dagster has caught Ctrl-C or a SIGTERM, in a step or between two, and ended its run in good order.
+        if is_canceled or isinstance(run.error, INTERRUPTIONS) or run.interrupted():
+            raise KeyboardInterrupt
+        if run.error:
+            raise run.error
 
     @contextmanager
-    def _runner(self, walk: Walk, context: dg.OpExecutionContext) -> Iterator[None]:
+    def _runner(self, run: StudyRun, run_id: str) -> Iterator[None]:
         if self.spread is None:
             yield
             return
         from rag_assay.orchestration.runs.remote_runner import SubmittedRunner
 
-        tags = {STUDY_TAG: self.study.study, "assay/walk": context.run_id}
-        runner = SubmittedRunner(self.home, walk.instance, tags, self.spread)
-        walk.runner = runner
+        tags = {STUDY_TAG: self.study.study, "assay/walk": run_id}
+        runner = SubmittedRunner(self.home, run.instance, tags, self.spread)
+        run.runner = runner
         try:
             yield
         finally:

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
-from importlib import import_module
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from alembic.config import Config
-from alembic.script import ScriptDirectory
-from dagster._core.instance.ref import InstanceRef
-from dagster._core.storage.event_log.schema import AssetCheckExecutionsTable
-from sqlalchemy import event, select
+
+# The one import of a private module (tests/orchestration/test_public_api.py): Dagster exports no SQLite
+# storage. Its own makes an engine, and opens the file, for each statement. A key with its checks then costs
+# 40-54 ms of CPU instead of 12-14, more than building it in a grid of cheap cells (`make bench-grid`).
+from dagster._core.storage.sqlite_storage import DagsterSqliteStorage, SqliteEventLogStorage  # type: ignore[attr-defined]
+from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.pool import QueuePool
 
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference.redaction import one_line
 
 _NO_COMPUTE_LOGS = {
     "compute_logs": {
-        "module": "dagster._core.storage.noop_compute_log_manager",
+        "module": "dagster.core.storage.noop_compute_log_manager",
         "class": "NoOpComputeLogManager",
     }
 }
+MOST_OPEN = 8  # databases that are kept open; each run has one
 
 
 def open_instance(folder: Path) -> dg.DagsterInstance:
@@ -37,141 +38,72 @@ def open_instance(folder: Path) -> dg.DagsterInstance:
     processes for each of these that print it: after Ctrl-C they show their stacks, and a killed run leaves
     them behind for a while.
     """
-    read_migrations_once()
-    return dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(folder), overrides=_NO_COMPUTE_LOGS))
+    return dg.DagsterInstance.local_temp(str(folder), overrides=_NO_COMPUTE_LOGS)
 
 
-def read_migrations_once() -> None:
-    """Let this process read the migrations of Dagster's databases once, and not for each file that it opens.
+class EventLog(SqliteEventLogStorage):
+    """Dagster's SQLite event log with connections that stay open, and no file for a deleted run.
 
-    There are a hundred scripts, half the time that it takes to open an instance.
+    A commit does not wait for the disk: a power cut may lose the last events, which the next run writes
+    again.
     """
-    if not isinstance(vars(ScriptDirectory)["from_config"], classmethod):
-        return  # it does already
-    read, known = ScriptDirectory.from_config, dict[tuple[str | None, str], ScriptDirectory]()
 
-    def from_config(config: Config) -> ScriptDirectory:
-        place = (config.config_file_name, str(config.get_main_option("script_location")))
-        if place not in known:
-            known[place] = read(config)
-        return known[place]
+    _engines: OrderedDict[str, Engine]
+    _tables: set[str]
 
-    ScriptDirectory.from_config = staticmethod(from_config)  # type: ignore[method-assign]
+    def __init__(self, base_dir: str) -> None:
+        self._engines, self._tables = OrderedDict(), set()
+        super().__init__(base_dir)
 
+    @contextmanager
+    def _connect(self, shard: str) -> Iterator[Connection]:
+        with self._db_lock:
+            if shard not in self._engines:
+                engine = create_engine(self.conn_string_for_shard(shard), connect_args={"timeout": 60})
+                event.listen(engine, "connect", _without_waiting)
+                self._engines[shard] = engine
+                if shard not in self._initialized_dbs:
+                    self._initdb(engine)
+                    self._initialized_dbs.add(shard)
+            self._engines.move_to_end(shard)
+            while len(self._engines) > MOST_OPEN:
+                self._engines.popitem(last=False)[1].dispose()
+            with self._engines[shard].connect() as connection, connection.begin():
+                yield connection
 
-@contextmanager
-def shared_engines() -> Iterator[dict[object, Any]]:
-    """Let Dagster's SQLite event log write cheaply while the block lasts; yield its engines, one a file.
+    def has_table(self, table_name: str) -> bool:
+        """Return whether a table exists; asked for each check."""
+        if table_name not in self._tables and super().has_table(table_name):
+            self._tables.add(table_name)
+        return table_name in self._tables
 
-    Dagster makes an engine for every event, so that each statement is compiled again, and a connection for
-    every statement, so that the file is opened, synced and closed for each (`make bench-grid` shows what a
-    partition costs now). Here connections are kept until the block ends, and a commit does not wait for the
-    disk: after a power cut the log may lack its last events, which the next run writes again, and is whole
-    otherwise. The rows are those that Dagster writes, with fewer questions to the database about each.
-    With a Dagster that does it otherwise, the block does nothing.
-    """
-    storage: Any = import_module("dagster._core.storage.event_log.sqlite.sqlite_event_log")
-    rows: Any = import_module("dagster._core.storage.event_log.sql_event_log")
-    of_log = rows.SqlEventLogStorage
-    engines: dict[object, Any] = {}
-    with ExitStack() as stack:
-        for owner, name, cheaper in (
-            (storage, "create_engine", partial(_shared, engines)),
-            (rows, "serialize_value", _once_an_event),
-            (of_log, "_has_asset_key_col_on_connection", _once_a_column),
-            (of_log, "_update_asset_check_evaluation", _inserted_at_once),
-        ):
-            stack.enter_context(_replaced(owner, name, cheaper))
-        try:
-            yield engines
-        finally:
-            for engine in engines.values():
-                del engine.dispose
+    def delete_events(self, run_id: str) -> None:
+        """Delete the events of a run, and its database."""
+        super().delete_events(run_id)
+        with self._db_lock:
+            if engine := self._engines.pop(run_id, None):
                 engine.dispose()
+            for ending in ("", "-wal", "-shm"):
+                Path(f"{self.path_for_shard(run_id)}{ending}").unlink(missing_ok=True)
+
+    def dispose(self) -> None:
+        """Close the connections."""
+        for engine in self._engines.values():
+            engine.dispose()
+        super().dispose()
 
 
-@contextmanager
-def _replaced(owner: Any, name: str, cheaper: Callable[[Any], Any]) -> Iterator[None]:
-    before = vars(owner).get(name)
-    if before is None:
-        yield
-        return
-    setattr(owner, name, cheaper(before))
-    try:
-        yield
-    finally:
-        setattr(owner, name, before)
+class Storage(DagsterSqliteStorage):
+    """Dagster's SQLite storage with the event log above; `dagster.yaml` names it."""
 
+    def __init__(self, base_dir: str, inst_data: Any = None) -> None:
+        super().__init__(base_dir, inst_data)
+        self._event_log_storage = EventLog(os.path.join(base_dir, "history", "runs"))  # noqa: PTH118
 
-def _shared(engines: dict[object, Any], make: Callable[..., Any]) -> Callable[..., Any]:
-
-    def shared(url: str, **options: Any) -> Any:
-        options["poolclass"] = QueuePool
-        key = (url, repr(sorted(options.items(), key=lambda option: option[0])))
-        if key not in engines:
-            engines[key] = make(url, **options)
-            engines[key].dispose = lambda: None  # which Dagster calls after each statement
-            event.listen(engines[key], "connect", _without_waiting)
-        return engines[key]
-
-    return shared
-
-
-def _once_an_event(serialize: Callable[..., str]) -> Callable[..., str]:
-    """Make the text of an event once for the rows that hold it: up to four, one after the other."""
-    last: tuple[object, str] = (None, "")
-
-    def text_of(value: Any, **options: Any) -> str:
-        nonlocal last
-        known, text = last
-        if options or known is not value:
-            text = serialize(value, **options)
-            last = last if options else (value, text)
-        return text
-
-    return text_of
-
-
-def _once_a_column(look: Callable[..., bool]) -> Callable[..., bool]:
-    """Look once whether the table of assets has a column; no run adds one."""
-    found: dict[tuple[object, str], bool] = {}
-
-    def has(storage: Any, connection: Any, column: str) -> bool:
-        key = (storage, column)
-        if key not in found:
-            found[key] = look(storage, connection, column)
-        return found[key]
-
-    return has
-
-
-def _inserted_at_once(update: Callable[..., None]) -> Callable[..., None]:
-    """Add what a check says of a partition, where Dagster seeks a planned row among all rows of the check.
-
-    A run of ours plans no checks. One that does, and a partition that is checked again, go Dagster's way.
-    """
-    written: dict[tuple[str, str, str], set[str | None] | None] = {}
-
-    def store(storage: Any, entry: Any, row: int | None) -> None:
-        said = entry.dagster_event.event_specific_data
-        key = (entry.run_id, said.asset_key.to_string(), said.check_name)
-        if key not in written:
-            written[key] = None if _has_rows(storage, *key) else set()
-        partitions = written[key]
-        if partitions is None or said.partition in partitions:
-            update(storage, entry, row)
-        else:
-            storage._store_runless_asset_check_evaluation(entry, row)
-            partitions.add(said.partition)
-
-    return store
-
-
-def _has_rows(storage: Any, run: str, asset: str, check: str) -> bool:
-    table = AssetCheckExecutionsTable.c
-    wanted = select(table.id).where(table.run_id == run, table.asset_key == asset, table.check_name == check)
-    with storage.index_connection() as connection:
-        return connection.execute(wanted.limit(1)).first() is not None
+    @classmethod
+    def from_config_value(cls, inst_data: Any, config_value: Mapping[str, Any]) -> Storage:
+        """Return the storage of a section of `dagster.yaml`."""
+        return cls(inst_data=inst_data, **config_value)
 
 
 def _without_waiting(connection: sqlite3.Connection, _record: object) -> None:

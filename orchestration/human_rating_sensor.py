@@ -7,7 +7,8 @@ from typing import Any
 
 import dagster as dg
 
-from rag_assay.assets.engine.definition import RunOptions, bring_up
+from rag_assay.assets.engine.definition import OPTIONS, RunOptions, bring_up
+from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.assets.engine.stage import PartitionRef, Stage, is_by_recipe_of_now
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.human_scores import HumanScores
@@ -21,17 +22,18 @@ REFRESH = "refresh_after_scores"
 OP = "refresh"  # of its own name: the UI loads nothing where an op is called as a job is
 
 
-def refresh_job(stages: Mapping[str, Stage]) -> dg.JobDefinition:
+def refresh_job(stages: Mapping[str, Stage], layout: ProjectLayout, options: object) -> dg.JobDefinition:
     """Return the job that updates what depends on the ratings of one study, in one run."""
+    resource = layout.name(OPTIONS)
 
     @dg.op(
-        name=OP,
+        name=layout.name(OP),
         config_schema={"study": dg.Field(str, description="The study that people have scored.")},
-        required_resource_keys={"options"},
+        required_resource_keys={resource},
         description="Join new human ratings to the cells, and measure, compare and report them.",
     )
     def refresh(context: dg.OpExecutionContext) -> None:
-        study, options = context.op_config["study"], context.resources.options
+        study, options = context.op_config["study"], getattr(context.resources, resource)
         failed: list[str] = []
         for name in AFTER_SCORES:
             if name in stages:
@@ -39,9 +41,13 @@ def refresh_job(stages: Mapping[str, Stage]) -> dg.JobDefinition:
         if failed:
             raise dg.Failure("\n".join(failed), allow_retries=False)
 
-    @dg.job(name=REFRESH, description="Refresh what depends on the human ratings of one study.")
+    @dg.job(
+        name=layout.name(REFRESH),
+        description="Refresh what depends on the human ratings of one study.",
+        resource_defs={resource: options},
+    )
     def job() -> None:
-        refresh()
+        refresh.alias(OP)()
 
     return job
 
@@ -66,7 +72,9 @@ def _missing(stage: Stage, keys: list[str], store: ArtifactStore) -> frozenset[P
     return frozenset(need for need in needs if store.current(need.stage, need.key) is None)
 
 
-def scores_sensor(stages: Mapping[str, Stage], job: dg.JobDefinition) -> dg.SensorDefinition:
+def scores_sensor(
+    stages: Mapping[str, Stage], job: dg.JobDefinition, layout: ProjectLayout
+) -> dg.SensorDefinition:
     """Return the sensor that asks for a refresh of each study with new scores, off by default.
 
     It asks when no score came between two looks, or after five minutes though they come. Its cursor says of
@@ -74,7 +82,7 @@ def scores_sensor(stages: Mapping[str, Stage], job: dg.JobDefinition) -> dg.Sens
     """
 
     @dg.sensor(
-        name="new_scores_of_people",
+        name=layout.name("new_scores_of_people"),
         job=job,
         minimum_interval_seconds=LOOK,
         default_status=dg.DefaultSensorStatus.STOPPED,

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from dagster._core.errors import DagsterExecutionInterruptedError
+from dagster import DagsterExecutionInterruptedError
 
 from rag_assay.orchestration.shutdown import StopSignals
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import socket
 from urllib.parse import urlsplit
 
 _SCHEMES = {"http": "http", "ws": "http", "https": "https", "wss": "https"}
@@ -59,3 +60,10 @@ def is_same_origin(origin: str, scheme: str, host: str) -> bool:
     """
     ours = origin_of(f"{scheme}://{host}")
     return ours is not None and origin_of(origin) == ours
+
+
+def free_loopback_port() -> int:
+    """Return a port of 127.0.0.1 that is free now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

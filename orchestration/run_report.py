@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 REASONS = 5  # why a stage failed: so many are shown
+FIRST = 20  # failed keys of a stage that the text of a failed step names
 
 
 @dataclass
@@ -17,6 +18,7 @@ class StageReport:
     failed: key -> why; left_out: key -> which failed key it needs
     sentences: sentences on what was computed
     names: the keys that were walked, where they are known
+    gaps: upstream stages of which keys are missing, where the stage is built without them
     """
 
     stage: str
@@ -30,6 +32,12 @@ class StageReport:
     build_seconds: float = 0.0
     seconds: float = 0.0
     names: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a run that builds what failed would build more of it."""
+        return bool(self.failed or self.left_out or self.gaps)
 
 
 @dataclass
@@ -72,6 +80,46 @@ def failure_notes(stages: Iterable[StageReport]) -> tuple[str, ...]:
                 f"{len(stage.left_out)} of {stage.keys} {stage.stage} were left out: what they need failed"
             )
     return tuple(notes)
+
+
+def stage_counts(report: StageReport) -> dict[str, int]:
+    """Return how many keys of a stage ended how."""
+    counts = {
+        "keys": report.keys,
+        "computed": report.built,
+        "found again": report.reused,
+        "up to date": report.fresh,
+        "failed": len(report.failed),
+        "left out": len(report.left_out),
+    }
+    return {name: number for name, number in counts.items() if number}
+
+
+def failure_text(report: StageReport) -> str:
+    """Return why a step failed: which keys of its stage failed or were left out, and which gaps it has.
+
+    >>> print(failure_text(StageReport("scores", 3, failed={"a": "no key"}, left_out={"b": "", "c": ""})))
+    1 of 3 scores failed:
+    - a: no key
+    2 of 3 scores were left out: what they need failed
+    >>> print(failure_text(StageReport("leaderboard", 1, built=1, gaps=("scores",))))
+    leaderboard is built with gaps, for some scores failed or were left out
+    """
+    lines: list[str] = []
+    if report.failed:
+        lines.append(f"{len(report.failed)} of {report.keys} {report.stage} failed:")
+        for reason, keys in by_reason(report.failed).items():
+            more = f" and {len(keys) - FIRST} more" if len(keys) > FIRST else ""
+            lines.append(f"- {', '.join(keys[:FIRST])}{more}: {reason}")
+    if report.left_out:
+        lines.append(
+            f"{len(report.left_out)} of {report.keys} {report.stage} were left out: what they need failed"
+        )
+    if report.gaps:
+        lines.append(
+            f"{report.stage} is built with gaps, for some {', '.join(report.gaps)} failed or were left out"
+        )
+    return "\n".join(lines)
 
 
 def by_reason(reasons: Mapping[str, str]) -> dict[str, list[str]]:

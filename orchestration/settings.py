@@ -63,6 +63,13 @@ QUIET = {
 """Set before anything heavy is imported: no telemetry, no look-ups at start."""
 
 INSTANCE = {
+    "storage": """\
+storage:
+  custom:
+    module: rag_assay.orchestration.event_log
+    class: Storage
+    config: {base_dir: {env: DAGSTER_HOME}}
+""",
     "telemetry": "telemetry:\n  enabled: false\n",
     "nux": "nux:\n  enabled: false\n",
     "retention": """\
@@ -90,8 +97,20 @@ run_retries:  # of runs whose process crashed or was killed, and of no others
 """The sections of Dagster's `dagster.yaml`, by their names; one that a person has written stays as it is."""
 _OURS = "ASSAY_DAGSTER_HOME"
 """Names the `DAGSTER_HOME` that we have set, for the processes that we start."""
-_CLASHING = {"concurrency": {"run_queue", "run_coordinator"}}
+_CLASHING = {
+    "concurrency": {"run_queue", "run_coordinator"},
+    "storage": {"run_storage", "event_log_storage", "schedule_storage"},
+}
 """Sections that Dagster may refuse beside one of ours: where a person has them, ours is left out."""
+
+
+def use_workspace(settings: Settings) -> Path:
+    """Let this process work in a workspace, quietly; return its folder."""
+    root = settings.place()
+    os.environ["ASSAY_HOME"] = str(root)
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
+    return root
 
 
 def prepare(settings: Settings | None = None) -> Path:
@@ -99,10 +118,7 @@ def prepare(settings: Settings | None = None) -> Path:
 
     A `DAGSTER_HOME` that a person has set is kept as it is; unless one is, the instance lies in the home.
     """
-    root = (settings or Settings()).place()
-    os.environ["ASSAY_HOME"] = str(root)
-    for name, value in QUIET.items():
-        os.environ.setdefault(name, value)
+    root = use_workspace(settings or Settings())
     if _given_instance(root) is not None:
         return root
     dagster_home = root / "dagster"

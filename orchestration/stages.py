@@ -7,6 +7,7 @@ from collections.abc import Collection
 from rag_assay.assets.chunks import Chunks
 from rag_assay.assets.documents import Documents
 from rag_assay.assets.embeddings import Embeddings
+from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.assets.engine.stage import Stage
 from rag_assay.assets.enrichments import Enrichments
 from rag_assay.assets.indexes import Indexes
@@ -35,8 +36,11 @@ def up_to(study: Study, last: Collection[str]) -> dict[str, Stage]:
     return {name: stage for name, stage in stages.items() if name in wanted}
 
 
-def stages_of(grid: Grid) -> dict[str, Stage]:
-    """Return all stages, each after those that it needs."""
+def stages_of(grid: Grid, layout: ProjectLayout = ProjectLayout()) -> dict[str, Stage]:  # noqa: B008 -- it is frozen
+    """Return all stages, each after those that it needs.
+
+    layout: of the Dagster project that shows their assets
+    """
     build = grid.build
     stages: list[Stage] = [
         Pages(build),
@@ -56,4 +60,6 @@ def stages_of(grid: Grid) -> dict[str, Stage]:
         Leaderboard(grid),
         Report(grid),
     ]
+    for stage in stages:
+        stage.layout = layout
     return {stage.name: stage for stage in stages}

@@ -16,11 +16,11 @@ import pytest
 from absl import logging as absl_logging
 from hypothesis import HealthCheck, settings
 
-from rag_assay.orchestration.event_log import read_migrations_once
 from rag_assay.warehouse import connection
 from rag_assay.warehouse.inference import egress, models
 from rag_assay.warehouse.paths import Home
 from tests.fakes.forking import Forked
+from tests.fakes.migrations import read_migrations_once
 from tests.fakes.shipped import Shipped, shipped_study
 
 REPOSITORY = Path(__file__).parents[1]

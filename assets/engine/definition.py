@@ -10,7 +10,7 @@ import dagster as dg
 from dagster import BetaWarning, PreviewWarning
 
 from rag_assay.assets.engine.builder import build_key, build_keys
-from rag_assay.assets.engine.stage import BuildContext, Check, KeyOutcome, Progress, Stage
+from rag_assay.assets.engine.stage import BuildContext, Check, Headline, KeyOutcome, Progress, Stage
 from rag_assay.assets.engine.submission import (
     Submission,
     budgets_of,
@@ -39,6 +39,14 @@ from rag_assay.warehouse.tables import (
     write_human_scores,
     write_llm_calls,
 )
+
+OPTIONS = "rag_assay_options"
+"""The name, after the prefix, of the resource of `RunOptions`, which no other package has."""
+
+
+def asset_key(stage: Stage, name: str = "") -> dg.AssetKey:
+    """Return the key of the asset of a stage, or of another asset beside it."""
+    return dg.AssetKey([*stage.layout.prefix, name or stage.name])
 
 
 def partitions(stage: Stage) -> dg.StaticPartitionsDefinition:
@@ -116,10 +124,11 @@ def asset_metadata(stage: Stage) -> dict[str, Any]:
 warnings.filterwarnings("ignore", category=BetaWarning)
 warnings.filterwarnings("ignore", category=PreviewWarning)
 
-RECIPES = dg.AssetKey("recipes")
 IDENTITY_TAG = "assay/identity"
 ASKS_MODELS = "asks_models"
 """The tag that says whether building any key of an asset may cost money: `paid` or `free`."""
+BUILT = "built"
+"""The check that says of each key that failed why, and that it is there once it was built."""
 REASONS = "reasons"
 """The entry of a failed run's metadata that says, by key, why it failed and what it needs is damaged."""
 Result = dg.MaterializeResult[None] | dg.AssetCheckResult
@@ -148,7 +157,6 @@ class RunOptions:
 def as_asset(
     stage: Stage,
     stages: dict[str, Stage] | None,
-    keys: Sequence[str] | None = None,
     bounds: Mapping[str, int] | None = None,
 ) -> dg.AssetsDefinition:
     """Return the Dagster asset of a stage.
@@ -157,16 +165,15 @@ def as_asset(
     data version and provenance once it is committed; at the end the run fails if any key did.
 
     stages: all stages, for the dependencies; None leaves them out
-    keys: its partitions (default: all); the driver passes the stale ones, as Dagster plans every partition of
-        a range
     bounds: of `backfill_bounds`, where there are backfills
     """
-    partitions_def = partitions(stage) if keys is None else dg.StaticPartitionsDefinition(list(keys))
+    partitions_def = partitions(stage)
+    key = asset_key(stage)
     spec = dg.AssetSpec(
-        stage.name,
-        group_name=stage.group,
+        key,
+        group_name=stage.layout.group or stage.group,
         description=stage.description,
-        deps=_arrows(stage, stages) if stages else [],
+        deps=_dependencies(stage, stages) if stages else [],
         partitions_def=partitions_def,
         code_version=stage.code_version,
         kinds=set(stage.kinds),
@@ -176,22 +183,16 @@ def as_asset(
         skippable=True,
     )
 
+    specs = [spec, _headline_spec(stage.headline, stage, spec)] if stage.headline else [spec]
+
     @dg.multi_asset(
-        name=stage.name,
-        specs=[spec],
+        name=key.to_python_identifier(),
+        specs=specs,
         backfill_policy=_backfill_policy(stage, bounds),
-        pool=stage.pool(),
-        required_resource_keys={"options"},
-        check_specs=[
-            dg.AssetCheckSpec(
-                name,
-                asset=stage.name,
-                description=text,
-                partitions_def=partitions_def,
-                blocking=name in stage.blocking,
-            )
-            for name, text in stage.checks.items()
-        ],
+        op_tags=stage.layout.tags_of(stage.name),
+        pool=stage.layout.pool_of(stage.name, stage.pool()),
+        required_resource_keys={stage.layout.name(OPTIONS)},
+        check_specs=_check_specs(stage, partitions_def),
         can_subset=not stage.crawls,  # makes the checks optional, which are logged a partition each
     )
     def materialize(context: dg.AssetExecutionContext) -> Iterator[Result]:
@@ -200,17 +201,38 @@ def as_asset(
     return materialize
 
 
+def _check_specs(stage: Stage, partitions_def: dg.PartitionsDefinition) -> list[dg.AssetCheckSpec]:
+    checks = {**stage.checks, BUILT: "The partition could be built. A failure says why it could not."}
+    found = [
+        dg.AssetCheckSpec(
+            name,
+            asset=asset_key(stage),
+            description=text,
+            partitions_def=partitions_def,
+            blocking=name in stage.blocking,
+        )
+        for name, text in checks.items()
+    ]
+    if headline := stage.headline:
+        text = f"{headline.value} is what it was before."
+        asset = asset_key(stage, headline.asset)
+        found.append(
+            dg.AssetCheckSpec(headline.check, asset=asset, description=text, partitions_def=partitions_def)
+        )
+    return found
+
+
 def _materialized(stage: Stage, context: dg.AssetExecutionContext) -> Iterator[Result]:
     """Bring the partitions of a run up to date, and fail at the end if any of them did.
 
     Keys are logged as they are committed; only a crawl, whose run has one key, is yielded, as Pipes requires.
     """
-    options: RunOptions = context.resources.options
+    options: RunOptions = getattr(context.resources, stage.layout.name(OPTIONS))
     cursor = context.instance.event_log_storage.get_maximum_record_id()
     known = set(stage.keys())
     if not known:
         # Its placeholder has nothing to be made of; left out, it would fail every backfill of all.
-        context.log_event(dg.AssetMaterialization(stage.name, partition=context.partition_keys[0]))
+        context.log_event(dg.AssetMaterialization(asset_key(stage), partition=context.partition_keys[0]))
     submission = read_submission(context.run.tags)
     if submission is None:
         outcomes = bring_up(stage, [key for key in context.partition_keys if key in known], context, options)
@@ -251,6 +273,7 @@ def build_in_run(
 ) -> list[KeyOutcome]:
     work = BuildContext(home(), options.progress, options.budgets, options.sound, context)
     cursor = context.instance.event_log_storage.get_maximum_record_id()
+    failed_before = failed_keys(stage, context.instance)
     outcomes = []
     yielded = stage.crawls and isinstance(context, dg.AssetExecutionContext)
     with closing(work), marked(work.home), closing(_built(keys, stage, work, options)) as built:
@@ -259,9 +282,32 @@ def build_in_run(
             options.report(outcome)
             for event in () if yielded else _events(stage, outcome, work, cursor):
                 cast("dg.AssetExecutionContext", context).log_event(event)
+            if outcome.error or (outcome.key in failed_before and not yielded):
+                cast("dg.AssetExecutionContext", context).log_event(_built_check(stage, outcome))
             if outcome.error:
                 context.log.error(f"{stage.name} of {outcome.key}: {outcome.error}")
     return outcomes
+
+
+def failed_keys(stage: Stage, instance: dg.DagsterInstance) -> set[str]:
+    """Return the keys of a stage that could not be built when they were built last."""
+    check = dg.AssetCheckKey(asset_key(stage), BUILT)
+    found = instance.event_log_storage.get_asset_check_partition_info([check])
+    return {
+        one.partition_key
+        for one in found
+        if one.partition_key is not None and one.latest_execution_status.value == "FAILED"
+    }
+
+
+def _built_check(stage: Stage, outcome: KeyOutcome) -> dg.AssetCheckEvaluation:
+    return dg.AssetCheckEvaluation(
+        asset_key=asset_key(stage),
+        check_name=BUILT,
+        passed=outcome.error is None,
+        partition=outcome.key,
+        description=outcome.error or "It is there.",
+    )
 
 
 def collect(stage: Stage, keys: Sequence[str], outcomes: Sequence[KeyOutcome], work: BuildContext) -> None:
@@ -306,10 +352,13 @@ def _backfill_policy(stage: Stage, bounds: Mapping[str, int] | None) -> dg.Backf
     return dg.BackfillPolicy.multi_run(bounds[stage.name]) if bounds else dg.BackfillPolicy.single_run()
 
 
-def _arrows(stage: Stage, stages: dict[str, Stage]) -> list[dg.AssetDep]:
+def _dependencies(stage: Stage, stages: dict[str, Stage]) -> list[dg.AssetDep]:
     return [
-        *(dg.AssetDep(name, partition_mapping=mapping(stage, stages[name])) for name in stage.upstream),
-        dg.AssetDep(RECIPES, partition_mapping=mapping(stage, None)),
+        *(
+            dg.AssetDep(asset_key(stage, name), partition_mapping=mapping(stage, stages[name]))
+            for name in lineage_of(stage)
+        ),
+        dg.AssetDep(recipe_key(stage), partition_mapping=mapping(stage, None)),
     ]
 
 
@@ -318,11 +367,13 @@ def _events(
 ) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
     if outcome.ok and outcome.artifact:
         yield dg.AssetMaterialization(
-            stage.name,
+            asset_key(stage),
             partition=outcome.key,
             metadata=key_metadata(stage, outcome, work),
             tags=_provenance(stage, outcome.artifact, work, cursor),
         )
+        if stage.headline and stage.headline.value in outcome.artifact.meta:
+            yield from _headline_events(stage.headline, stage, outcome.artifact, work, cursor)
     if outcome.artifact:
         for check in outcome.checks:
             yield dg.AssetCheckEvaluation(
@@ -330,20 +381,73 @@ def _events(
             )
 
 
+def _headline_spec(headline: Headline, stage: Stage, spec: dg.AssetSpec) -> dg.AssetSpec:
+    return dg.AssetSpec(
+        asset_key(stage, headline.asset),
+        deps=[spec.key],
+        skippable=True,
+        group_name=spec.group_name,
+        description=headline.description,
+        partitions_def=spec.partitions_def,
+        code_version=spec.code_version,
+        kinds={"python"},
+        owners=spec.owners,
+        tags={ASKS_MODELS: "free"},
+    )
+
+
+def _headline_events(
+    headline: Headline, stage: Stage, artifact: Artifact, work: BuildContext, cursor: int | None
+) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
+    """Say what came of a key, and whether it is what came of it before."""
+    meta = artifact.meta
+    text, value = str(meta[headline.text]), str(meta[headline.value])
+    key, upstream = asset_key(stage, headline.asset), asset_key(stage).to_user_string()
+    of_key = dg.AssetRecordsFilter(key, asset_partitions=[artifact.key])
+    records = work.dagster.instance.fetch_materializations(of_key, limit=1).records
+    before = [str(one.asset_materialization.metadata[headline.value].value) for one in records]
+    yield dg.AssetMaterialization(
+        key,
+        partition=artifact.key,
+        description=text,
+        metadata={headline.text: dg.MetadataValue.md(text), headline.value: value},
+        tags={
+            "dagster/data_version": digest([text, value]),
+            "dagster/code_version": stage.code_version,
+            f"dagster/input_data_version/{upstream}": artifact.data_version,
+            f"dagster/input_event_pointer/{upstream}": str(cursor or 0),
+        },
+    )
+    yield dg.AssetCheckEvaluation(
+        asset_key=key,
+        check_name=headline.check,
+        passed=before in ([], [value]),
+        partition=artifact.key,
+        severity=dg.AssetCheckSeverity.WARN,
+        description=f"{headline.value}: {value}, before: {before[0]}"
+        if before
+        else f"{headline.value}: {value}",
+    )
+
+
 def _results(stage: Stage, outcome: KeyOutcome, work: BuildContext, cursor: int | None) -> Iterator[Result]:
     assert outcome.artifact is not None  # noqa: S101 -- without one, it failed
     tags = _provenance(stage, outcome.artifact, work, cursor)
     version = dg.DataVersion(tags.pop("dagster/data_version"))
     yield dg.MaterializeResult(
-        asset_key=stage.name, metadata=key_metadata(stage, outcome, work), tags=tags, data_version=version
+        asset_key=asset_key(stage),
+        metadata=key_metadata(stage, outcome, work),
+        tags=tags,
+        data_version=version,
     )
     for check in outcome.checks:
         yield dg.AssetCheckResult(**_check_fields(stage, check))
+    yield dg.AssetCheckResult(asset_key=asset_key(stage), check_name=BUILT, passed=True)
 
 
 def _check_fields(stage: Stage, check: Check) -> dict[str, Any]:
     return {
-        "asset_key": dg.AssetKey(stage.name),
+        "asset_key": asset_key(stage),
         "check_name": check.name,
         "passed": check.passed,
         "severity": dg.AssetCheckSeverity.ERROR if check.severe else dg.AssetCheckSeverity.WARN,
@@ -359,10 +463,12 @@ def _provenance(stage: Stage, artifact: Artifact, work: BuildContext, cursor: in
         "dagster/code_version": stage.code_version,
         IDENTITY_TAG: artifact.identity,
     }
-    versions: dict[str, list[str]] = {name: [] for name in stage.upstream}
+    versions: dict[str, list[str]] = {name: [] for name in lineage_of(stage)}
     for source in stage.inputs(artifact.key, work.store):
-        versions[source.stage].append(source.data_version)
-    versions[RECIPES.to_user_string()] = list(stage.recipes(artifact.key).values())
+        if source.stage in versions:
+            versions[source.stage].append(source.data_version)
+    versions = {asset_key(stage, name).to_user_string(): found for name, found in versions.items()}
+    versions[recipe_key(stage).to_user_string()] = list(stage.recipes(artifact.key).values())
     for name, found in versions.items():
         tags[f"dagster/input_data_version/{name}"] = found[0] if len(found) == 1 else digest(found)
         tags[f"dagster/input_event_pointer/{name}"] = str(cursor or 0)
@@ -421,33 +527,55 @@ def _raise_failures(stage: Stage, outcomes: Sequence[KeyOutcome]) -> None:
         )
 
 
-def recipes_asset(stages: Sequence[Stage]) -> Any:
-    """Return the observable source of all recipes: a partition per recipe, its digest the data version.
+def lineage_of(stage: Stage) -> tuple[str, ...]:
+    """Return the stages that a stage is shown to be built from: none that stands behind another."""
+    return stage.upstream if stage.lineage is None else stage.lineage
+
+
+def recipe_key(stage: Stage) -> dg.AssetKey:
+    return asset_key(stage, stage.family or f"{stage.name}_recipes")
+
+
+def recipe_spec(stage: Stage) -> dg.AssetSpec:
+    """Return the external asset of the recipes of a stage: a partition each, its digest the data version.
 
     A changed recipe makes exactly the partitions stale that depend on it.
     """
-    versions = recipe_versions(stages)
-
-    @dg.observable_source_asset(
-        key=RECIPES,
-        group_name="studies",
-        description="The recipes of all study files: sources, chunkings, embedders, retrievers, generators; "
-        "the data version of each is the digest of its parameters and code version.",
-        partitions_def=dg.StaticPartitionsDefinition(sorted(versions) or ["none"]),
+    return dg.AssetSpec(
+        recipe_key(stage),
+        group_name=stage.layout.group or "recipes",
+        description=f"The recipes of the {stage.name}, from the study files. The data version of each is the "
+        "digest of its parameters and code version.",
+        partitions_def=dg.StaticPartitionsDefinition(sorted(recipe_versions(stage)) or ["none"]),
     )
-    def recipes() -> dg.DataVersionsByPartition:
-        return dg.DataVersionsByPartition(recipe_versions(stages))
-
-    return recipes
 
 
-def recipe_versions(stages: Sequence[Stage]) -> dict[str, str]:
-    """Return name -> digest of every recipe that some stage depends on."""
+def recipe_versions(stage: Stage) -> dict[str, str]:
+    """Return name -> digest of every recipe that a stage depends on."""
     found: dict[str, str] = {}
+    for key in stage.keys():
+        try:
+            found.update(stage.recipes(key))
+        except AssayError:
+            continue  # a file that is not there now; the run says so
+    return found
+
+
+def recipe_observations(stages: Sequence[Stage], instance: dg.DagsterInstance) -> list[dg.AssetObservation]:
+    """Return an observation of each recipe that is another one than Dagster has on record."""
+    tag, found = "dagster/data_version", []
     for stage in stages:
-        for key in stage.keys():
-            try:
-                found.update(stage.recipes(key))
-            except AssayError:
-                continue  # a file that is not there now; the run says so
+        key, versions = recipe_key(stage), recipe_versions(stage)
+        latest = (
+            instance.event_log_storage.get_latest_tags_by_partition(
+                key, dg.DagsterEventType.ASSET_OBSERVATION, tag_keys=[tag]
+            )
+            if versions
+            else {}
+        )
+        found += [
+            dg.AssetObservation(key, partition=name, tags={tag: version})
+            for name, version in versions.items()
+            if latest.get(name, {}).get(tag) != version
+        ]
     return found

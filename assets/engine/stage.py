@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.assets.engine.table import StageTable
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.errors import AssayError
@@ -169,6 +170,21 @@ def of_key(identity: str, key: str) -> str:
     return digest([identity, key])
 
 
+@dataclass(frozen=True)
+class Headline:
+    """An asset beside that of a stage, which says in a sentence what comes of each key.
+
+    text, value: entries of an artifact's meta: the sentence, and the value that it is about
+    check: the name of the check that fails where the value is another one than before
+    """
+
+    asset: str
+    description: str
+    text: str
+    value: str
+    check: str
+
+
 class Stage(ABC):
     """One stage; its name is that of the asset, of its folder, and in SQL of its artifacts."""
 
@@ -176,6 +192,9 @@ class Stage(ABC):
     group: ClassVar[str]
     description: ClassVar[str]
     upstream: ClassVar[tuple[str, ...]] = ()
+    lineage: ClassVar[tuple[str, ...] | None] = None  # the upstream that the graph shows. Default: all of it
+    family: ClassVar[str] = ""  # the asset of its recipes. Default: `chunks_recipes` of `chunks`
+    headline: ClassVar[Headline | None] = None
     code_version: ClassVar[str] = "1"
     kinds: ClassVar[frozenset[str]] = frozenset({"python"})  # what it works with; the UI shows an icon each
     table: ClassVar[StageTable | None] = None  # the rows of a key that the UI shows some of
@@ -186,6 +205,8 @@ class Stage(ABC):
     crawls: ClassVar[bool] = False  # fetches from outside: runs again when asked, recipe changed or not
     in_place: ClassVar[bool] = False  # writes to one place a key, outside of its artifacts' folders
     resumes: ClassVar[bool] = False  # goes on with what a killed build has left in its folder
+
+    layout: ProjectLayout = ProjectLayout()  # of the Dagster project that shows the stage
 
     # What a stage that goes on with gaps must do without in this run, and why: the driver sets it.
     tolerates_gaps: ClassVar[bool] = False

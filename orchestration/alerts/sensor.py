@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
+from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.assets.engine.stage import Stage
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.alerts.delivery import channels_of, tell
@@ -20,14 +21,16 @@ PARTITION = ("dagster/partition", "dagster/asset_partition_range_start")
 MOST = 100  # failed runs that are looked at
 
 
-def alerts_sensor(studies: Mapping[str, Study], stages: Mapping[str, Stage]) -> dg.SensorDefinition:
+def alerts_sensor(
+    studies: Mapping[str, Study], stages: Mapping[str, Stage], layout: ProjectLayout
+) -> dg.SensorDefinition:
     """Return the sensor that tells of studies what their home and failed runs say, off by default.
 
     What a run has sent is not sent again: the journal of the study knows. What was not sent is tried again.
     """
 
     @dg.sensor(
-        name="alerts",
+        name=layout.name("alerts"),
         minimum_interval_seconds=LOOK,
         default_status=dg.DefaultSensorStatus.STOPPED,
         description="Tells those whom studies name under `alerts` of failed runs and checks, of another best "

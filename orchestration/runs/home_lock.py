@@ -14,7 +14,7 @@ from pathlib import Path
 import dagster as dg
 
 from rag_assay.assets.engine.stage import Progress
-from rag_assay.orchestration.event_log import plain_failures, shared_engines
+from rag_assay.orchestration.event_log import plain_failures
 from rag_assay.orchestration.interrupts import watch_interrupts
 from rag_assay.orchestration.run_history import prune
 from rag_assay.orchestration.runs.run_monitor import close_lost_runs
@@ -43,7 +43,6 @@ def hold_home(
         stack.enter_context(alone(home, progress))
         stack.enter_context(marked(home))
         stack.enter_context(plain_failures(instance_folder(home)))
-        stack.enter_context(shared_engines())
         instance = opened()
         if run_id is None:
             stack.enter_context(instance)

@@ -1,85 +1,78 @@
-"""The job of a study: its walk in one Dagster run, started by a person in the UI, a schedule or a command."""
+"""The job of a study: a step for each of its stages, started by a user in the UI, a schedule or a command.
 
-from collections.abc import Callable
+The steps are not connected: a failed step would stop what follows it, although the keys that are good can go
+on. They run in one process, in the order of their priorities. A step fails if any of its keys did, was left
+out, or was built with gaps, so that a re-execution from failure does the rest, and nothing else.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any, Protocol
 
 import dagster as dg
-from dagster._core.errors import DagsterExecutionInterruptedError
 
+from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.assets.engine.stage import LOCAL_MODEL
+from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.run_studies import note
 from rag_assay.evals.study.study import Study
+from rag_assay.evals.successive_halving.records import narrow_study
 from rag_assay.orchestration.alerts import delivery
+from rag_assay.orchestration.event_log import plain_failures
 from rag_assay.orchestration.names import job_name
-from rag_assay.orchestration.run_report import RunReport
+from rag_assay.orchestration.run_report import StageReport, failure_text, stage_counts
 from rag_assay.orchestration.runs.home_lock import hold_home, process_tags
-from rag_assay.orchestration.runs.run import RunSelection, Walk, failure_text, stage_table
+from rag_assay.orchestration.runs.run import RunSelection, StudyRun
+from rag_assay.orchestration.settings import instance_folder
+from rag_assay.orchestration.stages import stages_of
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference.budget import Budgets
-from rag_assay.warehouse.paths import Home, home
+from rag_assay.warehouse.paths import home
 
 STUDY_TAG = "assay/study"
-Body = Callable[[dg.OpExecutionContext], RunReport]
+SEARCH = "search"
+RUN = "study_run"
+SELDOM = 15.0  # seconds between two lines in the log of a step on how far it is
 
 _CONFIG = {
     "again": dg.Field(
         bool,
         default_value=False,
-        description="Crawl the sources of the study again. Otherwise a source is crawled where it never was, "
-        "or where its recipe changed.",
+        description="Crawl the sources of the study again. Default: a source is crawled if it never was, or "
+        "if its recipe changed.",
     ),
-    "stages": dg.Field(
-        [str],
-        default_value=[],
-        description="Names of the stages to bring up to date, as [pages, documents]; none: all of them.",
+    "keys": dg.Field(
+        [str], default_value=[], description="Partition keys to bring up to date. Default: all of them."
     ),
 }
+# What is in the log of a run is in the UI: nothing of it is printed as well.
+_QUIET = {"console": {"config": {"log_level": "CRITICAL"}}}
 
 
-def study_job(study: Study, identifier: str) -> dg.JobDefinition:
-    """Return the job that brings a study up to date, from its sources to its report, as `assay run` does."""
+class StepRunner(Protocol):
+    """Does the work of a step."""
 
-    def walk(context: dg.OpExecutionContext) -> RunReport:
-        config = context.op_config
-        return _walked(study, RunSelection(config["stages"] or None, again=config["again"]), context)
-
-    plain = dg.ConfigMapping(
-        config_schema=_CONFIG,
-        config_fn=lambda given: {"ops": {_op_name(identifier): {"config": dict(given)}}},
-    )
-    return walk_job(study, identifier, walk, plain)
+    def build(self, name: str, context: dg.OpExecutionContext) -> StageReport:
+        """Bring a stage up to date; return what came of it."""
 
 
-def _op_name(identifier: str) -> str:
-    return f"walk_{identifier}"  # not that of the job: the UI loads nothing where both have one
-
-
-def walk_job(
+def study_job(
     study: Study,
     identifier: str,
-    body: Body,
-    config: dg.ConfigMapping | None = None,
-    pool: str | None = LOCAL_MODEL,
+    run: StudyRun | None = None,
+    layout: ProjectLayout = ProjectLayout(),  # noqa: B008 -- it is frozen
 ) -> dg.JobDefinition:
-    """Return a job of one op, which walks a study by ``body`` and fails if any key of it did.
+    """Return the job that brings a study up to date, from its sources to its report.
 
-    config: what a person gives the run, without a word of ops; None: as Dagster has it
-    pool: the pool of the run; None where it only waits for others, which may need the pool
+    run: what its steps do. Default: a run that the first step begins, as for a job that Dagster launches
     """
-
-    @dg.op(
-        name=_op_name(identifier),
-        config_schema=_CONFIG,
-        pool=pool,
-        description="Take one stage after the other, and build of each the keys that are not up to date. "
-        "Each is committed by itself; one that fails leaves the others to go on.",
-    )
-    def walk(context: dg.OpExecutionContext) -> None:
-        report = body(context)
-        shown = dg.MetadataValue.md(stage_table(report))
-        if not report.ok:
-            why = failure_text(report.stages)
-            raise dg.Failure(description=why, metadata={"stages": shown}, allow_retries=False)
-        context.add_output_metadata({"stages": shown})
+    names = [stage.name for stage in stages_of(Grid([study])).values() if stage.keys()]
+    # A run whose keys are built in other runs only waits for them, and these may need the pool.
+    pool = None if run and run.runner else LOCAL_MODEL
+    if study.search is not None:
+        names.insert(0, SEARCH)
+    ops = [_step(name, identifier, -number, pool, layout) for number, name in enumerate(names)]
 
     @dg.job(
         name=job_name(identifier),
@@ -87,66 +80,177 @@ def walk_job(
         f"changed, what is missing and what failed before, in one run. {study.description}".strip(),
         tags={STUDY_TAG: study.study},
         executor_def=dg.in_process_executor,
-        config=config,  # type: ignore[arg-type]  # None is its default
+        resource_defs={RUN: _run_resource(study, run, layout)},
+        config=dg.ConfigMapping(
+            config_schema=_CONFIG,
+            config_fn=lambda given: {"resources": {RUN: {"config": dict(given)}}, "loggers": _QUIET},
+        ),
     )
     def job() -> None:
-        walk()
+        for op in ops:
+            op()
 
     return job
 
 
-def _walked(study: Study, part: RunSelection, context: dg.OpExecutionContext) -> RunReport:
-    where, instance = home(), context.instance
-    instance.add_run_tags(context.run_id, process_tags())
+def _step(
+    name: str, identifier: str, priority: int, pool: str | None, layout: ProjectLayout
+) -> dg.PendingNodeInvocation[Any]:
+    """Return the step of a stage or a search; its definition has a name of its own, as Dagster wants it."""
 
-    def tell(sentence: str, _done: int, of: int) -> None:
-        if not of:
-            context.log.info(sentence)
+    @dg.op(
+        name=f"{name}_of_{identifier}",
+        required_resource_keys={RUN},
+        pool=pool and layout.pool_of(name, pool),
+        tags={**layout.tags_of(name), "dagster/priority": str(priority)},
+        out=dg.Out(dg.Nothing),
+        description="Run the search of the study, whose remaining cells the other steps build."
+        if name == SEARCH
+        else f"Build the {name} that are not up to date. Each key is committed by itself; one that fails "
+        "leaves the others to go on.",
+    )
+    def build(context: dg.OpExecutionContext) -> None:
+        run: StepRunner = getattr(context.resources, RUN)
+        with _plain_errors():
+            report = run.build(name, context)
+        counts = stage_counts(report)
+        told = ", ".join(f"{number} {what}" for what, number in counts.items())
+        line = f"{name}: {told or 'nothing to build'}, in {report.seconds:.1f} s"
+        context.log.info("\n".join([line, *report.sentences]))
+        if report.is_partial:
+            failed = {"failed keys": {**report.failed, **report.left_out}}
+            raise dg.Failure(failure_text(report), metadata={**counts, **failed}, allow_retries=False)
+        context.add_output_metadata(counts)
 
-    note(study, where)
+    return build.alias(name)
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
     try:
-        with hold_home(where, lambda: instance, tell, context.run_id) as (_, interrupted):
-            budgets = Budgets()
-
-            def bring_up(one: Study, wanted: RunSelection) -> Walk:
-                walk = Walk(one, where, instance, wanted, interrupted=interrupted)
-                walk.options.budgets = budgets
-                walk.begin()
-                while walk.next_stale():
-                    walk.build(context)
-                walk.end()
-                return walk
-
-            left, part = _searched(study, part, where, bring_up, lambda text: tell(text, 0, 0))
-            walk = bring_up(left, part)
-        if part.only is None:
-            delivery.tell(left, walk.stages, where, walk.report)
-        return walk.report  # noqa: TRY300 -- what is told belongs to the walk
+        with plain_failures(instance_folder(home())):
+            yield
     except AssayError as error:
         raise dg.Failure(description=str(error), allow_retries=False) from error
     except KeyboardInterrupt:
-        raise DagsterExecutionInterruptedError from None
+        raise dg.DagsterExecutionInterruptedError from None
 
 
-def _searched(
-    study: Study,
-    part: RunSelection,
-    where: Home,
-    bring_up: Callable[[Study, RunSelection], object],
-    say: Callable[[str], None],
-) -> tuple[Study, RunSelection]:
-    from rag_assay.evals.successive_halving.records import narrow_study
-    from rag_assay.orchestration.search_run import search_study
-    from rag_assay.orchestration.stages import up_to
+def _run_resource(study: Study, run: StudyRun | None, layout: ProjectLayout) -> dg.ResourceDefinition:
+    @dg.resource(config_schema=_CONFIG, description="The run of the study, which its steps share.")
+    def resource(context: dg.InitResourceContext) -> Iterator[StepRunner]:
+        if run is not None:
+            yield run
+            return
+        config: Mapping[str, Any] = context.resource_config
+        launched = LaunchedRun(
+            study, RunSelection(keys=config["keys"] or None, again=config["again"]), layout
+        )
+        try:
+            yield launched
+        finally:
+            launched.close()
 
-    if study.search is None:
-        return study, part
-    if part.only is not None:
-        return narrow_study(study, where), part
-    if part.again:  # before the search, whose questions and documents are the current ones
-        bring_up(study, RunSelection(("pages",), again=True))
+    return resource
 
-    def walk(one: Study, last: str) -> object:
-        return bring_up(one, RunSelection(tuple(up_to(one, [last]))))
 
-    return search_study(study, where, walk, say), RunSelection()
+class LaunchedRun:
+    """A run of a study that Dagster launched. Its first step waits for the workspace, its end frees it.
+
+    Args:
+        study: the study, which may have a search.
+    """
+
+    def __init__(self, study: Study, part: RunSelection, layout: ProjectLayout) -> None:
+        self.study = study
+        self.layout = layout
+        self.part = part
+        self._budgets = Budgets()
+        self._stack = ExitStack()
+        self._begun: tuple[dg.DagsterInstance, Callable[[], bool]] | None = None
+        self._run: StudyRun | None = None
+        self._error: BaseException | None = None
+        self._context: dg.OpExecutionContext | None = None
+        self._told_at: dict[str, float] = {}
+
+    def build(self, name: str, context: dg.OpExecutionContext) -> StageReport:
+        """Bring a stage up to date, or run the search; return what came of it."""
+        with self._step(context):
+            if name == SEARCH:
+                return self._search(context)
+            if self._run is None:
+                self._run = self._new(narrow_study(self.study, home()), self.part)
+                self._run.begin()
+            if name not in self._run.stages or not self._run.stages[name].keys():
+                return StageReport(name, 0)  # the search has left no cell that needs it
+            return self._run.build(name, context)
+
+    def _search(self, context: dg.OpExecutionContext) -> StageReport:
+        from rag_assay.orchestration.search_run import search_study
+        from rag_assay.orchestration.stages import up_to
+
+        def bring_up(study: Study, part: RunSelection) -> None:
+            run = self._new(study, part)
+            run.begin()
+            for name in run.steps():
+                run.build(name, context)
+            run.end()
+
+        if self.part.again:  # before the search, whose questions and documents are the current ones
+            bring_up(self.study, RunSelection(("pages",), again=True))
+        search_study(
+            self.study,
+            home(),
+            lambda one, last: bring_up(one, RunSelection(tuple(up_to(one, [last])))),
+            context.log.info,
+        )
+        self.part = RunSelection(keys=self.part.keys)
+        return StageReport(SEARCH, 0)
+
+    def close(self) -> None:
+        """End the run: bring what is left into the database, send the alerts, free the workspace."""
+        with self._stack:
+            if self._run is not None and self._error is None:
+                report = self._run.end()
+                if any(one.stage == "report" for one in report.stages):
+                    delivery.tell(self._run.study, self._run.stages, home(), report)
+
+    def _new(self, study: Study, part: RunSelection) -> StudyRun:
+        assert self._begun is not None  # noqa: S101 -- by the step
+        instance, interrupted = self._begun
+        run = StudyRun(
+            study,
+            home(),
+            instance,
+            part,
+            progress=self._tell,
+            interrupted=interrupted,
+            layout=self.layout,
+        )
+        run.options.budgets = self._budgets
+        return run
+
+    @contextmanager
+    def _step(self, context: dg.OpExecutionContext) -> Iterator[None]:
+        """Let a step work, unless one before it has ended the run."""
+        if self._error is not None:
+            raise self._error
+        self._context = context
+        try:
+            if self._begun is None:
+                context.instance.add_run_tags(context.run_id, process_tags())
+                note(self.study, home())
+                held = hold_home(home(), lambda: context.instance, self._tell, context.run_id)
+                self._begun = self._stack.enter_context(held)
+            yield
+        except BaseException as error:
+            self._error = error
+            raise
+
+    def _tell(self, label: str, done: int, of: int) -> None:
+        """Write a sentence into the log of the step, and now and then how far it is."""
+        now = time.monotonic()
+        if self._context is None or (of and now - self._told_at.setdefault(label, now) < SELDOM):
+            return
+        self._told_at[label] = now
+        self._context.log.info(f"{label}: {done} of {of}" if of else label)

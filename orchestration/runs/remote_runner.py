@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import time
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
 import dagster as dg
-from dagster._core.execution.submit_asset_runs import submit_asset_run
-from dagster._core.workspace.context import WorkspaceProcessContext
-from dagster._core.workspace.load_target import ModuleTarget
 
 from rag_assay.assets.engine.builder import checks_of
 from rag_assay.assets.engine.definition import REASONS, RunOptions, bring_up, collect
@@ -27,9 +21,9 @@ from rag_assay.assets.engine.submission import (
     spent_of,
     sum_of,
 )
+from rag_assay.orchestration.runs.graphql_server import GraphQLServer
 from rag_assay.orchestration.runs.run import Spread
 from rag_assay.orchestration.runs.run_monitor import Ended, Patience, RunMonitor
-from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.budget import Amount
 from rag_assay.warehouse.paths import Home
@@ -38,8 +32,6 @@ MODULE = "rag_assay.orchestration.definitions"
 """The code location, by whose name the daemon and the web server load it too."""
 RANGE_BEGIN, RANGE_END = "dagster/asset_partition_range_start", "dagster/asset_partition_range_end"
 REFUSED = "The budget of "  # begins why a call was refused
-
-log = logging.getLogger(__name__)
 
 
 def ranges(keys: Sequence[str], order: Sequence[str], most: int) -> list[list[str]]:
@@ -80,7 +72,7 @@ class SubmittedRunner:
         self.spread = spread or Spread()
         self._tags = dict(tags)
         self._spent: dict[str, Amount] = {}
-        self._stack = ExitStack()
+        self._orders: dict[str, list[str]] = {}
 
     def __call__(
         self, stage: Stage, keys: Sequence[str], context: dg.OpExecutionContext, options: RunOptions
@@ -96,35 +88,21 @@ class SubmittedRunner:
 
     def close(self) -> None:
         """Stop the server of definitions."""
-        self._stack.close()
+        if "_server" in vars(self):
+            self._server.close()
 
     @cached_property
-    def _workspace(self) -> WorkspaceProcessContext:
-        """The current definitions, in a process of their own, under an attribute that names their content.
+    def _server(self) -> GraphQLServer:
+        """The current definitions, under an attribute that names their content.
 
         A warm worker holds what it has loaded by module and attribute; another attribute is loaded again.
         """
-        target = ModuleTarget(
-            module_name=MODULE,
-            attribute=f"defs_{digest([code_of_now(), time.time()])[:12]}",
-            working_directory=None,
-            location_name=MODULE,
-        )
-        found = self._stack.enter_context(
-            WorkspaceProcessContext(self.instance, target, code_server_log_level="CRITICAL")
-        )
-        location = found.create_request_context().get_code_location_entries()[MODULE]
-        if location.load_error:
-            raise AssayError(f"{MODULE} cannot be loaded: {location.load_error.message.strip()}")
-        return found
+        return GraphQLServer(MODULE, f"defs_{digest([code_of_now(), time.time()])[:12]}")
 
     def _order(self, stage: Stage) -> Sequence[str]:
-        graph = self._workspace.create_request_context().asset_graph
-        key = dg.AssetKey(stage.name)
-        if not graph.has(key):
-            return ()
-        partitions: Any = graph.get(key).partitions_def
-        return list(partitions.get_partition_keys()) if partitions else ()
+        if stage.name not in self._orders:
+            self._orders[stage.name] = self._server.partition_keys([stage.name])
+        return self._orders[stage.name]
 
     def _built_away(self, stage: Stage, keys: Sequence[str], options: RunOptions) -> list[KeyOutcome]:
         """Submit runs for keys; those that a part of a budget was too small for have all of it in the end."""
@@ -149,7 +127,7 @@ class SubmittedRunner:
             before = sum_of([options.budgets.spent(), self._spent])
             order = {"share": 1 / len(wave) if spends else 1.0, "spent": before}
             waiting = RunMonitor(self.instance, Patience())
-            with _silent(), _canceled_when_stopped(waiting):
+            with _canceled_when_stopped(waiting):
                 for keys in wave:
                     waiting.add(self._submit(stage, keys, options.again, order), keys)
                 for ended in waiting.ended():
@@ -165,15 +143,7 @@ class SubmittedRunner:
         where = (
             {"dagster/partition": keys[0]} if len(keys) == 1 else {RANGE_BEGIN: keys[0], RANGE_END: keys[-1]}
         )
-        request = dg.RunRequest(
-            asset_selection=[dg.AssetKey(stage.name)],
-            tags={**self._tags, **where, SUBMITTED_TAG: submission.tag()},
-        )
-        context = self._workspace
-        submitting = submit_asset_run(
-            None, request, 0, self.instance, context, context.create_request_context(), {}, {}, log
-        )
-        return asyncio.run(submitting).run_id
+        return self._server.launch([stage.name], {**self._tags, **where, SUBMITTED_TAG: submission.tag()})
 
     def _outcomes(self, stage: Stage, ended: Ended) -> Iterator[KeyOutcome]:
         store = BuildContext(self.home).store
@@ -228,16 +198,3 @@ def _canceled_when_stopped(waiting: RunMonitor) -> Iterator[None]:
     except BaseException:
         waiting.cancel()
         raise
-
-
-@contextmanager
-def _silent() -> Iterator[None]:
-    before = log.level
-    log.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            # dagster-celery registers its task again for each run that it launches.
-            warnings.filterwarnings("ignore", message="Task name '.*' is already registered")
-            yield
-    finally:
-        log.setLevel(before)

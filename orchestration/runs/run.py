@@ -2,108 +2,33 @@
 
 from __future__ import annotations
 
-import logging
 import time
-import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import dagster as dg
-from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent, DagsterEventBatchMetadata
 
 from rag_assay.assets.engine.builder import checks_of
-from rag_assay.assets.engine.definition import RunOptions, bring_up, sync_records
+from rag_assay.assets.engine.definition import (
+    RunOptions,
+    asset_key,
+    bring_up,
+    recipe_observations,
+    sync_records,
+)
+from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.assets.engine.stage import BuildContext, KeyOutcome, PartitionRef, Progress, Stage, blocked_by
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
-from rag_assay.orchestration.automation import recipe_observations
 from rag_assay.orchestration.event_log import is_of_log
-from rag_assay.orchestration.run_report import RunReport, StageReport, by_reason, failure_notes
+from rag_assay.orchestration.run_report import RunReport, StageReport, failure_notes
 from rag_assay.orchestration.runs.results import keep_current, keep_result, restore_sources
 from rag_assay.orchestration.stages import stages_of
 from rag_assay.orchestration.terminal.outcome_sentences import outcome_sentences
 from rag_assay.warehouse.artifacts import Artifact, StillArtifacts
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.paths import Home
-
-FIRST = 20  # failed keys of a stage that the text of a failed run names
-
-
-def log_planned(context: dg.OpExecutionContext, stage: str, keys: Sequence[str]) -> None:
-    """Note which partitions of an asset a run is about to bring up to date.
-
-    Dagster does so for the assets of a job that it knows to be one of assets. A partition that was planned,
-    and has no materialization when its run has failed, is shown as failed.
-    """
-    batch = uuid.uuid4().hex
-    for number, key in enumerate(keys, start=1):
-        planned = DagsterEvent.build_asset_materialization_planned_event(
-            context.job_name,
-            context.get_step_execution_context().step.key,
-            AssetMaterializationPlannedData(dg.AssetKey(stage), partition=key),
-        )
-        context.instance.report_dagster_event(
-            planned,
-            context.run_id,
-            logging.DEBUG,
-            batch_metadata=DagsterEventBatchMetadata(batch, is_end=number == len(keys)),
-        )
-
-
-def log_stage(context: dg.OpExecutionContext, report: StageReport) -> None:
-    """Write down in a line, and in its sentences, what came of a stage."""
-    counts = {
-        "computed": report.built,
-        "found again": report.reused,
-        "up to date": report.fresh,
-        "failed": len(report.failed),
-        "left out": len(report.left_out),
-    }
-    told = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
-    context.log.info("\n".join([f"{report.stage}: {told}, in {report.seconds:.1f} s", *report.sentences]))
-
-
-def failure_text(stages: Iterable[StageReport]) -> str:
-    """Return which keys of a run failed and why, stage by stage, for the text of its failed run.
-
-    >>> print(failure_text([StageReport("scores", 3, failed={"a": "no key"}, left_out={"b": "", "c": ""})]))
-    1 of 3 scores failed:
-    - a: no key
-    2 of 3 scores were left out: what they need failed
-    """
-    lines: list[str] = []
-    for stage in stages:
-        if stage.failed:
-            lines.append(f"{len(stage.failed)} of {stage.keys} {stage.stage} failed:")
-            for reason, keys in by_reason(stage.failed).items():
-                more = f" and {len(keys) - FIRST} more" if len(keys) > FIRST else ""
-                lines.append(f"- {', '.join(keys[:FIRST])}{more}: {reason}")
-        if stage.left_out:
-            lines.append(
-                f"{len(stage.left_out)} of {stage.keys} {stage.stage} were left out: what they need failed"
-            )
-    return "\n".join(lines)
-
-
-def stage_table(report: RunReport) -> str:
-    """Return a run as a table in Markdown, a row a stage.
-
-    >>> print(stage_table(RunReport([StageReport("chunks", 4, fresh=3, built=1, seconds=0.26)])))
-    | stage | keys | up to date | computed | found again | failed | left out | seconds |
-    |---|--:|--:|--:|--:|--:|--:|--:|
-    | chunks | 4 | 3 | 1 | 0 | 0 | 0 | 0.3 |
-    """
-    rows = [
-        "| stage | keys | up to date | computed | found again | failed | left out | seconds |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
-    ]
-    rows += [
-        f"| {one.stage} | {one.keys} | {one.fresh} | {one.built} | {one.reused} | {len(one.failed)} "
-        f"| {len(one.left_out)} | {one.seconds:.1f} |"
-        for one in report.stages
-    ]
-    return "\n".join(rows)
 
 
 @dataclass(frozen=True)
@@ -139,7 +64,7 @@ class Runner(Protocol):
 
 @dataclass(frozen=True)
 class RunSelection:
-    """What of a study is walked.
+    """What of a study is run.
 
     only: names of stages, None for all
     keys: partition keys, None for all
@@ -161,20 +86,20 @@ class _Stale:
     begin: float
 
 
-class Walk:
-    """Brings the stages of a study up to date, one after the other, within one Dagster run.
+class StudyRun:
+    """Brings the stages of a study up to date, one after the other, each in a step of one Dagster run.
 
-    Looking what is stale needs no run; building does. So the caller asks for the `next_stale` stage, and has
-    it built in a run that it opens when there is one:
+    Looking what is stale needs no Dagster run; building does. So the caller passes the stages at the front
+    that are up to date, and opens a run with a step for each of the others:
 
-        while walk.next_stale():
-            walk.build(context)
+        for name in run.steps():
+            run.build(name, context)
 
     Args:
-        interrupted: says whether the walk is to end before the next stage.
+        interrupted: says whether the run is to end before the next stage.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         study: Study,
         home: Home,
@@ -184,26 +109,30 @@ class Walk:
         progress: Progress = lambda _label, _done, _of: None,
         watch: RunObserver | None = None,
         interrupted: Callable[[], bool] = lambda: False,
+        layout: ProjectLayout = ProjectLayout(),  # noqa: B008 -- it is frozen
     ) -> None:
         self.study = study
         self.home = home
         self.instance = instance
-        self.stages = stages_of(Grid([study]))
+        self.stages = stages_of(Grid([study]), layout)
         self.part = part
         self.progress = progress
         self.watch = watch
         self.interrupted = interrupted
-        self.runner: Runner | None = None  # None: in the run and the process of the walk
-        # A budget is what one walk may spend, and what is damaged after it is found by the next.
+        self.runner: Runner | None = None  # None: in the run and the process of the caller
+        # A budget is what one run may spend, and what is damaged after it is found by the next.
         self.options = RunOptions(progress=progress, again=part.again)
         self.report = RunReport()
+        self.error: BaseException | None = None  # because of which no stage can go on
         self._reports: dict[str, StageReport] = {}
         # (stage, key) that failed or was left out -> the root of it
         self._gone: dict[tuple[str, str], str] = {}
-        self._waiting = [
-            one for one in self.stages.values() if (part.only is None or one.name in part.only) and one.keys()
+        self._selected = [
+            one.name
+            for one in self.stages.values()
+            if (part.only is None or one.name in part.only) and one.keys()
         ]
-        self._n_stages = len(self._waiting)
+        self._waiting = list(self._selected)
         self._stale: _Stale | None = None
         self._still = StillArtifacts(home)  # refreshed where something was built
 
@@ -225,36 +154,46 @@ class Walk:
         self.report.seconds = time.perf_counter() - self._begin
         return self.report
 
-    def next_stale(self) -> bool:
-        """Pass the stages of which nothing is to be done; return whether there is one with stale keys.
+    def steps(self) -> list[str]:
+        """Pass the stages at the front that are up to date; return the names of the others.
 
         Raises:
-            KeyboardInterrupt: the walk was interrupted, and that was lost elsewhere.
+            KeyboardInterrupt: the run was interrupted, and that was lost elsewhere.
         """
         while self._stale is None and self._waiting:
-            stage = self._waiting.pop(0)
-            if self.watch:
-                self.watch.begin(stage.name, self._n_stages - len(self._waiting), self._n_stages)
-            self._look(stage)
-        return self._stale is not None
+            self._look(self._waiting[0])
+        return [self._stale.stage.name, *self._waiting] if self._stale else []
 
-    def build(self, context: dg.OpExecutionContext) -> None:
-        """Build the stale keys of the stage that `next_stale` has found, in the run of ``context``."""
-        assert self._stale is not None  # noqa: S101 -- the caller has asked
-        stale = self._stale
-        self._build(stale.stage, stale.keys, stale.report, context)
-        self._still.refresh()
-        self._finish(stale)
-        log_stage(context, stale.report)
+    def build(self, name: str, context: dg.OpExecutionContext) -> StageReport:
+        """Bring a stage up to date in a step of a Dagster run; return what came of it."""
+        if self.error is not None:  # it is in the step that met it
+            raise self.error
+        try:
+            if self._stale is None:
+                self._look(name)
+            if (stale := self._stale) is not None:
+                self._build(stale.stage, stale.keys, stale.report, context)
+                self._still.refresh()
+                self._finish(stale)
+        except BaseException as error:
+            self.error = error
+            raise
+        return self._reports[name]
 
-    def _look(self, stage: Stage) -> None:
+    def _look(self, name: str) -> None:
+        self._stop_if_interrupted()
+        stage = self.stages[name]
+        self._waiting.remove(name)
+        if self.watch:
+            self.watch.begin(name, self._selected.index(name) + 1, len(self._selected))
         wanted = [key for key in stage.keys() if self.part.keys is None or key in self.part.keys]
-        report = self._reports[stage.name] = StageReport(stage.name, len(wanted), names=tuple(wanted))
-        self._stale = _Stale(stage, [], report, time.perf_counter())
+        report = self._reports[name] = StageReport(name, len(wanted), names=tuple(wanted))
+        stale = _Stale(stage, [], report, time.perf_counter())
         known = _known_to_dagster(stage, self.instance)
         if stage.tolerates_gaps:
             stage.without = frozenset(PartitionRef(*gone) for gone in self._gone)
             stage.failures = failure_notes(self._reports.values())
+            report.gaps = tuple(one for one in stage.upstream if self._is_partial(one))
         for key in wanted:
             root = next((self._gone[need] for need in stage.needs(key) if need in self._gone), None)
             if root is None and stage.without and not stage.needs(key):
@@ -262,13 +201,19 @@ class Walk:
             artifact = stage.fresh(key, self._still)
             if root is not None:
                 report.left_out[key] = root
-                self._gone[(stage.name, key)] = root
+                self._gone[(name, key)] = root
             elif artifact and _is_known(stage, artifact, known.get(key), again=self.part.again):
                 report.fresh += 1
             else:
-                self._stale.keys.append(key)
-        if not self._stale.keys:
-            self._finish(self._stale)
+                stale.keys.append(key)
+        if stale.keys:
+            self._stale = stale
+        else:
+            self._finish(stale)
+
+    def _is_partial(self, name: str) -> bool:
+        report = self._reports.get(name)
+        return report is not None and report.is_partial
 
     def _finish(self, stale: _Stale) -> None:
         self._stale = None
@@ -279,6 +224,9 @@ class Walk:
             keep_result(self.study, self.stages, self._still)  # the report is written of it
         if self.watch:
             self.watch.end(stale.report)
+        self._stop_if_interrupted()
+
+    def _stop_if_interrupted(self) -> None:
         if self.interrupted():
             raise KeyboardInterrupt
 
@@ -322,8 +270,6 @@ class Walk:
         context: dg.OpExecutionContext,
     ) -> str:
         self.options.report = lambda outcome: outcomes.__setitem__(outcome.key, outcome)
-        if self.runner is None:  # else Dagster plans what each run builds
-            log_planned(context, stage.name, keys)
         try:
             (self.runner or bring_up)(stage, keys, context, self.options)
         except Exception as error:  # of this stage alone: what does not need it goes on
@@ -355,7 +301,7 @@ class Walk:
     def _sync(self) -> None:
         """Repair what a kill may have kept from the database: rows of all stages, crawls, model calls.
 
-        What is damaged of it is set aside, so that the walk builds it again.
+        What is damaged of it is set aside, so that the run builds it again.
         """
         work = BuildContext(self.home, self.progress)
         keep_current(self.study, self.stages, work, self._still)
@@ -382,6 +328,6 @@ def _is_usable(outcome: KeyOutcome | None) -> bool:
 
 def _known_to_dagster(stage: Stage, instance: dg.DagsterInstance) -> dict[str, str]:
     tags = instance.event_log_storage.get_latest_tags_by_partition(
-        dg.AssetKey(stage.name), dg.DagsterEventType.ASSET_MATERIALIZATION, tag_keys=["dagster/data_version"]
+        asset_key(stage), dg.DagsterEventType.ASSET_MATERIALIZATION, tag_keys=["dagster/data_version"]
     )
     return {key: found["dagster/data_version"] for key, found in tags.items()}

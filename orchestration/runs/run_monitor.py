@@ -189,7 +189,5 @@ class RunMonitor:
         )
 
     def _is_launching(self) -> bool:
-        from dagster._daemon.controller import get_daemon_statuses
-
-        found = get_daemon_statuses(self.instance, daemon_types=[QUEUE_DAEMON])
+        found = self.instance.get_daemon_statuses([QUEUE_DAEMON])
         return all(status.healthy for status in found.values())

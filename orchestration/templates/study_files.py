@@ -92,7 +92,12 @@ questions:
 
 
 def write_study(
-    target: str, output: Path, taken: Callable[[], Collection[str]] = tuple, *, force: bool = False
+    target: str,
+    output: Path,
+    taken: Callable[[], Collection[str]] = tuple,
+    *,
+    force: bool = False,
+    name: str | None = None,
 ) -> list[Path]:
     """Write a study file for a folder or URL, and a question file beside it; return both paths.
 
@@ -101,6 +106,7 @@ def write_study(
         output: the study file; paths in it are relative to its folder.
         taken: names of other studies, called once the folder of the file is a project folder.
         force: replace files.
+        name: of the study. Default: that of the folder or host.
     """
     questions = questions_beside(output)
     splits = None if "://" in target else beir_splits(Path(target).expanduser())
@@ -110,7 +116,7 @@ def write_study(
             raise InputError(
                 f"{path} is there already; say --force to replace it, or choose another with --output"
             )
-    called, what, sources, url = describe_source(target, base=output.absolute().parent)
+    called, what, sources, url = describe_source(target, name=name, base=output.absolute().parent)
     output.parent.mkdir(parents=True, exist_ok=True)
     output.touch()
     name = free_name(called, taken())

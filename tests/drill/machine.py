@@ -36,12 +36,12 @@ from hypothesis.stateful import (
 
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.driver import Driver
-from rag_assay.orchestration.event_log import read_migrations_once
 from rag_assay.orchestration.settings import prepare
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.paths import home
 from tests.drill.trial import differences, read_rows
 from tests.fakes.forking import Forked
+from tests.fakes.migrations import read_migrations_once
 
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["tests.drill.machine"])

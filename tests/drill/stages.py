@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # what they import starts threads, which a fork would lose
 
     from rag_assay.assets.engine.definition import RunOptions
     from rag_assay.assets.engine.stage import BuildContext, BuildResult, KeyOutcome, Stage
-    from rag_assay.orchestration.runs.run import Walk, _Stale
+    from rag_assay.orchestration.runs.run import StudyRun, _Stale
 
 STAGES = (
     *("pages", "documents", "chunks", "enrichments", "embeddings", "indexes", "questions", "rankings"),
@@ -45,9 +45,9 @@ def killed_after(stage: str, number: int = 0) -> Step:
     def trap() -> None:
         from rag_assay.orchestration.runs import run
 
-        finish, seen = run.Walk._finish, 0
+        finish, seen = run.StudyRun._finish, 0
 
-        def finished(self: Walk, stale: _Stale) -> None:
+        def finished(self: StudyRun, stale: _Stale) -> None:
             nonlocal seen
             finish(self, stale)
             if stale.report.stage == stage:
@@ -55,7 +55,7 @@ def killed_after(stage: str, number: int = 0) -> Step:
                     die()
                 seen += 1
 
-        run.Walk._finish = finished  # type: ignore[method-assign]
+        run.StudyRun._finish = finished  # type: ignore[method-assign]
 
     return trap
 
@@ -67,13 +67,13 @@ def copied_after(folder: Path) -> Step:
         from rag_assay.orchestration.runs import run
         from rag_assay.warehouse.paths import home
 
-        finish = run.Walk._finish
+        finish = run.StudyRun._finish
 
-        def finished(self: Walk, stale: _Stale) -> None:
+        def finished(self: StudyRun, stale: _Stale) -> None:
             finish(self, stale)
             shutil.copytree(home().root, folder / stale.report.stage, dirs_exist_ok=True)
 
-        run.Walk._finish = finished  # type: ignore[method-assign]
+        run.StudyRun._finish = finished  # type: ignore[method-assign]
 
     return trap
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from rag_assay.assets.engine.definition import recipe_observations
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.orchestration.automation import AUTOMATION, CARRIED, recipe_observations
+from rag_assay.orchestration.automation import AUTOMATION, CARRIED
 from rag_assay.orchestration.definitions import definitions_of
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.settings import prepare

@@ -65,17 +65,25 @@ def go(ui: Tab, path: str) -> None:
 
 
 def test_the_graph_shows_its_groups_and_their_assets(ui: Tab) -> None:
-    for group in ("studies", "corpus", "questions", "grid"):
+    for group in ("recipes", "corpus", "questions", "grid"):
         ui.page.get_by_text(group, exact=True).first.wait_for()
     ui.page.get_by_text("corpus", exact=True).last.click()
     for name in ("pages", "documents", "chunks", "embeddings", "indexes"):
         ui.page.get_by_text(name, exact=True).first.wait_for()
 
 
-def test_a_failed_cell_is_visible_beside_those_that_are_there(ui: Tab) -> None:
+def test_a_failed_cell_is_visible_by_name_beside_those_that_are_there(ui: Tab) -> None:
     go(ui, "/assets/answers?view=partitions")
-    ui.page.get_by_text("Failed (2)").wait_for()
+    ui.page.get_by_text("Missing (2)").wait_for()
     ui.page.get_by_text("Materialized (2)").wait_for()
+    go(ui, "/assets/answers?view=checks&checkDetail=built")
+    ui.page.get_by_text("nothing listens at http://127.0.0.1:9/v1").first.wait_for()
+    ui.page.get_by_text(".dead").first.wait_for()
+
+
+def test_the_verdict_is_an_asset_with_its_sentence(ui: Tab) -> None:
+    go(ui, "/assets/verdict?view=partitions&partition=town")
+    ui.page.get_by_text("2 pipelines have no rank: coverage below 98 %").first.wait_for()
 
 
 def test_an_asset_shows_its_columns_rows_plot_and_hostile_text_as_text(ui: Tab) -> None:

@@ -1,110 +1,116 @@
-"""The event log's shared engines: fewer of them, the same events, and nothing left behind."""
-
-from __future__ import annotations
+"""The event log: the rows that Dagster writes, by few connections, and nothing left behind."""
 
 import socket
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, nullcontext
-from datetime import UTC, datetime
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
-from alembic.script import ScriptDirectory
-from dagster._core.definitions.asset_checks.asset_check_evaluation import AssetCheckEvaluationPlanned
-from dagster._core.events import AssetMaterializationPlannedData, DagsterEvent, StepMaterializationData
-from dagster._core.events.log import EventLogEntry
-from dagster._core.storage.event_log.sqlite import sqlite_event_log as storage
 from dagster_postgres.utils import retry_pg_connection_fn
 from sqlalchemy import create_engine
 
-from rag_assay.orchestration.event_log import open_instance, plain_failures, shared_engines
+from rag_assay.orchestration.event_log import MOST_OPEN, EventLog, open_instance, plain_failures
 from rag_assay.orchestration.settings import Settings, prepare
 from rag_assay.warehouse.errors import AssayError
 
-
-def test_events_go_through_a_handful_of_engines(tmp_path: Path) -> None:
-    before = storage.create_engine
-    with dg.DagsterInstance.local_temp(str(tmp_path)) as instance, shared_engines() as engines:
-        for number in range(20):
-            instance.report_runless_asset_event(dg.AssetMaterialization("a", partition=f"p{number}"))
-        assert 1 <= len(engines) <= 3
-        assert all(engine.pool.checkedin() for engine in engines.values()), "a connection is kept"
-        assert instance.get_materialized_partitions(dg.AssetKey("a")) == {f"p{n}" for n in range(20)}
-    assert storage.create_engine is before
+KEY = dg.AssetKey("a")
+EACH = 4  # checks and materializations of a partition
 
 
-def entry(run: str, kind: dg.DagsterEventType, about: Any) -> EventLogEntry:
-    return EventLogEntry(
-        error_info=None,
-        level=20,
-        user_message="",
-        run_id=run,
-        timestamp=1_700_000_000.5,
-        job_name="walk",
-        dagster_event=DagsterEvent(kind.value, "walk", event_specific_data=about),
-    )
+def log_partitions(instance: dg.DagsterInstance, count: int) -> str:
+    """Log events of partitions of an asset in a run; one partition is checked twice."""
+
+    @dg.op
+    def log(context: dg.OpExecutionContext) -> None:
+        for number in [*range(count), 0]:
+            key = f"p{number}"
+            context.log_event(dg.AssetMaterialization(KEY, partition=key, tags={"dagster/data_version": key}))
+            for name in ("good", "whole", "fresh"):
+                passed = name != "good" or number > 0
+                context.log_event(
+                    dg.AssetCheckEvaluation(asset_key=KEY, check_name=name, passed=passed, partition=key)
+                )
+
+    @dg.job(executor_def=dg.in_process_executor)
+    def work() -> None:
+        log()
+
+    return work.execute_in_process(instance=instance).run_id
 
 
-def entries() -> Iterator[EventLogEntry]:
-    """What is logged of keys: planned, built, checked, checked again; and a run that plans its checks."""
-    key = dg.AssetKey("a")
-    for partition in ("p", "q"):
-        planned = AssetMaterializationPlannedData(key, partition=partition)
-        yield entry("one", dg.DagsterEventType.ASSET_MATERIALIZATION_PLANNED, planned)
-        built = StepMaterializationData(dg.AssetMaterialization("a", partition=partition))
-        yield entry("one", dg.DagsterEventType.ASSET_MATERIALIZATION, built)
-    yield entry(
-        "two",
-        dg.DagsterEventType.ASSET_CHECK_EVALUATION_PLANNED,
-        AssetCheckEvaluationPlanned(asset_key=key, check_name="c"),
-    )
-    for run, partition, passed in (
-        *(("one", "p", False), ("one", "q", True), ("one", "p", True), ("one", None, True)),
-        *(("two", None, True), ("three", "p", False)),
-    ):
-        said = dg.AssetCheckEvaluation(key, "c", passed=passed, metadata={"n": 3}, partition=partition)
-        yield entry(run, dg.DagsterEventType.ASSET_CHECK_EVALUATION, said)
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("DAGSTER_HOME", "")
+    return prepare(Settings(home=tmp_path)) / "dagster"
 
 
-def test_the_rows_are_those_that_dagster_writes(tmp_path: Path) -> None:
-    found = {}
-    for name, block in (("ours", shared_engines), ("theirs", nullcontext)):
-        folder = tmp_path / name
-        folder.mkdir()
-        with dg.DagsterInstance.local_temp(str(folder)) as instance, block():
-            for one in entries():
-                instance.event_log_storage.store_event(one)
-        with closing(sqlite3.connect(folder / "history" / "runs" / "index.db")) as connection:
-            tables = ("event_logs", "asset_keys", "asset_check_executions", "asset_event_tags")
-            found[name] = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables}  # noqa: S608
-    ours, theirs = ([*map(_undated, one.values())] for one in found.values())
-    assert ours == theirs
-    assert len(found["ours"]["asset_check_executions"]) == 5
-
-
-def _undated(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    """Without the moment at which SQLite wrote them."""
-    now = datetime.now(UTC).strftime("%Y-")
-    return [tuple(None if str(value).startswith(now) else value for value in row) for row in rows]
-
-
-def test_migrations_are_read_once_and_databases_made_by_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    read: list[str] = []
-    loaded = ScriptDirectory._load_revisions
+def test_events_go_through_a_handful_of_connections(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connected: list[str] = []
+    connect = sqlite3.connect
     monkeypatch.setattr(
-        ScriptDirectory, "_load_revisions", lambda self: read.append(self.dir) or loaded(self)
+        sqlite3.dbapi2,
+        "connect",
+        lambda *args, **more: [connected.append(args[0]), connect(*args, **more)][1],
     )
-    for name in ("ours", "other"):
-        monkeypatch.setenv("DAGSTER_HOME", "")
-        with open_instance(prepare(Settings(home=tmp_path / name)) / "dagster") as instance:
-            instance.report_runless_asset_event(dg.AssetMaterialization("a", partition="p"))
-            assert instance.get_materialized_partitions(dg.AssetKey("a")) == {"p"}
-    assert len(read) == len(set(read))
+    with open_instance(folder) as instance:
+        assert isinstance(instance.event_log_storage, EventLog)
+        run = log_partitions(instance, 20)
+        logged = [path for path in connected if Path(path).stem in {"index", run}]
+        assert 2 <= len(logged) <= 20  # a few when a database is made, none for each of the 84 events
+        assert instance.get_materialized_partitions(KEY) == {f"p{n}" for n in range(20)}
+
+
+def test_the_rows_are_those_that_dagster_writes(folder: Path, tmp_path: Path) -> None:
+    found, theirs = [], tmp_path / "theirs"
+    theirs.mkdir()
+    for opened, where in (
+        (open_instance(folder), folder),
+        (dg.DagsterInstance.local_temp(str(theirs)), theirs),
+    ):
+        with opened as instance:
+            run = log_partitions(instance, 3)
+        with closing(sqlite3.connect(where / "history" / "runs" / "index.db")) as connection:
+            events = "SELECT dagster_event_type, asset_key, partition FROM event_logs ORDER BY id"
+            checks = (
+                "SELECT asset_key, check_name, partition, execution_status FROM asset_check_executions "
+                "ORDER BY id"
+            )
+            tags = "SELECT asset_key, key, value, event_id FROM asset_event_tags ORDER BY id"
+            found.append([connection.execute(one).fetchall() for one in (events, checks, tags)])
+        with closing(sqlite3.connect(where / "history" / "runs" / f"{run}.db")) as connection:
+            found[-1].append(connection.execute("SELECT dagster_event_type FROM event_logs").fetchall())
+    ours, theirs_found = found
+    assert ours == theirs_found
+    assert len(ours[0]) >= 4 * EACH
+
+
+def test_a_deleted_run_leaves_no_file(folder: Path) -> None:
+    with open_instance(folder) as instance:
+        run = log_partitions(instance, 1)
+        shards = folder / "history" / "runs"
+        assert (shards / f"{run}.db").exists()
+        instance.delete_run(run)
+        assert not list(shards.glob(f"{run}*"))
+        log_partitions(instance, 1)
+
+
+def test_databases_of_many_runs_do_not_stay_open(folder: Path) -> None:
+    with open_instance(folder) as instance:
+        runs = [log_partitions(instance, 1) for _ in range(MOST_OPEN + 2)]
+        log: Any = instance.event_log_storage
+        assert len(log._engines) == MOST_OPEN
+        assert all(instance.get_records_for_run(run).records for run in runs)
+
+
+def test_another_process_reads_and_writes_meanwhile(folder: Path) -> None:
+    """The web server and the driver have the log open at once."""
+    with open_instance(folder) as first, dg.DagsterInstance.get() as second:
+        for instance in (first, second, first):
+            log_partitions(instance, 2)
+        assert len(first.get_runs()) == len(second.get_runs()) == 3
+        assert second.get_materialized_partitions(KEY) == {"p0", "p1"}
 
 
 def test_a_server_that_is_gone_is_a_sentence(tmp_path: Path) -> None:

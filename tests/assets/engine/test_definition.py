@@ -11,12 +11,13 @@ import pytest
 
 from rag_assay.assets.engine.definition import (
     IDENTITY_TAG,
+    OPTIONS,
     RunOptions,
     as_asset,
     mapping,
     partitions,
+    recipe_spec,
     recipe_versions,
-    recipes_asset,
 )
 from rag_assay.assets.engine.stage import KeyOutcome, Stage
 from rag_assay.warehouse.artifacts import ArtifactStore
@@ -55,8 +56,8 @@ class Runs:
         self.outcomes: list[KeyOutcome] = []
         known = {stage.name: stage for stage in stages}
         self.definitions = dg.Definitions(
-            assets=[recipes_asset(stages), *(as_asset(stage, known) for stage in stages)],
-            resources={"options": RunOptions(report=self.outcomes.append)},
+            assets=[*map(recipe_spec, stages), *(as_asset(stage, known) for stage in stages)],
+            resources={OPTIONS: RunOptions(report=self.outcomes.append)},
         )
 
     def range(self, stage: Stage, first: str, last: str) -> dg.ExecuteInProcessResult:
@@ -92,7 +93,7 @@ def test_a_range_logs_one_materialization_a_key(
         assert one.tags["dagster/data_version"] == artifact.data_version
         assert one.tags["dagster/code_version"] == "1"
         assert one.tags[IDENTITY_TAG] == artifact.identity
-        assert one.tags["dagster/input_data_version/recipes"] == letters.recipes(key)[f"letter.{key}"]
+        assert one.tags["dagster/input_data_version/letters_recipes"] == letters.recipes(key)[f"letter.{key}"]
         assert one.metadata["length"].value == 1
     word = runs.logged(words)["w2"]
     upstream = store.current("letters", "k3")
@@ -137,12 +138,13 @@ def test_checks_are_logged_a_partition_each(
     assert found == {"k1": True, "k2": False}
 
 
-def test_every_recipe_is_a_partition_with_its_digest(letters: Letters, words: Words) -> None:
-    versions = recipe_versions([letters, words])
-    assert sorted(versions) == ["letter.k1", "letter.k2", "letter.k3", "sign"]
+def test_every_recipe_of_a_stage_is_a_partition_with_its_digest(letters: Letters, words: Words) -> None:
+    versions = recipe_versions(letters)
+    assert sorted(versions) == ["letter.k1", "letter.k2", "letter.k3"]
+    assert sorted(recipe_versions(words)) == ["sign"]
     before = dict(versions)
     letters.texts["k2"] = "z"
-    changed = recipe_versions([letters, words])
+    changed = recipe_versions(letters)
     assert {name for name in changed if changed[name] != before[name]} == {"letter.k2"}
 
 
@@ -153,7 +155,7 @@ def test_a_recipe_whose_file_is_gone_does_not_hide_the_others(letters: Letters) 
                 raise AssayError("there is no /letters")
             return super().recipes(key)
 
-    assert sorted(recipe_versions([Gone(letters.texts)])) == ["letter.k2", "letter.k3"]
+    assert sorted(recipe_versions(Gone(letters.texts))) == ["letter.k2", "letter.k3"]
 
 
 def test_partitions_map_to_what_they_are_built_from(letters: Letters, words: Words) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import dagster as dg
 import pytest
 
+from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.evals.reporting.changes.results import entries_of
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study_file import read_study
@@ -117,7 +118,7 @@ def test_the_sensor_tells_what_no_walk_has_told(finished: Finished, told: Hook) 
     another_leads(finished, tied=False)
     study = read_study(finished.path)
     stages = stages_of(Grid([study]))
-    sensor = alerts_sensor({"town": study}, stages)
+    sensor = alerts_sensor({"town": study}, stages, ProjectLayout())
     assert sensor.default_status is dg.DefaultSensorStatus.STOPPED
     with dg.instance_for_test() as instance:
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 import signal
@@ -11,20 +10,23 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.loader import LoadingContextForTest
-from dagster._core.storage.partition_status_cache import get_partition_subsets
 
-from rag_assay.assets.engine.definition import RunOptions
-from rag_assay.assets.engine.stage import KeyOutcome, Stage
+from rag_assay.assets.engine.definition import RunOptions, failed_keys
+from rag_assay.assets.engine.stage import BuildContext, BuildResult, KeyOutcome, Stage
+from rag_assay.evals.answers import Answers
+from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.evals.successive_halving.records import KEPT, narrow_study
 from rag_assay.orchestration.definitions import definitions_of
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.runs import home_lock
-from rag_assay.orchestration.runs import run as walk
+from rag_assay.orchestration.runs import run as study_run
+from rag_assay.orchestration.runs.jobs import study_job
+from rag_assay.orchestration.stages import stages_of
 from rag_assay.warehouse.connection import connect
-from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.paths import Home, home
 from tests.orchestration.conftest import Finished
 
 pytestmark = pytest.mark.models
@@ -38,27 +40,37 @@ def launch(
     job = definitions_of([study, *others]).resolve_job_def(name)
     with dg.DagsterInstance.get() as instance:
         return job.execute_in_process(
-            run_config={"again": again, "stages": list(stages)}, instance=instance, raise_on_error=False
+            run_config={"again": again},
+            op_selection=list(stages) or None,
+            instance=instance,
+            raise_on_error=False,
         )
 
 
-def failure_of(result: dg.ExecuteInProcessResult) -> str:
-    (event,) = [one for one in result.all_events if one.is_step_failure]
-    data = event.step_failure_data
-    assert data.user_failure_data is not None
-    return str(data.user_failure_data.description)
+def failures_of(result: dg.ExecuteInProcessResult) -> dict[str, str]:
+    """Return by the names of the failed steps what they say."""
+    failed = [one for one in result.all_events if one.is_step_failure]
+    said = {str(one.step_key): one.step_failure_data.user_failure_data for one in failed}
+    return {step: str(data and data.description) for step, data in said.items()}
 
 
 def grid_of(study: Study, stage: str) -> dict[str, set[str]]:
-    """Return what the UI's partition grid of an asset shows: materialized and failed partitions."""
-    asset = definitions_of([study]).resolve_asset_graph().get(dg.AssetKey(stage))
+    """Return what the UI shows of an asset: partitions that are materialized, and that failed to be built."""
+    key = dg.AssetKey(stage)
     with dg.DagsterInstance.get() as instance:
-        context = LoadingContextForTest(instance)
-        subsets = get_partition_subsets(instance, context, asset.key, instance, asset.partitions_def)
-        good, failed, _ = asyncio.run(subsets)
-    assert good is not None
-    assert failed is not None
-    return {"good": set(good.get_partition_keys()), "failed": set(failed.get_partition_keys())}
+        failed = failed_keys(stages_of(Grid([study]))[stage], instance)
+        return {"good": instance.get_materialized_partitions(key), "failed": failed}
+
+
+STEPS = (
+    *("pages", "documents", "chunks", "embeddings", "indexes", "questions", "rankings", "answers", "scores"),
+    *("leaderboard", "report"),
+)
+
+
+def town_job() -> dg.JobDefinition:
+    """Return the job of the study on the workspace of a test, as a process that runs it makes it."""
+    return study_job(read_study(home().root.parent / "town.yaml"), "town")
 
 
 COMPARED = (
@@ -105,26 +117,75 @@ def test_a_failed_cell_is_red_the_good_ones_are_there_and_a_second_run_does_what
     library.write_text(library.read_text() * 30)
     study = edit("  t16:", "  t400: {tokens: {size: 400}}\n  t16:")
     result = launch(study)
-    why = failure_of(result)
-    assert "1 of 2 embeddings failed:\n- town.t400.minilm: " in why
-    assert "longer than the 256 tokens" in why
-    assert "2 of 4 answers were left out: what they need failed" in why
+    why = failures_of(result)
+    assert set(why) == {"embeddings", "indexes", "rankings", "answers", "scores", "leaderboard", "report"}
+    assert "1 of 2 embeddings failed:\n- town.t400.minilm: " in why["embeddings"]
+    assert "longer than the 256 tokens" in why["embeddings"]
+    assert why["answers"] == "2 of 4 answers were left out: what they need failed"
+    assert (
+        why["leaderboard"]
+        == "leaderboard is built with gaps, for some scores, answers failed or were left out"
+    )
     assert grid_of(study, "embeddings") == {"good": {"town.t16.minilm"}, "failed": {"town.t400.minilm"}}
     assert grid_of(study, "leaderboard") == {"good": {"town"}, "failed": set()}, "the others are compared"
-    again = launch(study)
-    with dg.DagsterInstance.get() as instance:
-        events = [one.dagster_event for one in instance.all_logs(again.run_id) if one.dagster_event]
-    planned = [
-        (str(one.asset_key and one.asset_key.to_user_string()), one.partition)
-        for one in events
-        if one.is_asset_materialization_planned
-    ]
-    assert planned[0] == ("embeddings", "town.t400.minilm")
-    assert {key for _stage, key in planned} == {"town.t400.minilm"}, "a retry does what failed, nothing else"
+    assert built_in(launch(study)) == {}, "what fails again is all that is tried"
     mended = edit("max_tokens: 256", "max_tokens: 512")
     assert launch(mended).success
     assert grid_of(mended, "embeddings")["failed"] == set()
     assert grid_of(mended, "answers") == {"good": {cell.key for cell in mended.runs()}, "failed": set()}
+
+
+def built_in(result: dg.ExecuteInProcessResult | dg.JobExecutionResult) -> dict[str, set[str]]:
+    """Return the partitions that a run has materialized, by asset."""
+    found: dict[str, set[str]] = {}
+    with dg.DagsterInstance.get() as instance:
+        for one in instance.all_logs(result.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION):
+            event = one.get_dagster_event()
+            found.setdefault(str(event.asset_key and event.asset_key.to_user_string()), set()).add(
+                str(event.partition)
+            )
+    return found
+
+
+def test_each_stage_is_a_step_in_order_and_a_retry_from_failure_builds_the_rest_alone(
+    assay_home: Home, study_path: Path, edit: Callable[[str, str], Study], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = edit("generators:\n", "generators:\n  short: {extractive: {passages: 1, max_tokens: 20}}\n")
+    broken, build = "town.t16.minilm.words.short", Answers.build
+
+    def fails(self: Answers, key: str, folder: Path, work: BuildContext) -> BuildResult:
+        if key == broken:
+            raise AssayError("the server is gone")
+        return build(self, key, folder, work)
+
+    monkeypatch.setattr(Answers, "build", fails)
+    first = launch(study)
+    starts = [one for one in first.all_events if one.event_type is dg.DagsterEventType.STEP_START]
+    assert tuple(str(one.step_key) for one in starts) == STEPS
+    assert set(failures_of(first)) == {"answers", "scores", "leaderboard", "report"}
+    assert f"- {broken}: the server is gone" in failures_of(first)["answers"]
+    good = {cell.key for cell in study.runs()} - {broken}
+    assert {stage: built_in(first)[stage] for stage in ("answers", "scores")} == {
+        "answers": good,
+        "scores": good,
+    }
+    monkeypatch.setattr(Answers, "build", build)
+    job = dg.reconstructable(town_job)
+    with dg.DagsterInstance.get() as instance:
+        options = dg.ReexecutionOptions.from_failure(first.run_id, instance)
+        with dg.execute_job(job, instance, reexecution_options=options) as second:
+            assert second.success
+            steps = {str(one.step_key) for one in second.all_events if one.step_key}
+            built = built_in(second)
+    assert steps == {"answers", "scores", "leaderboard", "report"}
+    assert built == {
+        "answers": {broken},
+        "scores": {broken},
+        "leaderboard": {"town"},
+        "report": {"town"},
+    }
+    assert grid_of(study, "answers") == {"good": {*good, broken}, "failed": set()}
+    assert Driver(study, assay_home).run().unchanged
 
 
 def test_the_job_of_a_study_with_a_search_runs_that_first(finished: Finished) -> None:
@@ -148,7 +209,9 @@ def test_a_home_that_is_in_use_is_waited_for_and_then_a_sentence(
     with (finished.home.root / "run.lock").open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         result = launch(read_study(finished.path))
-    assert "is in use by another run (process" in failure_of(result)
+    said = failures_of(result)
+    assert len(said) == len(STEPS), "no step waits once more"
+    assert all("is in use by another run (process" in why for why in said.values())
     assert launch(read_study(finished.path)).success
 
 
@@ -156,7 +219,7 @@ def test_a_run_that_is_terminated_ends_in_good_order_and_the_next_goes_on(
     finished: Finished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The UI sends a SIGINT to the run's process; what was committed stays."""
-    done = walk.bring_up
+    done = study_run.bring_up
 
     def stopped(
         stage: Stage, keys: list[str], context: dg.OpExecutionContext, options: RunOptions
@@ -167,7 +230,7 @@ def test_a_run_that_is_terminated_ends_in_good_order_and_the_next_goes_on(
         return outcomes
 
     study = finished.edit("words: {bm25: {k: 5}}", "words: {bm25: {k: 4}}")
-    monkeypatch.setattr(walk, "bring_up", stopped)
+    monkeypatch.setattr(study_run, "bring_up", stopped)
     job = definitions_of([study]).resolve_job_def("study_town")
     with dg.DagsterInstance.get() as instance:
         run = job.execute_in_process(instance=instance, raise_on_error=False).dagster_run
