@@ -66,7 +66,7 @@ class Answers(Stage):
     code_version = "2"
     upstream = ("rankings", "indexes", "chunks", "documents", "questions")
     family = "generators"
-    lineage = ("rankings",)
+    lineage = ("rankings", "indexes")
     checks: ClassVar[dict[str, str]] = {
         "answered": f"At least {MIN_COVERAGE:.0%} of the questions were answered, refused, or had no passage "
         "to answer from; below that the cell has no rank.",

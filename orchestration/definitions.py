@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import dagster as dg
 
-from rag_assay.assets.engine.definition import OPTIONS, as_asset, backfill_bounds, recipe_spec
+from rag_assay.assets.engine.definition import OPTIONS, as_asset, backfill_bounds, recipe_asset
 from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.assets.engine.submission import code_of_now
 from rag_assay.evals.study.grid import Grid
@@ -55,7 +55,7 @@ def definitions_of(
     schedules = [*crawl_schedules(grid.build, layout), *study_schedules(grid.studies, jobs)]
     return dg.Definitions(
         assets=[
-            *map(recipe_spec, stages.values()),
+            *map(recipe_asset, stages.values()),
             *dg.with_resources(assets, {key: resource}),
         ],
         schedules=schedules if layout.schedules else [],

@@ -201,25 +201,21 @@ def as_asset(
     return materialize
 
 
-def _check_specs(stage: Stage, partitions_def: dg.PartitionsDefinition) -> list[dg.AssetCheckSpec]:
-    checks = {**stage.checks, BUILT: "The partition could be built. A failure says why it could not."}
-    found = [
+def _check_specs(stage: Stage, partitions_def: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
+    built = "The partition could be built. A failure says why it could not."
+    wanted = [(asset_key(stage), name, text) for name, text in {**stage.checks, BUILT: built}.items()]
+    if said := stage.headline:
+        wanted.append((asset_key(stage, said.asset), said.check, f"{said.value} is what it was before."))
+    return [
         dg.AssetCheckSpec(
             name,
-            asset=asset_key(stage),
+            asset=asset,
             description=text,
             partitions_def=partitions_def,
             blocking=name in stage.blocking,
         )
-        for name, text in checks.items()
+        for asset, name, text in wanted
     ]
-    if headline := stage.headline:
-        text = f"{headline.value} is what it was before."
-        asset = asset_key(stage, headline.asset)
-        found.append(
-            dg.AssetCheckSpec(headline.check, asset=asset, description=text, partitions_def=partitions_def)
-        )
-    return found
 
 
 def _materialized(stage: Stage, context: dg.AssetExecutionContext) -> Iterator[Result]:
@@ -373,7 +369,7 @@ def _events(
             tags=_provenance(stage, outcome.artifact, work, cursor),
         )
         if stage.headline and stage.headline.value in outcome.artifact.meta:
-            yield from _headline_events(stage.headline, stage, outcome.artifact, work, cursor)
+            yield from _headline_events(stage.headline, stage, outcome.artifact, work)
     if outcome.artifact:
         for check in outcome.checks:
             yield dg.AssetCheckEvaluation(
@@ -397,14 +393,14 @@ def _headline_spec(headline: Headline, stage: Stage, spec: dg.AssetSpec) -> dg.A
 
 
 def _headline_events(
-    headline: Headline, stage: Stage, artifact: Artifact, work: BuildContext, cursor: int | None
+    headline: Headline, stage: Stage, artifact: Artifact, work: BuildContext
 ) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
     """Say what came of a key, and whether it is what came of it before."""
-    meta = artifact.meta
+    meta, instance = artifact.meta, work.dagster.instance
     text, value = str(meta[headline.text]), str(meta[headline.value])
     key, upstream = asset_key(stage, headline.asset), asset_key(stage).to_user_string()
     of_key = dg.AssetRecordsFilter(key, asset_partitions=[artifact.key])
-    records = work.dagster.instance.fetch_materializations(of_key, limit=1).records
+    records = instance.fetch_materializations(of_key, limit=1).records
     before = [str(one.asset_materialization.metadata[headline.value].value) for one in records]
     yield dg.AssetMaterialization(
         key,
@@ -415,7 +411,10 @@ def _headline_events(
             "dagster/data_version": digest([text, value]),
             "dagster/code_version": stage.code_version,
             f"dagster/input_data_version/{upstream}": artifact.data_version,
-            f"dagster/input_event_pointer/{upstream}": str(cursor or 0),
+            # After that of its stage, which was logged just now.
+            f"dagster/input_event_pointer/{upstream}": str(
+                instance.event_log_storage.get_maximum_record_id() or 0
+            ),
         },
     )
     yield dg.AssetCheckEvaluation(
@@ -536,18 +535,29 @@ def recipe_key(stage: Stage) -> dg.AssetKey:
     return asset_key(stage, stage.family or f"{stage.name}_recipes")
 
 
-def recipe_spec(stage: Stage) -> dg.AssetSpec:
-    """Return the external asset of the recipes of a stage: a partition each, its digest the data version.
+def recipe_asset(stage: Stage) -> dg.AssetsDefinition:
+    """Return the observable asset of the recipes of a stage: a partition each, its digest the data version.
 
-    A changed recipe makes exactly the partitions stale that depend on it.
+    A changed recipe makes exactly the partitions stale that depend on it. Dagster's automation sees a change
+    of an observable asset only, not of an external one.
     """
-    return dg.AssetSpec(
-        recipe_key(stage),
+    key = recipe_key(stage)
+    spec = dg.AssetSpec(
+        key,
         group_name=stage.layout.group or "recipes",
         description=f"The recipes of the {stage.name}, from the study files. The data version of each is the "
         "digest of its parameters and code version.",
         partitions_def=dg.StaticPartitionsDefinition(sorted(recipe_versions(stage)) or ["none"]),
+        skippable=True,
     )
+
+    @dg.multi_observable_source_asset(name=f"observe_{key.to_python_identifier()}", specs=[spec])
+    def observe(context: dg.AssetExecutionContext) -> Iterator[dg.ObserveResult]:
+        for observation in recipe_observations([stage], context.instance):
+            context.log_event(observation)
+        yield from ()
+
+    return observe
 
 
 def recipe_versions(stage: Stage) -> dict[str, str]:

@@ -181,9 +181,9 @@ def _load_what_may_be_shared(study: Path, done: Path) -> None:
     from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
     from rag_assay.evals.reporting.page import templates
     from rag_assay.evals.study.study_file import read_study
-    from rag_assay.orchestration.event_log import read_migrations_once
     from rag_assay.orchestration.settings import instance_folder
     from rag_assay.warehouse.paths import Home
+    from tests.fakes.migrations import read_migrations_once
 
     home = Home(done)
     read_migrations_once()

@@ -131,5 +131,5 @@ def test_a_launched_run_with_a_failing_cell_says_which_and_leaves_the_good(ui: T
     assert "2 of 4 answers failed" in said
     assert "town.t16.minilm.words.dead" in said
     go(ui, "/assets/answers?view=partitions")
-    ui.page.get_by_text("Failed (2)").wait_for()
+    ui.page.get_by_text("Missing (2)").wait_for()
     ui.page.get_by_text("Materialized (3)").wait_for()

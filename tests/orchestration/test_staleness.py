@@ -60,6 +60,10 @@ class Shown:
     def end(self, report: StageReport) -> None:
         assert not report.failed
 
+    def is_fresh(self, asset: str, key: str) -> bool:
+        resolver = CachingStaleStatusResolver(self.instance, self.graph, LoadingContextForTest(self.instance))
+        return resolver.get_status(dg.AssetKey(asset), key) is StaleStatus.FRESH
+
 
 class Town:
     """A study of two sources on a home that it was run on."""
@@ -103,6 +107,8 @@ class Town:
                     event = one.dagster_event
                     if event and event.is_step_materialization and event.asset_key:
                         built.setdefault(event.asset_key.to_user_string(), set()).add(str(event.partition))
+            assert shown.is_fresh("verdict", "town")
+            assert built.pop("verdict", set()) == built.get("leaderboard", set()), "it comes with its board"
         return shown.stale, built
 
 

@@ -16,7 +16,7 @@ from rag_assay.assets.engine.definition import (
     as_asset,
     mapping,
     partitions,
-    recipe_spec,
+    recipe_asset,
     recipe_versions,
 )
 from rag_assay.assets.engine.stage import KeyOutcome, Stage
@@ -56,7 +56,7 @@ class Runs:
         self.outcomes: list[KeyOutcome] = []
         known = {stage.name: stage for stage in stages}
         self.definitions = dg.Definitions(
-            assets=[*map(recipe_spec, stages), *(as_asset(stage, known) for stage in stages)],
+            assets=[*map(recipe_asset, stages), *(as_asset(stage, known) for stage in stages)],
             resources={OPTIONS: RunOptions(report=self.outcomes.append)},
         )
 

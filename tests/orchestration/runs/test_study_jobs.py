@@ -182,6 +182,7 @@ def test_each_stage_is_a_step_in_order_and_a_retry_from_failure_builds_the_rest_
         "answers": {broken},
         "scores": {broken},
         "leaderboard": {"town"},
+        "verdict": {"town"},
         "report": {"town"},
     }
     assert grid_of(study, "answers") == {"good": {*good, broken}, "failed": set()}
