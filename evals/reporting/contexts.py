@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -16,7 +16,17 @@ from rag_assay.evals.metrics.contract import Gold, Metric
 from rag_assay.evals.metrics.costs import RunningCost, running_costs
 from rag_assay.evals.metrics.token_budget import CHARACTERS_A_TOKEN, context_curve
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import count, listed
+from rag_assay.evals.reporting.display import count, left_out, listed, number
+from rag_assay.evals.reporting.limits import LEADERBOARD_ROWS
+from rag_assay.evals.reporting.sections import (
+    Column,
+    PageSection,
+    Table,
+    TableFigure,
+    missing,
+    numbers,
+    section,
+)
 from rag_assay.evals.reporting.standings import CellStanding, Subset, Values, subsets
 from rag_assay.evals.statistics.board import front
 from rag_assay.evals.statistics.effects import Levels, effect, over_contexts
@@ -74,6 +84,48 @@ def usd_by_cell(data: ReportData) -> Mapping[str, float]:
     """Return cell -> US dollars of all of its answers; cells without a known price are absent."""
     priced = data.answers.filter(pl.col("usd").is_not_null()).group_by("cell").agg(pl.col("usd").sum())
     return {row["cell"]: row["usd"] for row in priced.iter_rows(named=True)}
+
+
+def costs_section(
+    data: ReportData, labels: Mapping[str, str], reasons: Mapping[tuple[str, str], str]
+) -> PageSection | None:
+    """Return the costs of each cell; None where no metric is a cost.
+
+    labels: of the cells; reasons: (cell, metric) -> why it has no value
+    """
+    metrics, found, usd = cost_metrics(data), costs(data), usd_by_cell(data)
+    if not metrics:
+        return None
+    columns = [Column("Cell", style="cell")]
+    for metric in metrics:
+        pair = ("p50", "p95") if metric.unit == "s" else ("mean", "sum")
+        columns += [one for what in pair for one in numbers(metric.title, unit=_joined(what, metric.unit))]
+    columns += [*numbers("Questions"), *(numbers("Answers", unit="sum, US$") if usd else [])]
+    rows = []
+    for cell, label in islice(labels.items(), LEADERBOARD_ROWS):
+        row: list[str | TableFigure] = [label]
+        asked = []
+        for metric in metrics:
+            cost = found.get((cell, metric.name))
+            if cost is None:
+                row += [missing(reasons.get((cell, metric.name)) or "not measured in this cell")] * 2
+                continue
+            asked.append(cost.n)
+            values = (cost.p50, cost.p95) if metric.unit == "s" else (cost.mean, cost.total)
+            row += [TableFigure(number(value, metric.unit), sort=value) for value in values]
+        ends = "–".join(map(str, sorted({min(asked), max(asked)}))) if asked else ""
+        row.append(TableFigure(ends, sort=min(asked)) if asked else missing("no value"))
+        if usd:
+            paid = usd.get(cell)
+            row.append(missing("no known price") if paid is None else TableFigure(f"{paid:.4f}", sort=paid))
+        rows.append(row)
+    rest = left_out("to keep this file small", cell=len(labels) - len(rows))
+    table = Table("Costs by cell", columns, rows, rest, "sortable filterable")
+    return section("costs", [table])
+
+
+def _joined(*parts: str) -> str:
+    return ", ".join(filter(None, parts))
 
 
 def running(data: ReportData) -> Mapping[str, RunningCost]:

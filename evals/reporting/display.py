@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 from markupsafe import Markup, escape
@@ -16,15 +15,6 @@ THIN_SPACE = "\u202f"
 _CONTROLS = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\t\n"}
 # Characters that turn the direction of the text after them around could make crawled text read as ours.
 _CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\ufffd")
-
-
-@dataclass(frozen=True)
-class TableFigure:
-    """One figure of a table, with lines below it; a dash where there is no value: ``why`` says why."""
-
-    text: str
-    small: tuple[str, ...] = ()
-    why: str = ""
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -131,6 +121,21 @@ def several(n: int, noun: str) -> str:
     return f"{count(n)} {noun}" if n == 1 else f"{count(n)} {noun}s"
 
 
+IN_ROWS = "the rows beside the report (JSON) hold them"
+
+
+def left_out(why: str, **counts: int) -> str:
+    """Say how many of each noun are not shown; nothing where all are.
+
+    >>> left_out("the table holds them", cell=3, metric=1)
+    '3 further cells and 1 further metric left out; the table holds them.'
+    >>> left_out("the table holds them", cell=0)
+    ''
+    """
+    found = [several(n, f"further {noun}") for noun, n in counts.items() if n]
+    return f"{' and '.join(found)} left out; {why}." if found else ""
+
+
 def listed(names: Sequence[str], most: int = 3) -> str:
     """Write names as a list of at most ``most`` items; the last item counts the rest.
 
@@ -172,6 +177,8 @@ _AFTER = re.compile(r"(?<=[+\-_./,])(?!(?<=\d[.,])\d)(?=\w)")
 def breakable(name: str) -> Markup:
     """Escape ``name`` and allow a line break after each sign that joins its parts, but not within a number.
 
+    Markup stays as it is.
+
     >>> str(breakable("bm25+<b>"))
     'bm25+&lt;b&gt;'
     >>> str(breakable("bm25+dense"))
@@ -179,6 +186,8 @@ def breakable(name: str) -> Markup:
     >>> str(breakable("by 0.25 with v2.tokens"))
     'by 0.25 with v2.<wbr>tokens'
     """
+    if isinstance(name, Markup):
+        return name
     return Markup("<wbr>").join(escape(part) for part in _AFTER.split(name))
 
 

@@ -8,19 +8,34 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from markupsafe import Markup
 
 from rag_assay.evals.judging.cards.mutations import MUTATIONS
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import (
+    IN_ROWS,
     MISSING,
-    TableFigure,
     count,
     interval,
+    left_out,
     listed,
     number,
     percent,
     several,
     with_sign,
+)
+from rag_assay.evals.reporting.sections import (
+    Block,
+    Chart,
+    Column,
+    PageHeading,
+    PageParagraph,
+    PageSection,
+    Table,
+    TableFigure,
+    explain,
+    numbers,
+    section,
 )
 from rag_assay.evals.reporting.stored_rows import (
     AGREEMENT_MEASURES,
@@ -132,6 +147,41 @@ def judge_cards(data: ReportData) -> tuple[Card, ...]:
         return ()
     names = [name for name in data.judges or {} if name in set(data.judge_cards["judge"])]
     return tuple(_card(name, data) for name in names)
+
+
+def judges_section(data: ReportData, charts: Sequence[Chart]) -> PageSection | None:
+    """Return the judges' cards below charts of them; None where there are no cards."""
+    cards = judge_cards(data)
+    if not cards:
+        return None
+    blocks: list[Block] = [*charts]
+    for card in cards:
+        blocks.append(PageHeading(card.judge, card.about))
+        blocks.append(card.sentence if card.calibrated else PageParagraph(card.sentence, "uncalibrated"))
+        rows = [(TableFigure(row.metric, _warning(row)), *row.figures) for row in card.rows]
+        blocks.append(_card_table(f"Card of the judge {card.judge}", "Metric", card.columns, rows))
+        if card.people:
+            rows = [(TableFigure(row.metric, (row.by,)), *row.figures) for row in card.people]
+            caption = f"Agreement of people with {card.judge}"
+            blocks.append(_card_table(caption, "Agreement with people", card.people_columns, rows))
+        if card.kinds:
+            rows = [(TableFigure(row.metric), *row.caught) for row in card.rows]
+            caption = f"Answers made worse, judged by {card.judge}"
+            blocks.append(_card_table(caption, "Worse caught", card.kinds, rows))
+        blocks += [card.costs] if card.costs else []
+    return section("judges", blocks)
+
+
+def _warning(row: CardRow) -> tuple[str, ...]:
+    words = UNCALIBRATED if not row.calibrated else "no better than a coin" if row.coin else ""
+    return (Markup('<span class="uncalibrated">{}</span>').format(words),) if words else ()
+
+
+def _card_table(
+    caption: str, first: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[TableFigure]]
+) -> Table:
+    heads = [Column(title, about=about, is_number=True) for title, about in columns]
+    return Table(caption, [Column(first), *heads], rows, style="groups card")
 
 
 def judge_sentences(data: ReportData) -> list[str]:
@@ -325,67 +375,61 @@ MOST_CELLS = 30
 Row = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Estimated:
-    """One line: the three means with their intervals, each a figure of its own.
-
-    name: of a cell or of a judge's metric
-    why: what is missing, and why; empty where nothing is
-    """
-
-    name: str
-    people: str
-    people_interval: str
-    labels: str
-    judged: str
-    judged_interval: str
-    judgements: str
-    combined: str
-    combined_interval: str
-    narrower: str
-    saved: str
-    difference: str
-    difference_interval: str
-    why: str = ""
-
-
-@dataclass(frozen=True)
-class Estimates:
-    """The ratings by one criterion.
-
-    name: `people.RUBRIC[.CRITERION]`; metric: whose judgements save most, by which the cells are estimated
-    sentence: how many labels judgements save, and how many more the wanted interval needs
-    judges: a line a metric, of all cells together; cells: a line a cell, by that metric
-    left_out: further cells
-    """
-
-    name: str
-    metric: str
-    sentence: str
-    judges: tuple[Estimated, ...]
-    cells: tuple[Estimated, ...]
-    left_out: int
+def estimates_section(data: ReportData, labels: Mapping[str, str]) -> PageSection | None:
+    """Return the estimates of every criterion that people have scored; None where there are none."""
+    blocks: list[Block] = []
+    titles: Mapping[Any, str] = {one.name: one.title for one in data.metrics}
+    for name, together, cells in _estimates(data):
+        title = titles.get(together[0]["metric"], together[0]["metric"])
+        blocks += [PageHeading(name), _estimate_sentence(together[0], title)]
+        lines = [_line(titles.get(row["metric"], row["metric"]), row) for row in together]
+        blocks.append(
+            Table(f"All cells together, by judge: {name}", _heads("Judge"), lines, style="risk stack")
+        )
+        if cells:
+            blocks.append(explain("estimated-cells", metric=title))
+            lines = [
+                (*_line(labels.get(row["cell"], row["cell"]), row), _behind(row))
+                for row in cells[:MOST_CELLS]
+            ]
+            heads = [*_heads("Cell"), *numbers("Combined, less the highest")]
+            rest = left_out(IN_ROWS, cell=max(len(cells) - MOST_CELLS, 0))
+            blocks.append(Table(f"Cells by {name}", heads, lines, rest, "risk stack"))
+    return section("estimates", blocks) if blocks else None
 
 
-def estimates(data: ReportData, labels: Mapping[str, str] | None = None) -> tuple[Estimates, ...]:
-    """Return the estimates of every criterion that people have scored.
+def _heads(first: str) -> list[Column]:
+    return [
+        Column(first),
+        *numbers("People alone", "Judge alone", "Combined estimate", "Narrower", "Scores saved"),
+    ]
 
-    labels: key of a cell -> how it is shown
-    """
-    if data.human_estimates is None or data.human_estimates.is_empty():
-        return ()
-    found = []
+
+def _estimates(data: ReportData) -> Iterator[tuple[str, Sequence[Row], Sequence[Row]]]:
+    """Yield a criterion's name, its rows by judge, and those of cells by the judge that saves most."""
+    if data.human_estimates is None:
+        return
     for (rubric, criterion), rows in data.human_estimates.group_by(
         "rubric", "criterion", maintain_order=True
     ):
-        named = metric_name(str(rubric), None if criterion is None else str(criterion))
-        found.append(_estimates(named, rows, data, labels or {}))
-    return tuple(found)
+        together = sorted(
+            rows.filter(pl.col("cell").is_null()).iter_rows(named=True),
+            key=lambda row: -(row["saved"] or 0.0),
+        )
+        cells = rows.filter(pl.col("cell").is_not_null() & (pl.col("metric") == together[0]["metric"]))
+        ordered = sorted(
+            cells.iter_rows(named=True), key=lambda row: (-(row["combined"] or -math.inf), row["cell"])
+        )
+        yield metric_name(str(rubric), None if criterion is None else str(criterion)), together, ordered
 
 
 def estimate_sentences(data: ReportData) -> list[str]:
     """Return, for the terminal, a sentence a criterion."""
-    return [f"{one.name}: {one.sentence}" for one in estimates(data)]
+    titles: Mapping[Any, str] = {one.name: one.title for one in data.metrics}
+    return [
+        f"{name}: {_estimate_sentence(together[0], titles.get(together[0]['metric'], together[0]['metric']))}"
+        for name, together, _ in _estimates(data)
+    ]
 
 
 def estimate_json(data: ReportData) -> list[dict[str, Any]]:
@@ -403,50 +447,33 @@ def estimate_json(data: ReportData) -> list[dict[str, Any]]:
     ]
 
 
-def _estimates(name: str, rows: pl.DataFrame, data: ReportData, labels: Mapping[str, str]) -> Estimates:
-    titles = {one.name: one.title for one in data.metrics}
-    together = sorted(
-        rows.filter(pl.col("cell").is_null()).iter_rows(named=True), key=lambda row: -(row["saved"] or 0.0)
-    )
-    best = together[0]
-    cells = rows.filter(pl.col("cell").is_not_null() & (pl.col("metric") == best["metric"]))
-    ordered = sorted(
-        cells.iter_rows(named=True), key=lambda row: (-(row["combined"] or -math.inf), row["cell"])
-    )
-    return Estimates(
-        name,
-        titles.get(best["metric"], best["metric"]),
-        _estimate_sentence(best, titles.get(best["metric"], best["metric"])),
-        tuple(_line(titles.get(row["metric"], row["metric"]), row) for row in together),
-        tuple(_line(labels.get(row["cell"], row["cell"]), row) for row in ordered[:MOST_CELLS]),
-        max(len(ordered) - MOST_CELLS, 0),
-    )
-
-
-def _line(name: str, row: Row) -> Estimated:
-    saved = row["saved"]
-    is_leader = row["leader"] is not None and row["leader"] == row["cell"]
+def _line(name: str, row: Row) -> tuple[TableFigure, ...]:
     parts = [row["reason"]] if row["reason"] else []
     if row["judged"] is None:
         parts.append("no judgements" if not row["judgements"] else "the metric has no bounds")
     if row["left_out"]:
         parts.append(f"{several(row['left_out'], 'score')} left out that the queue did not draw")
-    return Estimated(
-        name,
-        number(row["people"]),
-        interval(row["people_low"], row["people_high"]),
-        f"{count(row['labels'])} of {count(row['items'])}",
-        number(row["judged"]),
-        interval(row["judged_low"], row["judged_high"]),
-        f"{count(row['judgements'])} of {count(row['items'])}",
-        number(row["combined"]),
-        interval(row["combined_low"], row["combined_high"]),
-        MISSING if row["width"] is None else percent(max(1 - row["width"], 0.0)),
-        MISSING if saved is None else count(round(saved)),
-        "the highest" if is_leader else with_sign(row["difference"]),
-        MISSING if is_leader else interval(row["difference_low"], row["difference_high"]),
-        "; ".join(parts),
+    of = count(row["items"])
+    return (
+        TableFigure(name, ("; ".join(parts),) if parts else ()),
+        _mean(row, "people", f"{count(row['labels'])} of {of} scored"),
+        _mean(row, "judged", f"{count(row['judgements'])} of {of} judged"),
+        _mean(row, "combined"),
+        TableFigure(percent(None if row["width"] is None else max(1 - row["width"], 0.0))),
+        TableFigure(MISSING if row["saved"] is None else count(round(row["saved"]))),
     )
+
+
+def _mean(row: Row, name: str, *small: str) -> TableFigure:
+    ends = interval(row[f"{name}_low"], row[f"{name}_high"])
+    return TableFigure(number(row[name]), (*([] if ends == MISSING else [ends]), *small))
+
+
+def _behind(row: Row) -> TableFigure:
+    if row["leader"] is not None and row["leader"] == row["cell"]:
+        return TableFigure("the highest")
+    ends = interval(row["difference_low"], row["difference_high"])
+    return TableFigure(with_sign(row["difference"]), () if ends == MISSING else (ends,))
 
 
 def _estimate_sentence(row: Row, title: str) -> str:

@@ -8,18 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from rag_assay.evals.reporting import display, limits
 from rag_assay.evals.reporting.answers import verdict_words
-from rag_assay.evals.reporting.contexts import context_words, price
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import breakable, link_of, safe_link
-from rag_assay.evals.reporting.effects import effect_words, pair_words
-from rag_assay.evals.reporting.view import drops, effect_sentence, view
-from rag_assay.warehouse.schemas import MIN_COVERAGE
+from rag_assay.evals.reporting.sections import TitledPage
+from rag_assay.evals.reporting.view import view
 
 FOLDER = ".data-"  # between the name of a page and the digest of what its folder holds
 
@@ -47,21 +46,38 @@ def render_report(data: ReportData, stem: str) -> ReportPage:
 
     stem: name of the page's file without its suffix
     """
-    style, script = join_files("styles"), f"(() => {{\n{join_files('scripts')}\n}})();"
+    script = f"(() => {{\n{join_files('scripts')}\n}})();"
     found = view(data)
     packs = found.journeys.packs
-    template = templates().get_template("report.html")
-    html = template.render(
-        data=data,
-        view=found,
-        stem=stem,
-        style=Markup(style),  # noqa: S704 -- our own file, no data in it
-        script=Markup(script),  # noqa: S704
-        policy=policy(style, script, frames=bool(packs.files)),
+    page = TitledPage(
+        data.study, f"Study report · {data.created_at:%-d %B %Y, %H:%M UTC}", (), found.sections
     )
-    return ReportPage(
-        display.plain(html), f"{stem}{FOLDER}{packs.folder}" if packs.files else "", packs.files
+    foot = f"{data.study} · seed {data.seed} · {data.created_at:%Y-%m-%d %H:%M UTC}"
+    title = f"{data.study} – study report"
+    values = {"title": title, "foot": foot, "data": data, "view": found, "stem": stem}
+    html = _render(page, script, frames=bool(packs.files), **values)
+    return ReportPage(html, f"{stem}{FOLDER}{packs.folder}" if packs.files else "", packs.files)
+
+
+def render_page(page: TitledPage) -> str:
+    """Return a page as one HTML file in the style of the report, without a script or an outside resource."""
+    return _render(page, "", title=page.title, foot=page.title, view=None, stem="")
+
+
+def _render(page: TitledPage, script: str, *, frames: bool = False, **values: Any) -> str:
+    style = join_files("styles")
+    html = (
+        templates()
+        .get_template("page.html")
+        .render(
+            page=page,
+            style=Markup(style),  # noqa: S704 -- our own files, no data in them
+            script=Markup(script),  # noqa: S704
+            policy=policy(style, script, frames=frames),
+            **values,
+        )
     )
+    return display.plain(html)
 
 
 @cache
@@ -78,25 +94,16 @@ def templates() -> Environment:
         number=display.number,
         quantity=display.quantity,
         interval=display.interval,
-        signed=display.with_sign,
-        p_value=display.p_value,
         percent=display.percent,
-        price=price,
         count=display.count,
         several=display.several,
-        counted=display.format_counts,
         breakable=breakable,
         trimmed=display.truncate,
-        drops=drops,
-        effect_sentence=effect_sentence,
-        context_words=context_words,
-        effect_words=effect_words,
-        pair_words=pair_words,
         safe_link=safe_link,
         journey_link=link_of,
         verdict_words=verdict_words,
         limits=limits,
-        min_coverage=MIN_COVERAGE,
+        render=lambda name, values: Markup(environment.get_template(name).render(values)),  # noqa: S704
     )
     return environment
 

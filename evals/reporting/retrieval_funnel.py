@@ -9,11 +9,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
+from markupsafe import Markup
 
 from rag_assay.evals.question_sets.losses import Loss
 from rag_assay.evals.reporting import limits
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import count, listed, several, truncate
+from rag_assay.evals.reporting.display import count, left_out, link_of, listed, percent, several, truncate
+from rag_assay.evals.reporting.sections import (
+    Block,
+    Bullets,
+    Column,
+    Definitions,
+    PageHeading,
+    PageParagraph,
+    PageSection,
+    Table,
+    TableFigure,
+    numbers,
+    section,
+)
 from rag_assay.evals.reporting.standings import LeaderboardCell, subsets
 from rag_assay.warehouse.schemas import LOSSES
 
@@ -124,6 +138,52 @@ def funnel_of(data: ReportData, hardest: Sequence[str]) -> Lost | None:
         tuple(unfound[: limits.UNFOUND]),
         max(0, len(unfound) - limits.UNFOUND),
     )
+
+
+def lost_section(data: ReportData, hardest: Sequence[str]) -> PageSection | None:
+    """Return where questions were lost; None where no ranking has kept it."""
+    found = funnel_of(data, hardest)
+    if found is None:
+        return None
+    rows = []
+    for one in found.rankers:
+        row: list[str | TableFigure] = [one.label]
+        row.append(TableFigure(count(one.found), (percent(one.found / found.n),), sort=one.found))
+        for cause in found.causes:
+            n = one.lost.get(cause, 0)
+            row.append(
+                TableFigure(count(n), sort=n, style="most" if n and n == one.most else "" if n else "none")
+            )
+        if found.any_failed:
+            row.append(TableFigure(count(one.failed), sort=one.failed, style="low" if one.failed else "none"))
+        rows.append(row)
+    columns = [
+        Column("Ranking", style="cell"),
+        *numbers("Found", *(one.label.capitalize() for one in found.causes)),
+    ]
+    columns += numbers("Failed") if found.any_failed else []
+    rest = left_out("the table `losses` in DuckDB holds them", ranking=found.left_out)
+    blocks: list[Block] = [
+        found.summary,
+        found.introduction,
+        Table("Where questions are lost, by ranking", columns, rows, rest, "sortable filterable lost"),
+        Definitions(found.legend),
+    ]
+    if found.unfound:
+        blocks += [
+            PageHeading("Found by no retriever"),
+            Bullets([_listed(one) for one in found.unfound], "unfound"),
+        ]
+        more = left_out("the view `current_losses` in DuckDB holds them", question=found.unfound_left_out)
+        blocks += [PageParagraph(more)] if more else []
+    return section("lost", blocks)
+
+
+def _listed(one: Unfound) -> Markup:
+    address = f"#question-{one.number}" if one.number else link_of(one.question_id)
+    return Markup(
+        '<span dir="auto" lang="{}">{}</span> <span class="tally"><a href="{}">{}</a> · {}</span>'
+    ).format(one.language or "", one.text, address, one.question_id, one.lost)
 
 
 def depth(metric: MetricInfo) -> int:

@@ -4,14 +4,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import polars as pl
 
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import count, interval, number, p_value, percent, several, with_sign
+from rag_assay.evals.reporting.display import (
+    IN_ROWS,
+    MISSING,
+    count,
+    interval,
+    number,
+    p_value,
+    percent,
+    several,
+    with_sign,
+)
+from rag_assay.evals.reporting.display import left_out as omitted
+from rag_assay.evals.reporting.sections import (
+    Block,
+    Column,
+    PageSection,
+    Table,
+    TableFigure,
+    numbers,
+    section,
+)
 from rag_assay.evals.reporting.standings import LeaderboardCell, main_subset
 from rag_assay.evals.study.cells import AXES, UNREAD, varying_axes
 from rag_assay.evals.study.cells import Cell as StudyCell
@@ -29,58 +48,38 @@ _RULES = {
 }
 
 
-@dataclass(frozen=True)
-class LeftOutCell:
-    """A cell that was left out, in words."""
-
-    label: str
-    why: str
-    reason: str
-    rung: str
-    asked: str
-    then: str
-    then_interval: str
-    p: str
-    now: str
-    now_interval: str
-    chance: str
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """What the report says of a search.
-
-    raced: whether the cells were compared, so that there are differences
-    further: cells that the table has no room for
-    """
-
-    sentences: tuple[str, ...]
-    cells: tuple[LeftOutCell, ...]
-    raced: bool
-    winner: str
-    further: int
-
-
-def left_out_section(data: ReportData) -> LeftOut | None:
+def left_out_section(data: ReportData) -> PageSection | None:
     """Return what a search left out; None where the study is not searched."""
     record = data.search
     if record is None:
         return None
     gone = sorted(left_out(record.rows), key=lambda row: (row["rung"] or 0, row["cell"]))
     winner = _winner(data)
-    found = what_was_missed(data)
-    behind = {one.cell: one for one in found.cells}
+    behind = {one.cell: one for one in what_was_missed(data).cells}
     axes = varying_axes([[getattr(_cell_of(row), axis) for axis in AXES] for row in record.rows])
     labels = {row["cell"]: _cell_of(row).label(axes) for row in record.rows}
     metric = next((one for one in data.metrics if one.name == record.metric), data.primary)
-    cells = [_cell(row, behind.get(_short(row)), axes, metric) for row in gone[:MOST]]
-    return LeftOut(
-        left_out_sentences(data),
-        tuple(cells),
-        record.metric is not None,
-        labels.get(winner, winner) if winner else "",
-        len(gone) - len(cells),
-    )
+    raced = record.metric is not None
+    blocks: list[Block] = [*left_out_sentences(data)]
+    if gone:
+        first = labels.get(winner, winner) if winner else ""
+        columns = [Column("Cell"), Column("Why"), *(numbers("Rung") if raced else []), *numbers("Asked")]
+        then = ("Less the leader then", f"Less the winner, {first}", "Chance to be better")
+        columns += numbers(*then) if raced else []
+        rows = [
+            _row(row, behind.get(_short(row)), labels[row["cell"]], metric, raced=raced)
+            for row in gone[:MOST]
+        ]
+        blocks.append(
+            Table(
+                "What the search left out",
+                columns,
+                rows,
+                omitted(IN_ROWS, cell=len(gone) - len(rows)),
+                "stack",
+            )
+        )
+    return section("left-out", blocks)
 
 
 def _cell_of(row: Mapping[str, Any]) -> LeaderboardCell:
@@ -201,22 +200,25 @@ def _of_draw(record: SearchRecord, gone: list[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _cell(
-    row: Mapping[str, Any], behind: CellRegret | None, axes: tuple[str, ...], metric: MetricInfo
-) -> LeftOutCell:
-    return LeftOutCell(
-        _cell_of(row).label(axes),
-        _RULES[row["rule"]],
-        row["reason"] or "",
-        f"{row['rung']} of {row['rungs']}" if row["rung"] else "–",
-        f"{row['asked']} of {row['questions']}",
-        with_sign(row["difference"], metric.unit),
-        interval(row["low"], row["high"], metric.unit) if row["difference"] is not None else "–",
-        p_value(row["p"]) if row["p"] is not None else "",
-        with_sign(behind.difference if behind else None, metric.unit),
-        interval(behind.low, behind.high, metric.unit) if behind else "–",
+def _row(
+    row: Mapping[str, Any], behind: CellRegret | None, label: str, metric: MetricInfo, *, raced: bool
+) -> list[str | TableFigure]:
+    asked = f"{row['asked']} of {row['questions']}"
+    why = TableFigure(_RULES[row["rule"]], why=row["reason"] or "")
+    if not raced:
+        return [label, why, asked]
+    ends = interval(row["low"], row["high"], metric.unit) if row["difference"] is not None else MISSING
+    now = interval(behind.low, behind.high, metric.unit) if behind else MISSING
+    p = [p_value(row["p"])] if row["p"] is not None else []
+    return [
+        label,
+        why,
+        f"{row['rung']} of {row['rungs']}" if row["rung"] else MISSING,
+        asked,
+        TableFigure(with_sign(row["difference"], metric.unit), (ends, *p)),
+        TableFigure(with_sign(behind.difference if behind else None, metric.unit), (now,)),
         percent(behind.chance if behind else None),
-    )
+    ]
 
 
 def left_out_rows(data: ReportData) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.paths import Home
 
 if TYPE_CHECKING:
-    from rag_assay.evals.reporting.changes.pages import ChangePage
+    from rag_assay.evals.reporting.sections import TitledPage
 
 
 class DiffFormat(StrEnum):
@@ -100,17 +100,18 @@ def _name_in(home: Home) -> Callable[[str], str]:
     return lambda written: find_known(written, home).study
 
 
-def _put_page(page: ChangePage, form: str, output: Path | None, place: Path) -> None:
-    from rag_assay.evals.reporting.changes.pages import as_html, as_markdown
+def _put_page(found: TitledPage, form: str, output: Path | None, place: Path) -> None:
+    from rag_assay.evals.reporting import markdown
+    from rag_assay.evals.reporting import page as html
     from rag_assay.orchestration.terminal.tables import show_page
 
     if form == "html":
-        _put(as_html(page), output or place)
+        _put(html.render_page(found), output or place)
         print(output or place)
     elif form == "markdown":
-        _put(as_markdown(page), output)
+        _put(markdown.render_page(found), output)
     else:
-        show_page(page)
+        show_page(found)
 
 
 def _put(text: str, output: Path | None) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rag_assay.evals.reporting.changes.pages import ChangePage, Fold, PageTable
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import MISSING, listed, several
+from rag_assay.evals.reporting.sections import Block, Definitions, Details, TitledPage, plain_text
+from rag_assay.evals.reporting.sections import Table as PageTable
 from rag_assay.evals.reporting.terminal import ROWS, leaderboard_table
 from rag_assay.evals.study.run_studies import KnownStudy
 from rag_assay.orchestration.run_report import REASONS, RunReport, StageReport, by_reason
@@ -19,37 +21,44 @@ from rag_assay.warehouse.inference import models
 from rag_assay.warehouse.paths import Home
 
 
-def show_page(page: ChangePage) -> None:
-    """Print a page to standard output: sentences, tables and folds of each section."""
+def show_page(page: TitledPage) -> None:
+    """Print a page to standard output."""
     out = console(width=width())
     for sentence in page.lead:
-        out.print(text(sentence))
+        out.print(text(str(sentence)))
     for section in page.sections:
-        if not (section.sentences or section.grids or section.folds):
-            continue  # a chart, which a terminal does not show
-        out.print()
-        out.print(text(section.heading, "bold"))
-        for sentence in section.sentences:
-            out.print(text(sentence))
-        for grid in section.grids:
-            out.print(_table(grid))
-        for fold in section.folds:
-            for line in _lines(fold):
-                out.print(text(line))
+        lines = [line for block in section.blocks for line in block_lines(block)]
+        if lines:  # a chart is not shown
+            out.print()
+            out.print(text(section.title, "bold"))
+        for line in lines:
+            out.print(line)
 
 
-def _table(grid: PageTable) -> Table:
+def block_lines(block: Block) -> Iterator[RenderableType]:
+    """Yield what a terminal shows of a block; nothing of charts, and of what only a page shows."""
+    match block:
+        case str():
+            yield text(plain_text(block))
+        case PageTable():
+            yield _table(block)
+        case Details():
+            yield text(block.title)
+            for one in block.blocks:
+                yield from block_lines(one)
+        case Definitions():
+            for term, meaning in block.items:
+                yield text(f"    {term}: {plain_text(meaning)}")
+
+
+def _table(found: PageTable) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for number, name in enumerate(grid.head):
-        is_number = number in grid.numbers
-        table.add_column(name, justify="right" if is_number else "left", overflow="fold", no_wrap=is_number)
-    for row in grid.rows:
-        table.add_row(*map(text, row))
+    for column in found.columns:
+        side: JustifyMethod = "right" if column.is_number else "left"
+        table.add_column(column.title, justify=side, overflow="fold", no_wrap=column.is_number)
+    for row in found.rows:
+        table.add_row(*(text(plain_text(one if isinstance(one, str) else one.text)) for one in row))
     return table
-
-
-def _lines(fold: Fold) -> list[str]:
-    return [fold.title, *(f"    {label}: {part}" for label, part in fold.parts)]
 
 
 ABOVE = 6  # lines of a terminal that are left to what stands around a leaderboard

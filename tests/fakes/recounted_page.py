@@ -117,11 +117,10 @@ def _table(table: Any) -> tuple[list[str], list[list[Any]]]:
 
 
 def _main(cell: Any) -> tuple[str, list[str]]:
-    """Return the number of a table's cell, and those on its small line."""
-    small = cell.find("small")
-    lines = _text(small) if small is not None else ""
-    whole = _text(cell)
-    number = whole.removesuffix(lines).strip() if lines else whole
+    """Return the number of a table's cell, and those on its first small line."""
+    small = [_text(one) for one in cell.findall("small")]
+    lines = small[0] if small else ""
+    number = _text(cell).removesuffix("".join(small)).strip()
     ends = lines.split(" to ") if " to " in lines else lines.split("–")
     return number, [end.strip() for end in ends] if lines else []
 
@@ -217,7 +216,8 @@ def _matrices(recount: Recount, page: Any, found: Compared) -> None:
         for row in rows:
             chunking = _text(row[0])
             for name, shown in zip(retrievers, row[1:-1], strict=True):
-                found.number(f"matrix: {metric} {chunking} {name}", _text(shown), values[chunking, name])
+                number, _ = _main(shown)
+                found.number(f"matrix: {metric} {chunking} {name}", number, values[chunking, name])
             own = [value for (one, _), value in values.items() if one == chunking]
             found.number(f"matrix: {metric} {chunking}", _text(row[-1]), sum(own) / len(own))
         foot = list(table.cssselect("tfoot tr")[0])
@@ -310,7 +310,9 @@ def _effects(recount: Recount, page: Any, found: Compared) -> None:
     """Compare the means of the levels of axes that all cells of all questions cross."""
     cells = recount.subsets()["all"]
     for title, table in zip(
-        page.cssselect("#effects h3"), page.cssselect("#effects > .scroll table.effects"), strict=False
+        page.cssselect("#effects h3"),
+        page.cssselect("#effects > details > .scroll table.effects"),
+        strict=False,
     ):
         axis = _text(title).lower()
         if axis not in ("chunking", "retriever") or "sample" in axis:

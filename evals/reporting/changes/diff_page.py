@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from rag_assay.evals.reporting.changes.diff import Diff, Hanging, MatchedCells
-from rag_assay.evals.reporting.changes.pages import ChangePage, Fold, PageSection, labels_of, table_of
+from rag_assay.evals.reporting.changes.pages import labels_of
 from rag_assay.evals.reporting.display import (
     MISSING,
     interval,
@@ -21,12 +21,21 @@ from rag_assay.evals.reporting.display import (
     truncate,
     with_sign,
 )
+from rag_assay.evals.reporting.sections import (
+    Column,
+    Definitions,
+    Details,
+    PageSection,
+    Table,
+    TitledPage,
+    numbers,
+)
 
 LONGEST = 600  # characters of an answer
 NAMES = 12  # of one kind that are listed
 
 
-def diff_page(found: Diff) -> ChangePage:
+def diff_page(found: Diff) -> TitledPage:
     """Return what differs as a page: documents, cells, answers, and what else."""
     before, after = found.before, found.after
     title = (
@@ -36,14 +45,14 @@ def diff_page(found: Diff) -> ChangePage:
     )
     if before.leaderboard == after.leaderboard:
         same = "No differences: both are the same result."
-        return ChangePage(title, f"{before.name} → {after.name}", (same,), ())
+        return TitledPage(title, f"{before.name} → {after.name}", (same,), ())
     sections = (
         _documents(found),
         _cells(found),
         _answers(found),
         _else(found),
     )
-    return ChangePage(title, f"{before.name} → {after.name}", tuple(_lead(found)), sections)
+    return TitledPage(title, f"{before.name} → {after.name}", tuple(_lead(found)), sections)
 
 
 def _lead(found: Diff) -> Iterator[str]:
@@ -76,7 +85,7 @@ def _short(cell: str) -> str:
 def _documents(found: Diff) -> PageSection:
     if not found.documents:
         known = "The documents of both are the same." if not found.gone else "None is known to differ."
-        return PageSection("Documents", (known,))
+        return PageSection("", "Documents", [known])
     rows = [
         (
             one.change.value,
@@ -87,9 +96,8 @@ def _documents(found: Diff) -> PageSection:
         )
         for one in sorted(found.documents, key=lambda one: -found.hanging[one.doc_id].answers)
     ]
-    return PageSection(
-        "Documents", (), (table_of(("change", "title", "address", "what depends on it", "note"), rows),)
-    )
+    columns = [Column(name) for name in ("change", "title", "address", "what depends on it", "note")]
+    return PageSection("", "Documents", [Table("Documents", columns, rows)])
 
 
 def hanging_words(one: Hanging) -> str:
@@ -128,8 +136,9 @@ def _cells(found: Diff) -> PageSection:
         "measured again by each run, and are not compared.",
         *_unmatched(found.cells),
     ]
-    head = ("cell", "metric", "before", "after", "difference", "interval", "p", "")
-    return PageSection("Cells", tuple(sentences), (table_of(head, rows, (2, 3, 4, 5, 6)),) if rows else ())
+    columns = [Column("cell"), Column("metric"), *numbers("before", "after", "difference", "interval", "p")]
+    table = [Table("Cells", [*columns, Column("")], rows)] if rows else []
+    return PageSection("", "Cells", [*sentences, *table])
 
 
 def _unmatched(cells: MatchedCells) -> Iterator[str]:
@@ -149,24 +158,30 @@ def _answers(found: Diff) -> PageSection:
     rows = list(found.answers.iter_rows(named=True))
     label = labels_of([f"s.{row['cell']}" for row in rows])
     passages = _passages(found, names)
-    folds = tuple(
-        Fold(
+    folds = [
+        Details(
             f"{row['question_id']} · {label('s.' + row['cell'])}"
             + (f" · replicate {row['replicate']}" if row["replicate"] > 1 else ""),
-            (
-                ("question", truncate(row["question"], LONGEST)),
-                ("before", _said(row["old_status"], row["old"])),
-                ("after", _said(row["new_status"], row["new"])),
-                ("because of", because(row, names)),
-                *passages.get((row["cell"].rpartition(".")[0], row["question_id"]), ()),
-            ),
+            [
+                Definitions(
+                    [
+                        ("question", truncate(row["question"], LONGEST)),
+                        ("before", _said(row["old_status"], row["old"])),
+                        ("after", _said(row["new_status"], row["new"])),
+                        ("because of", because(row, names)),
+                        *passages.get((row["cell"].rpartition(".")[0], row["question_id"]), ()),
+                    ],
+                    "",
+                )
+            ],
+            style="change",
         )
         for row in rows
-    )
+    ]
     sentence = (
         f"{len(rows)} of {several(found.compared, 'answer')} {'is' if len(rows) == 1 else 'are'} another."
     )
-    return PageSection("Answers", (sentence,), (), folds)
+    return PageSection("", "Answers", [sentence, *folds])
 
 
 def _passages(found: Diff, names: Mapping[str, str]) -> dict[tuple[str, str], list[tuple[str, str]]]:
@@ -221,8 +236,9 @@ def _else(found: Diff) -> PageSection:
     rows += [("recipe", name, text) for name, text in parts.written.items()]
     rows += [("study", "", text) for text in parts.other]
     if not rows:
-        return PageSection("What else differs", ("Questions, recipes, code and weights are the same.",))
-    return PageSection("What else differs", (), (table_of(("what", "", "which"), rows),))
+        return PageSection("", "What else differs", ["Questions, recipes, code and weights are the same."])
+    columns = [Column(name) for name in ("what", "", "which")]
+    return PageSection("", "What else differs", [Table("What else differs", columns, rows)])
 
 
 def diff_json(found: Diff) -> str:

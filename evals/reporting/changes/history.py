@@ -13,7 +13,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from rag_assay.evals.reporting.changes.pages import ChangePage, Labels, PageSection, labels_of, table_of
+from rag_assay.evals.reporting.changes.pages import Labels, labels_of
 from rag_assay.evals.reporting.changes.results import (
     CellValue,
     Change,
@@ -25,6 +25,7 @@ from rag_assay.evals.reporting.changes.results import (
 )
 from rag_assay.evals.reporting.charts.marks import Scale
 from rag_assay.evals.reporting.display import MISSING, interval, number, plain, several, truncate
+from rag_assay.evals.reporting.sections import Column, Html, PageSection, Table, TitledPage, numbers
 from rag_assay.warehouse.artifacts import ArtifactStore
 
 SIGNS = {Change.ADDED: "+", Change.REMOVED: "−", Change.TEXT: "~", Change.MOVED: "→", Change.FACTS: "·"}
@@ -217,7 +218,7 @@ def history_svg(found: Sequence[HistoryStep], label: Labels) -> Markup | None:
     y = HEIGHT + 48 + ROW * len(cells)
     legend = "dashed lines: D documents, Q questions, R recipes, C code or weights changed; ! leader replaced"
     parts.append(f'<text class="soft" x="{LEFT}" y="{y}">{_text(legend)}</text></svg>')
-    return Markup("".join(parts))  # noqa: S704 -- its texts are escaped
+    return Markup(f'<figure class="history">{"".join(parts)}</figure>')  # noqa: S704 -- its texts are escaped
 
 
 def _axes(across: Scale, up: Scale, shown: Sequence[HistoryStep], unit: str) -> list[str]:
@@ -296,32 +297,23 @@ LEGEND = (
 )
 
 
-def history_page(study: str, found: Sequence[HistoryStep]) -> ChangePage:
+def history_page(study: str, found: Sequence[HistoryStep]) -> TitledPage:
     """Return the history of a study; ``found``: its results, the oldest first."""
     metric = found[-1].entry.primary
     label = labels_of({one.cell for step in found for one in step.entry.cells})
     rows = [_row(step, label) for step in reversed(found)]
-    head = (
-        "result",
-        "since (UTC)",
-        "leader",
-        metric.title,
-        "interval",
-        "tied",
-        "documents",
-        "questions",
-        "what had changed",
-    )
+    columns = [Column("result"), Column("since (UTC)"), Column("leader"), *numbers(metric.title)]
+    columns += [Column("interval"), *numbers("tied", "documents", "questions"), Column("what had changed")]
     chart = history_svg(found, label)
     lead = _lead(study, found, label)
     sections = (
-        *([PageSection("Over time", chart=chart)] if chart else []),
+        *([PageSection("", "Over time", [Html(chart)])] if chart else []),
         PageSection(
-            "Results", (f"`{study}@1` is one result back. {LEGEND}",), (table_of(head, rows, (3, 5, 6, 7)),)
+            "", "Results", [f"`{study}@1` is one result back. {LEGEND}", Table("Results", columns, rows)]
         ),
         *_written(found),
     )
-    return ChangePage(f"{study} – history", "History of a study", lead, sections)
+    return TitledPage(f"{study} – history", "History of a study", lead, sections)
 
 
 def _lead(study: str, found: Sequence[HistoryStep], label: Labels) -> tuple[str, ...]:
@@ -360,8 +352,6 @@ def _written(found: Sequence[HistoryStep]) -> list[PageSection]:
     rows = [
         (f"@{step.back}", name, text) for step in reversed(found) for name, text in step.parts.written.items()
     ]
-    return (
-        [PageSection("Recipes that changed", (), (table_of(("result", "part", "before and after"), rows),))]
-        if rows
-        else []
-    )
+    columns = [Column(name) for name in ("result", "part", "before and after")]
+    table = Table("Recipes that changed", columns, rows)
+    return [PageSection("", "Recipes that changed", [table])] if rows else []

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal
+
+from markupsafe import Markup
 
 from rag_assay.evals.reporting.display import count, number, truncate
+from rag_assay.evals.reporting.sections import Column, Point, Table, TableFigure, Tick, missing
 
 Bounds = tuple[float | None, float | None]
 DECADES = 1.5
@@ -38,14 +41,6 @@ class Scale:
             low, high, place = math.log(low), math.log(high), math.log(max(value, self.low))
         share = (place - low) / (high - low)
         return round(self.left + min(1.0, max(0.0, share)) * (self.right - self.left), 2)
-
-
-@dataclass(frozen=True)
-class Tick:
-    """A line of the grid, in percent, and its label."""
-
-    at: float
-    label: str
 
 
 def finite(values: Iterable[float | None]) -> list[float]:
@@ -187,24 +182,6 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class ColumnHeading:
-    """What a column is of.
-
-    unit: in which values are written (`written`)
-    note: behind the heading; None: the unit
-    """
-
-    text: str
-    unit: str = ""
-    about: str = ""
-    note: str | None = None
-
-    @property
-    def behind(self) -> str:
-        return self.unit if self.note is None else self.note
-
-
-@dataclass(frozen=True)
 class BarColumn:
     """One number of each row.
 
@@ -213,45 +190,17 @@ class BarColumn:
     band: from and to, in percent: what other intervals are held against
     """
 
-    heading: ColumnHeading
+    heading: Column
     form: Form
     scale: Scale
     ticks: tuple[Tick, ...] = ()
     band: tuple[float, float] | None = None
 
 
-@dataclass(frozen=True)
-class Row:
-    """A name, whole and short, and its marks: a text where one has no value, which says why."""
-
-    label: str
-    full: str
-    marks: tuple[Mark | str, ...]
-    emphasis: bool = False
-
-
-@dataclass(frozen=True)
-class BarTable:
-    """A chart of rows.
-
-    anchor: id on the page; corner: heading of the names
-    about: what the chart shows, in sentences
-    rest: what is not shown of it
-    """
-
-    kind: ClassVar[str] = "bars"
-    anchor: str
-    title: str
-    about: str
-    corner: str
-    columns: tuple[BarColumn, ...]
-    rows: tuple[Row, ...]
-    rest: str = ""
-
-
 def column(
-    heading: ColumnHeading,
+    heading: Column,
     figures: Sequence[BarValue],
+    unit: str = "",
     *,
     form: Form = "bar",
     bounds: Bounds = (None, None),
@@ -259,19 +208,20 @@ def column(
 ) -> tuple[BarColumn, list[Mark | str]]:
     """Return a column and the marks of its rows.
 
+    heading: of the column; unit: in which its values are written (`written`)
     bounds: of the values, which dots' scales keep to
     band: an interval that the others are held against
 
     >>> values = [BarValue(0.5, 0.4, 1.0), BarValue(None, why="not run")]
-    >>> head, (one, none) = column(ColumnHeading("Recall"), values)
+    >>> head, (one, none) = column(Column("Recall"), values)
     >>> (one.start, one.width, one.left, one.right, one.text, one.lines), none
     ((0.0, 50.0, 40.0, 100.0, '0.500', ('0.400–1.000',)), 'not run')
     """
     ends = [end for one in figures for end in (one.value, one.low, one.high)]
     dots = Scale(*domain(ends, bounds), left=1.0, right=99.0)
     scale = dots if form == "dot" else Scale(*from_zero(ends))
-    marks = [_mark(one, scale, form, heading.unit) for one in figures]
-    grid = ticks(scale, TICKS, heading.unit) if form == "dot" else ()
+    marks = [_mark(one, scale, form, unit) for one in figures]
+    grid = ticks(scale, TICKS, unit) if form == "dot" else ()
     low, high = band
     drawn = None if low is None or high is None else (scale.at(low), scale.at(high))
     return BarColumn(heading, form, scale, grid, drawn), marks
@@ -285,18 +235,52 @@ def bar_table(
     columns: Sequence[tuple[BarColumn, Sequence[Mark | str]]],
     rest: str = "",
     emphasis: frozenset[int] = frozenset(),
-) -> BarTable:
+) -> Table:
     """Return a table of columns and their marks.
 
     names: their heading, and one a row
     emphasis: places of rows that stand out
     """
     corner, labels = names
-    rows = tuple(
-        Row(truncate(name, LABEL), name, tuple(marks[at] for _, marks in columns), at in emphasis)
-        for at, name in enumerate(labels)
+    heads = [Column(corner, style="cell")]
+    for at, (head, _) in enumerate(columns):
+        if head.ticks:
+            heads.append(Column("", style="drawn", drawn=_axis(head, f"{anchor}-{at}")))
+        heads.append(replace(head.heading, is_number=True, style="" if head.ticks else "with-bar"))
+    rows = [
+        (
+            TableFigure(truncate(name, LABEL), why=name if len(name) > LABEL else ""),
+            *(
+                place
+                for at, (head, marks) in enumerate(columns)
+                for place in _places(head, marks[row], f"{anchor}-{at}")
+            ),
+        )
+        for row, name in enumerate(labels)
+    ]
+    style = "bars one" if len(columns) == 1 else "bars"
+    first = dict.fromkeys(emphasis, "first")
+    return Table(title, heads, rows, rest, style, anchor, about, row_styles=first)
+
+
+def _places(column: BarColumn, mark: Mark | str, grid: str) -> Sequence[TableFigure]:
+    if isinstance(mark, str):
+        return [*([TableFigure("")] if column.ticks else []), missing(mark)]
+    if column.ticks:
+        return TableFigure("", drawn=drawn(column, mark, grid)), TableFigure(mark.text, mark.lines)
+    return (TableFigure(mark.text, mark.lines, drawn=drawn(column, mark)),)
+
+
+def _axis(column: BarColumn, grid: str) -> Markup:
+    line = Markup('<line x1="{0}%" x2="{0}%" y1="0" y2="100%"/>')
+    label = Markup('<text x="{}%" y="12">{}</text>')
+    return Markup(
+        '<svg class="axis" aria-hidden="true" width="100%" height="16"><defs><g id="{}">{}</g></defs>{}</svg>'
+    ).format(
+        grid,
+        Markup("").join(line.format(tick.at) for tick in column.ticks),
+        Markup("").join(label.format(tick.at, tick.label) for tick in column.ticks),
     )
-    return BarTable(anchor, title, about, corner, tuple(head for head, _ in columns), rows, rest)
 
 
 def _mark(one: BarValue, scale: Scale, form: Form, unit: str) -> Mark | str:
@@ -315,6 +299,30 @@ def _mark(one: BarValue, scale: Scale, form: Form, unit: str) -> Mark | str:
     return Mark(start, round(end - start, 2), at, left, right, text, lines, one.style, value)
 
 
+SHAPES = {"tied": "diamond", "unranked": "ring"}  # style of a dot -> its shape; of all others a disc
+
+
+def drawn(column: BarColumn, mark: Mark, lines: str = "") -> Markup:
+    """Return a number as SVG: a bar from 0 or a dot, and its interval; lines: id of its grid."""
+    parts = [Markup('<use class="lines" href="#{}"/>').format(lines)] if lines else []
+    if column.band:
+        left, right = column.band
+        band = Markup('<rect class="band" x="{}%" width="{}%" height="100%"/>')
+        parts.append(band.format(left, round(right - left, 2)))
+    if column.form == "bar":
+        parts.append(
+            Markup('<rect class="of" x="{}%" y="2" width="{}%" height="8"/>').format(mark.start, mark.width)
+        )
+    if mark.left is not None:
+        parts.append(Markup('<line x1="{}%" x2="{}%" y1="50%" y2="50%"/>').format(mark.left, mark.right))
+    if column.form == "dot":
+        shape = SHAPES.get(mark.style, "disc")
+        parts.append(Markup('<use href="#shape-{}" x="{}%" y="11"/>').format(shape, mark.at))
+    return Markup('<svg class="mark {} {}" aria-hidden="true" width="100%" height="{}">{}</svg>').format(
+        column.form, mark.style, 22 if column.form == "dot" else 12, Markup("").join(parts)
+    )
+
+
 def written(value: float, unit: str) -> str:
     """Write a value of a chart; counts are whole, per cent have one decimal.
 
@@ -326,82 +334,11 @@ def written(value: float, unit: str) -> str:
     return count(round(value)) if unit == COUNT else number(value, unit)
 
 
-Shape = Literal["disc", "ring", "diamond", "cross"]
 STYLES = 6  # of lines: a colour and a pattern of dashes each
 MOST_POINTS = 250  # of a line
 PIXELS = 3.0  # of a hundredth, on the narrowest screen
 ROOM = 11.0  # pixels that a number needs to each side
 PLACES = ((8, -7), (-17, -7), (8, 16), (-17, 16))  # of a number, from its point
-
-
-@dataclass(frozen=True)
-class Point:
-    """A mark at a place in percent, y from the top.
-
-    number: as in the list below the chart; None: it has none
-    label: where the number is written, in pixels from the point; None: there is no room for it
-    low, high: ends of its interval on the way up
-    """
-
-    x: float
-    y: float
-    shape: Shape
-    full: str
-    number: int | None = None
-    low: float | None = None
-    high: float | None = None
-    label: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True)
-class PlotLine:
-    """A line in hundredths of width and height, y from the top, in one of `STYLES` styles.
-
-    label: in the list below the chart; lines: further lines there
-    number: at a place of it, which tells it from others without a colour
-    """
-
-    points: str
-    style: int
-    label: str = ""
-    lines: tuple[str, ...] = ()
-    number: int | None = None
-    number_at: tuple[float, float] = (50.0, 50.0)
-
-
-@dataclass(frozen=True)
-class ChartData:
-    """The values of a chart, to be read without it."""
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    rest: str = ""
-
-
-@dataclass(frozen=True)
-class Plane:
-    """A chart of two scales.
-
-    x_title, y_title: with the unit
-    key: shape -> what it stands for, of the shapes that are there
-    diagonal: what chance would be; a plane that has it is a square of two shares
-    """
-
-    kind: ClassVar[str] = "plane"
-    anchor: str
-    title: str
-    about: str
-    x_title: str
-    y_title: str
-    x_ticks: tuple[Tick, ...]
-    y_ticks: tuple[Tick, ...]
-    points: tuple[Point, ...] = ()
-    lines: tuple[PlotLine, ...] = ()
-    key: tuple[tuple[Shape, str], ...] = ()
-    table: ChartData | None = None
-    diagonal: str = ""
-    rest: str = ""
 
 
 def labelled(points: Sequence[Point]) -> tuple[Point, ...]:
@@ -450,58 +387,6 @@ def grid(across: Scale, up: Scale, x_unit: str = "", y_unit: str = "") -> tuple[
 LEVELS = 8  # steps of the heat colour
 
 
-@dataclass(frozen=True)
-class HeatSquare:
-    """A square of a heat map.
-
-    text: the number; empty: there is none, and `title` says why
-    level: from 0 (worst shown) to 8 (best shown); None: without a colour
-    """
-
-    text: str
-    level: int | None = None
-    title: str = ""
-    small: str = ""
-    bold: bool = False
-    warn: bool = False
-
-
-@dataclass(frozen=True)
-class HeatRow:
-    """A row, by its name and whole name, and the mean at its end.
-
-    language: of the name; link: to where more of it stands
-    """
-
-    label: str
-    squares: tuple[HeatSquare, ...]
-    mean: HeatSquare | None = None
-    full: str = ""
-    language: str | None = None
-    link: str = ""
-
-
-@dataclass(frozen=True)
-class HeatTable:
-    """A heat map; rows named by texts are wide.
-
-    about: what it shows, in sentences; corner: heading of the row's names
-    foot: means of the columns
-    """
-
-    kind: ClassVar[str] = "heat"
-    anchor: str
-    title: str
-    about: str
-    corner: str
-    columns: tuple[str, ...]
-    rows: tuple[HeatRow, ...]
-    foot: tuple[HeatRow, ...] = ()
-    mean: str = ""
-    rest: str = ""
-    texts: bool = False
-
-
 def heat(value: float, low: float, high: float, higher_is_better: bool) -> int:
     """Return the step of the heat colour from 0 to 8 for a value between the least and the greatest shown.
 
@@ -518,32 +403,25 @@ WIDTH = 120.0
 STEPS = 8  # shades, from the lowest value to the highest
 
 
-class BarSegment(NamedTuple):
-    """A part of a bar, in user units; shade: 0 to `STEPS`, None for answers that people differ in."""
-
-    x: float
-    width: float
-    shade: int | None
-
-
-Bar = tuple[BarSegment, ...]
-
-
-def bar(counts: Sequence[int], between: int) -> Bar:
-    """Lay out a bar, the best values on the left and what lies between any on the right.
+def bar(counts: Sequence[int], between: int) -> Markup:
+    """Return how many answers have each value as a bar: the best on the left, what lies between at the end.
 
     counts: answers at each anchor, the best first
 
-    >>> [tuple(piece) for piece in bar([1, 0, 2], 1)]
-    [(0.0, 30.0, 8), (30.0, 60.0, 0), (90.0, 30.0, None)]
+    >>> str(bar([1, 0, 2], 1)).count("<rect"), 'class="s8" x="0.0" y="0" width="30.0"' in bar([1, 0, 2], 1)
+    (3, True)
     """
     last = max(1, len(counts) - 1)
-    shades: list[int | None] = [round(STEPS * (last - at) / last) for at in range(len(counts))]
+    shades = [*(f"s{round(STEPS * (last - at) / last)}" for at in range(len(counts))), "between"]
     total = max(1, sum(counts) + between)
     pieces, x = [], 0.0
-    for n, shade in zip([*counts, between], [*shades, None], strict=True):
+    for n, shade in zip([*counts, between], shades, strict=True):
         width = WIDTH * n / total
         if n:
-            pieces.append(BarSegment(round(x, 2), round(width, 2), shade))
+            piece = Markup('<rect class="{}" x="{}" y="0" width="{}" height="12"/>')
+            pieces.append(piece.format(shade, round(x, 2), round(width, 2)))
         x += width
-    return tuple(pieces)
+    return Markup(
+        '<svg class="shares" aria-hidden="true" viewBox="0 0 120 12" width="120" height="12" '
+        'preserveAspectRatio="none">{}</svg>'
+    ).format(Markup("").join(pieces))

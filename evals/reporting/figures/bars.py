@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
+from markupsafe import Markup
 
 from rag_assay.evals.judging.entailment.pairs import SPENT
 from rag_assay.evals.reporting import limits
 from rag_assay.evals.reporting.charts.marks import (
     COUNT,
     BarColumn,
-    BarTable,
     BarValue,
-    ColumnHeading,
     Mark,
     Scale,
     bar_table,
@@ -25,40 +23,26 @@ from rag_assay.evals.reporting.charts.marks import (
 )
 from rag_assay.evals.reporting.charts.marks import written as written_value
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import count, listed, natural, percent, quantity, several, times
+from rag_assay.evals.reporting.display import (
+    IN_ROWS,
+    count,
+    left_out,
+    listed,
+    natural,
+    percent,
+    quantity,
+    several,
+    times,
+)
 from rag_assay.evals.reporting.effects import AxisEffect, AxisTable
 from rag_assay.evals.reporting.limits import EFFECT_METRICS
 from rag_assay.evals.reporting.rating_scores import ScoredAnswers, written
+from rag_assay.evals.reporting.sections import Column, Table
 from rag_assay.evals.reporting.standings import CellStanding, RankedResult, Result, Subset, values_of
 from rag_assay.evals.statistics.bootstrap import UNIT, bootstrap, intervals
 from rag_assay.evals.statistics.effects import over_contexts
 
-IN_ROWS = "the rows beside the report (JSON) hold them"
-
-
-def left_out(why: str, **counts: int) -> str:
-    """Say how many of each noun a chart does not show; nothing where it shows all.
-
-    >>> left_out("the table holds them", cell=3, metric=1)
-    '3 further cells and 1 further metric left out; the table holds them.'
-    >>> left_out("the table holds them", cell=0)
-    ''
-    """
-    found = [several(n, f"further {noun}") for noun, n in counts.items() if n]
-    return f"{' and '.join(found)} left out; {why}." if found else ""
-
-
 Place = Literal["leader", "tied", "apart", "unranked"]
-
-
-@dataclass(frozen=True)
-class Bar:
-    """The small interval drawn in a row, in hundredths of its width."""
-
-    left: float | None
-    right: float | None
-    dot: float
-    place: Place
 
 
 def place_of(entry: RankedResult, leader: RankedResult | None) -> Place:
@@ -70,7 +54,7 @@ def place_of(entry: RankedResult, leader: RankedResult | None) -> Place:
     return "tied" if entry.tied else "apart"
 
 
-def intervals_figure(data: ReportData, entries: Sequence[RankedResult], cells: int) -> BarTable | None:
+def intervals_figure(data: ReportData, entries: Sequence[RankedResult], cells: int) -> Table | None:
     """Return the entries that have a value, in their order; None when there is none.
 
     cells: of the whole leaderboard
@@ -83,8 +67,9 @@ def intervals_figure(data: ReportData, entries: Sequence[RankedResult], cells: i
     leader = leader_of(shown)
     band = (leader.result.low, leader.result.high) if leader else (None, None)
     drawn = column(
-        ColumnHeading(metric.title, metric.unit, data.interval),
+        Column(metric.title, metric.unit, data.interval),
         [_interval_value(entry, place_of(entry, leader)) for entry in shown],
+        metric.unit,
         form="dot",
         bounds=metric.bounds,
         band=band,
@@ -105,7 +90,7 @@ def intervals_figure(data: ReportData, entries: Sequence[RankedResult], cells: i
     )
 
 
-def small_bars(metric: MetricInfo, entries: Sequence[RankedResult]) -> Mapping[str, Bar]:
+def small_bars(metric: MetricInfo, entries: Sequence[RankedResult]) -> Mapping[str, Markup]:
     """Return cell -> the interval of the first metric, drawn small; cells without a value are absent."""
     found = [entry for entry in entries if entry.result.value is not None]
     if not found:
@@ -116,8 +101,11 @@ def small_bars(metric: MetricInfo, entries: Sequence[RankedResult]) -> Mapping[s
     bars = {}
     for entry in found:
         at = [scale.at(end) for end in _ends(entry.result) if end is not None]
-        left, right = at if len(at) == 2 else (None, None)
-        bar = Bar(left, right, scale.at(entry.result.value or 0.0), place_of(entry, leader))
+        line = Markup('<line x1="{}" x2="{}" y1="7" y2="7"/>').format(*at) if len(at) == 2 else ""
+        bar = Markup(
+            '<svg viewBox="0 0 100 14" width="100" height="14" class="{}" aria-hidden="true">{}'
+            '<circle cx="{}" cy="7" r="3.5"/></svg>'
+        ).format(place_of(entry, leader), line, scale.at(entry.result.value or 0.0))
         bars.update(dict.fromkeys(entry.cells, bar))
     return bars
 
@@ -162,7 +150,7 @@ def _intervals_about(data: ReportData, places: Sequence[Place], scale: Scale) ->
     return ". ".join(words) + "."
 
 
-def metrics_figure(data: ReportData, subset: Subset, labels: Mapping[str, str]) -> BarTable | None:
+def metrics_figure(data: ReportData, subset: Subset, labels: Mapping[str, str]) -> Table | None:
     """Return the leading cells with every metric that is no cost; None where there are not two of either.
 
     labels: cell -> its name
@@ -198,7 +186,7 @@ def _metric_column(
 ) -> tuple[BarColumn, list[Mark | str]]:
     note = f"n = {subset.n(metric)}" + ("" if metric.higher_is_better else ", lower is better")
     figures = [_metric_value(one.results.get(metric.name)) for one in standings]
-    return column(ColumnHeading(metric.title, metric.unit, metric.explanation, note), figures)
+    return column(Column(metric.title, note, metric.explanation), figures, metric.unit)
 
 
 def _metric_value(found: Result | None) -> BarValue:
@@ -241,7 +229,7 @@ class Shares(NamedTuple):
     found: dict[str, BarValue]
 
 
-def full_scores_figure(data: ReportData, subset: Subset) -> BarTable | None:
+def full_scores_figure(data: ReportData, subset: Subset) -> Table | None:
     """Return the share of values at the best there is, of each chunking; None where nothing reaches it."""
     every = [*_of_people(data), *_of_metrics(data, subset)]
     shown = every[: limits.METRICS_COLUMNS]
@@ -251,9 +239,7 @@ def full_scores_figure(data: ReportData, subset: Subset) -> BarTable | None:
         return None
     none = BarValue(None, why="not in equal contexts with the others")
     columns = [
-        column(
-            ColumnHeading(one.title, "%", one.about, one.best), [one.found.get(name, none) for name in names]
-        )
+        column(Column(one.title, one.best, one.about), [one.found.get(name, none) for name in names], "%")
         for one in shown
     ]
     further = {"chunking": len(every_name) - len(names), "metric": len(every) - len(shown)}
@@ -334,7 +320,7 @@ def _given(answers: ScoredAnswers, name: str, data: ReportData) -> BarValue:
     return _share_value(mean.mean, mean.low, mean.high, int(full.sum()), len(full))
 
 
-def latencies_figure(data: ReportData) -> BarTable | None:
+def latencies_figure(data: ReportData) -> Table | None:
     """Return time and tokens of each generator over all of its answers; None where there are no answers."""
     metrics = [one for one in data.metrics if one.kind == "cost" and not one.of_rankings]
     timed = next((one for one in metrics if one.unit == "s"), None)
@@ -396,7 +382,7 @@ def _cost_columns(
     }
     for what, figures in {**shown, "mean": [mean(name) for name in names]}.items():
         note = f"{what}, {metric.unit}" if metric.unit else what
-        yield column(ColumnHeading(metric.title, metric.unit, metric.explanation, note), figures)
+        yield column(Column(metric.title, note, metric.explanation), figures, metric.unit)
 
 
 def _latencies_about(medians: Mapping[str, float]) -> str:
@@ -419,7 +405,7 @@ COLUMNS = ("calls", "seconds", "read", "written")
 STAGE = "stage"  # what a statement is of that says what a stage took
 
 
-def stages_figure(data: ReportData) -> BarTable | None:
+def stages_figure(data: ReportData) -> Table | None:
     """Return calls, seconds and tokens of each judge and stage; None where no judge works in stages.
 
     What several metrics share is paid by the first of them, and counted there.
@@ -434,7 +420,7 @@ def stages_figure(data: ReportData) -> BarTable | None:
         for judge, stage in shown.select("judge", "stage").rows()
     ]
     columns = [
-        column(ColumnHeading(title, unit, "", note), [BarValue(float(one)) for one in shown[name]])
+        column(Column(title, note), [BarValue(float(one)) for one in shown[name]], unit)
         for title, name, unit, note in (
             ("Calls", "calls", COUNT, ""),
             ("Time", "seconds", "s", "sum over calls, s"),
@@ -518,7 +504,8 @@ def effect_bars(table: AxisTable) -> tuple[EffectBars, ...]:
     for one in table.effects:
         if one.metric.name in kept:
             ends = zip(one.found.mean.tolist(), one.found.low.tolist(), one.found.high.tolist(), strict=True)
-            heading = ColumnHeading(one.metric.title, one.metric.unit)
-            head, marks = column(heading, [BarValue(*each) for each in ends])
+            head, marks = column(
+                Column(one.metric.title), [BarValue(*each) for each in ends], one.metric.unit
+            )
             found.append(EffectBars(one, head, dict(zip(one.levels, marks, strict=True))))
     return tuple(found)

@@ -3,32 +3,62 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from rag_assay.evals.reporting import limits
-from rag_assay.evals.reporting.charts.marks import HeatRow, HeatSquare, HeatTable, heat
+from rag_assay.evals.reporting.charts.marks import drawn, heat
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import interval, link_of, natural, number, percent, several, truncate
-from rag_assay.evals.reporting.effects import AxisPair, Effects, pair_words
-from rag_assay.evals.reporting.figures.bars import IN_ROWS, left_out
+from rag_assay.evals.reporting.display import (
+    IN_ROWS,
+    interval,
+    left_out,
+    link_of,
+    natural,
+    number,
+    p_value,
+    percent,
+    several,
+    truncate,
+    with_sign,
+)
+from rag_assay.evals.reporting.effects import (
+    AxisEffect,
+    AxisPair,
+    AxisTable,
+    Effects,
+    effect_words,
+    pair_words,
+)
+from rag_assay.evals.reporting.figures.bars import EffectBars, effect_bars
+from rag_assay.evals.reporting.sections import (
+    TIED,
+    Block,
+    Column,
+    Details,
+    PageHeading,
+    PageParagraph,
+    PageSection,
+    Row,
+    Table,
+    TableFigure,
+    Tiles,
+    bold,
+    explain,
+    missing,
+    numbers,
+    section,
+)
 from rag_assay.evals.reporting.standings import Result, Subset, values_of
 from rag_assay.evals.statistics.bootstrap import intervals
-from rag_assay.evals.statistics.effects import over_contexts
+from rag_assay.evals.statistics.effects import Levels, over_contexts
 from rag_assay.evals.statistics.resampling import Floats
 from rag_assay.evals.statistics.significance import ALPHA
-
-
-@dataclass(frozen=True)
-class MatrixSquare:
-    """One square: the result, and its heat from 0 (worst shown) to 8 (best shown); None is uncoloured."""
-
-    result: Result | None
-    level: int | None
 
 
 @dataclass(frozen=True)
@@ -48,69 +78,86 @@ class Effect:
         return max(self.means.values()) - min(self.means.values()) if len(self.means) > 1 else None
 
 
-@dataclass(frozen=True)
-class Matrix:
-    """The squares of one metric (and one embedder), and the effect of each axis."""
-
-    metric: MetricInfo
-    embedder: str | None
-    chunkings: tuple[str, ...]
-    retrievers: tuple[str, ...]
-    squares: Mapping[tuple[str, str], MatrixSquare]
-    by_chunking: Effect
-    by_retriever: Effect
-
-    def table(self) -> HeatTable:
-        gap = "no chunking has a value for every retriever"
-        return HeatTable(
-            "",
-            f"{self.metric.title} by chunking and retriever",
-            "",
-            "",
-            self.retrievers,
-            tuple(
-                HeatRow(
-                    chunking,
-                    tuple(self._drawn(chunking, retriever) for retriever in self.retrievers),
-                    self._mean(self.by_chunking, chunking, "no retriever has a value for every chunking"),
-                )
-                for chunking in self.chunkings
-            ),
-            (
-                HeatRow(
-                    "Mean",
-                    tuple(self._mean(self.by_retriever, retriever, gap) for retriever in self.retrievers),
-                ),
-            ),
-            "Mean",
-        )
-
-    def _drawn(self, chunking: str, retriever: str) -> HeatSquare:
-        square = self.squares.get((chunking, retriever))
-        if square is None or square.result is None or square.result.value is None:
-            return HeatSquare("", title="not run" if square is None else "no question has a value")
-        result = square.result
-        text = number(result.value, self.metric.unit)
-        if square.level is None:
-            why = f"coverage {percent(result.coverage)}: left out of the means"
-            return HeatSquare(f"{text}†", title=why, warn=True)
-        ends = interval(result.low, result.high, self.metric.unit)
-        return HeatSquare(text, square.level, f"{ends}, n = {result.n}")
-
-    def _mean(self, effect: Effect, name: str, why: str) -> HeatSquare:
-        if name not in effect.means:
-            return HeatSquare("", title=why)
-        return HeatSquare(number(effect.means[name], self.metric.unit))
-
-
-def matrices(data: ReportData, subset: Subset) -> tuple[Matrix, ...]:
-    """Return one matrix for each retrieval metric, and for each embedder when there are several."""
+def matrix_section(data: ReportData, subset: Subset) -> PageSection | None:
+    """Return a heat map of each retrieval metric, and of each embedder where there are several."""
     embedders = sorted({one.cell.embedder or "" for one in subset.standings if one.cell.retriever})
     metrics = [metric for metric in data.metrics if metric.kind == "retrieval"]
     found = [
-        _matrix(subset, metric, embedder, len(embedders) > 1) for metric in metrics for embedder in embedders
+        made
+        for metric in metrics
+        for embedder in embedders
+        if (made := matrix(subset, metric, embedder, len(embedders) > 1))
     ]
-    return tuple(matrix for matrix in found if matrix.squares)
+    if not found:
+        return None
+    tiles = Tiles(found, wide=data.leaderboard["retriever"].n_unique() > 4)
+    return section("matrix", [tiles])
+
+
+def matrix(subset: Subset, metric: MetricInfo, embedder: str, several: bool) -> Sequence[Block]:
+    """Return a heading, the heat map of chunkings and retrievers, and their effects; empty without any.
+
+    several: whether there are other embedders
+    """
+    results: dict[tuple[str, str], Result] = {}
+    for standing in subset.standings:
+        cell, result = standing.cell, standing.results.get(metric.name)
+        place = (cell.chunking or "", cell.retriever or "")
+        # A generator cannot change a retrieval metric: the first cell of a place stands for all.
+        if result and (cell.embedder or "") == embedder and not (place in results and results[place].covered):
+            results[place] = result
+    if not results:
+        return ()
+    chunkings = sorted({chunking for chunking, _ in results}, key=natural)
+    retrievers = sorted({retriever for _, retriever in results}, key=natural)
+    values = {place: r.value for place, r in results.items() if r.covered and r.value is not None}
+    by_chunking = effect(values, chunkings, retrievers)
+    by_retriever = effect({place[::-1]: value for place, value in values.items()}, retrievers, chunkings)
+
+    def mean(of: Effect, name: str, why: str) -> TableFigure:
+        known = name in of.means
+        return TableFigure(number(of.means[name], metric.unit), style="mean") if known else missing(why)
+
+    gap = "no chunking has a value for every retriever"
+    rows: list[Row] = [
+        (
+            one,
+            *(_square(results.get((one, other)), values.values(), metric) for other in retrievers),
+            mean(by_chunking, one, "no retriever has a value for every chunking"),
+        )
+        for one in chunkings
+    ]
+    table = Table(
+        f"{metric.title} by chunking and retriever",
+        [Column(""), *numbers(*retrievers), Column("Mean", is_number=True, style="mean")],
+        rows,
+        style="heat",
+        foot=[("Mean", *(mean(by_retriever, one, gap) for one in retrievers), "")],
+    )
+    words = [effect_sentence(by_chunking, "chunking", "retriever", metric)]
+    words.append(effect_sentence(by_retriever, "retriever", "chunking", metric))
+    of = f" · {embedder or 'no embedder'}" if several else ""
+    return PageHeading(metric.heading + of), table, PageParagraph(" ".join(words), "effect")
+
+
+def effect_sentence(effect: Effect, axis: str, other: str, metric: MetricInfo) -> str:
+    """Say how far an axis moves a metric, from its lowest mean to its highest.
+
+    >>> metric = MetricInfo("m", "nDCG@10", "retrieval", True, (0, 1), "", "")
+    >>> effect_sentence(Effect({"a": 0.2, "b": 0.5}, 3, 3), "chunking", "retriever", metric)
+    'The chunking moves nDCG@10 by 0.300: from 0.200 (a) to 0.500 (b), each the mean over 3 retrievers.'
+    """
+    if effect.span is None:
+        why = "one name on this axis" if effect.over else f"no {other} has a value for all of them"
+        return f"The effect of the {axis} cannot be given: {why}."
+    lowest = min(effect.means, key=lambda name: effect.means[name])
+    highest = max(effect.means, key=lambda name: effect.means[name])
+    over = several(effect.over, other) + (f" of {effect.of}" if effect.over < effect.of else "")
+    return (
+        f"The {axis} moves {metric.title} by {number(effect.span)}: "
+        f"from {number(effect.means[lowest])} ({lowest}) to {number(effect.means[highest])} ({highest}), "
+        f"each the mean over {over}."
+    )
 
 
 def effect(values: Mapping[tuple[str, str], float], names: Sequence[str], others: Sequence[str]) -> Effect:
@@ -126,43 +173,117 @@ def effect(values: Mapping[tuple[str, str], float], names: Sequence[str], others
     return Effect(means, len(common), len(others))
 
 
-def _matrix(subset: Subset, metric: MetricInfo, embedder: str, several: bool) -> Matrix:
-    results: dict[tuple[str, str], Result] = {}
-    for standing in subset.standings:
-        cell, result = standing.cell, standing.results.get(metric.name)
-        place = (cell.chunking or "", cell.retriever or "")
-        # A generator cannot change a retrieval metric: the first cell of a place stands for all.
-        if result and (cell.embedder or "") == embedder and not (place in results and results[place].covered):
-            results[place] = result
-    chunkings = tuple(sorted({chunking for chunking, _ in results}, key=natural))
-    retrievers = tuple(sorted({retriever for _, retriever in results}, key=natural))
-    values = {place: r.value for place, r in results.items() if r.covered and r.value is not None}
-    turned = {(retriever, chunking): value for (chunking, retriever), value in values.items()}
-    return Matrix(
-        metric,
-        embedder if several else None,
-        chunkings,
-        retrievers,
-        {place: _square(result, values, metric) for place, result in results.items()},
-        effect(values, chunkings, retrievers),
-        effect(turned, retrievers, chunkings),
-    )
+def _square(result: Result | None, shown: Collection[float], metric: MetricInfo) -> TableFigure:
+    if result is None or result.value is None:
+        return missing("not run" if result is None else "no question has a value")
+    text = number(result.value, metric.unit)
+    if not result.covered:
+        why = f"coverage {percent(result.coverage)}: left out of the means"
+        return TableFigure(f"{text}†", why=why, style="low")
+    level = heat(result.value, min(shown), max(shown), metric.higher_is_better)
+    ends = interval(result.low, result.high, metric.unit)
+    return TableFigure(text, (ends,), f"n = {result.n}", style=f"h{level}")
 
 
-def _square(result: Result, values: Mapping[tuple[str, str], float], metric: MetricInfo) -> MatrixSquare:
-    if not result.covered or result.value is None:
-        return MatrixSquare(result, None)
-    shown = values.values()
-    return MatrixSquare(result, heat(result.value, min(shown), max(shown), metric.higher_is_better))
+def effects_section(found: Effects) -> PageSection | None:
+    """Return what each axis does, and two axes together; None where no two levels can be compared."""
+    if not found.axes:
+        return None
+    blocks: list[Block] = []
+    for table in found.axes:
+        first = table.effects[0]
+        blocks.append(PageHeading(table.axis.capitalize(), "" if table.subset == "all" else table.subset))
+        blocks += [effect_words(first), _axis_table(table)]
+        if table.groups:
+            note = PageParagraph(explain("axis-groups", most=limits.EFFECT_GROUPS))
+            title = f"{first.metric.title} by kind of question"
+            blocks.append(Details(title, [_groups_table(table), note]))
+    if found.pairs:
+        kept = tuple(pair for pair in found.pairs if not is_matrix(pair))
+        words = [pair_words(pair) for pair in found.pairs if is_matrix(pair)]
+        blocks += [PageHeading("Two axes together"), *words, *pair_figures(replace(found, pairs=kept))]
+    return section("effects", blocks)
 
 
-def pair_figures(effects: Effects) -> tuple[HeatTable, ...]:
+def _axis_table(table: AxisTable) -> Table:
+    bars, axis = effect_bars(table), table.axis
+    first = table.effects[0]
+    columns = [Column(axis.capitalize(), style="cell")]
+    for one in bars:
+        note = f"{_unit(one.effect.metric)}n = {one.effect.found.n}"
+        columns.append(Column(one.effect.metric.title, note, is_number=True, style="with-bar"))
+    columns[2:2] = numbers("Difference")
+    rows: list[Row] = []
+    for at in first.best_first():
+        level = first.levels[at]
+        row: list[str | TableFigure] = [
+            level,
+            *(_bar_figure(one, level, is_first=one is bars[0]) for one in bars),
+        ]
+        row[2:2] = [_level_difference(first, at)]
+        rows.append(row)
+    return Table(f"Effect of the {axis}", columns, rows, style="effects")
+
+
+def _unit(metric: MetricInfo) -> str:
+    return "" if metric.heading == metric.title else f"{metric.unit}, "
+
+
+def _bar_figure(bars: EffectBars, level: str, *, is_first: bool) -> TableFigure:
+    one = bars.effect
+    if level not in one.levels:
+        return missing(f"not compared by {one.metric.title}")
+    at = one.levels.index(level)
+    text = number(one.found.mean[at], one.metric.unit)
+    if not is_first:
+        text = bold(text) if at == one.found.best else text if one.found.apart[at] else TIED + text
+    mark = bars.marks[level]
+    chart = "" if isinstance(mark, str) else drawn(bars.column, mark)
+    ends = interval(one.found.low[at], one.found.high[at], one.metric.unit)
+    return TableFigure(text, (ends,), drawn=Markup(chart))  # noqa: S704 -- a chart of ours
+
+
+def _level_difference(one: AxisEffect, at: int) -> str | TableFigure:
+    found, unit = one.found, one.metric.unit
+    if at == found.best:
+        return "best"
+    text = with_sign(found.difference[at], unit)
+    ends = interval(found.difference_low[at], found.difference_high[at], unit)
+    return TableFigure(text if found.apart[at] else TIED + text, (ends, p_value(found.p[at])))
+
+
+def _groups_table(table: AxisTable) -> Table:
+    first = table.effects[0]
+
+    def mean(found: Levels, at: int) -> str:
+        text = number(found.mean[at], first.metric.unit)
+        return bold(text) if at == found.best else text if found.apart[at] else TIED + text
+
+    rows = [
+        (
+            Markup('<span class="unit">{}</span> {}').format(group.column.replace("_", " "), group.group),
+            str(group.effect.found.n),
+            *(mean(group.effect.found, at) for at in range(len(first.levels))),
+        )
+        for group in table.groups
+    ]
+    columns = [Column("Questions", style="cell"), *numbers("n", *first.levels)]
+    return Table(f"{first.metric.title} by {table.axis} and kind of question", columns, rows, style="groups")
+
+
+def is_matrix(pair: AxisPair) -> bool:
+    """Return whether the section of chunkings and retrievers shows the same means as a heat map."""
+    is_whole = not pair.crossing.unused and len(pair.crossing.contexts) == 1
+    return pair.axes == ("chunking", "retriever") and pair.metric.kind == "retrieval" and is_whole
+
+
+def pair_figures(effects: Effects) -> tuple[Table, ...]:
     """Return a heat map of each pair of axes, first those of which one depends on the other."""
     ordered = sorted(effects.pairs, key=lambda pair: not pair.p < ALPHA)
     return tuple(_figure(pair) for pair in ordered)
 
 
-def _figure(pair: AxisPair) -> HeatTable:
+def _figure(pair: AxisPair) -> Table:
     one, other = pair.axes
     rows_of, columns_of = (
         (sorted(range(len(names)), key=lambda at: natural(names[at]))[: limits.PAIR_LEVELS])
@@ -172,38 +293,40 @@ def _figure(pair: AxisPair) -> HeatTable:
     shown = means[np.ix_(rows_of, columns_of)]
     ends = (float(shown.min()), float(shown.max()))
 
-    def square(row: int, column: int) -> HeatSquare:
+    def square(row: int, column: int) -> TableFigure:
         low, high = float(pair.found.low[row, column]), float(pair.found.high[row, column])
         level = heat(float(means[row, column]), *ends, higher_is_better=pair.metric.higher_is_better)
-        small = "" if math.isnan(low) else interval(low, high, pair.metric.unit)
-        return HeatSquare(
-            written(means[row, column]), level, small=small, bold=row == pair.found.best[column].level
-        )
+        small = () if math.isnan(low) else (interval(low, high, pair.metric.unit),)
+        text = written(means[row, column])
+        is_best = row == pair.found.best[column].level
+        return TableFigure(bold(text) if is_best else text, small, style=f"h{level}")
 
     def written(value: float) -> str:
         return number(float(value), pair.metric.unit)
 
-    rows = tuple(
-        HeatRow(
+    rows: list[Row] = [
+        (
             pair.levels[0][row],
-            tuple(square(row, column) for column in columns_of),
-            HeatSquare(written(means[row].mean())),
+            *(square(row, column) for column in columns_of),
+            TableFigure(written(means[row].mean()), style="mean"),
         )
         for row in rows_of
-    )
-    foot = tuple(HeatSquare(written(means[:, column].mean())) for column in columns_of)
+    ]
     further = sum(len(names) for names in pair.levels) - len(rows_of) - len(columns_of)
-    return HeatTable(
-        f"chart-pair-{one}-{other}",
+    return Table(
         f"{one.capitalize()} and {other}: {pair.metric.title}",
+        [
+            Column(one.capitalize()),
+            *numbers(*(pair.levels[1][column] for column in columns_of)),
+            Column("Mean", is_number=True, style="mean"),
+        ],
+        rows,
+        left_out(IN_ROWS, level=further),
+        "heat",
+        f"chart-pair-{one}-{other}",
         f"{pair_words(pair)} Means over {several(pair.found.n, 'question')} in equal contexts with their "
         f"intervals; the best {one} with each {other} is bold.",
-        one.capitalize(),
-        tuple(pair.levels[1][column] for column in columns_of),
-        rows,
-        (HeatRow("Mean", foot),),
-        "Mean",
-        left_out(IN_ROWS, level=further),
+        [("Mean", *(written(means[:, column].mean()) for column in columns_of), "")],
     )
 
 
@@ -211,7 +334,7 @@ TEXT = 120  # characters of a question
 _ALIKE = 1e-9
 
 
-def questions_figure(data: ReportData, subset: Subset) -> HeatTable | None:
+def questions_figure(data: ReportData, subset: Subset) -> Table | None:
     """Return the first metric of each question and chunking, the mean over equal contexts.
 
     None where no two chunkings stand in equal contexts. Of many questions those are shown on which chunkings
@@ -241,23 +364,18 @@ def questions_figure(data: ReportData, subset: Subset) -> HeatTable | None:
         _row(questions[one], texts, table[one, : len(columns)], means[one], metric, ends) for one in chosen
     )
     found = intervals(table, data.seed, data.clusters.codes(questions), metric.bounds)
-    foot = [HeatSquare(number(one.mean), small=interval(one.low, one.high)) for one in found if one]
+    foot = [TableFigure(number(one.mean), (interval(one.low, one.high),)) for one in found if one]
     last = f"All {len(known)} questions" if len(known) > len(rows) else "Mean"
-    return HeatTable(
-        "chart-questions",
+    further = {"question": len(known) - len(rows), "chunking": len(names) - len(columns)}
+    return Table(
         f"Questions and chunkings: {metric.title}",
-        _about(table, names, metric, len(crossed.contexts)),
-        "Question",
-        tuple(columns),
+        [Column("Question"), *numbers(*columns), Column("Mean", is_number=True, style="mean")],
         rows,
-        (HeatRow(last, tuple(foot[: len(columns)])),),
-        "Mean",
-        left_out(
-            "chunkings differ less on them",
-            question=len(known) - len(rows),
-            chunking=len(names) - len(columns),
-        ),
-        texts=True,
+        left_out("chunkings differ less on them", **further),
+        "heat texts",
+        "chart-questions",
+        _about(table, names, metric, len(crossed.contexts)),
+        [(last, *foot[: len(columns)], "")],
     )
 
 
@@ -268,17 +386,17 @@ def _row(
     mean: float,
     metric: MetricInfo,
     ends: tuple[float, float],
-) -> HeatRow:
+) -> Sequence[TableFigure]:
     question = texts.get(question_id, {"question": question_id, "language": None})
-    whole = f"{question_id}: {question['question']}"
+    name = Markup('<a href="{}" dir="auto" lang="{}">{}</a>').format(
+        link_of(question_id), question["language"] or "", truncate(question["question"], TEXT)
+    )
     squares = [
-        HeatSquare(number(one), heat(one, *ends, higher_is_better=metric.higher_is_better))
+        TableFigure(number(one), style=f"h{heat(one, *ends, higher_is_better=metric.higher_is_better)}")
         for one in values.tolist()
     ]
-    text = truncate(question["question"], TEXT)
-    return HeatRow(
-        text, tuple(squares), HeatSquare(number(mean)), whole, question["language"], link_of(question_id)
-    )
+    whole = TableFigure(name, why=f"{question_id}: {question['question']}")
+    return whole, *squares, TableFigure(number(mean), style="mean")
 
 
 def _about(table: Floats, names: Sequence[str], metric: MetricInfo, contexts: int) -> str:

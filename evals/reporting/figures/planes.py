@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import polars as pl
+from markupsafe import Markup
 
 from rag_assay.evals.reporting import limits
 from rag_assay.evals.reporting.charts.marks import (
     STYLES,
-    ChartData,
-    Plane,
-    PlotLine,
-    Point,
     Scale,
-    Shape,
     cost_scale,
     domain,
     grid,
@@ -26,11 +21,42 @@ from rag_assay.evals.reporting.charts.marks import (
     polyline,
     upward,
 )
-from rag_assay.evals.reporting.contexts import Bought, Front
+from rag_assay.evals.reporting.contexts import Bought, Contexts, Front, context_words
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import count, interval, number, percent, several, times
-from rag_assay.evals.reporting.figures.bars import left_out
-from rag_assay.evals.statistics.resampling import Floats
+from rag_assay.evals.reporting.display import (
+    IN_ROWS,
+    count,
+    interval,
+    left_out,
+    number,
+    p_value,
+    percent,
+    quantity,
+    several,
+    times,
+    with_sign,
+)
+from rag_assay.evals.reporting.sections import (
+    TIED,
+    Block,
+    Column,
+    Details,
+    PageHeading,
+    PageSection,
+    Plane,
+    PlotLine,
+    Point,
+    Row,
+    Shape,
+    Table,
+    TableFigure,
+    Tiles,
+    bold,
+    explain,
+    numbers,
+    section,
+)
+from rag_assay.evals.statistics.effects import Levels
 from rag_assay.evals.statistics.risk_coverage import RiskCoverage, risk_coverage
 from rag_assay.evals.statistics.roc import roc_curve
 
@@ -98,15 +124,65 @@ def _steps(front: Front, across: Scale, up: Scale) -> str:
     return " ".join(places)
 
 
+def _cost(cost: float, unit: str) -> str:
+    return f"{cost:.4f}" if unit == "US$" else number(cost, unit)
+
+
 def cost_words(cost: float, unit: str) -> str:
     """Write a cost with what it is counted in.
 
     >>> cost_words(0.01234, "US$"), cost_words(0.25, "s"), cost_words(1234.4, "tokens")
     ('US$ 0.0123', '0.250 s', '1\u202f234 tokens')
     """
-    if unit == "US$":
-        return f"US$ {cost:.4f}"
-    return f"{number(cost, unit)} {unit}".strip()
+    return f"US$ {_cost(cost, unit)}" if unit == "US$" else f"{_cost(cost, unit)} {unit}".strip()
+
+
+def contexts_section(found: Contexts | None, fronts: Sequence[Front]) -> PageSection | None:
+    """Return what equal lengths of context and costs buy; None where neither is known."""
+    blocks: list[Block] = []
+    if found:
+        blocks.append(explain("at-length", quality=found.quality))
+        blocks += context_words(found)
+        for one in found.axes:
+            columns = [Column(one.axis.capitalize(), style="cell")]
+            columns += [
+                each for budget in one.budgets for each in numbers(count(budget.tokens), unit="tokens")
+            ]
+            rows: list[Row] = [
+                (level, *(_at(budget.found, at) for budget in one.budgets))
+                for at, level in enumerate(one.levels)
+            ]
+            caption = f"{found.quality} by {one.axis} and length of context"
+            blocks.append(Table(caption, columns, rows, style="effects"))
+    if fronts:
+        blocks += [
+            PageHeading("What no other beats"),
+            explain("front"),
+            Tiles([[front_figure(front, at), _front_table(front)] for at, front in enumerate(fronts, 1)]),
+        ]
+    if not blocks:
+        return None
+    return section("contexts", blocks)
+
+
+def _at(found: Levels, at: int) -> TableFigure:
+    if at == found.best:
+        return TableFigure(bold(number(found.mean[at])), ("best",))
+    sign = "" if found.apart[at] else TIED
+    return TableFigure(sign + number(found.mean[at]), (with_sign(found.difference[at]), p_value(found.p[at])))
+
+
+def _front_table(front: Front) -> Table:
+    columns = [
+        Column(f"{len(front.points)} of {front.of}", style="cell"),
+        *numbers(front.cost, unit=front.unit),
+        *numbers(front.quality),
+    ]
+    rows = [
+        (bold(str(n)) + f" {_named(one)}", _cost(one.cost, front.unit), number(one.value))
+        for n, one in enumerate(front.points, 1)
+    ]
+    return Table(f"{front.quality} and {front.cost}", columns, rows, style="front")
 
 
 def _front_about(front: Front) -> str:
@@ -153,6 +229,9 @@ def roc_figure(data: ReportData) -> Plane | None:
     x_ticks, y_ticks = grid(across, up)
     lines = [one.line(at, across, up) for at, one in enumerate(shown)]
     further = found.height - len(shown)
+    columns = [Column("Judge and metric"), *numbers("at least", "good passed", "bad passed")]
+    rows = [row for one in shown for row in one.rows()]
+    table = Table("The curves as a table", columns, rows, style="values")
     return Plane(
         "chart-roc",
         "Judges against people: ROC",
@@ -162,11 +241,7 @@ def roc_figure(data: ReportData) -> Plane | None:
         x_ticks,
         y_ticks,
         lines=tuple(lines),
-        table=ChartData(
-            "The curves as a table",
-            ("Judge and metric", "at least", "good passed", "bad passed"),
-            tuple(row for one in shown for row in one.rows()),
-        ),
+        table=Details("The curves as a table", [table]),
         diagonal="chance (AUC 0.5)",
         rest=left_out("they are of fewer answers; their areas stand in the cards", curve=further),
     )
@@ -239,64 +314,49 @@ NAME = "risk_coverage"
 _OTHERS = {"abstention", "citation_precision", "citation_recall"}  # say less of how good an answer is
 
 
-@dataclass(frozen=True)
-class RiskRow:
-    """The curve of one cell.
-
-    answered: share of its questions that were answered, and have a value and a confidence
-    at_once: risk of all of its answers: where the curve ends
-    line, ideal: points of the curve and of the best possible one, as SVG has them
-    """
-
-    label: str
-    found: RiskCoverage
-    answered: float
-    line: str
-    ideal: str
-
-    @property
-    def of_all(self) -> float:
-        return float(self.found.risk[-1])
-
-
-@dataclass(frozen=True)
-class Risks:
-    """The curves of the first cells of the leaderboard that have any.
-
-    metric: what an answer loses on: its best possible value less its value
-    most: the largest risk drawn
-    """
-
-    metric: MetricInfo
-    rows: tuple[RiskRow, ...]
-    left_out: int
-    most: float
-
-
-def risks(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -> Risks | None:
-    """Return the curves of ``cells``; None where no answer has both confidence and a value.
+def risk_section(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -> PageSection | None:
+    """Return the risk-coverage curves of ``cells``; None where no answer has both confidence and a value.
 
     cells: keys in the order of the leaderboard
     """
-    metric = loss_metric(data)
-    if metric is None:
-        return None
-    curves = _risk_curves(data)
+    metric, curves = loss_metric(data), _risk_curves(data)
     found = {cell: curves[cell] for cell in cells if cell in curves}
-    if not found:
+    if metric is None or not found:
         return None
     shown = list(found.items())[:MOST]
     most = max(float(max(curve.risk.max(), curve.ideal.max())) for _, (curve, _) in shown) or 1.0
-    across, up = Scale(0.0, 1.0), upward(Scale(0.0, most))
-
-    def line(curve: RiskCoverage, risk: Floats) -> str:
-        return polyline(curve.coverage.tolist(), risk.tolist(), across, up)
-
-    rows = tuple(
-        RiskRow(labels.get(cell, cell), curve, share, line(curve, curve.risk), line(curve, curve.ideal))
+    rows: list[Row] = [
+        (
+            labels.get(cell, cell),
+            TableFigure("", drawn=_drawn(curve, most)),
+            TableFigure(number(curve.area), (interval(curve.low, curve.high),)),
+            number(curve.excess),
+            number(float(curve.risk[-1])),
+            TableFigure(percent(share), (f"n = {curve.n}",)),
+        )
         for cell, (curve, share) in shown
+    ]
+    columns = [
+        Column("Cell"),
+        Column(f"Risk by coverage, up to {number(most)}"),
+        *numbers("Area", "Above the best order", "Risk of all answers", "Answered"),
+    ]
+    rest = left_out(IN_ROWS, cell=len(found) - len(shown))
+    table = Table("Confidence", columns, rows, rest, "risk stack")
+    return section("risk", [table], metric=metric.title, ideal=quantity(metric.ideal, metric.unit))
+
+
+def _drawn(curve: RiskCoverage, most: float) -> Markup:
+    across, up = Scale(0.0, 1.0), upward(Scale(0.0, most))
+    ideal, line = (
+        polyline(curve.coverage.tolist(), risk.tolist(), across, up) for risk in (curve.ideal, curve.risk)
     )
-    return Risks(metric, rows, len(found) - len(shown), most)
+    return Markup(
+        '<svg class="curve" role="img" aria-label="risk rises from {} to {}" viewBox="0 0 100 100" '
+        'preserveAspectRatio="none" width="200" height="56">'
+        '<line class="axis" x1="0" x2="100" y1="100" y2="100"/>'
+        '<polyline class="best" points="{}"/><polyline points="{}"/></svg>'
+    ).format(number(curve.risk[0]), number(float(curve.risk[-1])), ideal, line)
 
 
 def risk_rows(data: ReportData) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from rag_assay.evals.judge_calibration.agreement import FEW
-from rag_assay.evals.reporting.charts.marks import Bar, bar
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import (
     count,
@@ -59,7 +58,6 @@ class Level:
     questions: int
     counts: tuple[int, ...]
     between: int
-    bar: Bar
     mean: float
     low: float | None
     high: float | None
@@ -200,7 +198,6 @@ def _level(answers: ScoredAnswers, axis: str, name: str, data: ReportData) -> Le
         len(set(questions)),
         counts,
         between,
-        bar(counts, between),
         mean.mean,
         None if mean.low is None else max(least, mean.low),
         None if mean.high is None else min(most, mean.high),

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
+from markupsafe import Markup
 
 from rag_assay.evals.judge_calibration.agreement import by_item
 from rag_assay.evals.reporting import limits
-from rag_assay.evals.reporting.charts.marks import Bar, HeatRow, HeatSquare, HeatTable, bar, heat
+from rag_assay.evals.reporting.charts.marks import bar, heat
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import (
+    IN_ROWS,
     MISSING,
-    TableFigure,
+    breakable,
     count,
     interval,
+    left_out,
     natural,
     number,
+    p_value,
     percent,
+    several,
     truncate,
     with_sign,
 )
 from rag_assay.evals.reporting.human_ratings.axes import (
     AxisSaid,
+    Level,
     agreement_words,
     axes_said,
     differences_words,
@@ -33,85 +37,296 @@ from rag_assay.evals.reporting.human_ratings.axes import (
     short_words,
 )
 from rag_assay.evals.reporting.rating_scores import ScoredAnswers, ScoresOfPeople, written
+from rag_assay.evals.reporting.sections import (
+    TIED,
+    Block,
+    Bullets,
+    Column,
+    Details,
+    PageHeading,
+    PageParagraph,
+    PageSection,
+    Row,
+    Table,
+    TableFigure,
+    Tiles,
+    bold,
+    explain,
+    link,
+    missing,
+    numbers,
+    section,
+)
 
-ANSWER, COMMENT = 360, 400  # characters of an answer and of a comment
+ANSWER, COMMENT, QUESTION = 360, 400, 200  # characters of an answer, a comment and a question
+IN_SCORES = "the table `human_scores` in DuckDB holds them"
 _Row = Mapping[str, Any]
+Links = Callable[[str], str]
 
 
-@dataclass(frozen=True)
-class Annotator:
-    """What is known of one annotator: scores, bias, drift, repeats, minutes."""
-
-    name: str
-    figures: tuple[TableFigure, ...]
-
-
-@dataclass(frozen=True)
-class AnnotatorPair:
-    """Two annotators: the share of equal scores, and kappa."""
-
-    names: tuple[str, str]
-    equal: TableFigure
-    kappa: TableFigure
-
-
-@dataclass(frozen=True)
-class Opinion:
-    """What one annotator gave to an item, and wrote of it."""
-
-    annotator: str
-    value: str
-    comment: str
+def people_section(data: ReportData) -> PageSection | None:
+    """Return human ratings; None where the study has no rubrics."""
+    people = data.people
+    if people is None or not people.rubrics:
+        return None
+    blocks: list[Block] = []
+    unrated = []
+    for at, answers in enumerate(people.criteria(), 1):
+        if not len(answers.rows):
+            unrated.append(unrated_sentence(people, answers))
+        elif not blocks:
+            blocks += [
+                explain("ratings"),
+                PageHeading(answers.title),
+                *criterion_blocks(people, answers, data, at),
+            ]
+        else:
+            inner = criterion_blocks(people, answers, data, at)
+            blocks.append(Details(answers.title, inner, agreement_words(answers), "criterion"))
+    return section("people", [*blocks, *unrated])
 
 
-@dataclass(frozen=True)
-class Disputed:
-    """An item that people differ in.
+def criterion_blocks(
+    people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData, at: int
+) -> list[Block]:
+    """Return what people scored by one criterion; at: its place among the criteria."""
+    axes = axes_said(people, answers, data, limits.PEOPLE_LEVELS)
+    asked = [bold(written(value)) + f" {answers.criterion.anchors[value]}" for value in answers.anchors]
+    blocks: list[Block] = [
+        breakable(f"{answers.criterion.ask} ") + Markup("; ").join(asked) + ".",
+        f"{scored_words(answers)} {agreement_words(answers)}",
+    ]
+    blocks += [PageParagraph(differences_words(axes), "verdict")] if axes else []
+    for axis in axes:
+        blocks += [
+            PageHeading(axis.axis.capitalize(), level=4),
+            " ".join(axis.sentences),
+            _axis_table(answers, axis),
+        ]
+    if maps := list(heat_maps(answers)):
+        blocks += [
+            PageHeading("Retriever and chunking", level=4),
+            "Means over all scored answers; the stronger the colour, the higher the mean among those shown.",
+            Tiles(maps),
+        ]
+    questions, anchors = _questions_table(answers, data, f"said-{at}-question")
 
-    cells: names of the cells that it is of, and how many more
-    answer: its text; empty where there is none
-    """
+    def linked(question: str) -> str:
+        return link(question, anchors.get(question))
 
-    question_id: str
-    cells: str
-    answer: str
-    opinions: tuple[Opinion, ...]
-
-
-@dataclass(frozen=True)
-class Comment:
-    """What an annotator wrote of an item."""
-
-    annotator: str
-    value: str
-    question_id: str
-    text: str
+    blocks += [
+        PageHeading("Questions", level=4),
+        "The lowest mean first: what people found hardest to have answered well.",
+        questions,
+        PageHeading("Annotators", level=4),
+        _annotators_table(answers),
+        *_pairs_table(answers),
+        *_disputed_table(people, answers, data, linked),
+        *_comments(people, answers, linked),
+    ]
+    return blocks
 
 
-def annotators_of(answers: ScoredAnswers) -> list[Annotator]:
+def _count_columns(answers: ScoredAnswers, *, between: bool) -> list[Column]:
+    columns = [Column("Answers by value", style="shares")]
+    columns += [
+        Column(written(value), about=answers.criterion.anchors[value], is_number=True)
+        for value in answers.anchors
+    ]
+    about = "people gave different values, whose mean lies between"
+    columns += [Column("between", about=about, is_number=True)] if between else []
+    return [*columns, Column("Answers", is_number=True, style="total")]
+
+
+def _counts(counts: Sequence[int], between: int, n: int, *, with_between: bool) -> list[TableFigure]:
+    shown = [*counts, *([between] if with_between else [])]
+    figures = [TableFigure(count(one), style="" if one else "none") for one in shown]
+    return [TableFigure("", drawn=bar(counts, between)), *figures, TableFigure(count(n))]
+
+
+def _axis_table(answers: ScoredAnswers, axis: AxisSaid) -> Table:
+    columns = [Column(axis.axis.capitalize(), style="level"), *_count_columns(answers, between=axis.between)]
+    rows = [
+        (
+            TableFigure(one.name, (one.called,) if one.called else ()),
+            *_counts(one.counts, one.between, one.n, with_between=axis.between),
+            TableFigure(number(one.mean), (interval(one.low, one.high),)),
+            _difference(one),
+        )
+        for one in axis.levels
+    ]
+    rest = left_out(IN_ROWS, level=axis.left_out)
+    columns += numbers("Mean", "Difference")
+    return Table(f"Human ratings by {axis.axis}", columns, rows, rest, "said-axis")
+
+
+def _difference(level: Level) -> str | TableFigure:
+    one = level.difference
+    if level.is_best:
+        return "best"
+    if one is None:
+        return missing("not compared: too few answers in equal contexts")
+    text = with_sign(one.value)
+    return TableFigure(text if one.apart else TIED + text, (interval(one.low, one.high), p_value(one.p)))
+
+
+def heat_maps(answers: ScoredAnswers) -> Iterator[Sequence[Block]]:
+    """Yield a heat map a generator and embedder, where several retrievers and chunkings were scored."""
+    rows = answers.rows.drop_nulls(["chunking", "retriever"])
+    if rows["chunking"].n_unique() < 2 or rows["retriever"].n_unique() < 2:
+        return
+    several_of = [name for name in ("embedder", "generator") if rows[name].n_unique() > 1]
+    shown = rows.group_by("chunking", "retriever", *several_of).agg(pl.col("value").mean())["value"].to_list()
+    ends = (min(shown), max(shown))
+    if not several_of:
+        yield _heat_map("", rows, ends)
+        return
+    parts = rows.partition_by(several_of, as_dict=True)
+    for of in sorted(parts, key=str):
+        yield _heat_map(" · ".join(map(str, of)), parts[of], ends)
+
+
+def _heat_map(of: str, rows: pl.DataFrame, ends: tuple[float, float]) -> Sequence[Block]:
+    by_retriever, by_chunking, squares = (
+        {row[:-2]: row[-2:] for row in _means(rows, by)}
+        for by in (("retriever",), ("chunking",), ("retriever", "chunking"))
+    )
+    retrievers = sorted(by_retriever, key=lambda name: (-by_retriever[name][0], natural(name[0])))
+    chunkings = sorted(by_chunking, key=lambda name: natural(name[0]))
+    most = limits.PEOPLE_HEAT
+    further = {"retriever": max(0, len(retrievers) - most), "chunking": max(0, len(chunkings) - most)}
+
+    def square(found: Sequence[float] | None, *, is_mean: bool = False) -> TableFigure:
+        if found is None:
+            return missing("no answer was scored")
+        mean, n = found
+        style = "mean" if is_mean else f"h{heat(mean, *ends, higher_is_better=True)}"
+        return TableFigure(number(mean), why=f"n = {n}", style=style)
+
+    table = Table(
+        f"Means by retriever and chunking{', ' if of else ''}{of}",
+        [
+            Column(""),
+            *numbers(*(name for (name,) in chunkings[:most])),
+            Column("Mean", is_number=True, style="mean"),
+        ],
+        [
+            (
+                one[0],
+                *(square(squares.get((*one, *other))) for other in chunkings[:most]),
+                square(by_retriever[one], is_mean=True),
+            )
+            for one in retrievers[:most]
+        ],
+        left_out(IN_SCORES, **further),
+        "heat",
+        foot=[("Mean", *(square(by_chunking[one], is_mean=True) for one in chunkings[:most]), "")],
+    )
+    return [*([PageHeading(of, level=4)] if of else []), table]
+
+
+def _means(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    return rows.group_by(by).agg(pl.col("value").mean(), n=pl.len()).iter_rows()
+
+
+def _questions_table(answers: ScoredAnswers, data: ReportData, prefix: str) -> tuple[Table, dict[str, str]]:
+    """Return the questions with scored answers, the lowest mean first, and their places on the page."""
+    names = answers.levels("generator")
+    generators = names if 1 < len(names) <= limits.PEOPLE_GENERATORS else []
+    rows = answers.rows.select("question_id", "generator", "value").with_columns(
+        grade=pl.Series(answers.grades)
+    )
+    by_question = rows.group_by("question_id").agg(
+        mean=pl.col("value").mean(), n=pl.len(), grades=pl.col("grade")
+    )
+    means = {
+        (question, generator): mean
+        for question, generator, mean, _ in _means(rows, ("question_id", "generator"))
+    }
+    asked = {
+        row["question_id"]: row
+        for row in data.questions.select("question_id", "question", "language").iter_rows(named=True)
+    }
+    between = bool((rows["grade"] == -1).any())
+    shown, anchors = [], {}
+    ordered = by_question.sort("mean", "question_id").head(limits.PEOPLE_QUESTIONS)
+    for at, row in enumerate(ordered.iter_rows(named=True), 1):
+        name, grades = row["question_id"], row["grades"]
+        question = asked.get(name, {"question": name, "language": None})
+        anchors[name] = f"#{prefix}-{at}"
+        text = Markup('<span id="{}" dir="auto" lang="{}">{}</span>').format(
+            anchors[name][1:], question["language"] or "", truncate(question["question"], QUESTION)
+        )
+        counts = [grades.count(grade) for grade in range(len(answers.anchors))]
+        shown.append(
+            (
+                TableFigure(text, (name,)),
+                *_counts(counts, grades.count(-1), row["n"], with_between=between),
+                *(
+                    missing("no answer of it was scored")
+                    if (mean := means.get((name, one))) is None
+                    else number(mean)
+                    for one in generators
+                ),
+                number(row["mean"]),
+            )
+        )
+    columns = [Column("Question"), *_count_columns(answers, between=between), *numbers(*generators, "Mean")]
+    rest = left_out(IN_ROWS, question=by_question.height - len(shown))
+    return Table("Human ratings by question", columns, shown, rest, "said-questions"), anchors
+
+
+def _annotators_table(answers: ScoredAnswers) -> Table:
     found: dict[str, dict[str, _Row]] = {}
     for row in (*answers.agreement.iter_rows(named=True), *answers.minutes.iter_rows(named=True)):
         if row["annotator"] is not None and row["other"] is None:
             found.setdefault(row["annotator"], {})[row["measure"]] = row
-    return [Annotator(name, _figures(rows)) for name, rows in sorted(found.items()) if "scores" in rows]
+    rows: list[Row] = [
+        (name, *_figures(measures)) for name, measures in sorted(found.items()) if "scores" in measures
+    ]
+    columns = [
+        Column(title, about=about, is_number=True)
+        for title, about in (
+            ("Scores", ""),
+            ("Bias", "mean difference of the scores to the mean of the others' of the same items"),
+            ("Drift", "that difference in the second half of the scores less that in the first"),
+            ("Same again", "share of the items shown twice that got the same value again"),
+            ("Minutes", "for how long items were looked at"),
+        )
+    ]
+    most = limits.PEOPLE_ANNOTATORS
+    rest = left_out(IN_ROWS, annotator=max(0, len(rows) - most))
+    return Table("Annotators", [Column("Annotator"), *columns], rows[:most], rest, "groups")
 
 
-def pairs_of(answers: ScoredAnswers) -> list[AnnotatorPair]:
-    """Return each two annotators with common items, those that agree least first."""
+def _pairs_table(answers: ScoredAnswers) -> Iterator[Block]:
+    """Yield a table of each two annotators with common items, those that agree least first."""
     found: dict[tuple[str, str], dict[str, _Row]] = {}
     for row in answers.agreement.filter(pl.col("other").is_not_null()).iter_rows(named=True):
         found.setdefault((row["annotator"], row["other"]), {})[row["measure"]] = row
-    ordered = sorted(found.items(), key=lambda one: (_kappa(one[1]), one[0]))
-    return [
-        AnnotatorPair(names, _measured(rows["equal"], percent), _measured(rows["kappa"], number))
-        for names, rows in ordered
+    rows = [
+        (" and ".join(names), _measured(own["equal"], percent), _measured(own["kappa"], number))
+        for names, own in sorted(found.items(), key=lambda one: (_kappa(one[1]), one[0]))
     ]
+    equal = "share of the items that both scored to which they gave one value"
+    kappa = (
+        "Cohen's kappa: agreement beyond chance; of ordered values weighted by the square of their distance"
+    )
+    columns = [
+        Column("Two annotators"),
+        Column("Equal", about=equal, is_number=True),
+        Column("Kappa", about=kappa, is_number=True),
+    ]
+    most = limits.PEOPLE_PAIRS
+    rest = left_out(IN_ROWS, pair=max(0, len(rows) - most))
+    if rows:
+        yield Table("Each two annotators", columns, rows[:most], rest, "groups")
 
 
-def disputed_items(
-    people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData, most: int
-) -> tuple[list[Disputed], int]:
-    """Return the items that people differ in most, and how many they differ in at all."""
+def _disputed_table(
+    people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData, linked: Links
+) -> Iterator[Block]:
+    """Yield the items that people differ in most."""
     first = by_item(answers.scores).unique(["annotator", "item"], keep="first", maintain_order=True)
     apart = (
         first.group_by("item")
@@ -119,31 +334,21 @@ def disputed_items(
         .filter(pl.col("spread") > 0)
         .sort("spread", "various", "item", descending=[True, True, False])
     )
-    chosen = apart.head(most)["item"].to_list()
-    rows = first.filter(pl.col("item").is_in(chosen)).sort("annotator")
-    by_name = {name[0]: part for name, part in rows.partition_by("item", as_dict=True).items()}
-    return [_disputed(people, by_name[name], data) for name in chosen], len(apart)
+    chosen = apart.head(limits.PEOPLE_DISPUTED)["item"].to_list()
+    if not chosen:
+        return
+    opinions = first.filter(pl.col("item").is_in(chosen)).sort("annotator")
+    by_name = {name[0]: part for name, part in opinions.partition_by("item", as_dict=True).items()}
+    rows = [_disputed(people, by_name[name], data, linked) for name in chosen]
+    yield PageHeading("What people differ in most", level=4)
+    columns = [Column("Question"), Column("Answer", style="said"), Column("Values", style="opinions")]
+    rest = left_out(IN_SCORES, item=apart.height - len(rows))
+    yield Table("What people differ in most", columns, rows, rest, "stack")
 
 
-def comments(people: ScoresOfPeople, answers: ScoredAnswers, most: int) -> tuple[list[Comment], int]:
-    """Return comments, the longest first, and how many there are."""
-    wrote = answers.scores.filter(pl.col("comment").str.strip_chars().str.len_chars() > 0)
-    shown = wrote.sort(
-        pl.col("comment").str.len_chars(), "annotator", "item_id", descending=[True, False, False]
-    )
-    of_items = dict(people.values.select("item_id", "question_id").iter_rows())
-    return [
-        Comment(
-            row["annotator"],
-            written(row["value"]),
-            row["question_id"] or of_items.get(row["item_id"]) or "",
-            truncate(row["comment"], COMMENT),
-        )
-        for row in shown.head(most).iter_rows(named=True)
-    ], len(wrote)
-
-
-def _disputed(people: ScoresOfPeople, rows: pl.DataFrame, data: ReportData) -> Disputed:
+def _disputed(
+    people: ScoresOfPeople, rows: pl.DataFrame, data: ReportData, linked: Links
+) -> Sequence[str | TableFigure]:
     row = rows.row(0, named=True)
     places = people.values.filter(pl.col("item_id") == row["item_id"])
     if row["cell"] is not None:
@@ -162,12 +367,44 @@ def _disputed(people: ScoresOfPeople, rows: pl.DataFrame, data: ReportData) -> D
             & (pl.col("replicate") == places["replicate"][0])
             & (pl.col("question_id") == question)
         )
-        text = (said["answer"][0] or "") if len(said) else ""
-    opinions = tuple(
-        Opinion(one["annotator"], written(one["value"]), truncate(one["comment"], COMMENT))
+        text = truncate((said["answer"][0] or "") if len(said) else "", ANSWER)
+    opinions = (
+        Markup("<li><b>{}</b> {}{}</li>").format(
+            written(one["value"]), one["annotator"], _comment(one["comment"])
+        )
         for one in rows.iter_rows(named=True)
     )
-    return Disputed(question, f"{first}{more}", truncate(text, ANSWER), opinions)
+    return (
+        TableFigure(linked(question), (f"{first}{more}",)),
+        text or missing("no text is stored"),
+        Markup("<ul>{}</ul>").format(Markup("").join(opinions)),
+    )
+
+
+def _comment(text: str | None) -> str:
+    said = truncate(text, COMMENT)
+    return Markup(' <span class="cites" dir="auto">{}</span>').format(said) if said else ""
+
+
+def _comments(people: ScoresOfPeople, answers: ScoredAnswers, linked: Links) -> Iterator[Block]:
+    """Yield the comments, the longest first."""
+    length = pl.col("comment").str.len_chars()
+    wrote = answers.scores.filter(pl.col("comment").str.strip_chars().str.len_chars() > 0)
+    shown = wrote.sort(length, "annotator", "item_id", descending=[True, False, False]).head(
+        limits.PEOPLE_COMMENTS
+    )
+    of_items = dict(people.values.select("item_id", "question_id").iter_rows())
+    items = []
+    for row in shown.iter_rows(named=True):
+        question = row["question_id"] or of_items.get(row["item_id"]) or ""
+        where = Markup(", {}").format(linked(question)) if question else ""
+        said = Markup('<b>{}</b> {}{}: <span dir="auto">{}</span>')
+        text = truncate(row["comment"], COMMENT)
+        items.append(said.format(written(row["value"]), row["annotator"], where, text))
+    if items:
+        rest = left_out(IN_SCORES, **{"shorter comment": wrote.height - shown.height})
+        note = [PageParagraph(rest)] if rest else []
+        yield Details(several(wrote.height, "comment"), [Bullets(items, "comments"), *note])
 
 
 def _figures(rows: Mapping[str, _Row]) -> tuple[TableFigure, ...]:
@@ -199,228 +436,6 @@ def _kappa(rows: Mapping[str, _Row]) -> float:
     return 2.0 if value is None else float(value)
 
 
-QUESTION = 200  # characters of a question
-PLACE = ("retriever", "chunking")
-
-
-@dataclass(frozen=True)
-class MeanSquare:
-    """A mean, of how many answers, and its heat from 0 (lowest shown) to 8 (highest shown)."""
-
-    mean: float
-    n: int
-    level: int
-
-
-@dataclass(frozen=True)
-class HeatMap:
-    """Means of one generator (and embedder), by retriever and chunking.
-
-    of: generator and embedder where there are several
-    retrievers: the best mean first
-    rows, columns: plain means over what was scored of a retriever, and of a chunking
-    """
-
-    of: str
-    retrievers: tuple[str, ...]
-    chunkings: tuple[str, ...]
-    squares: Mapping[tuple[str, str], MeanSquare]
-    rows: Mapping[str, MeanSquare]
-    columns: Mapping[str, MeanSquare]
-    left_out: int
-
-    def table(self) -> HeatTable:
-        return HeatTable(
-            "",
-            f"Means by retriever and chunking{', ' if self.of else ''}{self.of}",
-            "",
-            "",
-            self.chunkings,
-            tuple(
-                HeatRow(
-                    retriever,
-                    tuple(_drawn(self.squares.get((retriever, one))) for one in self.chunkings),
-                    _drawn(self.rows[retriever], is_mean=True),
-                )
-                for retriever in self.retrievers
-            ),
-            (HeatRow("Mean", tuple(_drawn(self.columns[one], is_mean=True) for one in self.chunkings)),),
-            "Mean",
-        )
-
-
-@dataclass(frozen=True)
-class QuestionSaid:
-    """A question with what people gave to its answers.
-
-    anchor: id of its row on the page
-    means: of each generator, where there are several, in their order; None: no answer was scored
-    """
-
-    question_id: str
-    text: str
-    language: str | None
-    anchor: str
-    n: int
-    counts: tuple[int, ...]
-    between: int
-    bar: Bar
-    mean: float
-    means: tuple[float | None, ...]
-
-
-def _drawn(square: MeanSquare | None, *, is_mean: bool = False) -> HeatSquare:
-    if square is None:
-        return HeatSquare("", title="no answer was scored")
-    level = None if is_mean else square.level
-    return HeatSquare(number(square.mean), level, f"n = {square.n}")
-
-
-def heat_maps(answers: ScoredAnswers, most: int) -> list[HeatMap]:
-    """Return a heat map a generator and embedder, where several retrievers and chunkings were scored.
-
-    most: retrievers and chunkings that are shown
-    """
-    rows = answers.rows.drop_nulls(["chunking", "retriever"])
-    if rows["chunking"].n_unique() < 2 or rows["retriever"].n_unique() < 2:
-        return []
-    several = [name for name in ("embedder", "generator") if rows[name].n_unique() > 1]
-    shown = rows.group_by("chunking", "retriever", *several).agg(pl.col("value").mean())["value"].to_list()
-    ends = (min(shown), max(shown))
-    if not several:
-        return [_map("", rows, ends, most)]
-    parts = rows.partition_by(several, as_dict=True)
-    return [_map(" · ".join(map(str, of)), parts[of], ends, most) for of in sorted(parts, key=str)]
-
-
-def _map(of: str, rows: pl.DataFrame, ends: tuple[float, float], most: int) -> HeatMap:
-    of_retrievers, of_chunkings = ({one[0]: s for one, s in _squares(rows, [by], ends)} for by in PLACE)
-    retrievers = sorted(of_retrievers, key=lambda name: (-of_retrievers[name].mean, natural(name)))
-    chunkings = sorted(of_chunkings, key=natural)
-    return HeatMap(
-        of,
-        tuple(retrievers[:most]),
-        tuple(chunkings[:most]),
-        {(one[0], one[1]): square for one, square in _squares(rows, PLACE, ends)},
-        of_retrievers,
-        of_chunkings,
-        max(0, len(retrievers) - most) + max(0, len(chunkings) - most),
-    )
-
-
-def _squares(
-    rows: pl.DataFrame, by: Sequence[str], ends: tuple[float, float]
-) -> list[tuple[tuple[str, ...], MeanSquare]]:
-    found = rows.group_by(by).agg(pl.col("value").mean(), n=pl.len())
-    return [
-        (tuple(place), MeanSquare(mean, n, heat(mean, *ends, higher_is_better=True)))
-        for *place, mean, n in found.iter_rows()
-    ]
-
-
-def questions_said(
-    answers: ScoredAnswers, data: ReportData, generators: Sequence[str], prefix: str
-) -> list[QuestionSaid]:
-    """Return the questions of which answers were scored, the lowest mean first.
-
-    generators: that have a mean of their own
-    prefix: of the ids of their rows
-    """
-    rows = answers.rows.select("question_id", "generator", "value").with_columns(
-        grade=pl.Series(answers.grades)
-    )
-    by_question = rows.group_by("question_id").agg(
-        mean=pl.col("value").mean(), n=pl.len(), grades=pl.col("grade")
-    )
-    of_generators = {
-        (question, generator): mean
-        for question, generator, mean in rows.group_by("question_id", "generator")
-        .agg(pl.col("value").mean())
-        .iter_rows()
-    }
-    texts = {
-        row["question_id"]: row
-        for row in data.questions.select("question_id", "question", "language").iter_rows(named=True)
-    }
-    found = []
-    ordered = by_question.sort("mean", "question_id").iter_rows(named=True)
-    for at, row in enumerate(ordered, 1):
-        grades = row["grades"]
-        counts = tuple(grades.count(grade) for grade in range(len(answers.anchors)))
-        between = grades.count(-1)
-        name = row["question_id"]
-        question = texts.get(name, {"question": name, "language": None})
-        found.append(
-            QuestionSaid(
-                name,
-                truncate(question["question"], QUESTION),
-                question["language"],
-                f"{prefix}-{at}",
-                row["n"],
-                counts,
-                between,
-                bar(counts, between),
-                row["mean"],
-                tuple(of_generators.get((name, one)) for one in generators),
-            )
-        )
-    return found
-
-
-@dataclass(frozen=True)
-class CriterionSection:
-    """Human ratings by one criterion.
-
-    anchors: value and what it means, the best first
-    generators: of which questions have means of their own; none where there is one alone, or there are many
-    links: question id -> where on the page it is
-    """
-
-    title: str
-    ask: str
-    anchors: tuple[tuple[str, str], ...]
-    sentences: tuple[str, ...]
-    differences: str
-    axes: tuple[AxisSaid, ...]
-    maps: tuple[HeatMap, ...]
-    questions: tuple[QuestionSaid, ...]
-    questions_left_out: int
-    between: bool
-    generators: tuple[str, ...]
-    annotators: tuple[Annotator, ...]
-    annotators_left_out: int
-    pairs: tuple[AnnotatorPair, ...]
-    pairs_left_out: int
-    disputed: tuple[Disputed, ...]
-    differ: int
-    comments: tuple[Comment, ...]
-    comments_left_out: int
-    links: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class People:
-    """The section: the ratings, and a sentence for each criterion without any."""
-
-    said: tuple[CriterionSection, ...]
-    unrated: tuple[str, ...]
-
-
-@lru_cache(maxsize=2)  # the page and the terminal show it
-def people_section(data: ReportData) -> People | None:
-    """Return human ratings; None where the study has no rubrics."""
-    people = data.people
-    if people is None or not people.rubrics:
-        return None
-    said, unrated = [], []
-    for at, answers in enumerate(people.criteria(), 1):
-        if len(answers.rows):
-            said.append(_said(people, answers, data, at))
-        else:
-            unrated.append(unrated_sentence(people, answers))
-    return People(tuple(said), tuple(unrated))
-
-
 def people_sentences(data: ReportData) -> list[str]:
     people = data.people
     if people is None:
@@ -434,36 +449,3 @@ def people_sentences(data: ReportData) -> list[str]:
 def unrated_sentence(people: ScoresOfPeople, answers: ScoredAnswers) -> str:
     """Say that a criterion has no ratings yet, and how to begin."""
     return f"No ratings by {answers.title} yet: `{people.command}` opens the annotation page."
-
-
-def _said(people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData, at: int) -> CriterionSection:
-    axes = axes_said(people, answers, data, limits.PEOPLE_LEVELS)
-    names = answers.levels("generator")
-    generators = tuple(names) if 1 < len(names) <= limits.PEOPLE_GENERATORS else ()
-    questions = questions_said(answers, data, generators, f"said-{at}-question")
-    shown = questions[: limits.PEOPLE_QUESTIONS]
-    annotators, pairs = annotators_of(answers), pairs_of(answers)
-    differing, differ = disputed_items(people, answers, data, limits.PEOPLE_DISPUTED)
-    wrote, written_at_all = comments(people, answers, limits.PEOPLE_COMMENTS)
-    return CriterionSection(
-        answers.title,
-        answers.criterion.ask,
-        tuple((written(value), answers.criterion.anchors[value]) for value in answers.anchors),
-        (scored_words(answers), agreement_words(answers)),
-        differences_words(axes) if axes else "",
-        tuple(axes),
-        tuple(heat_maps(answers, limits.PEOPLE_HEAT)),
-        tuple(shown),
-        len(questions) - len(shown),
-        any(one.between for one in questions),
-        generators,
-        tuple(annotators[: limits.PEOPLE_ANNOTATORS]),
-        max(0, len(annotators) - limits.PEOPLE_ANNOTATORS),
-        tuple(pairs[: limits.PEOPLE_PAIRS]),
-        max(0, len(pairs) - limits.PEOPLE_PAIRS),
-        tuple(differing),
-        differ,
-        tuple(wrote),
-        written_at_all - len(wrote),
-        {one.question_id: f"#{one.anchor}" for one in shown},
-    )

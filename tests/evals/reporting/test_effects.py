@@ -22,8 +22,10 @@ from rag_assay.evals.reporting.effects import (
     effects_words,
     pair_words,
 )
+from rag_assay.evals.reporting.figures.heat import effects_section
 from rag_assay.evals.reporting.files import COLUMNS, json_rows, other_rows
 from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.sections import Table
 from rag_assay.evals.reporting.terminal import leaderboard_table
 from rag_assay.evals.statistics.question_clusters import Clustering
 from tests.fakes.report_data import NDCG, SIMILARITY, report_data
@@ -207,3 +209,17 @@ def test_of_many_kinds_of_questions_the_largest_are_compared(
     assert types[0].effect.found.n == 2
     few = changed(data, questions=data.questions.with_columns(type=pl.lit("one")))
     assert not [one for one in table(few, "retriever").groups if one.column == "type"]
+
+
+def test_means_that_stand_in_the_matrix_are_not_drawn_again() -> None:
+    found = effects(report_data())
+    (pair,) = [one for one in found.pairs if one.axes == ("chunking", "retriever")]
+    whole = dataclasses.replace(
+        pair, crossing=pair.crossing._replace(unused=0, contexts=pair.crossing.contexts[:1])
+    )
+    for one, drawn in ((pair, True), (whole, False)):
+        section = effects_section(dataclasses.replace(found, pairs=(one,)))
+        assert section is not None
+        anchors = [block.anchor for block in section.blocks if isinstance(block, Table)]
+        assert ("chart-pair-chunking-retriever" in anchors) == drawn
+        assert drawn or pair_words(whole) in section.blocks

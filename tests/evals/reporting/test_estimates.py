@@ -12,8 +12,14 @@ from rich.console import Console
 
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.files import json_rows, other_rows
-from rag_assay.evals.reporting.judge_cards import estimate_json, estimate_sentences, estimates, judge_cards
+from rag_assay.evals.reporting.judge_cards import (
+    estimate_json,
+    estimate_sentences,
+    estimates_section,
+    judge_cards,
+)
 from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.sections import PageHeading, Table, TableFigure
 from rag_assay.evals.reporting.terminal import leaderboard_table
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import HUMAN_ESTIMATES, JUDGE_CARDS
@@ -64,24 +70,41 @@ def data() -> ReportData:
     )
 
 
+def tables(data: ReportData, labels: dict[str, str] | None = None) -> list[Table]:
+    """Return the tables of one criterion: by judge, and by cell."""
+    found = estimates_section(data, labels or {})
+    assert found is not None
+    assert [one.text for one in found.blocks if isinstance(one, PageHeading)] == ["people.points"]
+    return [one for one in found.blocks if isinstance(one, Table)]
+
+
+def lines(table: Table, column: int) -> list[tuple[str, ...]]:
+    """Return the texts of a column with their small lines."""
+    figures = [row[column] for row in table.rows]
+    return [(one.text, *one.small) for one in figures if isinstance(one, TableFigure)]
+
+
 def test_three_means_stand_side_by_side(data: ReportData) -> None:
-    (one,) = estimates(data)
-    assert (one.name, one.metric) == ("people.points", "small.support")
-    assert [line.name for line in one.judges] == ["small.support", "rouge_l"], "what saves most first"
-    first = one.judges[0]
-    assert (first.people, first.people_interval, first.labels) == ("3.100", "2.600–3.500", "60 of 200")
-    assert (first.judged, first.judged_interval, first.judgements) == ("1.250", "1.100–1.400", "198 of 200")
-    assert (first.combined, first.combined_interval) == ("3.000", "2.700–3.300")
-    assert (first.narrower, first.saved) == ("19.9 %", "33")
+    judges, _ = tables(data)
+    assert lines(judges, 0) == [("small.support",), ("rouge_l",)], "what saves most first"
+    assert [lines(judges, at)[0] for at in range(1, 6)] == [
+        ("3.100", "2.600–3.500", "60 of 200 scored"),
+        ("1.250", "1.100–1.400", "198 of 200 judged"),
+        ("3.000", "2.700–3.300"),
+        ("19.9 %",),
+        ("33",),
+    ]
 
 
 def test_cells_are_by_their_estimate_and_say_how_far_they_are_apart(data: ReportData) -> None:
-    (one,) = estimates(data, {"a.b.c.d.e": "e"})
-    assert [line.name for line in one.cells] == ["e", "a.b.c.d.f", HOSTILE]
-    assert (one.cells[0].difference, one.cells[0].difference_interval) == ("the highest", "–")
-    assert (one.cells[1].difference, one.cells[1].difference_interval) == ("−0.400", "−0.900 to 0.100")
-    assert one.cells[0].why == "3 scores left out that the queue did not draw"
-    assert (one.cells[2].combined, one.cells[2].why) == ("–", "there are no ratings of its answers")
+    _, cells = tables(data, {"a.b.c.d.e": "e"})
+    assert lines(cells, 0) == [
+        ("e", "3 scores left out that the queue did not draw"),
+        ("a.b.c.d.f",),
+        (HOSTILE, "there are no ratings of its answers"),
+    ]
+    assert lines(cells, 6)[:2] == [("the highest",), ("−0.400", "−0.900 to 0.100")]
+    assert lines(cells, 3)[2] == ("–",)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +146,7 @@ def test_the_page_shows_them_and_nothing_of_them_as_markup(data: ReportData) -> 
 def test_further_cells_are_counted() -> None:
     some = [row(f"a.b.c.d.{n}", "m", combined=float(n)) for n in range(33)]
     data = shown(row(None, "m"), *some)
-    (one,) = estimates(data)
-    assert (len(one.cells), one.left_out) == (30, 3)
+    assert len(tables(data)[1].rows) == 30
     assert "3 further cells left out" in page_of(data)
 
 

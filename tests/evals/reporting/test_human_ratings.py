@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -15,14 +16,17 @@ from rich.console import Console
 from rag_assay.evals.reporting import limits
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.files import CARD_COLUMNS, COLUMNS, json_rows, other_rows
-from rag_assay.evals.reporting.human_ratings.axes import PEOPLE_COLUMNS
-from rag_assay.evals.reporting.human_ratings.section import (
-    CriterionSection,
-    People,
-    people_section,
-    people_sentences,
+from rag_assay.evals.reporting.human_ratings.axes import (
+    PEOPLE_COLUMNS,
+    AxisSaid,
+    agreement_words,
+    axes_said,
+    differences_words,
+    scored_words,
 )
+from rag_assay.evals.reporting.human_ratings.section import people_section, people_sentences
 from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.rating_scores import ScoredAnswers
 from rag_assay.evals.reporting.terminal import leaderboard_table
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.rubrics.rubric import Criterion, Rubric
@@ -35,14 +39,14 @@ needs_sheet = pytest.mark.skipif(not SHEET.exists(), reason=f"the sheet is not t
 TRIO = {"Anna": Habit(repeats=0.2), "Ben": Habit(bias=1.0, noise=0.4), "Cem": Habit(noise=2.0, repeats=0.2)}
 
 
-def section(data: ReportData) -> People:
-    found = people_section(data)
-    assert found is not None
-    return found
+def answers_of(data: ReportData) -> ScoredAnswers:
+    assert data.people is not None
+    return next(iter(data.people.criteria()))
 
 
-def said(data: ReportData, at: int = 0) -> CriterionSection:
-    return section(data).said[at]
+def axes_of(data: ReportData) -> list[AxisSaid]:
+    assert data.people is not None
+    return axes_said(data.people, answers_of(data), data, limits.PEOPLE_LEVELS)
 
 
 def text_of(html: str) -> str:
@@ -76,7 +80,7 @@ def sheet() -> pl.DataFrame:
 
 @needs_sheet
 def test_the_answers_at_each_value_are_those_of_the_sheet(sheet: pl.DataFrame) -> None:
-    axes = {one.axis: one for one in said(sheet_data()).axes}
+    axes = {one.axis: one for one in axes_of(sheet_data())}
     assert [(one.called, one.counts) for one in axes["chunking"].levels] == [
         ("(128, 42)", (76, 6, 94)),
         ("(508, 170)", (58, 7, 111)),
@@ -95,35 +99,46 @@ def test_the_answers_at_each_value_are_those_of_the_sheet(sheet: pl.DataFrame) -
 
 @needs_sheet
 def test_the_heat_map_and_the_questions_are_those_of_the_sheet(sheet: pl.DataFrame) -> None:
-    found = said(sheet_data())
-    (heat,) = found.maps
-    names = {one.name: one.called for axis in found.axes for one in axis.levels}
-    assert len(heat.squares) == 48
-    for (retriever, chunking), square in heat.squares.items():
-        own = sheet.filter((pl.col("methods") == names[retriever]) & (pl.col("size") == names[chunking]))
-        assert (square.n, square.mean) == (11, pytest.approx(own["score"].mean()))
-    assert sorted({square.level for square in heat.squares.values()})[:: len(heat.squares)] == [0]
-    assert max(square.level for square in heat.squares.values()) == 8
-    for question in found.questions:
-        own = sheet.filter(pl.col("question") == question.text)
-        assert (question.n, question.mean) == (48, pytest.approx(own["score"].mean()))
-    means = [one.mean for one in found.questions]
+    data = sheet_data()
+    _, _, heat, questions, _ = tables(render_html(data))
+    names = {one.name: one.called for axis in axes_of(data) for one in axis.levels}
+    chunkings = heat[0][1:-1]
+    assert len(heat) - 2 == 16
+    for retriever, *means, mean in heat[1:-1]:
+        of_retriever = sheet.filter(pl.col("methods") == names[retriever])
+        assert float(mean) == pytest.approx(of_retriever["score"].mean(), abs=0.0006)
+        for chunking, shown in zip(chunkings, means, strict=True):
+            own = of_retriever.filter(pl.col("size") == names[chunking])
+            assert (own.height, float(shown)) == (11, pytest.approx(own["score"].mean(), abs=0.0006))
+    page = lxml.html.fromstring(render_html(data))
+    styles = page.xpath("//section[@id='people']//table[@class='heat']/tbody//td/@class")
+    assert {"num h0", "num h8"} <= set(styles)
+    asked = {question["question_id"]: question["question"] for question in data.questions.to_dicts()}
+    ids = page.xpath("//section[@id='people']//table[@class='said-questions']/tbody//th/small/text()")
+    for name, line in zip(ids, questions[1:], strict=True):
+        own = sheet.filter(pl.col("question") == asked[name])
+        assert (line[5], float(line[-1])) == ("48", pytest.approx(own["score"].mean(), abs=0.0006))
+    means = [float(line[-1]) for line in questions[1:]]
     assert means == sorted(means)
     assert len(means) == 11
 
 
 @needs_sheet
 def test_no_difference_of_the_sheet_is_significant_and_it_says_how_large_one_had_to_be() -> None:
-    found = said(sheet_data())
-    assert found.differences == "No level is significantly below the best of its axis (17 levels compared)."
-    for axis in found.axes:
+    data = sheet_data()
+    assert (
+        differences_words(axes_of(data))
+        == "No level is significantly below the best of its axis (17 levels compared)."
+    )
+    for axis in axes_of(data):
         assert not axis.apart
         best, least = axis.sentences
         assert "has the best mean" in best
         assert least.startswith(
             "The smallest true difference from the best that 11 questions would have shown"
         )
-    assert found.sentences == (
+    answers = answers_of(data)
+    assert (scored_words(answers), agreement_words(answers)) == (
         "developer gave 528 scores (5 / 3 / 0) to 528 answers, all answers of the study.",
         "How far people would agree is not known: developer alone has scored.",
     )
@@ -183,23 +198,27 @@ def test_without_rubrics_there_is_nothing_and_without_scores_a_sentence() -> Non
 
 def test_three_annotators_have_an_agreement_habits_and_differences() -> None:
     data = simulated_data(3, 2, 1, 20, TRIO)
-    found = said(data)
-    assert "Krippendorff's alpha is 0." in found.sentences[1]
-    assert "on the 120 items that two or more scored" in found.sentences[1]
-    assert [one.name for one in found.annotators] == ["Anna", "Ben", "Cem"]
-    assert found.pairs[0].names[1] == "Cem"  # the noisy one
-    assert len(found.pairs) == 3
-    bias = {one.name: one.figures[1].text for one in found.annotators}
-    assert bias["Ben"].startswith("+")
-    assert found.between
-    for axis in found.axes:
+    words = agreement_words(answers_of(data))
+    assert "Krippendorff's alpha is 0." in words
+    assert "on the 120 items that two or more scored" in words
+    html = render_html(data)
+    *_, annotators, pairs, disputed = tables(html)
+    assert [line[0] for line in annotators[1:]] == ["Anna", "Ben", "Cem"]
+    assert pairs[1][0].endswith("and Cem")  # the noisy one
+    assert len(pairs) == 1 + 3
+    assert annotators[2][2].startswith("+")
+    (chunkings, *_) = tables(html)
+    assert "between" in chunkings[0]
+    for axis in axes_of(data):
         for level in axis.levels:
             assert sum(level.counts) + level.between == level.n
-            assert sum(piece.width for piece in level.bar) == pytest.approx(120.0, abs=0.1)
-    assert found.disputed
-    assert all(len({each.value for each in one.opinions}) > 1 for one in found.disputed)
-    assert found.differ > len(found.disputed) == limits.PEOPLE_DISPUTED
-    html = render_html(data)
+    widths = lxml.html.fromstring(html).xpath("//section[@id='people']//td[@class='shares']/svg")
+    for bar in widths:
+        assert sum(float(one) for one in bar.xpath("./rect/@width")) == pytest.approx(120.0, abs=0.1)
+    assert len(disputed) == 1 + limits.PEOPLE_DISPUTED
+    assert re.search(r"\d+ further items left out", text_of(html))
+    values = lxml.html.fromstring(html).xpath("//section[@id='people']//td[@class='opinions']")
+    assert all(len(set(one.xpath(".//li/b/text()"))) > 1 for one in values)
     ids = lxml.html.fromstring(html).xpath("//@id")
     links = lxml.html.fromstring(html).xpath("//section[@id='people']//a/@href")
     assert len(ids) == len(set(ids))
@@ -221,26 +240,26 @@ def planted(effect: float) -> ReportData:
 
 
 def test_a_planted_difference_is_found_and_none_is_not() -> None:
-    found = said(planted(5))
+    axes = axes_of(planted(5))
     assert (
-        found.differences
+        differences_words(axes)
         == "1 of 1 level is significantly below the best of the axis: bad (retriever, −1.750)."
     )
-    (axis,) = found.axes
+    (axis,) = axes
     assert axis.levels[0].name == "good"
     assert axis.levels[1].difference is not None
     assert axis.levels[1].difference.apart
-    assert said(planted(0)).differences.endswith("(1 level compared).")
+    assert differences_words(axes_of(planted(0))).endswith("(1 level compared).")
 
 
 def test_levels_that_meet_in_no_context_are_not_compared() -> None:
     cells = [Cell("s", "small", "e", "bm25", "g"), Cell("s", "large", "e", "dense", "g")]
     scored = [Scored(cell, f"q{n}", "?", "!", f"{cell.key} {n}") for cell in cells for n in range(12)]
     data = data_of(scored, [row("Anna", one.item, 5.0 * (at % 2)) for at, one in enumerate(scored)])
-    found = said(data)
-    assert found.differences == "No two levels of an axis could be compared."
-    assert all("cannot be compared" in axis.sentences[0] for axis in found.axes)
-    assert all(level.difference is None for axis in found.axes for level in axis.levels)
+    axes = axes_of(data)
+    assert differences_words(axes) == "No two levels of an axis could be compared."
+    assert all("cannot be compared" in axis.sentences[0] for axis in axes)
+    assert all(level.difference is None for axis in axes for level in axis.levels)
     assert "not compared: too few answers in equal contexts" in render_html(data)
 
 
@@ -248,8 +267,8 @@ def test_a_generator_without_a_ranking_has_its_row_and_is_not_compared() -> None
     cells = [Cell("s", "c", "e", r, "g") for r in ("bm25", "dense")]
     cells += [Cell("s", UNREAD, UNREAD, UNREAD, "closed")]
     scored = [Scored(cell, f"q{n}", "?", "!", f"{cell.key} {n}") for cell in cells for n in range(12)]
-    found = said(data_of(scored, [row("Anna", one.item, 5.0) for one in scored]))
-    axes = {one.axis: one for one in found.axes}
+    found = axes_of(data_of(scored, [row("Anna", one.item, 5.0) for one in scored]))
+    axes = {one.axis: one for one in found}
     assert [(one.name, one.n) for one in axes["generator"].levels] == [("closed", 12), ("g", 24)]
     assert set(axes) == {"generator", "retriever"}
 
@@ -258,12 +277,11 @@ def test_one_score_counts_for_all_cells_with_the_item_and_a_part_is_a_part() -> 
     cells = [Cell("s", "c", "e", r, "g") for r in ("bm25", "dense")]
     scored = [Scored(cell, f"q{n}", "?", "!", f"i{n}") for cell in cells for n in range(12)]
     data = data_of(scored, [row("Anna", f"i{n}", 3.0) for n in range(6)])
-    found = said(data)
-    assert found.sentences[0] == (
+    assert scored_words(answers_of(data)) == (
         "Anna gave 6 scores (5 / 3 / 0) to 12 answers, 50 % of the study's 24; equal answers with equal "
         "passages were scored once, 6 items in all."
     )
-    (axis,) = found.axes
+    (axis,) = axes_of(data)
     assert [one.counts for one in axis.levels] == [(0, 6, 0), (0, 6, 0)]
     assert axis.levels[0].mean == 3.0
 
@@ -287,9 +305,8 @@ def test_further_criteria_fold_out_and_one_without_scores_says_so() -> None:
         for n in range(6)
     ]
     data = data_of(scored, scores, {"two": Two(), "points": Points()})
-    found = section(data)
-    assert [one.title for one in found.said] == ["two, brief", "two, kind"]
-    assert found.unrated[0].startswith("No ratings by points yet")
+    shown = text_of(render_html(data))
+    assert shown.index("two, brief") < shown.index("two, kind") < shown.index("No ratings by points yet")
     html = render_html(data)
     assert len(lxml.html.fromstring(html).xpath("//section[@id='people']/details[@class='criterion']")) == 1
     ids = lxml.html.fromstring(html).xpath("//@id")
@@ -322,20 +339,23 @@ def test_a_large_study_stays_small_and_says_what_is_left_out() -> None:
     data = simulated_data(2, limits.PEOPLE_LEVELS + 2, 1, limits.PEOPLE_QUESTIONS + 5, many)
     noted = data.people.scores.with_columns(comment=pl.lit("Because."))  # type: ignore[union-attr]
     data = replace(data, people=replace(data.people, scores=noted))  # type: ignore[type-var]
-    found = said(data)
-    assert (len(found.questions), found.questions_left_out) == (limits.PEOPLE_QUESTIONS, 5)
-    assert (len(found.annotators), found.annotators_left_out) == (limits.PEOPLE_ANNOTATORS, 3)
-    assert len(found.pairs) == limits.PEOPLE_PAIRS
-    assert found.pairs_left_out > 0
-    assert found.axes[1].left_out == 2
-    assert len(found.comments) == limits.PEOPLE_COMMENTS
+    assert axes_of(data)[1].left_out == 2
     html = render_html(data)
     assert len(html) < 250_000
     shown = text_of(html)
+    *_, questions, annotators, pairs, _ = (len(one) - 1 for one in tables(html))
+    assert (questions, annotators, pairs) == (
+        limits.PEOPLE_QUESTIONS,
+        limits.PEOPLE_ANNOTATORS,
+        limits.PEOPLE_PAIRS,
+    )
+    comments = lxml.html.fromstring(html).xpath("//section[@id='people']//ul[@class='comments']/li")
+    assert len(comments) == limits.PEOPLE_COMMENTS
     for what in (
         "2 further levels left out",
         "5 further questions",
         "3 further annotators",
+        "further pairs left out",
         "shorter comments",
     ):
         assert what in shown

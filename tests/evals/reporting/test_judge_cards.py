@@ -153,7 +153,7 @@ def test_auc_leads_and_a_coin_is_called_one(data: ReportData) -> None:
     assert "Support: AUC 0.463 [0.330–0.600] (no better than a coin), a number in 95 %." in first
     assert "Support: AUC 0.860 [0.800–0.900]." in second
     page = render_html(labelled).partition('<section id="judges">')[2].partition("</section>")[0]
-    assert page.count('<small class="uncalibrated">no better than a coin</small>') == 1
+    assert page.count('<small><span class="uncalibrated">no better than a coin</span></small>') == 1
     assert page.index(">AUC<") < page.index(">Gives a number<")
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from rag_assay.evals.reporting.charts.marks import heat
 from rag_assay.evals.reporting.data import MetricInfo
-from rag_assay.evals.reporting.figures.heat import effect, matrices
+from rag_assay.evals.reporting.figures.heat import effect, effect_sentence, matrix, matrix_section
+from rag_assay.evals.reporting.sections import PageHeading, Table, TableFigure, Tiles
 from rag_assay.evals.reporting.standings import main_subset
-from rag_assay.evals.reporting.view import effect_sentence
 from tests.fakes.report_data import NDCG, board_data
 
 
@@ -58,25 +58,34 @@ def test_a_matrix_leaves_uncovered_squares_uncoloured_and_out_of_its_means() -> 
         place("tokens-128", "y", 0.9, coverage=0.5),
     ]
     data = board_data(rows, metric=NDCG)
-    (matrix,) = matrices(data, main_subset(data))
-    assert matrix.chunkings == ("tokens-64", "tokens-128")
-    assert matrix.squares["tokens-128", "y"].level is None
-    assert matrix.squares["tokens-128", "x"].level == 8
-    assert matrix.by_chunking.means == {"tokens-64": 0.2, "tokens-128": 0.6}
-    assert matrix.by_retriever.means == pytest.approx({"x": 0.2, "y": 0.4})
+    _, table, _ = matrix(main_subset(data), NDCG, "e", several=False)
+    assert isinstance(table, Table)
+    shown = [[one if isinstance(one, str) else (one.text, one.style) for one in row] for row in table.rows]
+    assert shown == [
+        ["tokens-64", ("0.200", "h0"), ("0.400", "h4"), ("0.200", "mean")],
+        ["tokens-128", ("0.600", "h8"), ("0.900†", "low"), ("0.600", "mean")],
+    ]
+    (foot,) = table.foot
+    assert [one.text for one in foot if isinstance(one, TableFigure)] == ["0.200", "0.400"]
 
 
 def test_each_embedder_has_a_matrix_of_its_own() -> None:
     rows = [place("a", "x", 0.2, embedder="e"), place("a", "x", 0.6, embedder="f", cell="f")]
     data = board_data(rows, metric=NDCG)
-    made = matrices(data, main_subset(data))
-    assert [(m.embedder, m.squares["a", "x"].result.value) for m in made if m.squares["a", "x"].result] == [
-        ("e", 0.2),
-        ("f", 0.6),
-    ]
+    found = matrix_section(data, main_subset(data))
+    assert found is not None
+    (tiles,) = [one for one in found.blocks if isinstance(one, Tiles)]
+    shown = []
+    for heading, table, _ in tiles.groups:
+        assert isinstance(heading, PageHeading)
+        assert isinstance(table, Table)
+        value = table.rows[0][1]
+        assert isinstance(value, TableFigure)
+        shown.append((heading.text, value.text))
+    assert shown == [(f"{NDCG.title} · e", "0.200"), (f"{NDCG.title} · f", "0.600")]
 
 
 def test_only_retrieval_metrics_have_a_matrix() -> None:
     cost = MetricInfo("c", "C", "cost", False, (0, None), "s", "")
     data = board_data([place("a", "x", 0.2)], metric=cost)
-    assert matrices(data, main_subset(data)) == ()
+    assert matrix_section(data, main_subset(data)) is None

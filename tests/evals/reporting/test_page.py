@@ -152,7 +152,7 @@ def test_a_cell_without_coverage_shows_its_worst_and_best_case(html: str) -> Non
     first_board = html[: html.index("Leaderboard on a sample of 12")]
     (row,) = re.findall(r'<tr class="unranked">.*?</tr>', first_board, re.S)
     assert "87.5 %" in row
-    assert re.search(r"0\.\d{3}†\s*<small>worst 0\.\d{3}<br>best 0\.\d{3}</small>", row)
+    assert re.search(r"0\.\d{3}†\s*<small>worst 0\.\d{3}</small><small>best 0\.\d{3}</small>", row)
     assert "no rank: coverage below 98 %" in row
 
 
@@ -247,7 +247,7 @@ def test_tie_groups_and_chances_stand_beside_the_difference(data: ReportData, ht
     first_board = html[html.index('id="leaderboard"') : html.index("Leaderboard on a sample of 12")]
     assert "Tie group" in first_board
     for group in set(rows.drop_nulls("tie_group")["tie_group"]):
-        assert f'<td class="num" data-sort="{group}">{group}</td>' in first_board
+        assert f'<td class="num more" data-sort="{group}">{group}</td>' in first_board
     assert rows["p_best"].sum() == pytest.approx(1)
     best = rows.filter(pl.col("rank") == 1)["p_best"][0]
     assert f'data-sort="{best}">{percent(best)}</td>' in first_board

@@ -11,8 +11,8 @@ import pytest
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.exports import NOTHING, trec_runs
 from rag_assay.evals.reporting.journey import packs
+from rag_assay.evals.reporting.retrieval_funnel import funnel_of
 from rag_assay.evals.reporting.rows import report_data
-from rag_assay.evals.reporting.view import view
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
@@ -60,7 +60,7 @@ def test_a_report_shows_what_was_delivered_and_where_questions_were_lost(
 
     assert data.losses is not None
     assert set(data.losses["cell"]) == {f"tiny.t16.minilm.{name}.extractive" for name in ("bm25", "dense")}
-    lost = view(data).lost
+    lost = funnel_of(data, [])
     assert lost is not None
     assert [(one.label, one.found, one.lost) for one in lost.rankers] == [
         ("bm25", 1, {"fusion": 1}),

@@ -14,7 +14,6 @@ from rag_assay.evals.question_sets.losses import Loss
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.retrieval_funnel import Lost, fates_of, funnel_of
-from rag_assay.evals.reporting.view import view
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import LOSSES, QUESTIONS, SCORES
 from tests.fakes.report_data import GONE, NDCG, SIMILARITY, board_data, report_data
@@ -190,8 +189,7 @@ def test_without_losses_there_is_no_section() -> None:
 
 def test_cells_of_other_generators_add_no_ranking_and_all_questions_are_there() -> None:
     data = report_data()
-    found = view(data).lost
-    assert found is not None
+    found = made(data)
     assert len(found.rankers) == 12
     assert all(one.found + sum(one.lost.values()) + one.failed == 40 for one in found.rankers)
     (failing,) = [one for one in found.rankers if one.failed]

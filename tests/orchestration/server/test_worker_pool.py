@@ -59,13 +59,12 @@ def test_requests_are_answered_in_the_order_in_which_they_came(at_once: int) -> 
 
 
 def test_one_more_than_a_minute_allows_is_refused() -> None:
-    desk = RequestPool(None, ServerLimits(per_minute=2))  # type: ignore[arg-type]
+    desk = Workers(ServiceLimits(per_minute=2))
 
     async def talk() -> None:
-        assert [await desk.do(repr), await desk.do(repr)] == ["None", "None"]
-        with pytest.raises(RequestError) as refused:
-            await desk.do(repr)
-        assert refused.value.status == 429
+        assert [await desk.do(lambda: 1), await desk.do(lambda: 2)] == [1, 2]
+        with pytest.raises(BusyError) as refused:
+            await desk.do(lambda: 3)
         assert 50 < (refused.value.retry_after or 0) <= 60
 
     asyncio.run(talk())

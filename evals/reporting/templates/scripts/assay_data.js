@@ -116,7 +116,8 @@ const assayData = (() => {
     const at = Math.floor(question / perBlock);
     const name = `block-${at}`;
     return once(name, async () => {
-      const { stem, folder } = document.querySelector("#journey .journey").dataset;
+      const { folder } = document.querySelector("#journey .journey").dataset;
+      const { stem } = document.body.dataset;
       const text = inside ? inPage(name) : await beside(`${stem}.data-${folder}`, name, blocks[at]);
       return json(await unpacked(text));
     });

@@ -12,7 +12,8 @@
   const sort = (table, th) => {
     const numeric = th.classList.contains("num");
     const column = th.cellIndex;
-    const descending = th.getAttribute("aria-sort") === "ascending";
+    const sorted = th.getAttribute("aria-sort");
+    const descending = sorted ? sorted === "ascending" : th.dataset.best === "high";
     const rows = [...table.tBodies[0].rows].map((row) => [key(row, column, numeric), row]);
     const missing = (value) => numeric && Number.isNaN(value);
     rows.sort(([a], [b]) => {
@@ -27,6 +28,7 @@
   for (const table of document.querySelectorAll("table.sortable")) {
     for (const th of table.tHead.rows[0].cells) {
       if (!th.textContent.trim()) continue;
+      if (th.classList.contains("rank")) th.setAttribute("aria-sort", "ascending");
       const button = document.createElement("button");
       button.type = "button";
       button.append(...th.childNodes);
@@ -80,4 +82,44 @@
     bar.append(label, ...choices.map((choice) => choice.label), tally);
     table.closest(".scroll").before(bar);
   }
+
+  // Columns that are not needed to decide are shown when they are chosen.
+  for (const table of document.querySelectorAll("table.board")) {
+    const heads = [...table.tHead.rows[0].cells].filter((th) => th.classList.contains("more"));
+    if (!heads.length) continue;
+    const details = document.createElement("details");
+    const summary = document.createElement("summary");
+    details.className = "choose";
+    summary.textContent = `${heads.length} more columns`;
+    details.append(summary);
+    for (const th of heads) {
+      const label = document.createElement("label");
+      const box = document.createElement("input");
+      const show = () => {
+        for (const row of table.rows) row.cells[th.cellIndex].hidden = !box.checked;
+      };
+      box.type = "checkbox";
+      box.addEventListener("change", show);
+      label.append(box, ` ${th.textContent.trim()}`);
+      details.append(label);
+      show();
+    }
+    table.closest(".scroll").before(details);
+  }
+
+  // A link to a folded section opens it.
+  const unfold = () => {
+    let target = null;
+    try {
+      target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    } catch {
+      return; // an address that is not ours
+    }
+    const fold = target?.querySelector(":scope > details.fold");
+    if (fold) fold.open = true;
+    for (let one = target?.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
+    if (target) target.scrollIntoView();
+  };
+  addEventListener("hashchange", unfold);
+  unfold();
 })();

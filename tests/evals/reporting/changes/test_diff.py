@@ -14,8 +14,10 @@ import pytest
 from rag_assay.evals.reporting.changes.diff import Diff, diff
 from rag_assay.evals.reporting.changes.diff_page import diff_json, diff_page
 from rag_assay.evals.reporting.changes.history import history_svg, marks_of, steps
-from rag_assay.evals.reporting.changes.pages import as_html, as_markdown, labels_of
+from rag_assay.evals.reporting.changes.pages import labels_of
 from rag_assay.evals.reporting.changes.results import Change, HistoryEntry, entries_of
+from rag_assay.evals.reporting.markdown import render_page as render_markdown
+from rag_assay.evals.reporting.page import render_page
 from rag_assay.orchestration.settings import prepare
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.history import history_records
@@ -107,7 +109,7 @@ def test_three_changed_pages_are_named_and_no_other(harbour: Harbour) -> None:
     assert hanging[ON_CALL].answers >= 2
     assert "pay" in hanging[ON_CALL].questions
     assert hanging[HERON].answers == hanging[HERON].rankings == 0
-    assert "no answer depends on it" in as_markdown(diff_page(found))
+    assert "no answer depends on it" in render_markdown(diff_page(found))
     pay = [row for row in found.answers.iter_rows(named=True) if row["question_id"] == "pay"]
     assert {row["cell"] for row in pay} == {"t96.minilm.words.quote", "t96.minilm.meaning.quote"}
     of = next(one.doc_id for one in found.documents if one.url.endswith(ON_CALL))
@@ -207,7 +209,7 @@ def test_what_is_gone_is_said_and_nothing_is_made_up(harbour: Harbour, tmp_path:
     )
     assert set(found.answers["cell"]) == {"t96.minilm.meaning.quote"}
     assert found.answers["causes"].list.len().sum() == 0
-    assert "No longer in the workspace" in as_html(diff_page(found))
+    assert "No longer in the workspace" in render_page(diff_page(found))
     assert steps(harbour.entries[:2], store)[1].corpus == "?"
 
 

@@ -11,7 +11,6 @@ import polars as pl
 import pytest
 
 from rag_assay.evals.reporting import limits
-from rag_assay.evals.reporting.charts.marks import BarTable, Mark
 from rag_assay.evals.reporting.contexts import Bought, Front
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.effects import effects
@@ -24,6 +23,7 @@ from rag_assay.evals.reporting.figures.bars import (
 from rag_assay.evals.reporting.figures.heat import pair_figures, questions_figure
 from rag_assay.evals.reporting.figures.planes import front_figure, roc_figure
 from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.sections import Row, Table, plain_text
 from rag_assay.evals.reporting.standings import main_subset
 from rag_assay.evals.statistics.roc import roc_auc
 from tests.fakes.drawn import anchors, bars, coordinates, figure
@@ -31,6 +31,18 @@ from tests.fakes.judged_data import judged
 from tests.fakes.report_data import HIT_RATE, LATENCY, NDCG, SIMILARITY, TOKENS, board_data, report_data
 
 NAMES = ("<b>x</b> & \"q\" 'r'", "x" * 300, "שלום\u202e🙂" + "-" * 3, "{{ 7*7 }}")
+
+
+def texts(row: Row) -> list[str]:
+    """Return the texts of a row's places that have one."""
+    found = [plain_text(one if isinstance(one, str) else one.text) for one in row]
+    return [one for one in found if one]
+
+
+def small(row: Row, at: int) -> tuple[str, ...]:
+    """Return the small lines at a place of a row."""
+    one = row[at]
+    return () if isinstance(one, str) else one.small
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +107,7 @@ def test_effects_are_drawn_as_they_are_written(data: ReportData, html: str) -> N
 def test_full_scores_count_values_in_equal_contexts(data: ReportData) -> None:
     found = full_scores_figure(data, main_subset(data))
     assert found is not None
-    assert [one.heading.text for one in found.columns] == ["nDCG@10", "Hit rate@5"]
+    assert [one.title for one in found.columns] == ["Chunking", "nDCG@10", "Hit rate@5"]
     cells = data.leaderboard.select("cell", "chunking", "retriever", "generator").unique()
     equal = cells.filter((pl.col("retriever") != "dense") & (pl.col("generator") == "extractive"))
     hits = data.scores.filter(pl.col("metric") == HIT_RATE.name).join(equal, on="cell")
@@ -106,11 +118,10 @@ def test_full_scores_count_values_in_equal_contexts(data: ReportData) -> None:
         .iter_rows()
     }
     for row in found.rows:
-        mark = row.marks[1]
-        full, of = counts[row.full]
-        assert isinstance(mark, Mark)
-        assert mark.value == pytest.approx(100 * full / of)
-        assert mark.lines[-1] == f"{full} of {of}"
+        name, _, share = texts(row)
+        full, of = counts[name]
+        assert share == f"{100 * full / of:.1f} %"
+        assert small(row, 2)[-1] == f"{full} of {of}"
 
 
 def test_questions_have_the_means_of_their_cells_the_hardest_first(data: ReportData) -> None:
@@ -126,27 +137,33 @@ def test_questions_have_the_means_of_their_cells_the_hardest_first(data: ReportD
         .iter_rows()
     }
     ordered = []
+    names = [one.title for one in found.columns[1:-1]]
+    styles = []
     for row in found.rows:
-        question = row.full.partition(":")[0]
-        shown = [float(one.text) for one in row.squares]
-        assert shown == pytest.approx([means[question, name] for name in found.columns], abs=0.0006)
-        ordered.append(sum(means[question, name] for name in found.columns))
+        first, *squares, _ = row
+        assert not isinstance(first, str)
+        question = first.why.partition(":")[0]
+        assert f'href="#q={question}"' in first.text
+        shown = [float(one) for one in texts(row)[1:-1]]
+        assert shown == pytest.approx([means[question, name] for name in names], abs=0.0006)
+        ordered.append(sum(means[question, name] for name in names))
+        styles += [(float(one.text), one.style) for one in squares if not isinstance(one, str)]
     assert len(ordered) == 40
     assert ordered == sorted(ordered)
-    assert [row.link for row in found.rows[:1]] == [f"#q={found.rows[0].full.partition(':')[0]}"]
-    darkest = max(found.rows, key=lambda row: max(float(one.text) for one in row.squares))
-    assert max(one.level or 0 for one in darkest.squares) == 8
+    assert max(styles)[1] == "h8"
 
 
 def test_two_axes_show_the_means_of_their_test(data: ReportData) -> None:
     for pair, chart in zip(effects(data).pairs, pair_figures(effects(data)), strict=True):
         for row in chart.rows:
-            at = pair.levels[0].index(row.label)
-            for name, one in zip(chart.columns, row.squares, strict=True):
-                here = pair.levels[1].index(name)
-                assert float(one.text) == pytest.approx(pair.found.means[at, here], abs=0.0006)
+            name, *squares, _ = texts(row)
+            at = pair.levels[0].index(name)
+            for column, one, shown in zip(chart.columns[1:-1], row[1:-1], squares, strict=True):
+                here = pair.levels[1].index(column.title)
+                assert float(shown) == pytest.approx(pair.found.means[at, here], abs=0.0006)
                 assert pair.found.low[at, here] <= pair.found.means[at, here] <= pair.found.high[at, here]
-                assert one.bold == (pair.found.best[here].level == at)
+                is_bold = not isinstance(one, str) and one.text.startswith("<b>")
+                assert is_bold == (pair.found.best[here].level == at)
 
 
 def test_generators_have_the_times_of_their_answers_alone(data: ReportData) -> None:
@@ -154,15 +171,12 @@ def test_generators_have_the_times_of_their_answers_alone(data: ReportData) -> N
     assert found is not None
     answers = data.answers.filter(pl.col("status") == "ok")
     for row in found.rows:
-        own = answers.filter(pl.col("cell").str.ends_with("." + row.full))["seconds"]
-        median, p95, mean, _ = row.marks
-        assert isinstance(median, Mark)
-        assert isinstance(p95, Mark)
-        assert isinstance(mean, Mark)
-        assert median.value == own.median()
-        assert p95.value == own.quantile(0.95, "linear")
-        assert mean.lines[-1] == f"n = {len(own)}"
-        assert mean.left is not None
+        name, median, p95, *_ = texts(row)
+        own = answers.filter(pl.col("cell").str.ends_with("." + name))["seconds"]
+        assert float(median) == pytest.approx(own.median(), abs=0.0006)
+        assert float(p95) == pytest.approx(own.quantile(0.95, "linear"), abs=0.0006)
+        assert small(row, 3)[-1] == f"n = {len(own)}"
+        assert len(small(row, 3)) == 2, "its interval"
     without = dataclasses.replace(
         data, scores=data.scores.filter(~pl.col("metric").is_in([LATENCY.name, TOKENS.name]))
     )
@@ -204,12 +218,11 @@ def test_curves_have_the_area_of_the_card(data: ReportData) -> None:
 def test_stages_sum_what_judging_took(data: ReportData) -> None:
     found = stages_figure(data)
     assert found is not None
-    values = {row.full: [one.value for one in row.marks if isinstance(one, Mark)] for row in found.rows}
-    assert values == {
-        "pronouns of the answer": [6.0, pytest.approx(3.75), 930.0, 252.0],
-        "entailment": [6.0, pytest.approx(1.5), 0.0, 0.0],
-        "answer_refusal": [2.0, pytest.approx(0.4), 20.0, 5.0],
-    }
+    assert [texts(row) for row in found.rows] == [
+        ["pronouns of the answer", "6", "3.750", "930", "252"],
+        ["entailment", "6", "1.500", "0", "0"],
+        ["answer_refusal", "2", "0.400", "20", "5"],
+    ]
     assert stages_figure(dataclasses.replace(data, judgements=None)) is None
 
 
@@ -327,6 +340,6 @@ def test_many_cells_and_metrics_leave_the_last_out_and_say_so() -> None:
         boards[0], metrics=tuple(metrics), leaderboard=pl.concat([one.leaderboard for one in boards])
     )
     found = metrics_figure(data, main_subset(data), {})
-    assert isinstance(found, BarTable)
-    assert (len(found.rows), len(found.columns)) == (limits.METRICS_ROWS, limits.METRICS_COLUMNS)
+    assert isinstance(found, Table)
+    assert (len(found.rows), len(found.columns)) == (limits.METRICS_ROWS, limits.METRICS_COLUMNS + 1)
     assert found.rest.startswith("70 further cells and 2 further metrics left out")

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from rag_assay.evals.reporting.charts.marks import Mark
+from rag_assay.evals.reporting.charts.marks import Scale, domain
 from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.display import number
 from rag_assay.evals.reporting.figures.bars import intervals_figure, small_bars
+from rag_assay.evals.reporting.sections import TableFigure
 from rag_assay.evals.reporting.standings import entries, main_subset
 from tests.fakes.report_data import NDCG, SIMILARITY, board_data, report_data
 
@@ -18,21 +22,22 @@ def test_every_entry_stands_at_its_values_in_order(data: ReportData) -> None:
     found = [one for one in entries(data, main_subset(data)) if one.result.value is not None]
     drawn = intervals_figure(data, found, 24)
     assert drawn is not None
-    (column,) = drawn.columns
-    marks = [row.marks[0] for row in drawn.rows]
-    for entry, row, mark in zip(found, drawn.rows, marks, strict=True):
-        assert row.full == entry.label
-        assert isinstance(mark, Mark)
-        assert mark.value == entry.result.value
-        assert mark.at == column.scale.at(mark.value)
-        assert mark.left is not None
-        assert mark.right is not None
-        assert column.scale.left <= mark.left <= mark.at <= mark.right <= column.scale.right
+    ends = [end for one in found for end in (one.result.value, one.result.low, one.result.high)]
+    ends += [end for one in found if not one.result.covered for end in (one.result.worst, one.result.best)]
+    scale = Scale(*domain(ends, NDCG.bounds), left=1.0, right=99.0)
+    for entry, (name, chart, figure) in zip(found, drawn.rows, strict=True):
+        assert isinstance(name, TableFigure)
+        assert isinstance(chart, TableFigure)
+        assert isinstance(figure, TableFigure)
+        assert name.text == entry.label
+        assert figure.text.rstrip("† ≈") == number(entry.result.value)
+        assert f'x="{scale.at(entry.result.value or 0.0)}%" y="11"' in chart.drawn
         if entry.result.covered:
-            assert mark.left == column.scale.at(entry.result.low or 0.0)
-    assert [one.style for one in marks if isinstance(one, Mark)].count("leader") == 1
-    assert drawn.rows[0].emphasis
-    assert all(column.scale.left <= tick.at <= column.scale.right for tick in column.ticks)
+            assert f'x1="{scale.at(entry.result.low or 0.0)}%"' in chart.drawn
+    places = [chart.drawn for _, chart, _ in drawn.rows if isinstance(chart, TableFigure)]
+    assert sum('class="mark dot leader"' in one for one in places) == 1
+    assert drawn.row_styles == {0: "first"}
+    assert all(0 <= float(at) <= 100 for at in re.findall(r'<text x="(.*?)%"', drawn.columns[1].drawn))
     bars = small_bars(data.primary, found)
     assert {cell for entry in found for cell in entry.cells} == set(bars)
 
@@ -41,8 +46,9 @@ def test_one_value_alone_still_has_a_scale() -> None:
     data = board_data([{"chunking": "a", "value": 1.0, "low": 1.0, "high": 1.0, "rank": 1}], metric=NDCG)
     drawn = intervals_figure(data, entries(data, main_subset(data)), 1)
     assert drawn is not None
-    scale = drawn.columns[0].scale
-    assert scale.low < 1.0 <= scale.high
+    (chart,) = [row[1] for row in drawn.rows]
+    assert isinstance(chart, TableFigure)
+    assert re.search(r'<line x1="(\S+)%" x2="\1%"', chart.drawn)
 
 
 def test_no_value_has_no_chart() -> None:

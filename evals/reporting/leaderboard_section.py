@@ -1,0 +1,257 @@
+"""The leaderboard of a set of questions as a section, for the page, Markdown and the terminal alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
+
+from rag_assay.evals.metrics.costs import RunningCost
+from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting.caveats import ceiling_sentences, power_sentence, replicates_sentence
+from rag_assay.evals.reporting.contexts import price, running
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import (
+    MISSING,
+    count,
+    interval,
+    left_out,
+    number,
+    p_value,
+    percent,
+    several,
+    with_sign,
+)
+from rag_assay.evals.reporting.figures.bars import small_bars
+from rag_assay.evals.reporting.sections import (
+    Block,
+    Column,
+    PageSection,
+    Table,
+    TableFigure,
+    explain,
+    missing,
+)
+from rag_assay.evals.reporting.standings import (
+    ALL,
+    CellStanding,
+    Result,
+    Subset,
+    cell_labels,
+    entries,
+    main_subset,
+    subsets,
+)
+from rag_assay.evals.reporting.trust import reasons_missing
+from rag_assay.warehouse.schemas import MIN_COVERAGE
+
+TIED = Markup('<span title="tied with the leader">≈</span> ')
+TAKEN = Markup(' <a class="taken-mark" href="#verdict">recommended</a>')
+METRICS = 0  # beside the primary one, that a page shows before others are chosen
+Reasons = Mapping[tuple[str, str], str]
+
+
+def leaderboard_sections(data: ReportData) -> list[PageSection]:
+    """Return a leaderboard of all questions, and one of each sample."""
+    found = subsets(data)
+    if not found:
+        return [PageSection("leaderboard", "Leaderboard", ["No cell was run."], "Leaderboard")]
+    return [_section(data, subset, is_first=at == 0) for at, subset in enumerate(found)]
+
+
+def _section(data: ReportData, subset: Subset, *, is_first: bool) -> PageSection:
+    n, primary = several(subset.n(data.primary), "question"), data.primary
+    ranked = [entry for entry in entries(data, subset) if entry.rank is not None]
+    unranked = sum(
+        one.rank is None and primary.name in one.results and not one.is_ceiling(primary)
+        for one in subset.standings
+    )
+    title, words = "Leaderboard", [f"Every cell below was asked the same {n}."]
+    if subset.name != ALL:
+        title = f"Leaderboard on a {subset.name}"
+        words = [
+            f"Cells are compared on these {n} only; their values here are not those of the table of all "
+            "questions."
+        ]
+    words.append(explain("ranked", metric=primary.title, direction=direction(primary)))
+    words += [explain("unranked", cells=several(unranked, "cell"))] if unranked else []
+    if replicates := replicates_sentence(data, subset):
+        words.append(explain("replicates", sentence=replicates))
+    settling = power_sentence([one for one in ranked[1:] if one.tied], subset.n(primary), primary)
+    blocks: list[Block] = [
+        " ".join(words),
+        *([settling] if settling else []),
+        *ceiling_sentences(data, subset),
+    ]
+    blocks.append(leaderboard(data, subset))
+    is_main = is_first and subset == main_subset(data)
+    anchor, short = ("leaderboard", "Leaderboard") if is_main else ("", "")
+    return PageSection(anchor, title, blocks, short, folded=not is_first)
+
+
+def direction(metric: MetricInfo) -> str:
+    return "higher is better" if metric.higher_is_better else "lower is better"
+
+
+def leaderboard(data: ReportData, subset: Subset) -> Table:
+    """Return the rows of a subset of the questions, the ranked ones first."""
+    shown = subset.standings[: limits.LEADERBOARD_ROWS]
+    grouped = any(one.tie_group is not None for one in subset.standings)
+    embedders = data.leaderboard["embedder"].drop_nulls().n_unique() > 1
+    axes = ["chunking", *(["embedder"] if embedders else []), "retriever", "generator"]
+    labels, reasons, costs = cell_labels(data), reasons_missing(data), running(data)
+    bars = small_bars(data.primary, entries(data, subset))
+    recommended = data.verdict.recommended if subset == main_subset(data) else None
+    taken = recommended.cell if recommended else None
+    rows = []
+    for one in shown:
+        cell, cost = one.cell, costs.get(one.cell.key, RunningCost())
+        primary = one.results.get(data.primary.name)
+        mark = TAKEN if cell.key == taken else Markup("")
+        parts = [_part(getattr(cell, axis), axis, mark) for axis in axes]
+        chances = [_known(one.tie_group, str(one.tie_group)), _known(one.p_best, percent(one.p_best))]
+        others = [
+            result(one.results.get(metric.name), metric, reasons.get((cell.key, metric.name)))
+            for metric in data.metrics[1:]
+        ]
+        rows.append(
+            [
+                _rank(one, data.primary),
+                TableFigure(labels[cell.key], behind=mark),
+                *parts,
+                result(primary, data.primary, reasons.get((cell.key, data.primary.name))),
+                TableFigure("", drawn=bars.get(cell.key, Markup(""))),
+                _difference(primary, data.primary, one.rank),
+                *(chances if grouped else []),
+                _coverage(one, data.primary),
+                _cost(cost.usd, "no known price", None if cost.usd is None else price(cost.usd)),
+                *(_cost(value, "not measured", number(value, "s")) for value in (cost.p50, cost.p95)),
+                *others,
+            ]
+        )
+    unranked = {at: "unranked" for at, one in enumerate(shown) if one.rank is None}
+    rest = left_out(
+        "to keep this file small; the leaderboard in DuckDB holds them",
+        cell=len(subset.standings) - len(shown),
+    )
+    title = "Leaderboard" if subset.name == ALL else f"Leaderboard on a {subset.name}"
+    columns = _columns(data, axes, grouped=grouped)
+    return Table(title, columns, rows, rest, "sortable filterable board", name=1, row_styles=unranked)
+
+
+def _columns(data: ReportData, axes: Sequence[str], *, grouped: bool) -> list[Column]:
+    primary, *others = data.metrics
+
+    def cost(title: str, unit: str, about: str, style: str = "") -> Column:
+        return Column(title, unit, about, is_number=True, style=style, best="low")
+
+    chances = [
+        Column("Tie group", "", "pipelines tied with the first of their group", True, "more", "low"),
+        Column(
+            "Chance of being best",
+            "",
+            "chance of being the best pipeline on further documents like these",
+            True,
+            best="high",
+        ),
+    ]
+    about = "value less the leader's, on the same questions"
+    return [
+        Column("Rank", is_number=True, style="rank", best="low"),
+        Column("Cell", style="merged"),
+        *(Column(axis.capitalize(), style="part", is_axis=True) for axis in axes),
+        _metric_column(primary),
+        Column("", style="bar"),
+        Column("Difference", about=about, is_number=True, best=_best(primary)),
+        *(chances if grouped else []),
+        Column("Coverage", is_number=True, best="high"),
+        cost(
+            "Price",
+            "US$ / 1,000",
+            "of the models that write answers, for 1,000 questions; 0 where all runs on this machine",
+        ),
+        cost("Time", "p50, s", "of retrieval and answer together, the median"),
+        cost("Time", "p95, s", "of retrieval and answer together, the 95th percentile", "more"),
+        *(_metric_column(one, "more" if at >= METRICS else "") for at, one in enumerate(others)),
+    ]
+
+
+def _best(metric: MetricInfo) -> str:
+    return "high" if metric.higher_is_better else "low"
+
+
+def _metric_column(metric: MetricInfo, style: str = "") -> Column:
+    unit = "" if metric.heading == metric.title else metric.unit
+    return Column(metric.title, unit, direction(metric), is_number=True, style=style, best=_best(metric))
+
+
+def _rank(one: CellStanding, metric: MetricInfo) -> TableFigure:
+    found = one.results.get(metric.name)
+    if one.rank is None:
+        why = "coverage below 98 %" if found else "reads no ranking"
+        why = "it answers from the reference passages" if one.is_ceiling(metric) else why
+        return missing(f"no rank: {why}")
+    tied = found is not None and found.tied and found.p is not None
+    return TableFigure(TIED + str(one.rank) if tied else str(one.rank), sort=one.rank)
+
+
+def _part(name: str | None, axis: str, mark: Markup) -> TableFigure:
+    if not name:
+        return missing("no generator" if axis == "generator" else "reads no ranking")
+    style = "" if len(name) <= limits.WHOLE_NAME else "long"
+    return TableFigure(name, style=style, behind=mark if axis == "generator" else Markup(""))
+
+
+def _known(value: float | None, text: str) -> TableFigure:
+    return missing("no rank") if value is None else TableFigure(text, sort=value)
+
+
+def _cost(value: float | None, why: str, text: str | None) -> TableFigure:
+    return missing(why) if value is None or text is None else TableFigure(text, sort=value)
+
+
+def _coverage(one: CellStanding, metric: MetricInfo) -> TableFigure:
+    share, found = one.coverage(metric), one.results.get(metric.name)
+    if share is None:
+        return missing("not measured in this cell")
+    small = (f"{percent(share)} answered",) if found and share < found.coverage else ()
+    return TableFigure(percent(share), small, sort=share, style="low" if share < MIN_COVERAGE else "")
+
+
+def result(found: Result | None, metric: MetricInfo, why: str | None) -> TableFigure:
+    """Return a mean with its interval; with its worst and best case where too few questions have a value."""
+    if found is None:
+        return missing("not measured in this cell")
+    if found.value is None:
+        return missing("no question has a value" + (f": {why}" if why else ""))
+    unit, small = metric.unit, []
+    if found.covered:
+        small.append(interval(found.low, found.high, unit))
+    elif found.worst is None or found.best is None:
+        small.append("no bounds")
+    else:
+        small += [f"worst {number(found.worst, unit)}", f"best {number(found.best, unit)}"]
+    if found.spread is not None:
+        small.append(f"{found.replicates}×: {interval(found.replicate_low, found.replicate_high, unit)}")
+    about = "" if found.covered else f"coverage {percent(found.coverage)}" + (f": {why}" if why else "")
+    style = "" if found.covered else "low"
+    return TableFigure(found.written(unit), tuple(small), about, found.value, style)
+
+
+def _difference(found: Result | None, metric: MetricInfo, rank: int | None) -> TableFigure:
+    if found is None or rank is None:
+        return missing("not compared: the cell has no rank")
+    if found.difference is None:
+        return missing("not compared")
+    if found.p is None:
+        return TableFigure("leader", sort=0)
+    text = with_sign(found.difference, metric.unit)
+    ends = interval(found.difference_low, found.difference_high, metric.unit)
+    about = ""
+    if found.detectable is not None:
+        smallest = number(found.detectable, metric.unit)
+        about = f"A difference of {smallest} would be found four times out of five"
+        if found.questions_needed is not None:
+            about += f"; about {count(found.questions_needed)} questions would settle this one"
+    small = ("too few questions for an interval" if ends == MISSING else ends, p_value(found.p))
+    return TableFigure(TIED + text if found.tied else text, small, about, found.difference)

@@ -1,0 +1,321 @@
+"""The model of a report: sections of paragraphs, tables, charts, lists and folds, for every renderer.
+
+Renderers: `page.py` (HTML), `markdown.py`, and `orchestration/terminal/tables.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, ClassVar, Literal, TypeAlias
+
+import yaml
+from markupsafe import Markup
+
+from rag_assay.evals.reporting.display import MISSING
+
+NOTHING = Markup("")
+PAGE_ONLY = ("part", "bar", "drawn", "shares")  # styles of columns that repeat others, or are drawn
+TIED = Markup('<span title="tied with the best">≈</span> ')
+
+
+@dataclass(frozen=True)
+class TableFigure:
+    """One figure of a table.
+
+    small: lines below it
+    why: why there is no value where the text is a dash; else shown when it is pointed at
+    sort: number that the page sorts it by; NaN: last
+    style: class of its place in the table
+    drawn: a small chart above it
+    behind: a mark after it
+    """
+
+    text: str
+    small: tuple[str, ...] = ()
+    why: str = ""
+    sort: float | None = None
+    style: str = ""
+    drawn: Markup = NOTHING
+    behind: Markup = NOTHING
+
+
+def missing(why: str) -> TableFigure:
+    return TableFigure(MISSING, why=why)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table.
+
+    about: what it holds
+    style: class of its heading and its places; a renderer of texts leaves out what is `PAGE_ONLY`
+    best: which of its numbers are best, "high" or "low"
+    is_axis: rows can be chosen by what stands in it
+    """
+
+    title: str
+    unit: str = ""
+    about: str = ""
+    is_number: bool = False
+    style: str = ""
+    best: str = ""
+    is_axis: bool = False
+    drawn: Markup = NOTHING
+
+
+def numbers(*titles: str, unit: str = "") -> list[Column]:
+    return [Column(title, unit, is_number=True) for title in titles]
+
+
+Row: TypeAlias = Sequence[str | TableFigure]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; texts are escaped but those that are `Markup`.
+
+    caption: its name for those who do not see it
+    rest: what is not shown of it
+    anchor: of a chart, which has its caption as a title, and what it shows above it
+    foot: rows below
+    name: place of the column that names a row
+    row_styles: place of a row -> its class
+    """
+
+    kind: ClassVar[str] = "table"
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    rest: str = ""
+    style: str = ""
+    anchor: str = ""
+    about: str = ""
+    foot: Sequence[Row] = ()
+    name: int = 0
+    row_styles: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PageParagraph:
+    """A paragraph with a class of its own; a plain one is a string."""
+
+    kind: ClassVar[str] = "paragraph"
+    text: str
+    style: str = "left-out"
+
+
+@dataclass(frozen=True)
+class PageHeading:
+    """A heading within a section."""
+
+    kind: ClassVar[str] = "heading"
+    text: str
+    unit: str = ""
+    level: int = 3
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list of texts."""
+
+    kind: ClassVar[str] = "bullets"
+    items: Sequence[str]
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Terms with what they mean."""
+
+    kind: ClassVar[str] = "definitions"
+    items: Sequence[tuple[str, str]]
+    style: str = "metrics"
+
+
+@dataclass(frozen=True)
+class Details:
+    """A detail that a reader may open; tally: a line below its title."""
+
+    kind: ClassVar[str] = "details"
+    title: str
+    blocks: Sequence[Block]
+    tally: str = ""
+    style: str = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """A text as it is written in a file or on a terminal."""
+
+    kind: ClassVar[str] = "code"
+    text: str
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Groups of blocks that stand side by side where there is room."""
+
+    kind: ClassVar[str] = "tiles"
+    groups: Sequence[Sequence[Block]]
+    wide: bool = False
+
+
+@dataclass(frozen=True)
+class Html:
+    """A chart of ours, its texts escaped, which only a page shows."""
+
+    kind: ClassVar[str] = "html"
+    html: Markup
+
+
+@dataclass(frozen=True)
+class PageTemplate:
+    """A template of the page with its values: controls and texts that only a page shows."""
+
+    kind: ClassVar[str] = "template"
+    name: str
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A line of the grid, in percent, and its label."""
+
+    at: float
+    label: str
+
+
+Shape = Literal["disc", "ring", "diamond", "cross"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A mark at a place in percent, y from the top.
+
+    number: as in the list below the chart; None: it has none
+    label: where the number is written, in pixels from the point; None: there is no room for it
+    low, high: ends of its interval on the way up
+    """
+
+    x: float
+    y: float
+    shape: Shape
+    full: str
+    number: int | None = None
+    low: float | None = None
+    high: float | None = None
+    label: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class PlotLine:
+    """A line in hundredths of width and height, y from the top, in one of the styles of `figures/planes.py`.
+
+    label: in the list below the chart; lines: further lines there
+    number: at a place of it, which tells it from others without a colour
+    """
+
+    points: str
+    style: int
+    label: str = ""
+    lines: tuple[str, ...] = ()
+    number: int | None = None
+    number_at: tuple[float, float] = (50.0, 50.0)
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A chart of two scales.
+
+    x_title, y_title: with the unit
+    key: shape -> what it stands for, of the shapes that are there
+    table: the values, to be read without the chart
+    diagonal: what chance would be; a plane that has it is a square of two shares
+    """
+
+    kind: ClassVar[str] = "plane"
+    anchor: str
+    caption: str
+    about: str
+    x_title: str
+    y_title: str
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    points: tuple[Point, ...] = ()
+    lines: tuple[PlotLine, ...] = ()
+    key: tuple[tuple[Shape, str], ...] = ()
+    table: Details | None = None
+    diagonal: str = ""
+    rest: str = ""
+
+
+Chart: TypeAlias = "Table | Plane"
+Block: TypeAlias = (
+    "str | PageParagraph | PageHeading | Chart | Bullets | Definitions | Details | Code | Tiles | Html "
+    "| PageTemplate"
+)
+
+
+@dataclass(frozen=True)
+class PageSection:
+    """A part of a page.
+
+    short: its name in the navigation; empty: it has no place there
+    folded: closed until it is opened, for it is not needed to decide
+    """
+
+    anchor: str
+    title: str
+    blocks: Sequence[Block]
+    short: str = ""
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class TitledPage:
+    """A page of a title with a lead, and sections."""
+
+    title: str
+    kicker: str
+    lead: Sequence[Block]
+    sections: Sequence[PageSection]
+
+
+@cache
+def _written() -> Mapping[str, Mapping[str, Any]]:
+    path = files("rag_assay.evals.reporting") / "templates" / "sections.yaml"
+    found: Mapping[str, Mapping[str, Any]] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found
+
+
+def explain(name: str, **values: object) -> Markup:
+    """Return an explanation of `sections.yaml` with its values filled in."""
+    return Markup(_written()[name]["about"]).format(**values)  # noqa: S704 -- our own file
+
+
+def section(anchor: str, blocks: Sequence[Block], title: str = "", **values: object) -> PageSection:
+    """Return a section of `sections.yaml`; values: of its explanation, which comes first."""
+    known = _written()[anchor]
+    about = [explain(anchor, **values)] if "about" in known else []
+    folded, short = known.get("folded", False), known.get("short", "")
+    return PageSection(anchor, title or known["title"], [*about, *blocks], short, folded)
+
+
+def plain_text(text: str) -> str:
+    """Return a text without markup.
+
+    >>> plain_text(TIED + "0.5")
+    '≈ 0.5'
+    """
+    return text.striptags() if isinstance(text, Markup) else text
+
+
+def bold(text: str) -> Markup:
+    return Markup("<b>{}</b>").format(text)
+
+
+def link(text: str, address: str | None) -> str:
+    return Markup('<a href="{}">{}</a>').format(address, text) if address else text
