@@ -71,6 +71,15 @@ class EventLog(SqliteEventLogStorage):
             with self._engines[shard].connect() as connection, connection.begin():
                 yield connection
 
+    def store_event(self, event: dg.EventLogEntry) -> None:
+        """Store an event, and touch the database of its run.
+
+        The UI follows a run by changes of that file; what is written through open connections goes to the
+        write-ahead log beside it.
+        """
+        super().store_event(event)
+        Path(self.path_for_shard(event.run_id)).touch()
+
     def has_table(self, table_name: str) -> bool:
         """Return whether a table exists; asked for each check."""
         if table_name not in self._tables and super().has_table(table_name):

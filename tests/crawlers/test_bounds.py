@@ -3,6 +3,7 @@
 import gzip
 import os
 import subprocess
+import sys
 import zlib
 
 import brotli
@@ -40,7 +41,7 @@ def bombs():
 def peak(source):
     """Crawl, and return the most memory that the process had, in MB."""
     process = subprocess.Popen(
-        source.command,
+        [sys.executable, "-X", "utf8", *source.command[1:]],  # not a fork of a warm process
         cwd=ROOT,
         env={**os.environ, "ASSAY_HOME": str(source.home.root)},
         stdout=subprocess.DEVNULL,

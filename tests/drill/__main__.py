@@ -19,7 +19,17 @@ from pathlib import Path
 from threading import Lock
 
 from tests.drill import journals, kinds, stages, town
-from tests.drill.trial import Step, Trial, counted, differences, forked, rebuild, rows_of, walk
+from tests.drill.trial import (
+    Step,
+    Trial,
+    counted,
+    differences,
+    forked,
+    opened_instance,
+    rebuild,
+    rows_of,
+    walk,
+)
 from tests.fakes.openai_server import FakeOpenAI
 
 EQUAL, DIFFERS = "equal", "DIFFERS"
@@ -175,19 +185,16 @@ def _import_what_may_be_shared(modules: Iterable[str]) -> None:
 
 def _load_what_may_be_shared(study: Path, done: Path) -> None:
     """Load before the forks what every run loads: weights, templates, Dagster's migrations."""
-    import dagster as dg
-
     from rag_assay.assets.cleaning.language import detect
     from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
     from rag_assay.evals.reporting.page import templates
     from rag_assay.evals.study.study_file import read_study
-    from rag_assay.orchestration.settings import instance_folder
     from rag_assay.warehouse.paths import Home
     from tests.fakes.migrations import read_migrations_once
 
     home = Home(done)
     read_migrations_once()
-    with dg.DagsterInstance.from_config(str(instance_folder(home))) as instance:
+    with opened_instance(done) as instance:
         instance.get_runs_count()
     pages = templates()
     for name in pages.list_templates(extensions=["html"]):

@@ -19,10 +19,15 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+if TYPE_CHECKING:
+    from dagster import DagsterInstance
 
 CALLS = "calls of models"  # that were answered well; a judge is tried with other answers while a cell fails
 QUERIES = {
@@ -245,9 +250,6 @@ def write_rows(home: Path) -> None:
 
 def read_rows(home: Path) -> dict[str, list[str]]:
     """Return the rows that must be equal, by what they are."""
-    import dagster as dg
-
-    from rag_assay.orchestration.settings import instance_folder
     from rag_assay.warehouse.connection import connect
     from rag_assay.warehouse.history import history_rows
     from rag_assay.warehouse.paths import Home
@@ -265,9 +267,27 @@ def read_rows(home: Path) -> dict[str, list[str]]:
             for row in json.loads(path.read_text())
             if "seconds" not in str(row.get("measure"))
         ]
-    with dg.DagsterInstance.from_config(str(instance_folder(Home(home)))) as instance:
+    with opened_instance(home) as instance:
         found["runs without an end"] = [run.run_id for run in instance.get_runs() if not run.is_finished]
     return {name: sorted(json.dumps(row, default=str) for row in rows) for name, rows in found.items()}
+
+
+@contextmanager
+def opened_instance(home: Path) -> Iterator[DagsterInstance]:
+    """Open a home's Dagster instance, whose configuration names its folder by `DAGSTER_HOME`.
+
+    No child is forked meanwhile: it would take the folder for one that a person has named.
+    """
+    import dagster as dg
+
+    from rag_assay.orchestration.settings import instance_folder
+    from rag_assay.warehouse.paths import Home
+
+    folder = str(instance_folder(Home(home)))
+    with _forking, patch.dict(os.environ, {"DAGSTER_HOME": folder}):
+        instance = dg.DagsterInstance.from_config(folder)
+    with instance:
+        yield instance
 
 
 def rows_file(home: Path) -> Path:

@@ -74,7 +74,7 @@ def test_the_graph_shows_its_groups_and_their_assets(ui: Tab) -> None:
 
 def test_a_failed_cell_is_visible_by_name_beside_those_that_are_there(ui: Tab) -> None:
     go(ui, "/assets/answers?view=partitions")
-    ui.page.get_by_text("Missing (2)").wait_for()
+    ui.page.get_by_text("Missing (3)").wait_for()  # two that failed, and that of the study not run yet
     ui.page.get_by_text("Materialized (2)").wait_for()
     go(ui, "/assets/answers?view=checks&checkDetail=built")
     ui.page.get_by_text("nothing listens at http://127.0.0.1:9/v1").first.wait_for()
