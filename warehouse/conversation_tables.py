@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from rag_assay.warehouse.closing import Closeable
 from rag_assay.warehouse.connection import connect, insert_rows, transaction
 from rag_assay.warehouse.conversations import (
     Conversation,
@@ -215,7 +216,7 @@ PATIENCE = 0.2  # seconds that a lock is waited for
 log = logging.getLogger(__name__)
 
 
-class ConversationSync:
+class ConversationSync(Closeable):
     """A thread that writes what has changed in the files of conversations into the tables, soon after.
 
     While a run holds the database, it tries again every few seconds: files are what is true, and the run
@@ -266,9 +267,3 @@ class ConversationSync:
             self._told = True
             return False
         return True
-
-    def __enter__(self) -> ConversationSync:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
-from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
@@ -39,6 +38,7 @@ from rag_assay.evals.study.cells import NO_GENERATOR, Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.closing import Closeable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference.local_llm import free_cores
 from rag_assay.warehouse.schemas import Status
@@ -144,7 +144,7 @@ class PipelineResult:
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class Pipeline(Closeable):
     """A cell that is open: its retriever on its index, and its generator, if it has one.
 
     Use it as a context manager, or close it. What it shares with other pipelines (models, indexes, servers)
@@ -243,14 +243,6 @@ class Pipeline:
     def close(self) -> None:
         """Release the retriever's resources."""
         self.retrieval.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def open_pipeline(study: Study, cell: Cell, work: BuildContext) -> Pipeline:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import polars as pl
 
@@ -30,6 +29,7 @@ from rag_assay.evals.retrieval.retriever_references import SharedSearcher
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.closing import Closeable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference import models
@@ -112,7 +112,7 @@ class OpenRetrieval:
         self.searcher.close()
 
 
-class LateRetrieval:
+class LateRetrieval(Closeable):
     """A cell's retriever that is opened when it is first asked, for few answers need another search.
 
     Use it as a context manager, or close it.
@@ -141,14 +141,6 @@ class LateRetrieval:
         if self._opened is not None:
             self._opened.close()
             self._opened = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def search_recipes(study: Study, cell: Cell) -> dict[str, str]:

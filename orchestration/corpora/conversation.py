@@ -7,8 +7,6 @@ from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
-from types import TracebackType
-from typing import Self
 
 from pydantic import BaseModel
 
@@ -27,6 +25,7 @@ from rag_assay.orchestration.corpora.records import NamedCorpus
 from rag_assay.orchestration.question_service.opened_cell import OpenedCell, open_cell, open_folder
 from rag_assay.orchestration.question_service.question_service import QuestionService
 from rag_assay.orchestration.question_service.worker_pool import ServiceLimits
+from rag_assay.warehouse.closing import Closeable
 from rag_assay.warehouse.conversations import ShownPassage, Turn
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home
@@ -37,7 +36,7 @@ Choose = Callable[[Study, str | None], Cell]
 LIMITS = ServiceLimits(at_once=1, timeout=86_400.0)  # at a terminal Ctrl-C stops it
 
 
-class OpenCorpus:
+class OpenCorpus(Closeable):
     """A corpus, open for one conversation. Use it as a context manager, or close it.
 
     Args:
@@ -149,14 +148,6 @@ class OpenCorpus:
     def close(self) -> None:
         """Release models, indexes and, where nothing is kept, the conversation."""
         self._held.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _word_searches(retrievers: Iterable[Retriever]) -> Iterator[WordSearch]:

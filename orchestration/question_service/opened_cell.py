@@ -8,8 +8,7 @@ from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 from secrets import token_urlsafe
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.chat.open_questions import STOPPED, failed_turn
@@ -28,6 +27,7 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.sections import StudyBudget
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.cancellation import CancelledError, is_cancelled
+from rag_assay.warehouse.closing import Closeable
 from rag_assay.warehouse.conversations import Turn
 from rag_assay.warehouse.inference.budget import Caps
 from rag_assay.warehouse.inference.redaction import one_line
@@ -42,7 +42,7 @@ OBSTACLES_LAST = 10.0  # seconds: a server outlives a model that is started agai
 
 
 @dataclass(frozen=True)
-class OpenedCell:
+class OpenedCell(Closeable):
     """A cell that answers questions as it was measured. Use it as a context manager, or close it.
 
     Cells of one work share indexes, models and servers.
@@ -145,14 +145,6 @@ class OpenedCell:
     def close(self) -> None:
         """Release the retriever's resources."""
         self.pipeline.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _removals(asking: QuestionRequest) -> list[Removal]:

@@ -9,11 +9,11 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 from time import monotonic, perf_counter
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.cancellation import CancelledError
+from rag_assay.warehouse.closing import Closeable
 from rag_assay.warehouse.cooperative_scheduler import release_turn
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import AssayError, InputError
@@ -163,7 +163,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-class Gateway:
+class Gateway(Closeable):
     """Asks models for completions; every outcome is a `Reply` with a typed status.
 
     Servers that speak OpenAI's protocol are asked over plain HTTP, all others through LiteLLM. A model that
@@ -424,14 +424,6 @@ class Gateway:
     def close(self) -> None:
         """Stop the local servers; a later local call starts them again."""
         self._local.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _local_weights(self, model: str) -> str | None:
         if not model.startswith(LOCAL):
