@@ -2,6 +2,7 @@
 
 import socket
 import sqlite3
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -144,3 +145,16 @@ def test_torn_log_is_a_sentence_without_its_sql(tmp_path: Path) -> None:
     message = str(caught.value)
     assert message.startswith(f"{tmp_path}: Dagster's log of runs cannot be used (file is not a database)")
     assert "SELECT" not in message
+
+
+def test_a_run_that_is_watched_is_followed_while_it_writes(folder: Path) -> None:
+    """As the UI follows it: by changes of the run's file, which open connections do not write at once."""
+    followed: list[str] = []
+    with open_instance(folder) as writes, open_instance(folder) as watches:
+        run = log_partitions(writes, 1)
+        watches.event_log_storage.watch(run, None, lambda entry, _cursor: followed.append(entry.message))
+        writes.report_engine_event("one more", run_id=run, job_name="work")
+        until = time.monotonic() + 30
+        while "one more" not in followed and time.monotonic() < until:
+            time.sleep(0.02)
+    assert "one more" in followed, followed[-3:]
