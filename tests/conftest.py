@@ -16,6 +16,7 @@ import pytest
 from absl import logging as absl_logging
 from hypothesis import HealthCheck, settings
 
+from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.warehouse import connection
 from rag_assay.warehouse.inference import egress, models
 from rag_assay.warehouse.paths import Home
@@ -139,3 +140,11 @@ def shipped(shipped_once: Shipped, monkeypatch: pytest.MonkeyPatch) -> Shipped:
     """
     shipped_once.set_environment(monkeypatch)
     return shipped_once
+
+
+@pytest.fixture
+def work(shipped: Shipped) -> Iterator[BuildContext]:
+    """A context of its home, for what opens its cells or its export."""
+    held = BuildContext(shipped.bench.home)
+    yield held
+    held.close()

@@ -9,6 +9,7 @@ import math
 import os
 import platform
 import re
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +17,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 from rag_assay.warehouse.identity import sha256_text
 from rag_assay.warehouse.locks import try_lock
@@ -175,6 +177,17 @@ def end_with_parent() -> None:
     number = os.environ.pop(LIFELINE, "")
     if number.isdecimal():
         threading.Thread(target=_watch, args=(int(number),), name="lifeline", daemon=True).start()
+
+
+def end_process(process: subprocess.Popen[Any], grace: float) -> None:
+    """End a process that ends with its standard input; after a grace in seconds it is killed."""
+    if process.stdin:
+        process.stdin.close()
+    try:
+        process.wait(grace)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 def _watch(end: int) -> None:

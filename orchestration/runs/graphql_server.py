@@ -25,6 +25,7 @@ import httpx
 
 from rag_assay.orchestration.loopback import free_loopback_port
 from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.processes import end_process
 
 REPOSITORY = "__repository__"  # what Dagster calls the definitions of a code location
 ASSET_JOB = "__ASSET_JOB"
@@ -103,13 +104,7 @@ class GraphQLServer:
     def close(self) -> None:
         """End the server."""
         self._client.close()
-        assert self._process.stdin  # noqa: S101 -- it is a pipe
-        self._process.stdin.close()
-        try:
-            self._process.wait(_GRACE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end_process(self._process, _GRACE)
         self._folder.cleanup()
 
     def _wait_until_loaded(self) -> None:

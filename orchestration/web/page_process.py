@@ -18,6 +18,7 @@ from pathlib import Path
 from rag_assay.orchestration.loopback import is_loopback, url_of
 from rag_assay.orchestration.web.look import theme_options
 from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.processes import end_process
 
 FIRST_PORT, TRIED = 8501, 100
 _ENTRIES = Path(__file__).with_name("entry")
@@ -136,13 +137,7 @@ class Server:
 
     def end(self) -> None:
         """End the process, by closing its standard input."""
-        if self._process.stdin:
-            self._process.stdin.close()
-        try:
-            self._process.wait(_GRACE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end_process(self._process, _GRACE)
 
 
 @contextmanager

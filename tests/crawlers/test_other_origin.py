@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rag_assay.crawlers.crawl import crawl
+from rag_assay.crawlers.links import Bounds
 from rag_assay.crawlers.store import PageStore
 from rag_assay.warehouse.pages import manifest_digest, read_body, read_manifest
 from rag_assay.warehouse.paths import Home
@@ -191,3 +192,17 @@ def test_a_home_that_does_not_say_what_its_sources_were_goes_on(tmp_path):
         store.add(GOOD)
     with PageStore(home, "s", "another") as store:
         assert [row["url"] for row in store.unseen()] == [GOOD.url]
+
+
+def test_hosts_below_a_named_one_are_its_own_and_those_that_only_end_alike_are_not():
+    source = Source.model_validate({"spider": "site", "start": ["https://example.org/"]})
+    bounds = Bounds(source)
+    own = ["https://example.org/a", "http://docs.example.org/", "https://a.b.example.org:8443/x"]
+    foreign = [
+        "https://evilexample.org/",
+        "https://example.org.evil.net/",
+        "https://xample.org/",
+        "https://org/",
+    ]
+    assert [bounds.foreign(url) for url in own] == [None] * len(own)
+    assert all("another host" in (bounds.foreign(url) or "") for url in foreign)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
@@ -23,13 +22,6 @@ from rag_assay.warehouse.inference.model_servers import UnknownServerError, perm
 from tests.fakes.shipped import Shipped
 
 pytestmark = pytest.mark.models
-
-
-@pytest.fixture
-def work(shipped: Shipped) -> Iterator[BuildContext]:
-    held = BuildContext(shipped.bench.home)
-    yield held
-    held.close()
 
 
 @pytest.fixture

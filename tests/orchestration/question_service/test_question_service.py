@@ -38,13 +38,6 @@ CELLS = [("chain", "extractive"), ("hybrid", "model")]
 
 
 @pytest.fixture
-def work(shipped: Shipped) -> Iterator[BuildContext]:
-    held = BuildContext(shipped.bench.home)
-    yield held
-    held.close()
-
-
-@pytest.fixture
 def desk(shipped: Shipped) -> Iterator[QuestionService]:
     found = QuestionService(shipped.bench.home)
     yield found

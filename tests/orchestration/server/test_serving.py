@@ -61,13 +61,6 @@ Serve = Callable[..., Served]
 
 
 @pytest.fixture
-def work(shipped: Shipped) -> Iterator[BuildContext]:
-    held = BuildContext(shipped.bench.home)
-    yield held
-    held.close()
-
-
-@pytest.fixture
 def serve(work: BuildContext, shipped: Shipped) -> Iterator[Serve]:
     """(cell or what was opened, limits, token, US dollars) -> a server of it."""
     with ExitStack() as stack:
