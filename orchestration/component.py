@@ -9,7 +9,7 @@ import dagster as dg
 from pydantic import BaseModel, Field
 
 from rag_assay.assets.engine.layout import ProjectLayout, StageKind
-from rag_assay.assets.engine.submission import code_of_now
+from rag_assay.assets.engine.submission import current_code
 from rag_assay.evals.study.study_file import StudyCollection, read_study
 from rag_assay.evals.successive_halving.records import narrow_study
 from rag_assay.orchestration.definitions import definitions_of
@@ -53,7 +53,7 @@ def build_definitions(
     Raises:
         InputError: a study file cannot be used.
     """
-    code_of_now()  # so that it is the digest of the code that is in memory
+    current_code()  # so that it is the digest of the code that is in memory
     workspace = workspace or Workspace()
     workspace.activate()
     found = [read_study(Path(path)) for path in studies]

@@ -9,7 +9,7 @@ import dagster as dg
 
 from rag_assay.assets.engine.definition import OPTIONS, as_asset, backfill_bounds, recipe_asset
 from rag_assay.assets.engine.layout import ProjectLayout
-from rag_assay.assets.engine.submission import code_of_now
+from rag_assay.assets.engine.submission import current_code
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.run_studies import recorded_studies
 from rag_assay.evals.study.study import Study
@@ -72,7 +72,7 @@ def definitions_of(
 @dg.definitions
 def defs() -> dg.Definitions:
     """Return the definitions of all study files and of studies that were run, for the Dagster UI."""
-    return _of_now()
+    return _current_definitions()
 
 
 def __getattr__(name: str) -> dg.Definitions:
@@ -88,11 +88,11 @@ def __getattr__(name: str) -> dg.Definitions:
 
 @lru_cache(maxsize=4)
 def _loaded(_name: str) -> dg.Definitions:
-    return _of_now()
+    return _current_definitions()
 
 
-def _of_now() -> dg.Definitions:
-    code_of_now()  # so that it is the digest of the code that is in memory
+def _current_definitions() -> dg.Definitions:
+    current_code()  # so that it is the digest of the code that is in memory
     prepare()
     studies = read_book(also=recorded_studies(home())).studies.values()
     found = definitions_of([narrow_study(one, home()) for one in studies])

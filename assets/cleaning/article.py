@@ -165,14 +165,12 @@ _TOP = 6  # lines in which a repeated title, a byline or a time stamp may stand
 def clean_article(
     body: bytes, content_type: str | None, url: str, fetched: date | None = None
 ) -> DocumentDraft:
-    """Extract an article's main text, its headings as sections, and its title, dates, authors and keywords.
+    """Extract the main text of a web page with its sections, title, dates, authors and keywords.
 
     JSON-LD wins over OpenGraph, OpenGraph over meta tags, all of them over what trafilatura guesses.
-        `metadata`
-    holds headline, modified_at, description, teaser, news_keywords, section and sitename where they are
-        known, and
-    `date_source`: json_ld, meta, url, text or none. No guessed date is later than ``fetched`` (default:
-        today).
+    `metadata` holds those known of headline, modified_at, description, teaser, news_keywords, section and
+    sitename, and `date_source`: json_ld, meta, url, text or none. No date is later than ``fetched`` (default:
+    today).
     """
     html, _encoding = decode(body, content_type)
     root = parse_page(html)
@@ -189,7 +187,7 @@ def clean_article(
     blocks = read_blocks(root if body_element is None else body_element)
     content = MainContent(root, blocks, text)
     text, sections = _structured(
-        text, found.body if found else None, content, is_article=is_article(html, facts, blocks)
+        text, found.body if found else None, content, has_article=is_article(html, facts, blocks)
     )
     published, source = find_date(facts, blocks, found.date if found else None, url, html, fetched)
     metadata = page_metadata(facts) | {
@@ -212,14 +210,14 @@ def clean_article(
 
 
 def _structured(
-    text: str, extracted: Element | None, content: MainContent, *, is_article: bool
+    text: str, extracted: Element | None, content: MainContent, *, has_article: bool
 ) -> tuple[str, tuple[dict[str, Any], ...]]:
     """Return the text of a page and its sections, led by the text that was extracted.
 
     An article keeps that text, and the headings that stand between its lines are put in. Any other page is
     a document of its own, whose blocks are read from the page itself.
     """
-    if not (text and is_article):
+    if not (text and has_article):
         blocks = content.document()
         words = sum(len(block.words) for block in blocks)
         if not text and (words < _LEAST_UNLED or sum(block.linked for block in blocks) > words / 4):

@@ -13,7 +13,7 @@ from rag_assay.assets.cleaning.code_blocks import code_of
 from rag_assay.assets.cleaning.tree import Element
 from rag_assay.assets.cleaning.unicode import collapse_whitespace, repair_encoding, tidy
 
-Kind = Literal["heading", "text", "item", "term", "definition", "quote", "caption", "row", "code"]
+BlockKind = Literal["heading", "text", "item", "term", "definition", "quote", "caption", "row", "code"]
 
 INLINE = frozenset(
     "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr output q rp rt "  # noqa: SIM905 -- readable
@@ -23,7 +23,7 @@ _HIDDEN = frozenset(
     "audio button canvas dialog head iframe input noscript object script select style svg template textarea "  # noqa: SIM905 -- readable
     "video".split()
 )
-_KINDS: dict[str, tuple[Kind, str]] = {
+_KINDS: dict[str, tuple[BlockKind, str]] = {
     "dt": ("term", ""),
     "dd": ("definition", "  "),
     "blockquote": ("quote", "> "),
@@ -36,7 +36,7 @@ _DEEPEST = 150  # elements within elements: below that, a page is a trap and its
 _COLUMNS, _ROWS = 50, 500  # that a cell may span
 _LONG_CELL = 120  # words: a cell that holds more is a part of the page and no datum
 _TIGHT = frozenset({"item", "row"})  # kinds that stand line below line
-_ANCHOR = re.compile(  # what a link beside a heading or a listing says, which leads to the place itself
+_ANCHOR = re.compile(  # text of a link beside a heading or a listing that leads to the heading itself
     r"\W*(?:¶|#|§|🔗|\[src\]|\[edit\]|edit|source|copy(?: item path)?|permalink|(?:back to )?top"
     r"|skip to (?:main )?content)?\W*",
     re.I,
@@ -64,7 +64,7 @@ class PageBlock:
     path: its element and all above it, from the inside out
     """
 
-    kind: Kind
+    kind: BlockKind
     text: str
     path: tuple[Element, ...]
     level: int = 0
@@ -84,7 +84,7 @@ def words_of(text: str) -> list[str]:
 def read_blocks(node: Element) -> list[PageBlock]:
     """Return the blocks of an element in the order of the page; their text is repaired and in NFC.
 
-    Rows of a table are one block each, their cells separated by ` | `; a cell that spans rows stands in each.
+    Rows of a table are one block each, their cells separated by ` | `; a cell that spans rows is in each.
     Formulas (MathML, TeX of scripts and pictures) are TeX between dollar signs. A picture is its description
     in brackets, unless that is one word or a file name.
     """
@@ -97,7 +97,7 @@ def read_blocks(node: Element) -> list[PageBlock]:
 def paragraphs(blocks: Iterable[PageBlock]) -> Iterator[tuple[int | None, str]]:
     """Yield (level, text) of headings and (None, text) of all else; items of a list and rows are one text."""
     gathered: list[str] = []
-    before: Kind | None = None
+    before: BlockKind | None = None
     for block in blocks:
         if gathered and not (block.kind == before and block.kind in _TIGHT):
             yield None, "\n".join(gathered)
@@ -120,7 +120,7 @@ class _Reader:
         self._targets: list[str] = []
         self._linked = 0
         self._lists: list[int | None] = []  # the next number of each open list, None for bullets
-        self._kind: Kind = "text"
+        self._kind: BlockKind = "text"
         self._mark = ""
         self._holder: Element = None
 
@@ -183,7 +183,7 @@ class _Reader:
         if block.text.strip():
             self.blocks.append(block)
 
-    def _take(self, kind: Kind, text: str, node: Element, level: int = 0) -> None:
+    def _take(self, kind: BlockKind, text: str, node: Element, level: int = 0) -> None:
         self.flush()
         self._append(PageBlock(kind, text, _path(node), level))
 
@@ -200,7 +200,7 @@ class _Reader:
             self.flush()
         self._holder = holder
 
-    def _around(self, node: Element, kind: Kind, mark: str, depth: int) -> None:
+    def _around(self, node: Element, kind: BlockKind, mark: str, depth: int) -> None:
         self.flush()
         before = self._kind, self._mark
         self._kind, self._mark = kind, mark
@@ -215,7 +215,7 @@ class _Reader:
             self._lists[-1] += 1
         return "  " * (len(self._lists) - 1) + mark
 
-    def _whole(self, node: Element, kind: Kind, depth: int, level: int = 0) -> None:
+    def _whole(self, node: Element, kind: BlockKind, depth: int, level: int = 0) -> None:
         """Take all that an element holds as one line."""
         self.flush()
         inner = _Reader()
@@ -295,14 +295,14 @@ def _is_within_link(node: Element) -> bool:
 
 
 def _is_listing(node: Element) -> bool:
-    """Code that is no `<pre>`: Doxygen's, a `div.line` a line, with tooltips that its style sheet hides."""
+    """Return whether an element is code without `<pre>`, as Doxygen writes it: a `div.line` for each line."""
     if node.tag != "div" or len(node) == 0 or node[0].get("class") != "line":
         return False
     return all(child.get("class") in {"line", "ttc"} for child in node)
 
 
 def _is_layout(table: Element) -> bool:
-    """Tell a table that lays out a page: it says so, holds parts of a page, or has one column."""
+    """Return whether a table lays out a page: by its role, by parts of a page in it, or with one column."""
     parts = next(table.iterdescendants("table", "pre", "h1", "h2", "h3", "h4", "dl"), None)
     if table.get("role") in {"presentation", "none"} or parts is not None:
         return True
@@ -343,7 +343,7 @@ def _span(cell: Element, name: str, most: int) -> int:
 
 
 def _with_bold_headings(blocks: list[PageBlock]) -> list[PageBlock]:
-    """Make headings of short lines that are all bold or large and stand above a text that is not."""
+    """Turn short lines that are all bold or large, above a text that is not, into headings."""
     for block, below in pairwise(blocks):
         if (
             block.kind != "text"

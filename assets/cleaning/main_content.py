@@ -59,10 +59,7 @@ _RIGHTS = re.compile(r"\W*(?:©|\(c\)|copyright)\W*(?:\d{4}|by\b|©|\(c\))", re.
 
 
 def is_article(html: str, facts: PageFacts, blocks: list[PageBlock]) -> bool:
-    """Return whether a page says that it is an article or a post, whose text ends where others begin.
-
-    It says so by its metadata, or by a line with its author and a date.
-    """
+    """Return whether a page is an article or a post: by its metadata, or by a line with author and date."""
     return (
         _ARTICLE.search(html) is not None
         or facts.published_at is not None

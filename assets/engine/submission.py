@@ -70,7 +70,7 @@ def _amounts(found: Mapping[str, Sequence[float]]) -> dict[str, Amount]:
 
 
 @cache
-def code_of_now() -> str:
+def current_code() -> str:
     """Return the digest of all modules of rag_assay at the first call in this process.
 
     Workers call it when they load the definitions, so it stays that of the code in memory.
@@ -87,7 +87,7 @@ def recipes_of(stage: Stage, keys: Sequence[str]) -> str:
 
 def refuse_other(submission: Submission, stage: Stage, keys: Sequence[str]) -> None:
     """Refuse to build where this worker has other code or recipes than the driver that submitted the run."""
-    if submission.code != code_of_now():
+    if submission.code != current_code():
         raise AssayError(
             "this worker runs another version of rag-assay than the driver that has submitted the run: "
             "install the same version for both, and restart the worker. Nothing was built"

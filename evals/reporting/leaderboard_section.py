@@ -24,6 +24,7 @@ from rag_assay.evals.reporting.display import (
 )
 from rag_assay.evals.reporting.figures.bars import small_bars
 from rag_assay.evals.reporting.sections import (
+    TIED,
     Block,
     Column,
     PageSection,
@@ -45,7 +46,6 @@ from rag_assay.evals.reporting.standings import (
 from rag_assay.evals.reporting.trust import reasons_missing
 from rag_assay.warehouse.schemas import MIN_COVERAGE
 
-TIED = Markup('<span title="tied with the leader">≈</span> ')
 TAKEN = Markup(' <a class="taken-mark" href="#verdict">recommended</a>')
 METRICS = 0  # beside the primary one, that a page shows before others are chosen
 Reasons = Mapping[tuple[str, str], str]

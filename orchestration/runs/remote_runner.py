@@ -16,7 +16,7 @@ from rag_assay.assets.engine.stage import BuildContext, KeyOutcome, PartitionRef
 from rag_assay.assets.engine.submission import (
     SUBMITTED_TAG,
     Submission,
-    code_of_now,
+    current_code,
     recipes_of,
     spent_of,
     sum_of,
@@ -97,7 +97,7 @@ class SubmittedRunner:
 
         A warm worker holds what it has loaded by module and attribute; another attribute is loaded again.
         """
-        return GraphQLServer(MODULE, f"defs_{digest([code_of_now(), time.time()])[:12]}")
+        return GraphQLServer(MODULE, f"defs_{digest([current_code(), time.time()])[:12]}")
 
     def _order(self, stage: Stage) -> Sequence[str]:
         if stage.name not in self._orders:
@@ -139,7 +139,7 @@ class SubmittedRunner:
                     options.progress(stage.name, done, total)
 
     def _submit(self, stage: Stage, keys: list[str], again: bool, order: Mapping[str, Any]) -> str:
-        submission = Submission(code_of_now(), recipes_of(stage, keys), again=again, **order)
+        submission = Submission(current_code(), recipes_of(stage, keys), again=again, **order)
         where = (
             {"dagster/partition": keys[0]} if len(keys) == 1 else {RANGE_BEGIN: keys[0], RANGE_END: keys[-1]}
         )

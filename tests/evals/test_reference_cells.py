@@ -96,7 +96,7 @@ def test_metrics_of_retrieval_have_no_value_there_and_nothing_leads_by_them(benc
         assert rows.filter(metric="rouge_l", question_id="noon")["status"].to_list() == ["ok"]
     board = read_parquet(bench.folder("leaderboard", "tiny") / "leaderboard.parquet")
     ranks = dict(board.filter(metric="rouge_l").select("generator", "rank").unique().iter_rows())
-    assert ranks["oracle"] is None, "nobody can have the reference passages"
+    assert ranks["oracle"] is None, "no pipeline can have the reference passages"
     assert set(board.filter(generator="oracle")["retriever"]) == {None}
     assert len(set(board.filter(metric="ndcg@10")["n"])) == 1
     checks = {check["name"]: check for check in bench.artifact("leaderboard", "tiny").meta["checks"]}

@@ -252,7 +252,7 @@ class _Server:
             self._events.unregister(ended)
             os.close(ended)
             code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-            with line, suppress(OSError):  # nobody waits for it
+            with line, suppress(OSError):  # no one waits for it
                 seen.unlink(missing_ok=True)
                 line.sendall(code.to_bytes(_LENGTH, "big", signed=True))
 

@@ -119,7 +119,7 @@ def test_what_people_ask_is_looked_at_and_becomes_questions_of_the_study(
             )
             chats.append(study.study, name, [said])
         demo = chats.begin(study.study, Begun(record_id="demo", place="demo"))
-        ask(demo, "Was this asked by nobody?")
+        ask(demo, "Was this never asked?")
     path = tmp_path / "asked.review.yaml"
     found = assay("from-chat", str(finished.path), "--out", str(path))
     assert found.exit_code == 0, found.output

@@ -117,7 +117,7 @@ def test_a_quiet_file_of_a_process_that_is_known_to_live_stays(tmp_path: Path) -
     assert sweep(Home(tmp_path), dead=set(), alive=set()) == 1
 
 
-def test_folders_of_builds_that_nobody_goes_on_with_are_removed(tmp_path: Path) -> None:
+def test_folders_of_abandoned_builds_are_removed(tmp_path: Path) -> None:
     (tmp_path / "working").mkdir()
     (tmp_path / "working" / "4194302.00").touch()
     old, new = (tmp_path / "documents" / name / ".build-0a" for name in ("aa", "bb"))

@@ -21,7 +21,7 @@ from rag_assay.assets.engine.submission import (
     SUBMITTED_TAG,
     Submission,
     budgets_of,
-    code_of_now,
+    current_code,
     recipes_of,
     refuse_other,
 )
@@ -88,7 +88,7 @@ def rankings(finished: Finished) -> Stage:
 @pytest.mark.models
 def test_other_code_and_other_recipes_are_refused(rankings: Stage) -> None:
     keys = rankings.keys()
-    meant = Submission(code_of_now(), recipes_of(rankings, keys))
+    meant = Submission(current_code(), recipes_of(rankings, keys))
     refuse_other(meant, rankings, keys)
     with pytest.raises(AssayError, match="another version of rag-assay"):
         refuse_other(replace(meant, code="older"), rankings, keys)
