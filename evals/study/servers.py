@@ -1,4 +1,6 @@
-"""The servers that a study or a cell names: what may be asked once it is opened."""
+"""The servers that a study or a cell names: models, components of other packages, the webhook of its alerts.
+
+Once it is opened, requests go to these and no others."""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, SecretStr
 
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.evals.study.sections import Alerts
 from rag_assay.warehouse.inference.chat_model import CallOptions
 from rag_assay.warehouse.inference.egress import allow, origin
 from rag_assay.warehouse.inference.model_servers import LOCAL, server_name
@@ -34,8 +37,12 @@ class ForeignAddress(NamedTuple):
 
 
 def open_servers(part: object) -> None:
-    """Let the servers that a study or a cell names be asked in this process, and no others."""
+    """Allow requests to the servers that a study or a cell names, and to no others, in this process."""
     found = [one.origin for one in foreign_addresses(part) if one.origin]
+    for one in nested_recipes(part):
+        if isinstance(one, Alerts) and one.webhook:
+            with suppress(ValueError):  # not an address: the channel says so
+                found.append(origin(one.webhook.get_secret_value()))
     for model, address in asked_models(part):
         with suppress(ValueError):  # no address, which no call gets past
             found.append(server_name(model, address))

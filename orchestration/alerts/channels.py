@@ -14,12 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from email.utils import formatdate
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import urlsplit
 
 from rag_assay.orchestration.alerts.journal import AlertEvent
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.inference.redaction import one_line
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.egress import Destination
 
 Security = Literal["starttls", "tls", "none"]
 
@@ -76,10 +79,13 @@ class Webhook:
 
     With a secret the body is signed: `X-Assay-Signature: sha256=` and the HMAC-SHA256 of `TIMESTAMP.BODY`,
     where `X-Assay-Timestamp` holds the first, in seconds.
+
+    is_own: the URL is of the user's environment; else it is posted to if the opened study names it
     """
 
     url: str = field(repr=False)
     secret: str = field(default="", repr=False)
+    is_own: bool = False
     wait: Callable[[float], None] = time.sleep
 
     @property
@@ -115,13 +121,7 @@ class Webhook:
         import httpx
 
         from rag_assay.warehouse.inference.call_failures import retry_after
-        from rag_assay.warehouse.inference.egress import (
-            Destination,
-            NotAllowedError,
-            guard_client,
-            only_to,
-            origin,
-        )
+        from rag_assay.warehouse.inference.egress import NotAllowedError, guard_client, only_to
         from rag_assay.warehouse.inference.http_limits import limit
 
         stamp = str(int(time.time()))
@@ -130,13 +130,12 @@ class Webhook:
             mark = hmac.new(self.secret.encode(), stamp.encode() + b"." + body, hashlib.sha256).hexdigest()
             headers |= {"X-Assay-Timestamp": stamp, "X-Assay-Signature": f"sha256={mark}"}
         try:
-            destination = Destination(frozenset({origin(self.url)}))
-            with only_to(destination), guard_client(limit(httpx.Client(timeout=TIMEOUT))) as client:
+            with only_to(self._destination()), guard_client(limit(httpx.Client(timeout=TIMEOUT))) as client:
                 reply = client.post(self.url, content=body, headers=headers)
         except (httpx.InvalidURL, ValueError):
             return "has a URL that cannot be used", None
         except NotAllowedError:
-            return "leads to another server", None
+            return "leads to a server that neither the study nor the environment names", None
         except httpx.HTTPError as error:  # its text may name the URL
             return f"did not answer ({type(error).__name__})", 0.0
         if reply.is_success:
@@ -145,6 +144,14 @@ class Webhook:
             return f"answered {reply.status_code}, a redirect, which is not followed", None
         is_passing = reply.status_code in {408, 425, 429} or reply.status_code >= 500
         return f"answered {reply.status_code}", retry_after(reply.headers) or 0.0 if is_passing else None
+
+    def _destination(self) -> Destination:
+        from rag_assay.warehouse.inference.egress import Destination, NotAllowedError, is_allowed, origin
+
+        server = origin(self.url)
+        if not (self.is_own or is_allowed(server)):
+            raise NotAllowedError
+        return Destination(frozenset({server}))
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,11 @@ def channels_of(study: Study, settings: Settings | None = None) -> list[Channel]
     found = settings or Settings()
     wanted = study.alerts
     secret = found.alerts_secret.get_secret_value() if found.alerts_secret else ""
-    urls = [
-        one.get_secret_value() for one in (wanted.webhook if wanted else None, found.alerts_webhook) if one
-    ]
+    webhooks = [wanted.webhook] if wanted and wanted.webhook else []
+    own = [found.alerts_webhook.get_secret_value()] if found.alerts_webhook else []
+    urls = [*(one.get_secret_value() for one in webhooks), *own]
     to = (*(wanted.email if wanted else ()), *mail_to(found.alerts_email))
-    channels: list[Channel] = [Webhook(url, secret) for url in dict.fromkeys(urls)]
+    channels: list[Channel] = [Webhook(url, secret, is_own=url in own) for url in dict.fromkeys(urls)]
     if to:
         password = found.smtp_password.get_secret_value() if found.smtp_password else ""
         server = MailSettings(

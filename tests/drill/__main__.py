@@ -211,7 +211,8 @@ def main() -> int:
     parser.add_argument("--points", type=int, default=3, help="points over a run at which it is killed")
     parser.add_argument("--each", type=int, default=1, help="files of each kind in which a bit is flipped")
     parser.add_argument("--only", default="", help="parts of names of trials, with commas between")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="trials at the same time")
+    # One more than cores: some trials wait for a silent server.
+    parser.add_argument("--jobs", type=int, default=(os.cpu_count() or 1) + 1, help="trials at a time")
     parser.add_argument("--small", action="store_true", help="one trial of two cells, for the test suite")
     options = parser.parse_args()
     begin = time.monotonic()

@@ -18,6 +18,7 @@ from tests.drill.journals import begin_line
 from tests.drill.stages import STAGES, before, killed, killed_within
 from tests.drill.town import Replies, reply
 from tests.drill.trial import (
+    Step,
     Trial,
     forked,
     impatient_models,
@@ -28,6 +29,7 @@ from tests.drill.trial import (
     torn_append,
     torn_at,
     unreadable,
+    unreadable_by_libraries,
     walk,
 )
 from tests.fakes.openai_server import (
@@ -77,11 +79,13 @@ FILES = {
     "database": "assay.duckdb",
     "Dagster's log": "dagster/**/*.db",
 }
-UNREADABLE = (
-    *("page manifest", "record", "pointer", "documents", "chunks", "index facts", "index words", "questions"),
-    *("ranking", "answers", "scores", "leaderboard", "vectors", "model call", "report rows"),
-)
+UNREADABLE = ("record", "pointer", "index facts", "index words", "vectors", "model call", "report rows")
 """Files in whose middle a read fails."""
+UNREADABLE_BY_LIBRARIES = (
+    *("page manifest", "documents", "chunks", "index rows", "questions", "ranking", "answers", "scores"),
+    *("leaderboard", "database", "Dagster's log"),
+)
+"""Files that polars, DuckDB, LanceDB or SQLite read, of which no read succeeds."""
 HALF = {
     "chunks": "chunks",
     "documents": "documents",
@@ -130,15 +134,18 @@ def torn_writes(study: Path) -> Iterator[Trial]:
 
 
 def bad_sectors(study: Path) -> Iterator[Trial]:
-    """Let a read fail in the middle of a file of each kind."""
-    for kind in UNREADABLE:
-        yield Trial("bad sector", kind, "done", partial(_read_badly, study, FILES[kind]), study)
+    """Let a read fail in the middle of a file of each kind, or every read where a library reads it."""
+    traps = dict.fromkeys(UNREADABLE, unreadable)
+    if shutil.which("strace"):
+        traps |= dict.fromkeys(UNREADABLE_BY_LIBRARIES, unreadable_by_libraries)
+    for kind, trap in traps.items():
+        yield Trial("bad sector", kind, "done", partial(_read_badly, study, FILES[kind], trap), study)
 
 
-def _read_badly(study: Path, pattern: str, home: Path) -> None:
+def _read_badly(study: Path, pattern: str, disturb: Callable[[Path], Step], home: Path) -> None:
     files = sorted(path for path in home.glob(pattern) if path.stat().st_size)
     assert files, f"no file is called {pattern}"
-    trap = unreadable(files[0])
+    trap = disturb(files[0])
     for act in (walk(study), rebuild):
         ended = forked(home, act, trap)()
         assert "Traceback" not in ended.told, ended.told[-700:]

@@ -15,6 +15,7 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -25,6 +26,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
+
+import pytest
 
 if TYPE_CHECKING:
     from dagster import DagsterInstance
@@ -236,10 +239,10 @@ def rebuild() -> int:
     try:
         with marked(home()):
             make_again(home(), say=print)
+        write_rows(home().root)
     except (AssayError, OSError) as error:  # as the command says it, and ends with 1
         print(f"error: {error}")
         return 1
-    write_rows(home().root)
     return 0
 
 
@@ -449,6 +452,32 @@ def unreadable(path: Path) -> Step:
 
         io.open = builtins.open = opened  # type: ignore[assignment]
         os.pread = read_at
+
+    return trap
+
+
+def unreadable_by_libraries(path: Path) -> Step:
+    """Return what lets every read of a file fail (`EIO`), those of polars, DuckDB and LanceDB too.
+
+    A process cannot do that to itself: strace answers its system calls.
+    """
+
+    def trap() -> None:
+        calls = "read,pread64,preadv,preadv2,mmap"
+        inject = ["-P", str(path), "-e", f"trace={calls}", "-e", f"inject={calls}:error=EIO"]
+        command = ["strace", "-f", "-qq", "-o", os.devnull, *inject, "-p", str(os.getpid())]
+        tracer = subprocess.Popen(command, stderr=subprocess.PIPE)
+        end = time.monotonic() + 20
+        while "TracerPid:\t0\n" in Path("/proc/self/status").read_text():
+            assert tracer.poll() is None, "strace ended"
+            assert time.monotonic() < end, "strace does not follow this process"
+            time.sleep(0.01)
+        probe = os.open(path, os.O_RDONLY)
+        try:
+            with pytest.raises(OSError, match="Input/output error"):
+                os.read(probe, 1)
+        finally:
+            os.close(probe)
 
     return trap
 

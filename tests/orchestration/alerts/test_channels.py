@@ -12,9 +12,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+from pydantic import SecretStr
 
+from rag_assay.evals.study.sections import Alerts
+from rag_assay.evals.study.servers import open_servers
 from rag_assay.orchestration.alerts.channels import DeliveryError, Mail, MailSettings, Webhook
 from rag_assay.orchestration.alerts.journal import AlertEvent, Journal
+from rag_assay.warehouse.inference import egress
 from rag_assay.warehouse.paths import Home
 from tests.fakes.receivers import hook, mailbox
 
@@ -91,9 +95,30 @@ def test_an_alert_goes_to_its_own_server_alone(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(httpx, "Client", partial(httpx.Client, follow_redirects=True))
     with hook() as thief, hook() as found:
         found.replies = [(307, {"Location": thief.url})]
-        with pytest.raises(DeliveryError, match="leads to another server"):
+        with pytest.raises(DeliveryError, match="leads to a server that neither"):
             Webhook(found.url, wait=lambda _seconds: None).send(EVENT)
     assert (len(found.posted), thief.posted) == (1, [])
+
+
+def test_a_webhook_is_one_of_the_servers_that_the_study_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(egress, "opened", None)
+    url, other = "http://hooks.example:81/T0KEN", "http://elsewhere.example:81/T0KEN"
+    open_servers(Alerts(webhook=SecretStr(url)))
+    tried: list[str] = []
+
+    def refuse(_client: httpx.Client, address: str, **_more: object) -> httpx.Response:
+        tried.append(address)
+        return httpx.Response(404)
+
+    monkeypatch.setattr(httpx.Client, "post", refuse)
+    with pytest.raises(DeliveryError, match="answered 404"):
+        Webhook(url).send(EVENT)
+    with pytest.raises(DeliveryError, match="leads to a server that neither") as caught:
+        Webhook(other).send(EVENT)
+    assert "T0KEN" not in str(caught.value)
+    with pytest.raises(DeliveryError, match="answered 404"):
+        Webhook(other, is_own=True).send(EVENT)
+    assert tried == [url, other]
 
 
 def settings(port: int, **others: str) -> MailSettings:
