@@ -55,6 +55,7 @@ COMMANDS: dict[str, dict[str, tuple[Callable[..., None] | typer.Typer, list[str]
             ],
         ),
         "components": (parts.parts, ["assay components retrievers"]),
+        "schema": (parts.schema, ["assay schema -o study.schema.json"]),
     },
     "Look": {
         "list": (show.list_studies, ["assay list", "assay list demo --format html"]),

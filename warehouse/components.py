@@ -77,6 +77,11 @@ class OneOf:
         return [registry.sort for registry in self._registries]
 
     @property
+    def has_shorthand(self) -> bool:
+        """Whether a study may write a part otherwise than as `{kind: {its parameters}}`, such as a list."""
+        return self._shorthand is not None
+
+    @property
     def names(self) -> list[str]:
         """The names of the kinds that the field may hold."""
         return list(dict.fromkeys(name for registry in self._registries for name in registry))

@@ -127,12 +127,12 @@ def _first_line(kind: type) -> str:
 
 
 def _parameters(kind: type[BaseModel]) -> list[Parameter]:
-    about = _described(kind)
+    about = described(kind)
     return [
         Parameter(
             field.alias or name,
             _type(field.annotation, field),
-            _default(field),
+            default_of(field),
             field.is_required(),
             _bounds(field),
             about.get(field.alias or name, ""),
@@ -141,7 +141,7 @@ def _parameters(kind: type[BaseModel]) -> list[Parameter]:
     ]
 
 
-def _described(kind: type) -> dict[str, str]:
+def described(kind: type) -> dict[str, str]:
     """Return what the docstrings of a class and its bases say of its parameters, the class's own first.
 
     >>> class Cut:
@@ -150,7 +150,7 @@ def _described(kind: type) -> dict[str, str]:
     ...     size, step: tokens of a window,
     ...         and from one to the next
     ...     '''
-    >>> _described(Cut)["step"]
+    >>> described(Cut)["step"]
     'tokens of a window, and from one to the next'
     """
     found: dict[str, str] = {}
@@ -197,7 +197,7 @@ def _type_of_several(origin: Any, arguments: tuple[Any, ...]) -> str:
     return " or ".join(dict.fromkeys(_type(one) for one in arguments if one is not NoneType))
 
 
-def _default(field: FieldInfo) -> Any:
+def default_of(field: FieldInfo) -> Any:
     default = field.get_default(call_default_factory=True)
     if default is PydanticUndefined:
         return None

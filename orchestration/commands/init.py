@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -36,10 +37,16 @@ def init(
     """Write a study file for a folder or website, and questions made from its documents."""
     from rag_assay.evals.study.run_studies import note, taken_names
     from rag_assay.evals.study.study_file import read_study
+    from rag_assay.evals.study.study_schema import schema_text
     from rag_assay.orchestration.templates.study_files import write_study
 
     written = write_study(target, output, lambda: taken_names(home_to_look_at(), output), force=force)
-    note(read_study(output), prepare_home())  # so that its names are taken
+    home = prepare_home()
+    note(read_study(output), home)  # so that its names are taken
+    schema = home.root / "study.schema.json"
+    schema.write_text(schema_text(), encoding="utf-8")
+    beside = os.path.relpath(schema.resolve(), output.absolute().parent.resolve())
+    output.write_text(f"# yaml-language-server: $schema={Path(beside).as_posix()}\n{output.read_text()}")
     for path in written:
         print(path)
     if len(written) == 1:

@@ -1,10 +1,11 @@
-"""`assay components`: every component that a study can name."""
+"""`assay components` and `assay schema`: what a study file can hold."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import asdict
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,3 +40,20 @@ def parts(
         print(markdown_of(found), end="")
     else:
         show_parts(found)
+
+
+@plainly
+def schema(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write. Default: standard output.")
+    ] = None,
+) -> None:
+    """Write the JSON Schema of study files, by which editors complete and check them."""
+    from rag_assay.evals.study.study_schema import schema_text
+    from rag_assay.warehouse.atomic_write import atomic_write
+
+    if output is None:
+        print(schema_text(), end="")
+        return
+    with atomic_write(output) as path:
+        path.write_text(schema_text(), encoding="utf-8")

@@ -1,0 +1,259 @@
+"""JSON Schema of study files, for editors: keys, types, defaults and descriptions of every component.
+
+It accepts all that `check_study` accepts in shape. What only the whole study tells (names that are not
+defined, metrics without evidence, files that are not there) is left to `assay check`.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Mapping
+from datetime import date, datetime
+from pathlib import Path
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+import annotated_types
+from pydantic import BaseModel, BeforeValidator, SecretStr
+from pydantic.fields import FieldInfo
+
+from rag_assay.assets.embedding.component_embedders import EMBEDDERS, NOT_ITS_OWN
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.assets.recipes.build_half import Chunking
+from rag_assay.evals.judging.cards.labels import LabelFile
+from rag_assay.evals.metrics import IN_TOKENS, METRICS
+from rag_assay.evals.metrics.contract import RetrievalMetric
+from rag_assay.evals.retrieval.chain import Chain
+from rag_assay.evals.retrieval.powerset import Powerset
+from rag_assay.evals.study.component_list import default_of, described
+from rag_assay.evals.study.imported_study import BUILT, IMPORTS, SHEET_CELLS, ImportedStudy
+from rag_assay.evals.study.sections import Schedule
+from rag_assay.evals.study.study import MetricName, Study
+from rag_assay.warehouse.components import OneOf, one_of
+
+DIALECT = "http://json-schema.org/draft-07/schema#"  # what YAML language servers know best
+_VARIABLE = {"type": "string", "pattern": r"\$\{"}  # `${NAME}`: the value of an environment variable
+_PLAIN: dict[Any, dict[str, Any]] = {
+    bool: {"anyOf": [{"type": "boolean"}, _VARIABLE]},
+    int: {"anyOf": [{"type": "integer"}, {"type": "string", "pattern": r"\$\{|^-?\d+$"}]},
+    float: {"anyOf": [{"type": "number"}, {"type": "string", "pattern": r"\$\{|^[-+.\deE]+$"}]},
+    NoneType: {"type": "null"},
+    date: {"type": "string"},
+    datetime: {"type": "string"},
+}
+_TEXT = {"type": "string"}
+_SHORT = (Schedule, LabelFile)
+"""Models that a text may stand for."""
+_LENGTHS = {"string": "Length", "array": "Items", "object": "Properties"}
+_NOT_WRITTEN = {"path", SHEET_CELLS}
+
+
+def study_schema() -> dict[str, Any]:
+    """Return the schema of a study file; one that imports answers has other keys than one that builds."""
+    schema = _Schema()
+    built, imported = schema.model(Study), schema.model(ImportedStudy, leave_out=BUILT)
+    imports = {"required": [IMPORTS]}
+    return {
+        "$schema": DIALECT,
+        "title": "rag-assay study",
+        "type": "object",
+        "if": imports,
+        "then": imported,
+        "else": built,
+        "definitions": dict(sorted(schema.definitions.items())),
+    }
+
+
+def schema_text() -> str:
+    """Return the schema as the text of a file."""
+    return json.dumps(study_schema(), ensure_ascii=False, indent=1) + "\n"
+
+
+class _Schema:
+    """Schemas of models and choices, each once in `definitions`."""
+
+    def __init__(self) -> None:
+        self.definitions: dict[str, dict[str, Any]] = {}
+
+    def model(self, kind: type[BaseModel], leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Return a reference to the schema of a model, as a study writes it."""
+        name = kind.__name__
+        if name not in self.definitions:
+            self.definitions[name] = {}  # it may hold itself
+            self.definitions[name] = self._model(
+                kind, {*leave_out, *(_NOT_WRITTEN if issubclass(kind, Study) else ())}
+            )
+        return {"$ref": f"#/definitions/{name}"}
+
+    def _model(self, kind: type[BaseModel], leave_out: set[str]) -> dict[str, Any]:
+        about = described(kind)
+        properties: dict[str, Any] = {}
+        required = []
+        for name, field in kind.model_fields.items():
+            key = field.alias or name
+            if key in leave_out:
+                continue
+            choice = _choice(field)
+            if choice is not None and choice.beside:  # its kinds are keys beside the others
+                properties |= {one: self._kind(choice, one) for one in choice.names}
+                continue
+            found = self.field(field)
+            if about.get(key):
+                found = {**_beside_reference(found), "description": about[key]}
+            if field.is_required():
+                required.append(key)
+            elif (default := default_of(field)) is not None:
+                found = {**_beside_reference(found), "default": default}
+            properties[key] = found
+        schema: dict[str, Any] = {
+            "type": "object",
+            "description": (inspect.getdoc(kind) or "").partition("\n\n")[0],
+            "properties": properties,
+            "additionalProperties": False,
+        }
+        if required:
+            schema["required"] = required
+        if kind is Chunking:
+            schema["minProperties"] = 1
+        return {"anyOf": [_TEXT, schema]} if kind in _SHORT else schema
+
+    def field(self, field: FieldInfo) -> dict[str, Any]:
+        """Return the schema of a field: its type within its bounds; null too where that is its default."""
+        choice = _choice(field)
+        found = self.choice(choice) if choice else self.type(field.annotation, field.metadata)
+        is_optional = NoneType in get_args(field.annotation)
+        return {"anyOf": [found, _PLAIN[NoneType]]} if is_optional and choice else found
+
+    def type(self, annotation: Any, marks: list[Any] | None = None) -> dict[str, Any]:  # noqa: PLR0911 -- a type each
+        """Return the schema of a type.
+
+        marks: bounds that hold for it
+        """
+        choice = one_of(annotation)
+        if choice is not None:
+            return self.choice(choice)
+        if annotation is MetricName:
+            return self._metric()
+        if hasattr(annotation, "__metadata__"):
+            inner = [
+                one
+                for mark in annotation.__metadata__
+                for one in (mark.metadata if isinstance(mark, FieldInfo) else [mark])
+            ]
+            found = self.type(annotation.__origin__, [*(marks or []), *inner])
+            # What reads it before its type is a short form: a text.
+            is_short = "$ref" in found and any(isinstance(one, BeforeValidator) for one in inner)
+            return {"anyOf": [_TEXT, found]} if is_short else found
+        if get_args(annotation):
+            return self._of_several(get_origin(annotation), get_args(annotation), marks or [])
+        if not isinstance(annotation, type):
+            return {}
+        if issubclass(annotation, EmbedderRecipe):
+            return self._embedder()
+        if issubclass(annotation, BaseModel):
+            return self.model(annotation)
+        return _bounded(_PLAIN.get(annotation) or _text_or_all(annotation), marks or [])
+
+    def _of_several(self, origin: Any, arguments: tuple[Any, ...], marks: list[Any]) -> dict[str, Any]:
+        if origin is Literal:
+            return {"enum": list(arguments)}
+        if origin in (tuple, list, frozenset, set):
+            items = [one for one in arguments if one is not Ellipsis]
+            found: dict[str, Any] = {"type": "array", "items": self.type(items[0])}
+            if origin is tuple and Ellipsis not in arguments:
+                found = {"type": "array", "items": [self.type(one) for one in items], "maxItems": len(items)}
+            return _bounded(found, marks)
+        if isinstance(origin, type) and issubclass(origin, Mapping):
+            names = self.type(arguments[0])
+            found = {"type": "object", "additionalProperties": self.type(arguments[1])}
+            return _bounded({**found, "propertyNames": names} if "pattern" in names else found, marks)
+        return {"anyOf": [self.type(one, marks) for one in arguments]}
+
+    def choice(self, choice: OneOf) -> dict[str, Any]:
+        """Return a reference to the schema of a component: `{kind: {its parameters}}`."""
+        name = "_or_".join(choice.sorts).replace(" ", "_")
+        if name not in self.definitions:
+            self.definitions[name] = {}
+            self.definitions[name] = self._choice(choice)
+        return {"$ref": f"#/definitions/{name}"}
+
+    def _choice(self, choice: OneOf) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 1,
+            "properties": {name: self._kind(choice, name) for name in choice.names},
+            "additionalProperties": False,
+        }
+        if "powerset" in choice.names:  # `{powerset: [...], fuse: ...}` is another way to write one
+            others = {name: self.field(one) for name, one in Powerset.model_fields.items() if name != "of"}
+            properties = {name: {"anyOf": [_TEXT, one]} for name, one in others.items()}
+            of = {"properties": {"powerset": {"type": "array"}}, "required": ["powerset"]}
+            properties["powerset"] = {"type": "array"}
+            listed = {"type": "object", "properties": properties, "additionalProperties": False}
+            found = {"if": of, "then": listed, "else": found}
+        return {"anyOf": [self.field(Chain.model_fields["steps"]), found]} if choice.has_shorthand else found
+
+    def _kind(self, choice: OneOf, name: str) -> dict[str, Any]:
+        kind = choice.kind(name)
+        return {} if kind is None else self.model(kind)
+
+    def _embedder(self) -> dict[str, Any]:
+        """Return the schema of an embedder: a model and its settings, or `{kind: {its parameters}}`."""
+        if "embedder" not in self.definitions:
+            self.definitions["embedder"] = {}
+            recipe = self._model(EmbedderRecipe, {"revision"} & set(EmbedderRecipe.model_fields))
+            recipe["properties"].setdefault("revision", _TEXT)
+            recipe.pop("required", None)
+            kinds = {name: self._model(EMBEDDERS[name], {*NOT_ITS_OWN, "revision"}) for name in EMBEDDERS}
+            recipe["properties"] |= kinds
+            recipe["minProperties"] = 1
+            self.definitions["embedder"] = recipe
+        return {"$ref": "#/definitions/embedder"}
+
+    def _metric(self) -> dict[str, Any]:
+        deep = [name for name in METRICS if issubclass(METRICS[name], RetrievalMetric)]
+        plain = [name for name in METRICS if name not in deep]
+        return {
+            "anyOf": [
+                {"enum": plain},
+                {"type": "string", "pattern": rf"^({'|'.join(deep)})@\d+$"},
+                {"type": "string", "pattern": rf"^({'|'.join(IN_TOKENS)})@\d+tokens$"},
+                {"type": "string", "pattern": r"^[a-z0-9][a-z0-9_+-]*\."},
+            ],
+            "description": "a metric by its name, `@K` for a depth, `@Ntokens` for a budget of context, "
+            "or `JUDGE.METRIC`",
+        }
+
+
+def _choice(field: FieldInfo) -> OneOf | None:
+    return next((mark for mark in field.metadata if isinstance(mark, OneOf)), None)
+
+
+def _beside_reference(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema that may have further keys: in draft 7, a reference has none beside it."""
+    return {"allOf": [schema]} if "$ref" in schema else schema
+
+
+def _text_or_all(annotation: type) -> dict[str, Any]:
+    return _TEXT if issubclass(annotation, (str, Path, SecretStr)) else {}
+
+
+def _bounded(schema: dict[str, Any], marks: list[Any]) -> dict[str, Any]:
+    """Return a schema with bounds: of numbers, of lengths, and patterns of texts."""
+    found: dict[str, Any] = {}
+    kind = schema.get("type", "number")
+    for mark in marks:
+        if kind == "number":
+            names = {"ge": "minimum", "le": "maximum", "gt": "exclusiveMinimum", "lt": "exclusiveMaximum"}
+            found |= {
+                key: value for name, key in names.items() if (value := getattr(mark, name, None)) is not None
+            }
+        elif isinstance(mark, annotated_types.MinLen | annotated_types.MaxLen) and kind in _LENGTHS:
+            what = _LENGTHS[kind]
+            is_least = isinstance(mark, annotated_types.MinLen)
+            found[f"{'min' if is_least else 'max'}{what}"] = mark.min_length if is_least else mark.max_length
+        elif kind == "string" and isinstance(pattern := getattr(mark, "pattern", None), str):
+            found["pattern"] = pattern
+    return {**schema, **found}
