@@ -12,8 +12,7 @@ from typing import Any, ClassVar
 
 import polars as pl
 
-from rag_assay.assets.cleaning.batches import Batch, Cleaning, Known
-from rag_assay.assets.cleaning.date_inference import Dating, identity_of
+from rag_assay.assets.cleaning.batches import Batch, Cleaning, Dating, Known, identity_of
 from rag_assay.assets.cleaning.language import detector
 from rag_assay.assets.cleaning.page_cleaner import CODE_VERSION, DAMAGED
 from rag_assay.assets.cleaning.versions import changes, update_versions

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from rag_assay.assets.engine.stage import BuildContext, BuildResult, Check, PartitionRef, Stage
-from rag_assay.assets.indexing.approximate import RECALL
 from rag_assay.assets.indexing.index_recipe import IndexFacts, IndexRecipe
 from rag_assay.assets.indexing.index_rows import QUESTIONS, StoredRows
+from rag_assay.assets.indexing.index_table import RECALL, open_table
 from rag_assay.assets.indexing.index_table import build as build_table
-from rag_assay.assets.indexing.index_table import open_table
 from rag_assay.assets.indexing.upsert import link_or_copy
 from rag_assay.assets.recipes.build_half import Build
 from rag_assay.warehouse.errors import AssayError

@@ -27,9 +27,8 @@ import polars as pl
 from rag_assay.assets.engine.builder import build_key
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.assets.indexes import Indexes
-from rag_assay.assets.indexing.approximate import nearest
 from rag_assay.assets.indexing.index_recipe import read_facts
-from rag_assay.assets.indexing.index_table import open_table
+from rag_assay.assets.indexing.index_table import nearest, open_table
 from rag_assay.assets.indexing.lexical import invert, open_lexical
 from rag_assay.assets.indexing.row_files import ROWS, read_texts
 from rag_assay.assets.recipes.build_half import Build, Corpus

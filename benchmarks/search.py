@@ -33,13 +33,13 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.run_studies import find_known
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.evals.successive_halving.elimination import EliminationRules, Values, look
-from rag_assay.evals.successive_halving.race import draw_cells, race
-from rag_assay.evals.successive_halving.regret import regret_of
+from rag_assay.evals.successive_halving.elimination import EliminationRules, Values, look, regret_of
 from rag_assay.evals.successive_halving.rungs import (
     StratifiedQuestion,
+    draw_cells,
     one_factor,
     question_order,
+    race,
     rungs,
     strata_of,
 )

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rag_assay.assets.cleaning.article import clean_article
-from rag_assay.assets.cleaning.code_blocks import code_of, without_numbers
+from rag_assay.assets.cleaning.blocks import code_of, without_numbers
 from rag_assay.assets.cleaning.draft import UnusablePage
 from rag_assay.assets.cleaning.tree import Element, parse_page
 from rag_assay.warehouse.pages import decode

@@ -77,7 +77,6 @@ def _scrape(home: Home, name: str, source: Source, progress: Progress, timeout: 
 
 
 def close(store: PageStore, crawler: Crawler, reason: str) -> Row:
-    """Close the store of a crawl that Scrapy ended for ``reason``, and return the crawl's row."""
     spider, stats = crawler.spider, crawler.stats
     ending = _ending(reason, spider.source, spider.too_deep)
     counts = store.counts()

@@ -95,7 +95,6 @@ class _Sieve:
         self._receiver.resolutionBegan(resolution)
 
     def addressResolved(self, address: Any) -> None:  # noqa: N802
-        """Pass a public address on; remember another one as the reason."""
         if is_public(address.host):
             self._refused.pop(self._host, None)
             self._receiver.addressResolved(address)
@@ -142,7 +141,6 @@ class GuardedHandler(HTTP11DownloadHandler):
         self._pool._factory = BoundedHeadFactory
 
     async def download_request(self, request: Request) -> Response:
-        """Download; raise `IgnoreRequest`, which is not tried again, where the address is refused."""
         from twisted.internet import reactor
 
         try:

@@ -32,13 +32,11 @@ def clean_url(base: str, href: str) -> str:
 
 
 def base_of(response: Response) -> str:
-    """Return what the links of a page are relative to: its `<base href>`, or else its own URL."""
     base = response.xpath("//base/@href").get() if isinstance(response, HtmlResponse) else None
     return clean_url(response.url, base) or response.url if base else response.url
 
 
 def kind_by_name(url: str, readable: Callable[[str], bool]) -> str | None:
-    """Return the media type that a URL's name implies if it is not readable (`/chart.png`), else None."""
     suffix = PurePosixPath(urlsplit(url).path).suffix.lower()
     if suffix.removeprefix(".") not in IGNORED_EXTENSIONS:
         return None
@@ -55,7 +53,6 @@ class Bounds:
         self._denied = [re.compile(pattern) for pattern in source.deny]
 
     def foreign(self, url: str) -> str | None:
-        """Return why a URL is not one of the source's hosts; None where it is. No password is repeated."""
         try:
             parts = urlsplit(url)
             host, _ = parts.hostname or "", parts.port
@@ -68,7 +65,6 @@ class Bounds:
         return "a URL with a user name" if "@" in parts.netloc else None
 
     def why_not(self, url: str, *, start: bool = False) -> str | None:
-        """Return why a URL is not followed; None where it is. A start URL need not match `allow`."""
         if foreign := self.foreign(url):
             return foreign
         if any(pattern.search(url) for pattern in self._denied):
@@ -142,7 +138,6 @@ def looks_listed(body: bytes) -> bool:
 
 
 def listed_lines(text: str) -> list[str]:
-    """Return the addresses of a sitemap in plain text, one a line; none where a line is anything else."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines if all(re.fullmatch(r"https?://\S+", line) for line in lines) else []
 
@@ -152,7 +147,6 @@ def _newest_first(one: ListedAddress) -> float:
 
 
 def _addresses(entry: Any, form: str) -> list[str]:
-    """Return the addresses of an entry, an lxml element; tens of thousands are read without XPath."""
     if form in {"urlset", "sitemapindex"}:
         return _texts(entry, ("loc",))
     if form == "feed":
@@ -169,7 +163,6 @@ def _texts(entry: Any, names: tuple[str, ...]) -> list[str]:
 
 
 def _date(entry: Any) -> datetime | None:
-    """Return the date of an entry, of a news sitemap too; a day stands for its beginning in UTC."""
     news = (text for child in entry if child.tag == "news" for text in _texts(child, _DATES))
     for text in (*_texts(entry, _DATES), *news, *_texts(entry, _CHANGES)):
         if date := _time(text.strip()):

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from parsel import Selector, SelectorList
 from scrapy.http import HtmlResponse
 
-from rag_assay.warehouse.json_ld import nodes_in, strings
+from rag_assay.warehouse.iso_dates import nodes_in, strings
 
 Node = dict[str, Any]
 
@@ -35,7 +35,6 @@ def article_of(nodes: list[Node]) -> Node | None:
 
 
 def meta(page: Selector, *names: str) -> list[str]:
-    """Return the meta tags' contents of the first name that has any (`name`, `property`, `itemprop`)."""
     for name in names:
         found = page.xpath(
             "//meta[@name=$name or @property=$name or @itemprop=$name]/@content", name=name
@@ -46,7 +45,6 @@ def meta(page: Selector, *names: str) -> list[str]:
 
 
 def first(*candidates: Any) -> str | None:
-    """Return the first string among the candidates, or in lists of them, that holds more than white space."""
     for candidate in candidates:
         for text in strings(candidate):
             if collapse_whitespace(text):
@@ -55,7 +53,6 @@ def first(*candidates: Any) -> str | None:
 
 
 def names(*values: Any) -> list[str]:
-    """Return the distinct persons of the first value that names any, in their order."""
     for value in values:
         if found := distinct(text for text in strings(value) if "://" not in text):
             return found
@@ -72,7 +69,6 @@ def listed(*values: Any) -> list[str]:
 
 
 def distinct(texts: Iterator[str] | list[str]) -> list[str]:
-    """Return texts without white space around them, each once (case aside), empty ones left out."""
     found: dict[str, str] = {}
     for text in map(collapse_whitespace, texts):
         if text:
@@ -81,7 +77,6 @@ def distinct(texts: Iterator[str] | list[str]) -> list[str]:
 
 
 def collapse_whitespace(text: str | None) -> str:
-    """Return a text with all runs of white space made one space."""
     return " ".join((text or "").split())
 
 
@@ -91,7 +86,6 @@ def text_of(found: Selector | SelectorList[Selector]) -> str:
 
 
 def present(**fields: Any) -> dict[str, Any]:
-    """Return the fields that say something: no None, no empty string or list."""
     return {name: value for name, value in fields.items() if value not in (None, "", [], {})}
 
 

@@ -34,7 +34,6 @@ class Unread(NamedTuple):
 
 
 def is_robots(request: Request) -> bool:
-    """Return whether a request is one for robots.txt that this middleware makes."""
     return bool(request.meta.get("dont_obey_robotstxt"))
 
 
@@ -129,7 +128,6 @@ class CrawlDelayExtension(_OfCrawler):
 
 
 def slow_down(crawler: Crawler, request: Request, seconds: float) -> float:
-    """Ask the host of ``request`` one thing at a time, at least so many seconds apart; return how many."""
     delay = min(seconds, crawler.settings.getfloat("AUTOTHROTTLE_MAX_DELAY"))
     slot = crawler.engine.downloader.slots.get(urlsplit(request.url).hostname)
     if slot is not None and slot.delay < delay:

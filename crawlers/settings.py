@@ -59,7 +59,7 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "rag_assay.crawlers.middlewares.RobotsMiddleware": 100,
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
-    "rag_assay.crawlers.compressed_bodies.WholeBodiesMiddleware": 590,
+    "rag_assay.crawlers.spiders.base.WholeBodiesMiddleware": 590,
     "rag_assay.crawlers.middlewares.RevalidateMiddleware": 620,
     "rag_assay.crawlers.middlewares.RedirectBoundsMiddleware": 610,
     "rag_assay.crawlers.middlewares.BackOffMiddleware": 560,  # before a retry is made of the answer
@@ -77,11 +77,7 @@ STATS_DUMP = True
 
 
 def source_settings(source: Source) -> dict[str, Any]:
-    """Return the Scrapy settings of a source: pace, limits, contact.
-
-    As many requests run at once as the source has hosts: a waiting one could be neither overtaken nor
-    dropped.
-    """
+    """Return the Scrapy settings of a source: pace, limits, contact."""
     polite = source.delay > 0
     return {
         "USER_AGENT": f"{AGENT} (+{source.contact})" if source.contact else AGENT,
@@ -96,9 +92,6 @@ def source_settings(source: Source) -> dict[str, Any]:
 
 
 def settings_for(source: Source, name: str, home: Home, timeout: float = DOWNLOAD_TIMEOUT) -> dict[str, Any]:
-    """Return the Scrapy settings of one crawl; it logs to `crawls/<name>/crawl.log`. ``timeout`` is in
-    seconds.
-    """
     defaults = {key: value for key, value in globals().items() if key.isupper() and not key.startswith("_")}
     return {
         **defaults,

@@ -15,7 +15,7 @@ from rag_assay.crawlers.links import base_of, clean_url, listed_in, looks_listed
 from rag_assay.crawlers.markup import article_of, is_dated, json_ld, meta, reads_as_text
 from rag_assay.crawlers.settings import AGENT, ROBOTSTXT_USER_AGENT
 from rag_assay.warehouse.inference.http_limits import ENCODINGS, limit
-from rag_assay.warehouse.json_ld import strings
+from rag_assay.warehouse.iso_dates import strings
 from rag_assay.warehouse.pages import decode
 
 PAGES = 3  # that are looked at beside the first
@@ -36,10 +36,7 @@ class _UnseenError(Exception):
 
 
 def spider_for(url: str, delay: float = 1.0) -> SpiderChoice:
-    """Look at a site, as robots.txt allows, and choose the spider for it.
-
-    url: a page of it, a feed or a sitemap; delay: seconds between two requests
-    """
+    """Look at a site, as robots.txt allows, and choose the spider for it."""
     headers = {"User-Agent": AGENT, **ENCODINGS}
     with limit(httpx.Client(headers=headers, timeout=SECONDS, trust_env=False)) as client:
         try:

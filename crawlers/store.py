@@ -87,7 +87,6 @@ def _texts(entry: Row, *names: str) -> None:
 
 
 def killed(header: Row, entries: list[Row]) -> Row:
-    """Return the record of a crawl whose process died: what it stored is known, what it requested is not."""
     pages = {entry["page"]["url"]: entry for entry in entries if "page" in entry}.values()
     seen = Counter(entry["outcome"] for entry in pages)
     reasons = Counter(entry["page"]["reason"] for entry in pages if entry["page"]["reason"])
@@ -107,7 +106,6 @@ def killed(header: Row, entries: list[Row]) -> Row:
 
 
 def locked(path: Path, source: str) -> TextIOWrapper:
-    """Return the locked file of a source, which names the process that holds it; else raise `LockedError`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open("a+", encoding="ascii", errors="replace")
     try:
@@ -144,7 +142,6 @@ class Bodies:
         return self._pack is not None and self._pack.waiting
 
     def store(self, body: bytes) -> str:
-        """Store a body and return its SHA-256; a damaged one is replaced."""
         if self._pack is None or len(body) > SMALL:
             return write_body(self._home, body, self._scratch)
         sha256 = sha256_bytes(body)
@@ -190,7 +187,6 @@ class FollowedPages:
         self.folder = folder
 
     def get(self, url: str) -> Followed | None:
-        """Return the page that was last served under exactly this URL, or None."""
         try:
             line, _, body = gzip.decompress(self._path(url).read_bytes()).partition(b"\n")
             facts = json.loads(line)
@@ -200,7 +196,6 @@ class FollowedPages:
         return page if page.url == url else None
 
     def keep(self, page: Followed) -> None:
-        """Keep a page in place of what was served under its URL before; whole or not at all."""
         path = self._path(page.url)
         if not (page.etag or page.last_modified):
             path.unlink(missing_ok=True)
@@ -301,10 +296,7 @@ class PageStore:
         self.close()
 
     def merge_journal(self) -> int:
-        """Merge the journal into the manifest and remove it; return its number of lines.
-
-        If its crawl died, the record of that is written with the outcome `killed`.
-        """
+        """Merge the journal into the manifest and remove it; return its number of lines."""
         self._rows = self._known()
         self._origin = origin_of(self.home, self.source)
         self._changed = False
@@ -332,7 +324,6 @@ class PageStore:
         return {row["url"]: row for row in known.iter_rows(named=True)}
 
     def _become(self, origin: str) -> None:
-        """Go on with the pages of what the source is now; those of what it was are kept apart."""
         if not origin or origin == self._origin:
             return
         if self._origin:  # else it is unknown, and taken for the same
@@ -344,14 +335,12 @@ class PageStore:
         self._changed = True
 
     def manifest(self) -> pl.DataFrame:
-        """Return the newest state of every page, this crawl's included (`schemas.PAGES`), sorted by URL."""
         return frame([self._rows[url] for url in sorted(self._rows)], PAGES)
 
     def row(self, url: str) -> Row | None:
         return self._rows.get(url) or self._others.get(url)
 
     def fresh(self, url: str) -> Row | None:
-        """Return the row of a page that an interrupted crawl, which this one carries on, has fetched."""
         row = self._rows.get(url)
         if row is None or self._fresh_from is None or row["sha256"] is None or row["gone_at"]:
             return None
@@ -364,7 +353,6 @@ class PageStore:
         return bool(row["sha256"]) and row["gone_at"] is None and row["url"] not in self._added
 
     def moved(self, url: str) -> None:
-        """Note that a URL leads to another one for good: what was stored under it is gone from there."""
         known = self._rows.get(url)
         if known and self._is_unseen(known):
             self.leave(url)
@@ -398,12 +386,10 @@ class PageStore:
         return seen.alias and (not page.alias or page.requested_url < seen.requested_url)
 
     def leave(self, url: str) -> None:
-        """Mark a page as gone: its row and body stay, and it comes back when it is served again."""
         self._note({"gone": url, "at": datetime.now(UTC).isoformat()})
         self._added[url] = SeenUrl("gone")
 
     def settle(self, url: str) -> None:
-        """Note that a URL answered and holds nothing to store: an earlier failure of it is over."""
         known = self._rows.get(url)
         if known and known["sha256"] is None and url not in self._added:
             self._note({"settled": url})
@@ -418,10 +404,6 @@ class PageStore:
         """Merge, write the crawl's record and return it (`schemas.CRAWLS`, times as ISO strings).
 
         The result also has `followed` and `unmet`: stored pages that this crawl did not come across.
-
-        outcome: `finished`, or the limit or signal that ended the crawl
-        requests: requests sent, or files read; size: bytes received
-        followed: pages without content to store; complete: unseen pages are gone
         """
         if complete or self.from_files:
             self._leave_unseen()
@@ -460,7 +442,6 @@ class PageStore:
             self._note({"settled": url})  # what once failed, and is there no longer
 
     def close(self) -> None:
-        """Merge what this crawl added, without a record of it, and let other processes have the source."""
         if not self._journal.closed:
             self._merge()
             self._bodies.close()

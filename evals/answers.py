@@ -16,7 +16,6 @@ from rag_assay.assets.engine.table import StageTable, distribution
 from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.generation.context_budget import Cut
 from rag_assay.evals.generation.contract import Answer, Passage, Request
-from rag_assay.evals.pipeline.answer_inputs import headings_of, read_needs, read_passages
 from rag_assay.evals.pipeline.gate_fitting import (
     FitInputs,
     generation_context,
@@ -24,7 +23,14 @@ from rag_assay.evals.pipeline.gate_fitting import (
     record_of_gate,
     with_fitted_gate,
 )
-from rag_assay.evals.pipeline.imported_answers import cell_recipes, imported_answers, write_contexts
+from rag_assay.evals.pipeline.passages import (
+    cell_recipes,
+    headings_of,
+    imported_answers,
+    read_needs,
+    read_passages,
+    write_contexts,
+)
 from rag_assay.evals.pipeline.retrieval import (
     LateRetrieval,
     OpenRetrieval,

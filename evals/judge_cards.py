@@ -32,18 +32,18 @@ from rag_assay.evals.judging.judge_runner import (
     kept_rows,
     may_be_mended,
 )
-from rag_assay.evals.pipeline.judge_cases import case_needs, judge_context, judge_digest, read_cases
+from rag_assay.evals.pipeline.cell_items import case_needs, judge_context, judge_digest, read_cases
 from rag_assay.evals.pipeline.stage_inputs import read_questions
 from rag_assay.evals.statistics.question_clusters import clustering
 from rag_assay.evals.study.cells import JudgedCell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.attempts import Pieces
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest, sha256_file
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet, write_parquet
-from rag_assay.warehouse.pieces import Pieces
 from rag_assay.warehouse.schemas import JUDGE_CARDS, JUDGE_TRIALS, JUDGEMENTS
 
 MOST_CELLS = 4

@@ -13,7 +13,7 @@ from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult
 from rag_assay.assets.engine.table import StageTable, distribution
 from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.judging.judge_runner import JudgeTask, Row, judgement_rows, kept_rows, may_be_mended
-from rag_assay.evals.pipeline.judge_cases import (
+from rag_assay.evals.pipeline.cell_items import (
     case_needs,
     judge_context,
     judge_digest,
@@ -23,10 +23,10 @@ from rag_assay.evals.pipeline.judge_cases import (
 )
 from rag_assay.evals.study.grid import Grid
 from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.attempts import Pieces
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet, write_parquet
-from rag_assay.warehouse.pieces import Pieces
 from rag_assay.warehouse.schemas import JUDGEMENTS, MIN_COVERAGE, RETRYABLE, Status
 
 FILE = "judgements.parquet"

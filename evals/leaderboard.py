@@ -28,8 +28,15 @@ from rag_assay.evals.statistics.comparison import answered_share, primary_of
 from rag_assay.evals.statistics.question_clusters import Clustering, clustering
 from rag_assay.evals.statistics.verdict import Verdict, VerdictInputs, labels_of, verdict_on
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell
-from rag_assay.evals.study.complexity import chunk_counts, simplicities, unpriced
-from rag_assay.evals.study.coverage import below_gate, coverages, lowest_and_highest, unmeasured
+from rag_assay.evals.study.complexity import (
+    below_gate,
+    chunk_counts,
+    coverages,
+    lowest_and_highest,
+    simplicities,
+    unmeasured,
+    unpriced,
+)
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact

@@ -25,9 +25,9 @@ from rag_assay.evals.study.cells import NO_GENERATOR, Cell, JudgedCell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.attempts import Pieces
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, write_parquet
-from rag_assay.warehouse.pieces import Pieces
 from rag_assay.warehouse.schemas import RETRYABLE, SCORES, Status
 
 FAILED_AT_MOST = 0.02  # of the rows, without a warning

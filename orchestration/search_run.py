@@ -21,7 +21,6 @@ from rag_assay.evals.study.run_plan import plan
 from rag_assay.evals.study.sections import SearchBudget
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.successive_halving.elimination import EliminationRound, EliminationRules, Values, look
-from rag_assay.evals.successive_halving.race import draw_cells
 from rag_assay.evals.successive_halving.records import (
     NOT_DRAWN,
     NOT_VARIED,
@@ -33,12 +32,17 @@ from rag_assay.evals.successive_halving.records import (
     with_look,
     with_savings,
 )
-from rag_assay.evals.successive_halving.rung_study import Field, Rung, field_of, is_of_rankings, rung_of
 from rag_assay.evals.successive_halving.rungs import (
+    Field,
+    Rung,
     StratifiedQuestion,
+    draw_cells,
+    field_of,
     in_words,
+    is_of_rankings,
     one_factor,
     question_order,
+    rung_of,
     rungs,
     stays,
     strata_of,

@@ -11,8 +11,7 @@ from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.paths import Home, project_folder
-from rag_assay.warehouse.remote_urls import is_url, use_remote_home
+from rag_assay.warehouse.paths import Home, is_url, project_folder, use_remote_home
 
 
 class Settings(BaseSettings):

@@ -48,7 +48,6 @@ class Artifact:
 
 
 def file_damage(folder: Path, artifact: Artifact, name: str) -> str | None:
-    """Return what is wrong with one file of an artifact, None where it is as it was committed."""
     path = folder / name
     try:
         size = path.stat().st_size
@@ -71,7 +70,6 @@ _DAMAGE = frozenset(
 
 
 def bytes_of(path: Path) -> bytes | None:
-    """Return what a file holds, None where there is no file that can be read."""
     try:
         return path.read_bytes()
     except ValueError:  # a NUL in the path
@@ -83,7 +81,6 @@ def bytes_of(path: Path) -> bytes | None:
 
 
 def pointed_identity(data: bytes, key: str) -> str | None:
-    """Return the identity that a pointer names; None for a damaged one, or that of another key."""
     try:
         found = json.loads(data)
         identity, owner = found["identity"], found.get("key", key)
@@ -124,7 +121,6 @@ def read_record(path: Path, stage: str, identity: str) -> Artifact | None:
 
 
 def parse_record(data: bytes, stage: str, identity: str) -> Artifact | None:
-    """Return the artifact of a record; None for a damaged record, or that of another artifact."""
     try:
         found = json.loads(data)
         if found.pop("seal") != _seal(found):
@@ -151,7 +147,6 @@ def _seal(plain: dict[str, Any]) -> str:
 
 
 def stamp_artifact(artifact: Artifact, folder: Path) -> Artifact:
-    """Return an artifact with the sizes and checksums of the files in a folder, and the time."""
     sizes = {name: (folder / name).stat().st_size for name in _files(folder)}
     return replace(
         artifact,
@@ -171,7 +166,6 @@ def _files(folder: Path) -> list[str]:
 
 
 def has_its_files(artifact: Artifact, folder: Path) -> bool:
-    """Return whether the files directly in the folder are there with their sizes; `damage` looks at all."""
     try:
         with os.scandir(folder) as entries:
             now = {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
@@ -183,5 +177,4 @@ def has_its_files(artifact: Artifact, folder: Path) -> bool:
 
 
 def is_same(one: Artifact, other: Artifact | None) -> bool:
-    """Return whether two artifacts of an identity were built by the same attempt."""
     return other is not None and (one.created_at, one.folder) == (other.created_at, other.folder)

@@ -55,7 +55,6 @@ class ArtifactStore:
             self._remote.refresh()
 
     def place(self, stage: str, identity: str) -> Path:
-        """Where the record of an artifact lies (or will), and the folders of its builds."""
         return _below(self.home.stage(stage), identity)
 
     def folder(self, stage: str, identity: str) -> Path:
@@ -67,17 +66,13 @@ class ArtifactStore:
         return place / record.folder if record else place
 
     def files_of(self, artifact: Artifact) -> Path:
-        """Where the files of an artifact lie, of a replaced or damaged one too: those that are whole."""
         if self._remote:
             with suppress(DamagedObjectError):
                 return self._remote.bring_files(artifact)
         return self.place(artifact.stage, artifact.identity) / artifact.folder
 
     def find(self, stage: str, identity: str, *, now: bool = False) -> Artifact | None:
-        """Return the committed artifact of that identity, whatever its key, or None.
-
-        now: look for what another machine has committed this very moment
-        """
+        """Return the committed artifact of that identity, whatever its key, or None."""
         place = self.place(stage, identity)
         if self._remote:
             self._remote.bring_record(stage, identity, again=now)
@@ -105,10 +100,7 @@ class ArtifactStore:
         return newest
 
     def commit(self, artifact: Artifact) -> Artifact:
-        """Record the files in the artifact's `folder` as whole, and let its key point at them.
-
-        Whatever was recorded before is replaced.
-        """
+        """Record the files in the artifact's `folder` as whole, and let its key point at them."""
         place = self.place(artifact.stage, artifact.identity)
         record = read_record(place / RECORD, artifact.stage, artifact.identity)
         name = record.folder if record else ""
@@ -128,11 +120,6 @@ class ArtifactStore:
 
         A complete artifact that somebody else has committed meanwhile stays, is returned, and ``built`` is
         removed. An incomplete or damaged one is replaced.
-
-        Args:
-            built: a folder `BUILDING…` in the artifact's `place`.
-            instead_of: the artifact that is built again.
-            always: replace whatever is there, for what comes from outside is newer.
         """
         place = self.place(artifact.stage, artifact.identity)
         folder = place / built.name.removeprefix(BUILDING)
@@ -169,7 +156,6 @@ class ArtifactStore:
             temporary.write_text(json.dumps({"identity": identity, "key": key}))
 
     def unpoint(self, stage: str, keys: Iterable[str]) -> None:
-        """Let keys mean nothing any longer."""
         names = list(keys)
         if self._remote:
             self._remote.unpoint(stage, names)
@@ -177,7 +163,6 @@ class ArtifactStore:
             self._pointer(stage, key).unlink(missing_ok=True)
 
     def pointed_at(self, stage: str, key: str) -> float | None:
-        """Return when ``key`` was last made to mean something (seconds since the epoch); None: never."""
         if self._remote:
             return self._remote.pointed_at(stage, key)
         try:
@@ -186,7 +171,6 @@ class ArtifactStore:
             return None
 
     def all(self, stage: str) -> list[Artifact]:
-        """Return every committed artifact of a stage, old ones too."""
         if self._remote:
             names = self._remote.identities(stage)
         else:
@@ -195,13 +179,11 @@ class ArtifactStore:
         return [artifact for artifact in found if artifact]
 
     def keys(self, stage: str) -> list[str]:
-        """Return the keys that point at something in a stage, sorted."""
         if self._remote:
             return self._remote.keys(stage)
         return sorted(path.stem for path in (self.home.root / "pointers" / stage).glob("*.json"))
 
     def damage(self, artifact: Artifact) -> str | None:
-        """Read all files of an artifact; return what is wrong with the first bad one, None where none is."""
         if self._remote:
             return self._remote.damage(artifact)
         folder = self.place(artifact.stage, artifact.identity) / artifact.folder
@@ -209,7 +191,6 @@ class ArtifactStore:
         return next((damage for damage in found if damage), None)
 
     def set_aside(self, artifact: Artifact) -> None:
-        """Let a damaged artifact not count any longer, so that it is built again."""
         if self._remote:
             self._remote.set_aside(artifact)
         place = self.place(artifact.stage, artifact.identity)
@@ -218,7 +199,6 @@ class ArtifactStore:
             (place / RECORD).replace(place / DAMAGED)
 
     def remove(self, stage: str, identity: str) -> None:
-        """Remove an artifact for good, and what was built of it."""
         if self._remote:
             self._remote.remove(stage, identity)
         shutil.rmtree(self.place(stage, identity), ignore_errors=True)
@@ -230,10 +210,7 @@ class ArtifactStore:
         return [artifact for artifact in found if artifact]
 
     def broken(self, stage: str, identity: str) -> tuple[Artifact | None, str] | None:
-        """Return the last record of an artifact that does not count, and why; None where there is none.
-
-        The record itself is None where that is what is damaged.
-        """
+        """Return the last record of an artifact that does not count, and why; None where there is none."""
         place = self.place(stage, identity)
         for name in (RECORD, DAMAGED):
             if bytes_of(place / name) is not None:
@@ -248,7 +225,6 @@ class ArtifactStore:
 
 @lru_cache(maxsize=8_192)
 def _below(folder: Path, *names: str) -> Path:
-    """Join a path that a run needs repeatedly; joining takes longer than a stat."""
     return folder.joinpath(*names)
 
 
@@ -291,12 +267,10 @@ class StillArtifacts(ArtifactStore):
         return self._found[place]
 
     def point(self, stage: str, key: str, identity: str) -> None:
-        """Let a key mean an artifact, and forget what it meant."""
         super().point(stage, key, identity)
         self._found.pop((stage, key), None)
 
     def set_aside(self, artifact: Artifact) -> None:
-        """Let a damaged artifact not count any longer, and forget which keys meant it."""
         super().set_aside(artifact)
         same = (artifact.stage, artifact.identity)
         self._found = {

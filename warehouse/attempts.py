@@ -7,19 +7,65 @@ killed attempt has left is carried on by the next one where the stage can use it
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
+
+import polars as pl
 
 from rag_assay.warehouse.artifact_records import BUILDING, RECORD, Artifact, file_damage, read_record
-from rag_assay.warehouse.atomic_write import TEMPORARY
+from rag_assay.warehouse.atomic_write import TEMPORARY, temporary_beside
 from rag_assay.warehouse.cancellation import cancellable_sleep
 from rag_assay.warehouse.cooperative_scheduler import release_turn
+from rag_assay.warehouse.identity import sha256_bytes
 from rag_assay.warehouse.locks import try_lock
+
+
+class Pieces:
+    """Rows by the identity of what they were computed from, a file each, in a folder of the build's own.
+
+    A file is named by that identity and by its own checksum, so that one that a kill has torn counts for
+    nothing.
+    """
+
+    def __init__(self, folder: Path, name: str = ".pieces") -> None:
+        self._folder = folder / name
+
+    def find(self, wanted: Mapping[str, str]) -> dict[str, pl.DataFrame]:
+        if not self._folder.is_dir():
+            return {}
+        found = {name: self._read(identity) for name, identity in wanted.items()}
+        return {name: rows for name, rows in found.items() if rows is not None}
+
+    def _read(self, identity: str) -> pl.DataFrame | None:
+        for path in self._folder.glob(f"{identity}.*.parquet"):
+            data = path.read_bytes()
+            if path.name == _name(identity, data):
+                return pl.read_parquet(io.BytesIO(data))
+        return None
+
+    def add(self, identity: str, rows: pl.DataFrame) -> None:
+        buffer = io.BytesIO()
+        rows.write_parquet(buffer, compression="uncompressed")
+        data = buffer.getvalue()
+        path = self._folder / _name(identity, data)
+        with temporary_beside(path) as temporary:
+            temporary.write_bytes(data)
+            temporary.replace(path)
+
+    def clear(self) -> None:
+        rmtree(self._folder, ignore_errors=True)
+
+
+def _name(identity: str, data: bytes) -> str:
+    return f"{identity}.{sha256_bytes(data)[:20]}.parquet"
+
 
 REPLACED = 3600.0  # seconds that the files of a replaced artifact stay, for those who still read them
 
@@ -29,9 +75,6 @@ def turn(place: Path, waiting: Callable[[], None]) -> Iterator[bool]:
     """Hold the build lock of ``place`` in the block; a killed process releases it.
 
     Yields whether that is certain: not where the file system knows no locks.
-
-    Args:
-        waiting: called once when it has to be waited for.
     """
     place.mkdir(parents=True, exist_ok=True)
     handle = os.open(place, os.O_RDONLY)
@@ -50,13 +93,7 @@ def turn(place: Path, waiting: Callable[[], None]) -> Iterator[bool]:
 
 @contextmanager
 def attempt(place: Path, *, resumes: bool, alone: bool = True) -> Iterator[Path]:
-    """Give an empty folder in ``place`` to build in; whatever is not committed at the end is removed.
-
-    Args:
-        resumes: the stage can go on with what an earlier attempt has left: the folder begins with it, and
-            stays when the attempt fails.
-        alone: no other build is here, so that what is not committed was left by killed attempts.
-    """
+    """Give an empty folder in ``place`` to build in; whatever is not committed at the end is removed."""
     folder = place / f"{BUILDING}{uuid.uuid4().hex[:12]}"
     if alone:
         _take_over(place, folder, resumes=resumes)
@@ -70,7 +107,6 @@ def attempt(place: Path, *, resumes: bool, alone: bool = True) -> Iterator[Path]
 
 
 def _take_over(place: Path, folder: Path, *, resumes: bool) -> None:
-    """Let ``folder`` be what a killed attempt has left, where that is of use; remove the others."""
     left = sorted(place.glob(f"{BUILDING}*"), key=_modified)
     if left and resumes:
         with suppress(FileNotFoundError):
@@ -98,10 +134,7 @@ def _modified(path: Path) -> float:
 
 
 def seed(folder: Path, source: Path, artifact: Artifact) -> None:
-    """Copy the good files of an incomplete or damaged artifact into the folder in which it is built again.
-
-    source: where they lie
-    """
+    """Copy the good files of an incomplete or damaged artifact into the folder in which it is built again."""
     for name in artifact.files:
         if os.sep not in name and not (folder / name).exists() and not file_damage(source, artifact, name):
             shutil.copy2(source / name, folder / name)

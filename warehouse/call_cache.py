@@ -113,7 +113,6 @@ class CallJournal:
             return _read_at(self._handle, place.length, place.begin)
 
     def refresh(self) -> None:
-        """Read what this and other processes have added."""
         if self._stamp() == (self._file, self._end):
             return
         with self._lock:
@@ -133,7 +132,6 @@ class CallJournal:
         return (found.st_dev, found.st_ino), found.st_size
 
     def _read(self, size: int) -> None:
-        """Note where the lines of the first ``size`` bytes are; a line without an end is left."""
         n_bytes = AT_ONCE
         while self._handle is not None and self._end < size:
             data = _read_at(self._handle, min(n_bytes, size - self._end), self._end)
@@ -150,7 +148,6 @@ class CallJournal:
 
 
 def _read_at(handle: int, length: int, begin: int) -> bytes:
-    """Read a part of a file; line ends stand for the sectors that cannot be read."""
     try:
         return os.pread(handle, length, begin)
     except OSError as error:
@@ -247,7 +244,6 @@ class CallCache:
         return self.get(call_id) if self._mirror or self._journal.has(call_id) else None
 
     def get(self, call_id: str) -> dict[str, Any] | None:
-        """Return the record of a call, or None when there is none; a damaged one counts as none."""
         self._journal.refresh()
         record = self._record(call_id)
         if record is None and self._mirror:
@@ -266,9 +262,6 @@ class CallCache:
         """Store the record of a call at once: another reader sees all of it or nothing. Note what it cost.
 
         It is on disk when this returns.
-
-        Raises:
-            ValueError: it holds a NaN or an infinity, which JSON does not know.
         """
         # The id first, where the journal looks for it.
         whole = {"call_id": call_id, **record, **{"call_id": call_id}}
@@ -291,7 +284,6 @@ class CallCache:
 
     @contextmanager
     def turn(self, call_id: str) -> Iterator[None]:
-        """Hold the lock of a call, among all processes; a killed one releases it."""
         if self._turns is None:
             self._turns = _turns_of(self.folder)
         with self._turns.turn(call_id):
@@ -310,10 +302,7 @@ class CallCache:
             os.close(handle)
 
     def paid(self, known: Collection[str] = frozenset()) -> Iterator[dict[str, Any]]:
-        """Yield what calls cost, the oldest first, by the columns of `schemas.CALLS` without their texts.
-
-        known: ids that are passed over
-        """
+        """Yield what calls cost, the oldest first, by the columns of `schemas.CALLS` without their texts."""
         for path in sorted(self.ledger.glob("*.jsonl")):
             for line in path.read_bytes().splitlines():
                 call_id = line.removeprefix(b'{"call_id": "').partition(b'"')[0]  # read no line in vain
@@ -322,11 +311,7 @@ class CallCache:
                     yield from (_row(one) for one in found if one and isinstance(one.get("call_id"), str))
 
     def rows(self, known: Collection[str] = frozenset()) -> Iterator[dict[str, Any]]:
-        """Yield every whole record with exactly the columns of `schemas.CALLS`, in the order of their ids.
-
-        known: ids that are passed over, unread. A record never changes, and ids are compared rather than
-            times, so that neither a clock nor a record that comes late leaves a call out.
-        """
+        """Yield every whole record with exactly the columns of `schemas.CALLS`, in the order of their ids."""
         there = self._journal.ids()
         if self._mirror:
             self._mirror.pull("cache/calls")

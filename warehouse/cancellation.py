@@ -22,12 +22,10 @@ _of_thread = _OfThread()
 
 
 def is_cancelled() -> bool:
-    """Return whether the calling thread's work was cancelled."""
     return _of_thread.stopped()
 
 
 def stop_sign() -> Callable[[], bool]:
-    """Return the calling thread's `is_cancelled`, for threads that work for it."""
     return _of_thread.stopped
 
 

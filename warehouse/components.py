@@ -38,11 +38,9 @@ class Component(Recipe):
     package: ClassVar[str | None] = None
 
     def all_versions(self) -> list[str]:
-        """Return the versions of its code, and the package that it is of where it is not our own."""
         return [*self.versions(), *([self.package] if self.package else [])]
 
     def identity(self) -> str:
-        """Digest of the kind, its parameters (defaults written out) and the versions of its code."""
         return digest([self.kind, self.meaning(), self.all_versions()])
 
 
@@ -64,7 +62,6 @@ class OneOf:
         """Of two kinds with one name, that of the later registry counts.
 
         shorthand: writes out other ways to write a part, such as a list; returns all else as it is
-        beside: keys that a study writes beside the kind, which are fields of what holds the part
         """
         self._registries = registries
         self._shorthand = shorthand
@@ -73,7 +70,6 @@ class OneOf:
 
     @property
     def sorts(self) -> list[str]:
-        """What the field may hold, as in `retriever`."""
         return [registry.sort for registry in self._registries]
 
     @property
@@ -83,23 +79,16 @@ class OneOf:
 
     @property
     def names(self) -> list[str]:
-        """The names of the kinds that the field may hold."""
         return list(dict.fromkeys(name for registry in self._registries for name in registry))
 
     def kind(self, name: str) -> type[Component] | None:
-        """Return the kind of that name; None where there is none that can be used."""
         try:
             return self._find(name)
         except BrokenComponentError:
             return None
 
     def read(self, value: object) -> Any:
-        """Return the part that a study wrote.
-
-        Raises:
-            ValidationError: every mistake, with its place.
-            ValueError: it names no kind, or several.
-        """
+        """Return the part that a study wrote."""
         if isinstance(value, tuple(registry.base for registry in self._registries)):
             return value
         written = self._shorthand(value) if self._shorthand else value
@@ -144,13 +133,11 @@ class OneOf:
         return TypeAdapter(union)
 
     def _refusal(self, written: object, kinds: dict[str, type[Component]]) -> ValueError:
-        """Return what is wrong with a value that does not name one kind; raises where its parts are wrong."""
         fields: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
         create_model("Kinds", __config__=ConfigDict(extra="forbid"), **fields).model_validate(written)
         return ValueError(f"give exactly one of {', '.join(self.names)}")
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Let pydantic read a field by `read`, and write it as `{kind: {its parameters}}`."""
         return core_schema.no_info_plain_validator_function(
             self.read,
             serialization=core_schema.plain_serializer_function_ser_schema(_nested, info_arg=True),
@@ -158,7 +145,6 @@ class OneOf:
 
 
 def one_of(annotation: Any) -> OneOf | None:
-    """Return the mark of a field's type that holds a part; None where it holds something else."""
     marks = getattr(annotation, "__metadata__", ())
     return next((mark for mark in marks if isinstance(mark, OneOf)), None)
 

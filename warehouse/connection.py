@@ -35,7 +35,6 @@ def connect(
     Args:
         path: the DuckDB file; made when absent.
         wait: seconds to wait for another process that holds the file; unless given, `ASSAY_LOCK_WAIT` or 60.
-        notify: told once, in a sentence, when we begin to wait.
 
     Raises:
         LockedError: the file stayed locked; names the process that holds it.
@@ -60,7 +59,6 @@ def connect(
 
 @contextmanager
 def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
-    """Commit what the block does; roll all of it back where the block raises."""
     connection.execute("BEGIN")
     try:
         yield
@@ -73,11 +71,7 @@ def transaction(connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
 def insert_rows(
     connection: duckdb.DuckDBPyConnection, table: str, rows: pl.DataFrame, *, new_only: bool = False
 ) -> int:
-    """Insert rows by the names of their columns; return how many came.
-
-    table: one of our own names, never a name from outside
-    new_only: skip rows whose key is there
-    """
+    """Insert rows by the names of their columns; return how many came."""
     connection.register("incoming", rows.to_arrow())
     verb = "INSERT OR IGNORE" if new_only else "INSERT"
     connection.execute(f"{verb} INTO {table} BY NAME SELECT * FROM incoming")  # noqa: S608
@@ -158,7 +152,6 @@ def _first_line(error: Exception) -> str:
 
 
 def _holder(message: str) -> str | None:
-    """Return which process a DuckDB lock error names, or None when the error is about something else."""
     if "set lock on file" not in message:  # a path may hold the word, too
         return None
     match = _HOLDER.search(message)
@@ -174,7 +167,6 @@ def _holder(message: str) -> str | None:
 
 
 def migrate(connection: duckdb.DuckDBPyConnection) -> list[str]:
-    """Apply the migrations that the database lacks, in order; return their names."""
     connection.execute(
         "CREATE TABLE IF NOT EXISTS migrations (name VARCHAR PRIMARY KEY, applied_at TIMESTAMPTZ)"
     )

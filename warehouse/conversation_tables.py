@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, get_args
 
 import polars as pl
+from pydantic import AwareDatetime, BaseModel
 
 from rag_assay.warehouse.closing import Closeable
 from rag_assay.warehouse.connection import connect, insert_rows, transaction
@@ -37,57 +38,31 @@ CONVERSATIONS: Schema = {
     "size": pl.Int64,  # of the file that these rows are of, in bytes
     "changed_ns": pl.Int64,  # when that was written last
 }
-CHAT_TURNS: Schema = {
-    "turn_id": pl.String,
-    **_WHOSE,
-    "number": pl.Int64,
-    "at": UTC_TIME,
-    "cell": pl.String,
-    "side": pl.String,
-    "question": pl.String,
-    "language": pl.String,
-    "asked_at": pl.String,
-    "question_id": pl.String,
-    "status": pl.String,
-    "reason": pl.String,
-    "declined": pl.String,  # no_passages | gate | min_score | model
-    "answer": pl.String,
-    "model": pl.String,
-    "confidence": pl.Float64,
-    "turns_left_out": pl.Int64,
-    "prompt_tokens": pl.Int64,
-    "completion_tokens": pl.Int64,
-    "usd": pl.Float64,
-    "cached": pl.Boolean,
-    "search_seconds": pl.Float64,
-    "answer_seconds": pl.Float64,
-    "seconds": pl.Float64,
-    "is_demo": pl.Boolean,
-}
-CHAT_PASSAGES: Schema = {
-    "turn_id": pl.String,
-    **_WHOSE,
-    "number": pl.Int64,
-    "chunk_id": pl.String,
-    "doc_id": pl.String,
-    "title": pl.String,
-    "url": pl.String,
-    "date": pl.String,
-    "page": pl.Int64,
-    "start": pl.Int64,
-    "end": pl.Int64,
-    "score": pl.Float64,
-    "cited": pl.Boolean,
-    "text": pl.String,
-}
-CHAT_UNDERSTOOD: Schema = {
-    "turn_id": pl.String,
-    **_WHOSE,
-    "kind": pl.String,
-    "text": pl.String,
-    "value": pl.String,
-    "removed": pl.Boolean,
-}
+_TYPES = {bool: pl.Boolean, int: pl.Int64, float: pl.Float64, AwareDatetime: UTC_TIME}
+_OF_TURN = (
+    *("number", "at", "cell", "side", "question", "language", "asked_at", "question_id", "status", "reason"),
+    *("declined", "answer", "model", "confidence", "turns_left_out", "prompt_tokens", "completion_tokens"),
+    *("usd", "cached", "search_seconds", "answer_seconds", "seconds"),
+)
+_OF_PASSAGE = (
+    *("number", "chunk_id", "doc_id", "title", "url", "date", "page", "start", "end", "score", "cited"),
+    "text",
+)
+_OF_UNDERSTOOD = ("kind", "text", "value", "removed")
+
+
+def _columns(record: type[BaseModel], names: Iterable[str]) -> Schema:
+    kinds = {name: record.model_fields[name].annotation for name in names}
+    return {
+        name: next((column for kind, column in _TYPES.items() if kind in (of, *get_args(of))), pl.String)
+        for name, of in kinds.items()
+    }
+
+
+_OF: Schema = {"turn_id": pl.String, **_WHOSE}
+CHAT_TURNS: Schema = {**_OF, **_columns(Turn, _OF_TURN), "is_demo": pl.Boolean}
+CHAT_PASSAGES: Schema = {**_OF, **_columns(ShownPassage, _OF_PASSAGE)}
+CHAT_UNDERSTOOD: Schema = {**_OF, **_columns(StoredInterpretation, _OF_UNDERSTOOD)}
 CHAT_FEEDBACK: Schema = {
     "feedback_id": pl.String,
     **_WHOSE,
@@ -117,9 +92,6 @@ TABLES: dict[str, Schema] = {
 }
 BATCH = 500  # conversations written at once, and …
 BYTES = 32_000_000  # of their files: bounds the memory
-_OF_TURN = tuple(name for name in CHAT_TURNS if name in Turn.model_fields)
-_OF_PASSAGE = tuple(name for name in CHAT_PASSAGES if name in ShownPassage.model_fields)
-_OF_UNDERSTOOD = tuple(name for name in CHAT_UNDERSTOOD if name in StoredInterpretation.model_fields)
 
 Rows = dict[str, list[dict[str, Any]]]
 Key = tuple[str, str]
@@ -239,7 +211,6 @@ class ConversationSync(Closeable):
         self._changed.set()
 
     def close(self) -> None:
-        """Write what is not written yet, if the database is free, and end."""
         self._stopping.set()
         self._changed.set()
         self._thread.join()

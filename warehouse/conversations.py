@@ -36,7 +36,6 @@ ASKED = "-asked"
 
 
 def now() -> datetime:
-    """Return the time, in UTC."""
     return datetime.now(UTC)
 
 
@@ -319,23 +318,17 @@ class Conversation:
 
     @property
     def last_at(self) -> datetime:
-        """When it last grew."""
         asked = (one.asked.at for one in self.unanswered)
         return max([self.begun.at, *(turn.at for turn in self.turns), *asked])
 
     @property
     def title(self) -> str:
-        """What it is called in lists: its title, else its first question."""
         questions = [turn.question for turn in self.turns] + [one.asked.question for one in self.unanswered]
         return self.begun.title or next(iter(questions), "")
 
 
 class _Questions:
-    """The questions of a file, as its lines are read.
-
-    open: id of a turn -> the question that it answers, or will
-    last: the highest number
-    """
+    """The questions of a file, as its lines are read."""
 
     def __init__(self) -> None:
         self.open: dict[str, Unanswered] = {}
@@ -343,7 +336,6 @@ class _Questions:
         self._noted: dict[str, int] = {}  # by id of the line: put to no cell yet -> its number
 
     def add(self, asked: QuestionAsked) -> None:
-        """Take a line; one that says which cells the question is put to takes the place of what noted it."""
         number = self._noted.pop(asked.again or "", 0) or self.last + 1
         self.last = max(self.last, number)
         if asked.again:
@@ -369,7 +361,6 @@ class Conversations:
         return self.root / study / f"{conversation}.jsonl"
 
     def begin(self, study: str, begun: Begun) -> str:
-        """Begin a conversation; return its unguessable id."""
         conversation = token_urlsafe(12)
         self.append(study, conversation, [begun])
         return conversation
@@ -378,9 +369,6 @@ class Conversations:
         """Add lines whose ids are not there yet; they are on disk when it returns.
 
         A conversation that was deleted stays so: only `Begun` makes a file.
-
-        Raises:
-            ConversationNotFoundError: there is no such conversation (any more).
         """
         path, kept = self.path(study, conversation), list(records)
         if not any(isinstance(one, Begun) for one in kept) and not path.exists():
@@ -389,7 +377,6 @@ class Conversations:
         return append(path, rows, "record_id", lambda one: line_of(one) is not None)
 
     def read(self, study: str, conversation: str) -> Conversation | None:
-        """Return a conversation; None where there is none of that id, or it was deleted."""
         try:
             data = self.path(study, conversation).read_bytes()
         except FileNotFoundError:
@@ -435,7 +422,6 @@ class Conversations:
         return True
 
     def stamp(self, study: str, conversation: str) -> Stamp | None:
-        """Return the stamp of a conversation's file; None where there is none."""
         try:
             at = self.path(study, conversation).stat()
         except (FileNotFoundError, InputError):
@@ -443,7 +429,6 @@ class Conversations:
         return Stamp(at.st_size, at.st_mtime_ns)
 
     def stamps(self) -> dict[tuple[str, str], Stamp]:
-        """Return (study, conversation) -> stamp of every file."""
         found = {}
         for path in sorted(self.root.glob("*/*.jsonl")):
             if _STUDY.fullmatch(path.parent.name) and _ID.fullmatch(path.stem):
@@ -455,10 +440,7 @@ class Conversations:
         return found
 
     def of(self, study: str, persons: Sequence[str] | None = None) -> Iterator[Conversation]:
-        """Yield the conversations of a study, the last one first.
-
-        persons: whose; None: everybody's
-        """
+        """Yield the conversations of a study, the last one first."""
         found = [self.read(study, name) for of, name in self.stamps() if of == study]
         kept = [one for one in found if one and (persons is None or one.begun.person in persons)]
         yield from sorted(kept, key=lambda one: one.last_at, reverse=True)

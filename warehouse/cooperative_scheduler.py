@@ -32,10 +32,7 @@ _of_thread = _OfThread()
 
 @contextmanager
 def release_turn(calls: Callable[[], int] = lambda: 0) -> Iterator[None]:
-    """Let another piece of work compute while the calling thread waits; no more than a block elsewhere.
-
-    calls: how many calls of servers it waits for, counted repeatedly
-    """
+    """Let another piece of work compute while the calling thread waits; no more than a block elsewhere."""
     turns = _of_thread.turns
     if turns is None:
         yield
@@ -60,7 +57,6 @@ class OneAtATime:
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Compute in the block, after all threads that asked before."""
         with self._slot.slot():
             before, _of_thread.turns = _of_thread.turns, self
             try:
@@ -69,15 +65,12 @@ class OneAtATime:
                 _of_thread.turns = before
 
     def drop_cancelled(self) -> None:
-        """Let threads whose work was cancelled leave the queue at once."""
         self._slot.drop_cancelled()
 
     def rest(self, calls: Callable[[], int]) -> None:
-        """Let another thread compute."""
         self._slot.release()
 
     def go_on(self, calls: Callable[[], int]) -> None:
-        """Queue again; cancelled work goes on, too, to its end."""
         self._slot.acquire(cancellable=False)
 
 
@@ -91,7 +84,6 @@ def run_cooperatively(
 
     waits: whether the work on an item waits for servers: it is done in a thread of its own. The rest is done
         by the calling thread
-    room: a further piece begins while those under way wait for fewer calls
     """
     if sum(map(waits, items)) < 2:
         for item in items:
@@ -190,7 +182,6 @@ class _Turns(Generic[Result]):
             raise CancelledError
 
     def stop(self) -> None:
-        """Let no piece begin or go on; wait a while for those under way."""
         with self._changed:
             self._is_stopped = True
         self._turn.drop_cancelled()

@@ -35,11 +35,6 @@ def is_cron(text: str) -> bool:
 
 
 def check_cron(text: str) -> str:
-    """Return a cron expression as it is.
-
-    Raises:
-        ValueError: it is none that some day fulfils; says what one looks like.
-    """
     if not is_cron(text):
         hint = "a schedule is a cron expression: minute, hour, day, month and day of the week, as in"
         raise ValueError(f"{hint} '0 5 * * 1' for Mondays at 5, not {text!r}")

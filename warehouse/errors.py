@@ -22,7 +22,6 @@ class Mistake(str):
     line: int
 
     def __new__(cls, code: str, path: Path, line: int, text: str) -> Mistake:
-        """Put the place before the text."""
         found = super().__new__(cls, f"{path}:{line}: {text}")
         found.code, found.path, found.line = code, path, line
         return found

@@ -75,8 +75,6 @@ def notice_in(root: Element, url: str) -> str | None:
 
     The markup decides, since the sentence comes in all languages: an alert on the page of a document, and
     nothing where the act should stand.
-
-    root: the page as lxml's tree of HTML
     """
     alerts = [text for text in (_words(alert) for alert in root.xpath(_ALERTS)) if text]
     if not alerts or not _is_of_document(root, url):

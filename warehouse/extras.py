@@ -21,15 +21,7 @@ class MissingPackageError(InputError):
 
 
 def require(module: str, purpose: str) -> None:
-    """Check that an optional package is installed, without importing it.
-
-    Args:
-        module: one of `OPTIONAL`.
-        purpose: what needs it, as the subject of a sentence.
-
-    Raises:
-        MissingPackageError: it is not.
-    """
+    """Check that an optional package is installed, without importing it."""
     if find_spec(module) is None:
         package, extra = OPTIONAL[module]
         raise MissingPackageError(

@@ -41,12 +41,10 @@ class FairSlots:
 
     @property
     def waiting(self) -> int:
-        """How many threads wait."""
         return len(self._waiting)
 
     @contextmanager
     def slot(self) -> Iterator[None]:
-        """Hold a slot in the block."""
         self.acquire()
         try:
             yield
@@ -54,10 +52,7 @@ class FairSlots:
             self.release()
 
     def acquire(self, timeout: float | None = None, *, cancellable: bool = True) -> bool:
-        """Wait for a slot; return whether it was granted within `timeout` seconds. Default: no limit.
-
-        cancellable: False: wait for it though the thread's work is cancelled
-        """
+        """Wait for a slot; return whether it was granted within `timeout` seconds. Default: no limit."""
         is_cancelled = stop_sign() if cancellable else lambda: False
         with self._lock:
             if self._free and not self._waiting and not is_cancelled():
@@ -88,7 +83,6 @@ class FairSlots:
         return False
 
     def release(self) -> None:
-        """Give a slot back."""
         with self._lock:
             self._free += 1
             self._grant()

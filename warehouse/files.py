@@ -34,7 +34,6 @@ def check_regular(path: Path) -> None:
 
 
 def read_bounded(path: Path, most: int) -> bytes:
-    """Return the bytes of a regular file."""
     check_regular(path)
     try:
         with path.open("rb") as file:
@@ -66,11 +65,6 @@ def bounded_lines(file: IO[AnyStr], limit: int, ends: AnyStr) -> Iterator[tuple[
     """Yield the lines of a file with their numbers, from 1; None for one that is longer than ``limit``.
 
     No more than ``limit`` is in memory at once.
-
-    Args:
-        file: of bytes, or of text.
-        limit: of a line without its end: bytes, or characters.
-        ends: what may stand at the end of a line, the line feed last.
     """
     number = 0
     while line := file.readline(limit + 2):  # two more for the end of the line
@@ -106,7 +100,6 @@ def walk(root: Path) -> Iterator[Path]:
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether a path is a folder; False where that may not be looked at, in any version of Python."""
     try:
         return path.is_dir()
     except OSError:

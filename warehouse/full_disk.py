@@ -31,10 +31,6 @@ def is_full(error: BaseException, place: Path) -> bool:
 
 
 def sentence_of(error: BaseException, place: Path) -> str:
-    """Return what a person is told of it.
-
-    place: the folder below which it was written
-    """
     return (
         f"the disk of {place} is full ({type(error).__name__}: {error}). Make room there, or let "
         "another folder be used, then run it again: what was stored is whole"

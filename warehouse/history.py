@@ -42,7 +42,6 @@ _NEEDED = ("study", ENTRY, "since", "leaderboard")
 
 
 def history_studies(home: Home) -> list[str]:
-    """Return the names of the studies that have a history, sorted."""
     return sorted(path.stem for path in (home.root / "history").glob("*.jsonl"))
 
 
@@ -73,7 +72,6 @@ def add_record(home: Home, record: Record) -> bool:
 
 
 def history_rows(home: Home) -> pl.DataFrame:
-    """Return the histories of all studies of a workspace as a table (`HISTORY`)."""
     rows = [
         {
             **{name: record.get(name) for name in HISTORY if name not in {"number", "details"}},

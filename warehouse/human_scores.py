@@ -217,7 +217,6 @@ class HumanScores:
         return self.root / study / "scores"
 
     def path(self, study: str, annotator: str) -> Path:
-        """Return the file of an annotator; names that differ in case or signs have files of their own."""
         plain = _SAFE.sub("-", annotator.casefold()).strip("-")[:40]
         return self.folder(study) / f"{plain or 'annotator'}-{digest(annotator)[:12]}.jsonl"
 
@@ -245,13 +244,11 @@ class HumanScores:
         )
 
     def snapshot(self, study: str) -> ScoreSnapshot:
-        """Return which records there are of a study now; cheap, where nothing has changed."""
         files = [(path, path.stat()) for path in self._files(study)]
         contents = [_digest(path, at.st_size, at.st_mtime_ns, at.st_ctime_ns) for path, at in files]
         return ScoreSnapshot({path: at.st_size for path, at in files}, digest(sorted(contents)))
 
     def version(self, study: str) -> str:
-        """Return a digest of all that people have said of a study: a touched file changes nothing."""
         return self.snapshot(study).digest
 
     def read(self, study: str, upto: ScoreSnapshot | None = None) -> Records:
@@ -280,12 +277,10 @@ class HumanScores:
         return found
 
     def rows(self, study: str | None = None) -> Iterator[Row]:
-        """Yield the rows of a study, or of all, with exactly the columns of `HUMAN_SCORES`."""
         for name in self.studies() if study is None else [study]:
             yield from self.read(name).rows
 
     def scores(self, study: str) -> list[HumanScore]:
-        """Return the rows of a study as what was appended, corrected ones and corrections alike."""
         return [HumanScore(**row) for row in self.read(study).rows]
 
     def _files(self, study: str) -> list[Path]:

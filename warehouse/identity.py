@@ -32,7 +32,6 @@ def digest(value: object) -> str:
 
 
 def digest_canonical(text: str) -> str:
-    """Return the digest of a value that was written by `canonical`."""
     return sha256_text(text)[:DIGEST_LENGTH]
 
 
@@ -54,7 +53,6 @@ _PIECE = 2047  # bytes that are digested without giving other threads their turn
 
 
 def sha256_bytes(data: bytes) -> str:
-    """Return the SHA-256 of ``data`` as 64 hex digits."""
     if len(data) > 16 * _PIECE:
         return hashlib.sha256(data).hexdigest()
     state = hashlib.sha256(data[:_PIECE])
@@ -69,6 +67,5 @@ def sha256_text(text: str) -> str:
 
 
 def sha256_file(path: Path) -> str:
-    """Return the SHA-256 of a file as 64 hex digits, read in blocks."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

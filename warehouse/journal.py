@@ -81,12 +81,6 @@ def append(
     They are on disk when it returns; where that fails, nothing was added. In a workspace at a URL they are
     there, too, among the lines of other machines; where that fails, they follow with the next ones.
 
-    Args:
-        path: of the file; made when absent.
-        records: JSON objects.
-        key: of the id in them.
-        is_there: whether a record of the file is one, so that its id is taken.
-
     Raises:
         LockedError: another process held the file for a minute.
     """
@@ -118,7 +112,6 @@ def append_lines(path: Path, data: bytes) -> None:
 
 
 def open_in(path: Path, flags: int) -> int:
-    """Open a file, which is made where it is absent, as is its folder; return its handle."""
     try:
         return os.open(path, flags | os.O_CREAT, 0o644)
     except FileNotFoundError:
@@ -132,7 +125,6 @@ def _stamp(handle: int) -> tuple[int, ...]:
 
 
 def _ids(path: Path, handle: int, key: str, is_there: Callable[[Object], bool]) -> set[str]:
-    """Return the ids in a file; they are read again only where somebody else has written to it."""
     known = _known.get((path, key))
     if known and known.stamp == _stamp(handle):
         return known.ids
@@ -142,7 +134,6 @@ def _ids(path: Path, handle: int, key: str, is_there: Callable[[Object], bool]) 
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[int, bool]]:
-    """Open a file for appending under its lock; yields it, and whether it is locked."""
     end = monotonic() + WAIT
     while True:
         try:

@@ -31,10 +31,7 @@ KINDS = {
 
 
 def why_not(body: bytes, kind: Kind) -> str | None:
-    """Return why a file cannot be used: encrypted, truncated, damaged, a bomb, of another kind; or None.
-
-    What a part unpacks to is bounded by what the archive declares: more of it is an error when it is read.
-    """
+    """Return why a file cannot be used: encrypted, truncated, damaged, a bomb, of another kind; or None."""
     if body.startswith(_OLD):
         return "encrypted, or of an Office before 2007: save it again, without a password"
     if not body.startswith(b"PK"):

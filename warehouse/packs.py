@@ -43,21 +43,18 @@ class PackWriter:
 
     @property
     def waiting(self) -> bool:
-        """Whether some of what was added is not in the file yet."""
         return bool(self._bodies)
 
     def __contains__(self, sha256: str) -> bool:
         return sha256 in self._bodies or sha256 in self._written
 
     def add(self, sha256: str, body: bytes) -> None:
-        """Add a body; it is in the file once its block is full."""
         self._bodies[sha256] = body
         self._size += len(body)
         if self._size >= BLOCK:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits as a block."""
         if not self._bodies:
             return
         if self._file is None:
@@ -69,13 +66,11 @@ class PackWriter:
         self._bodies, self._size = {}, 0
 
     def sync(self) -> None:
-        """Write what waits, and have the disk keep it."""
         self.flush()
         if self._file is not None:
             os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Write what waits, and close the file."""
         self.flush()
         if self._file is not None:
             self._file.close()
@@ -116,10 +111,7 @@ class Packs:
     _keys: npt.NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, np.uint64))
 
     def find(self, sha256: str, *, look_again: bool = True) -> bytes | None:
-        """Return the newest whole body of that SHA-256; None where there is none.
-
-        look_again: look for what is new in the folder before saying so
-        """
+        """Return the newest whole body of that SHA-256; None where there is none."""
         if not self._looked:
             self._refresh()
         body = self._found(sha256)
@@ -177,7 +169,6 @@ class Packs:
 
 
 def blocks(path: Path, begin: int = 0) -> Iterator[_Block]:
-    """Yield the blocks of a pack whose heads and tables are whole."""
     with path.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         at = begin
@@ -214,7 +205,6 @@ def _next_magic(file: IO[bytes], at: int) -> int:
 
 @lru_cache(maxsize=256)  # 8 MB of bodies that stand together, and are asked for together
 def unpack_block(path: Path, at: int) -> bytes:
-    """Return the bodies of the block whose packed bytes begin at ``at``."""
     with path.open("rb") as file:
         file.seek(at)
         unpacker = zlib.decompressobj()

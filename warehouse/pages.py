@@ -50,11 +50,6 @@ def read_manifest(home: Home, source: str, *, gone: bool = False) -> pl.DataFram
     """Return the newest state of every page of a source (`schemas.PAGES`), sorted by URL.
 
     A source that was never crawled has no pages: the frame is empty.
-
-    Args:
-        home: where the pages lie.
-        source: its name.
-        gone: with the pages that the source has no longer, which are kept with their last bodies.
     """
     path = manifest_file(home, source)
     if not path.exists():
@@ -64,10 +59,7 @@ def read_manifest(home: Home, source: str, *, gone: bool = False) -> pl.DataFram
 
 
 def write_manifest(home: Home, source: str, manifest: pl.DataFrame, origin: str = "") -> None:
-    """Replace the manifest of a source by ``manifest`` (`schemas.PAGES`), whole or not at all.
-
-    origin: what the source is now (`Source.origin`); the pages of another one are no pages of it
-    """
+    """Replace the manifest of a source by ``manifest`` (`schemas.PAGES`), whole or not at all."""
     _write(manifest, manifest_file(home, source), origin)
 
 
@@ -78,7 +70,6 @@ def _write(manifest: pl.DataFrame, path: Path, origin: str) -> None:
 
 
 def origin_of(home: Home, source: str) -> str:
-    """Return what the source of a manifest was; an empty string where none is there, or it does not say."""
     try:
         return pl.read_parquet_metadata(manifest_file(home, source)).get(_ORIGIN, "")
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
@@ -86,7 +77,6 @@ def origin_of(home: Home, source: str) -> str:
 
 
 def keep_manifest(home: Home, source: str, manifest: pl.DataFrame, origin: str) -> None:
-    """Keep a manifest for the time when the source is again what it was."""
     _write(manifest, home.pages(source) / f"{origin}.parquet", origin)
 
 
@@ -136,19 +126,16 @@ def media_type(content_type: str | None) -> str:
 
 
 def bring_pages(home: Home, source: str) -> None:
-    """Let the manifest of a source be that of the last crawl by any machine, where they share a workspace."""
     if mirror := mirror_of(home):
         mirror.pull(f"crawls/{source}", f"pages/{source}")
 
 
 def share_pages(home: Home, source: str) -> None:
-    """Let other machines have what a crawl has stored, where they share a home: the manifest comes last."""
     if mirror := mirror_of(home):
         mirror.push("bodies", f"crawls/{source}", f"pages/{source}")
 
 
 def bring_bodies(home: Home, manifest: pl.DataFrame) -> None:
-    """Fetch the bodies of a manifest that are not here, many at once, where machines share a workspace."""
     if mirror := mirror_of(home):
         mirror.pull("bodies/packs")
         stored = manifest["sha256"].drop_nulls().unique().to_list()
@@ -209,7 +196,6 @@ def _packs(folder: Path) -> Packs:
 
 
 def is_whole(home: Home, sha256: str) -> bool:
-    """Return whether a body can be read."""
     try:
         read_body(home, sha256)
     except CorruptFileError:
@@ -246,7 +232,6 @@ def read_crawls(home: Home, source: str, known: Collection[str] = frozenset()) -
 
 
 def _crawl(record: Any) -> dict[str, Any]:
-    """Return a record as a row; raise for what fits in no row."""
     times = {name: datetime.fromisoformat(record[name]) for name in ("started_at", "ended_at")}
     row = {name: record.get(name) for name in CRAWLS} | times
     if not all(isinstance(row[name], str) for name in ("crawl_id", "source", "outcome", "failed")):

@@ -1,6 +1,9 @@
 """Paths of everything that is stored, all below the workspace.
 
 The workspace is `ASSAY_HOME`; default: `var` in the project folder.
+
+Stages work on paths, so it has a scratch folder on this machine: `ASSAY_SCRATCH`, or one below
+the user's cache. `ASSAY_REMOTE` is set by us, for the processes that we start.
 """
 
 from __future__ import annotations
@@ -8,8 +11,86 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from rag_assay.warehouse.remote_urls import is_url, use_remote_home
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.identity import digest
+
+REMOTE = "ASSAY_REMOTE"
+SCRATCH = "ASSAY_SCRATCH"
+SCHEMES = frozenset({"s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "adl", "file"})
+_MARK = ".remote"  # in a scratch folder: the URL of which it is the scratch
+
+
+def is_url(place: str) -> bool:
+    """Return whether a workspace is named by a URL.
+
+    >>> is_url("s3://bucket/prefix"), is_url("var"), is_url("C:/home")
+    (True, False, False)
+    """
+    return "://" in place
+
+
+def check_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in SCHEMES:
+        raise InputError(
+            f"ASSAY_HOME: no home can lie at {parts.scheme}://…; it can at s3://bucket/prefix, "
+            "gs://bucket/prefix, az://account/container/prefix, file:///folder, or in a folder"
+        )
+    if parts.username or parts.password or parts.query:
+        raise InputError("ASSAY_HOME: the URL holds a name, a password or a query; keys belong into AWS_…")
+    if parts.scheme == "file" and (parts.netloc or not parts.path.strip("/")):
+        raise InputError("ASSAY_HOME: file:// needs a whole path, as in file:///mnt/shared/assay")
+    if parts.scheme != "file" and not parts.netloc:
+        raise InputError(f"ASSAY_HOME: {url} names no bucket; as in {parts.scheme}://bucket/prefix")
+    return url.rstrip("/")
+
+
+def scratch_of(url: str) -> Path:
+    named = os.environ.get(SCRATCH)
+    if named:
+        return Path(named).expanduser().resolve()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return (cache / "assay" / digest(url)[:16]).resolve()
+
+
+def use_remote_home(url: str) -> Path:
+    url = check_url(url)
+    scratch = scratch_of(url)
+    try:
+        scratch.mkdir(parents=True, exist_ok=True)
+        mark = scratch / _MARK
+        owner = _owner(scratch)
+        if owner is None and any(path.name != _MARK for path in scratch.iterdir()):
+            raise InputError(
+                f"{scratch} holds files of something else and can be no scratch folder of {url}: "
+                f"let {SCRATCH} name an empty one"
+            )
+        if owner is None:
+            temporary = mark.with_name(f".{os.getpid()}.tmp")
+            temporary.write_text(url, "utf-8")
+            temporary.replace(mark)
+        elif owner != url:
+            raise InputError(f"{scratch} is the scratch folder of {owner}: let {SCRATCH} name one for {url}")
+    except OSError as error:
+        raise InputError(
+            f"{scratch} cannot be written to ({error.strerror}): let {SCRATCH} name a folder that can"
+        ) from error
+    os.environ[REMOTE] = url
+    return scratch
+
+
+def remote_url(root: Path) -> str | None:
+    url = os.environ.get(REMOTE)
+    return url if url and scratch_of(url) == root and _owner(root) == url else None
+
+
+def _owner(scratch: Path) -> str | None:
+    try:
+        return (scratch / _MARK).read_text("utf-8")
+    except FileNotFoundError:
+        return None
 
 
 @dataclass(frozen=True)
@@ -33,35 +114,29 @@ class Home:
 
     @property
     def models(self) -> Path:
-        """Model weights, one folder a model; `ASSAY_MODELS` moves it, so that workspaces can share one."""
         return Path(os.environ.get("ASSAY_MODELS") or self.root / "models").expanduser().resolve()
 
     @property
     def reports(self) -> Path:
-        """The reports: for each study an HTML file, and its leaderboard as JSON."""
         return self.root / "reports"
 
     def report(self, study: str) -> Path:
         return self.reports / f"{study}.html"
 
     def report_rows(self, study: str) -> Path:
-        """The leaderboard of a study as JSON, written with its report."""
         return self.reports / f"{study}.json"
 
     def report_data(self, study: str) -> list[Path]:
-        """The files of a large report beside its page: `reports/STUDY.data-DIGEST/`; none of a small one."""
         return sorted(self.reports.glob(f"{study}.data-*/*.html"))
 
     @property
     def crawls(self) -> Path:
-        """One folder a crawl in progress: Scrapy's job state and log."""
         return self.root / "crawls"
 
     def pages(self, source: str) -> Path:
         return self.root / "pages" / source
 
     def body(self, sha256: str) -> Path:
-        """The gzip file of a page's bytes, by their SHA-256."""
         return self.root / "bodies" / sha256[:2] / f"{sha256}.gz"
 
     @property
@@ -80,7 +155,6 @@ class Home:
         return self.root / "chats"
 
     def history(self, study: str) -> Path:
-        """The lines that say which result a study had when (`warehouse.history`)."""
         return self.root / "history" / f"{study}.jsonl"
 
     @property
@@ -92,11 +166,9 @@ class Home:
         return self.root / stage
 
     def index(self, identity: str) -> Path:
-        """The folder of one index: a LanceDB database and the lexical index beside it."""
         return self.root / "indexes" / identity
 
     def cache(self, kind: str) -> Path:
-        """The folder of one content-addressed cache (`vectors`, `calls`)."""
         return self.root / "cache" / kind
 
 

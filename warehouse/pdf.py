@@ -36,7 +36,6 @@ def _has_end(body: bytes) -> bool:
 
 
 def _without_text(document: Any) -> str | None:
-    """Return why a PDF has no text; None for one that has some."""
     import pypdfium2 as pdfium
 
     loaded = 0

@@ -126,8 +126,6 @@ def is_running(home: Home, name: str, at: datetime) -> bool:
 
     One whose file is gone, or not locked, has ended; where the file system knows no locks, its number
     tells. One of another machine whose lock is not seen is taken to run for `ELSEWHERE` seconds.
-
-    at: when it was last known to run
     """
     folder = _folder(home)
     if folder in _own and _own[folder][0] == name:
@@ -163,7 +161,6 @@ LIFELINE = "ASSAY_LIFELINE"
 
 @contextmanager
 def lifeline() -> Iterator[int]:
-    """Yield the end of a pipe for a child; leaving the block ends a child that is still there."""
     reading, writing = os.pipe()
     try:
         yield reading
@@ -173,14 +170,12 @@ def lifeline() -> Iterator[int]:
 
 
 def end_with_parent() -> None:
-    """End this process at once when the parent that `LIFELINE` leads to is gone; without one, do nothing."""
     number = os.environ.pop(LIFELINE, "")
     if number.isdecimal():
         threading.Thread(target=_watch, args=(int(number),), name="lifeline", daemon=True).start()
 
 
 def end_process(process: subprocess.Popen[Any], grace: float) -> None:
-    """End a process that ends with its standard input; after a grace in seconds it is killed."""
     if process.stdin:
         process.stdin.close()
     try:

@@ -55,12 +55,10 @@ _IDENTITY = "identity"  # the serialization context in which a recipe is written
 
 
 def in_identity(info: SerializationInfo) -> bool:
-    """Whether a recipe is being written for an identity, and not to be stored or shown."""
     return info.context == _IDENTITY
 
 
 def error_at(place: tuple[str | int, ...], reason: str) -> ValidationError:
-    """Return an error for a validator to raise that stands at a place within what it validates."""
     kind = PydanticCustomError("value_error", "{reason}", {"reason": reason})
     return ValidationError.from_exception_data("Part", [InitErrorDetails(type=kind, loc=place, input={})])
 
@@ -71,9 +69,7 @@ class Recipe(Strict):
     code_version: ClassVar[str] = "1"
 
     def versions(self) -> list[str]:
-        """Return the code versions that its results depend on: its own and those of its parts."""
         return [self.code_version]
 
     def meaning(self) -> dict[str, JsonValue]:
-        """Return the parameters that decide its results, defaults written out, as JSON for an identity."""
         return self.model_dump(mode="json", context=_IDENTITY)

@@ -48,17 +48,14 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
 
     @property
     def sort(self) -> str:
-        """What one of them is, as in `query transform`."""
         return self.group.removesuffix("s").replace("_", " ")
 
     @property
     def base(self) -> type[Kind]:
-        """The class that each kind derives from."""
         return _imported(self._base) if isinstance(self._base, str) else self._base
 
     @property
     def built_in(self) -> tuple[str, ...]:
-        """The names of our own kinds."""
         return tuple(self._built_in)
 
     def add(self, *kinds: type[Kind]) -> None:
@@ -66,22 +63,17 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
         for kind in kinds:
             self._add(getattr(kind, self._called), kind)
 
-    def add_places(self, **places: str) -> None:
-        """Add kinds of our own by their names, each as `module:class`, imported when it is first needed."""
+    def add_places(self, package: str, **places: str) -> None:
+        """Add kinds of our own by their names, each as `module:class` of a package, imported when needed."""
         for name, place in places.items():
-            self._add(name, place)
+            self._add(name, f"{package}.{place}")
 
     def _add(self, name: str, kind: type[Kind] | str) -> None:
         if self._built_in.setdefault(name, kind) is not kind:
             raise ValueError(f"there are two kinds of {self.sort} with the name `{name}`")
 
     def __getitem__(self, name: str) -> type[Kind]:
-        """Return the kind of a name.
-
-        Raises:
-            KeyError: there is none.
-            BrokenComponentError: another package has one that cannot be used.
-        """
+        """Return the kind of a name."""
         built_in = self._built_in.get(name)
         if built_in is not None:
             return _imported(built_in) if isinstance(built_in, str) else built_in

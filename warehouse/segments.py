@@ -118,13 +118,11 @@ class VectorRows(NamedTuple):
 
 
 def join_rows(parts: Sequence[VectorRows]) -> VectorRows:
-    """Return the rows of several parts, at least one, each text once."""
     digests, vectors, tokens = (np.concatenate([part[n] for part in parts]) for n in range(3))
     return VectorRows(digests, vectors, tokens).sorted_once()
 
 
 def seed_of(revision: str) -> int:
-    """Return the CRC-32 with which those of a revision begin."""
     return zlib.crc32(revision.encode())
 
 
@@ -169,11 +167,9 @@ class VectorSegment:
 
     @property
     def size(self) -> int:
-        """Bytes that the index takes in memory."""
         return INDEXED * len(self.keys)
 
     def find(self, keys: Keys) -> Places:
-        """Return the row of each key, the first where several texts share it; -1 where it is not there."""
         rows = np.searchsorted(self.keys, keys)
         there = self.keys[np.minimum(rows, len(self.keys) - 1)] == keys
         return np.where(there, rows, -1)
@@ -183,9 +179,6 @@ class VectorSegment:
 
         Returns:
             vectors, shape (rows, dimensions), and which of them are of ``digests``.
-
-        Raises:
-            SegmentGoneError: the file is not there any longer, or was damaged.
         """
         with _guarded(self.path), open(self.path, "rb", 0) as file:  # noqa: PTH123 -- twice as quick
             records = self._records(file.fileno(), rows)
@@ -208,11 +201,7 @@ class VectorSegment:
         return vectors, right
 
     def part(self, first: int, end: int) -> VectorRows:
-        """Read the rows from ``first`` to ``end``.
-
-        Raises:
-            SegmentGoneError: the file is not there any longer, or was damaged.
-        """
+        """Read the rows from ``first`` to ``end``."""
         with _guarded(self.path), self.path.open("rb", buffering=0) as file:
             records = self._records(file.fileno(), np.arange(first, end))
         return VectorRows(records["sha256"], records["vector"], self.tokens[first:end])
@@ -235,11 +224,7 @@ class VectorSegment:
 
 
 def open_segment(path: Path, seed: int) -> VectorSegment:
-    """Read the index of a segment; one that is damaged is put aside, which only costs computing it again.
-
-    Raises:
-        SegmentGoneError: it is not there (any longer), or was damaged.
-    """
+    """Read the index of a segment; one that is damaged is put aside, which only costs computing it again."""
     with _guarded(path), path.open("rb", buffering=0) as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(HEADER.size)

@@ -122,7 +122,6 @@ class Source(Strict):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts that are crawled, sorted: `domains`, or else the hosts of the start URLs."""
         return tuple(sorted(set(self.domains or (urlsplit(url).hostname or "" for url in self.start))))
 
     @property
@@ -137,11 +136,9 @@ class Source(Strict):
         return digest([settings, sorted(self.start), str(root)])
 
     def column(self, name: Column) -> str:
-        """Return what the passages of a file call their text, title, url, id or date."""
         return str(getattr(self, f"{name}_column") or self.columns.get(name) or name)
 
     def versions(self) -> list[str]:
-        """Return the code version and the package of a spider or reader that is not our own; else nothing."""
         registry, name = (SPIDERS, self.spider) if self.spider else (READERS, self.reader or "")
         if name in registry.built_in:
             return []
@@ -206,7 +203,6 @@ class Source(Strict):
     @model_validator(mode="before")
     @classmethod
     def _reads_to_the_end(cls, value: Any) -> Any:
-        """Set no limit to a reader but those that are said: what a site may hold, and a folder, differ."""
         if not isinstance(value, dict) or value.get("reader") is None:
             return value
         limits = value.get("limits", {})
@@ -269,7 +265,6 @@ def keys_of(kind: str, *, is_spider: bool) -> tuple[str, ...]:
 
 
 def _check_url(url: str) -> None:
-    """Raise `ValueError` for a start URL that cannot be asked for; its password is not repeated."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

@@ -8,25 +8,27 @@ from rag_assay.warehouse.registry import Registry
 
 SPIDERS: Registry[Any] = Registry("spiders", "rag_assay.crawlers.spiders.base:SiteSpider", called="name")
 SPIDERS.add_places(
-    eurlex="rag_assay.crawlers.spiders.eurlex:EurlexSpider",
-    news="rag_assay.crawlers.spiders.news:NewsSpider",
-    blog="rag_assay.crawlers.spiders.blog:BlogSpider",
-    site="rag_assay.crawlers.spiders.site:AnySiteSpider",
+    "rag_assay.crawlers.spiders",
+    eurlex="eurlex:EurlexSpider",
+    news="news:NewsSpider",
+    blog="blog:BlogSpider",
+    site="site:AnySiteSpider",
 )
 
 READERS: Registry[Any] = Registry("readers", "rag_assay.crawlers.readers.contract:Reader")
 READERS.add_places(
-    beir="rag_assay.crawlers.readers.beir:Beir",
-    docx="rag_assay.crawlers.readers.folder:DocxFiles",
-    epub="rag_assay.crawlers.readers.folder:EpubFiles",
-    folder="rag_assay.crawlers.readers.folder:Folder",
-    html="rag_assay.crawlers.readers.folder:HtmlFiles",
-    jsonl="rag_assay.crawlers.readers.jsonl:JsonLines",
-    pdf="rag_assay.crawlers.readers.folder:PdfFiles",
-    pptx="rag_assay.crawlers.readers.folder:PptxFiles",
-    rst="rag_assay.crawlers.readers.folder:RstFiles",
-    table="rag_assay.crawlers.readers.table:TableReader",
-    text="rag_assay.crawlers.readers.text:TextFiles",
-    warc="rag_assay.crawlers.readers.warc:WarcFiles",
-    xlsx="rag_assay.crawlers.readers.folder:XlsxFiles",
+    "rag_assay.crawlers.readers",
+    beir="beir:Beir",
+    docx="folder:DocxFiles",
+    epub="folder:EpubFiles",
+    folder="folder:Folder",
+    html="folder:HtmlFiles",
+    jsonl="jsonl:JsonLines",
+    pdf="folder:PdfFiles",
+    pptx="folder:PptxFiles",
+    rst="folder:RstFiles",
+    table="table:TableReader",
+    text="text:TextFiles",
+    warc="warc:WarcFiles",
+    xlsx="folder:XlsxFiles",
 )

@@ -62,7 +62,6 @@ def study_of(key: str) -> str:
 
 
 def read_study_record(home: Home, study: str) -> StudyRecord | None:
-    """Return the record of a study; None where there is none or it is damaged."""
     with suppress(OSError, ValueError, TypeError, AttributeError):
         found = json.loads(_path(home, study).read_bytes())
         if found.get("study") != study or not isinstance(found.get("keys", {}), dict):
@@ -73,7 +72,6 @@ def read_study_record(home: Home, study: str) -> StudyRecord | None:
 
 
 def write_study_record(home: Home, record: StudyRecord) -> None:
-    """Replace the record of a study, unless it says the same already."""
     if read_study_record(home, record.study) == record:
         return
     with atomic_write(_path(home, record.study)) as temporary:
@@ -83,20 +81,17 @@ def write_study_record(home: Home, record: StudyRecord) -> None:
 
 
 def study_records(home: Home) -> list[StudyRecord]:
-    """Return all records of a workspace, by name."""
     names = sorted(path.stem for path in (home.root / "current").glob("*.json"))
     return [record for name in names if (record := read_study_record(home, name))]
 
 
 def remove_study_record(home: Home, study: str) -> None:
-    """Remove the record of a study that is forgotten."""
     _path(home, study).unlink(missing_ok=True)
     if mirror := mirror_of(home):
         mirror.store.delete([f"current/{study}.json"])
 
 
 def add_keys(home: Home, stage: str, keys: Iterable[str]) -> None:
-    """Add keys that were built outside of a run of their study to its record, where it has one."""
     by_study: dict[str, list[str]] = {}
     for key in keys:
         by_study.setdefault(study_of(key), []).append(key)
@@ -120,7 +115,6 @@ class PinnedArtifacts(StillArtifacts):
         return super().current(stage, key) if identity is None else self.find(stage, identity)
 
     def are_of_now(self) -> bool:
-        """Return whether every key still means what it meant in the finished run."""
         now = StillArtifacts(self.home)
         return all(
             (one := now.current(stage, key)) is not None and one.identity == identity
@@ -130,7 +124,6 @@ class PinnedArtifacts(StillArtifacts):
 
     @contextmanager
     def connect(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open the database so that all views show the pinned artifacts, in this connection only."""
         with connect(self.home.database) as connection:
             if self.pins:
                 rows = [

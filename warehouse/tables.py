@@ -56,7 +56,6 @@ BATCH = 200  # artifacts loaded at once: bounds the memory of a rebuild
 
 
 def load(connection: duckdb.DuckDBPyConnection, store: ArtifactStore, artifacts: Sequence[Artifact]) -> None:
-    """Put the rows of artifacts of one stage into its tables, all or nothing, in place of older ones."""
     if not artifacts:
         return
     identities = [artifact.identity for artifact in artifacts]
@@ -78,7 +77,6 @@ def _rows(store: ArtifactStore, artifact: Artifact, table: str) -> pl.DataFrame:
 
 
 def point(connection: duckdb.DuckDBPyConnection, stage: str, identities: dict[str, str]) -> None:
-    """Let readable keys mean identities whose rows are there."""
     if identities:
         connection.executemany(
             "INSERT OR REPLACE INTO pointers VALUES (?, ?, ?)",
@@ -87,7 +85,6 @@ def point(connection: duckdb.DuckDBPyConnection, stage: str, identities: dict[st
 
 
 def forget(connection: duckdb.DuckDBPyConnection, study: str) -> None:
-    """Let the keys of a study, or slice of one, mean nothing any longer; rows stay."""
     connection.execute(
         "DELETE FROM pointers WHERE list_contains(?, stage) AND (key = ? OR starts_with(key, ?))",
         [list(OF_STUDIES), study, f"{study}."],
@@ -106,8 +103,6 @@ def sync(
 
     After a kill between Parquet and database, the next call loads what is missing. A damaged artifact is set
     aside, and told to ``say``. Returns how many artifacts were loaded.
-
-    study: whose keys of the stage these are: others of it leave the `current_*` views, and their rows stay
     """
     keys = list(keys)
     rows = connection.execute(
@@ -137,10 +132,7 @@ def sync(
 
 
 def write_llm_calls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
-    """Add the LLM calls that the table lacks; return how many were added.
-
-    One whose record in the cache is lost or damaged has no texts, and what it cost.
-    """
+    """Add the LLM calls that the table lacks; return how many were added."""
     known = {call_id for (call_id,) in connection.execute("SELECT call_id FROM llm_calls").fetchall()}
     cache = CallCache(home)
     found = {row["call_id"]: row for row in cache.rows(known) if row["call_id"] not in known}
@@ -151,10 +143,7 @@ def write_llm_calls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
 
 
 def write_human_scores(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
-    """Let the table hold what people have said, in the order of their files; return how many rows came new.
-
-    A study of which nothing was said since the last time is left as it is.
-    """
+    """Let the table hold what people have said, in the order of their files."""
     known = dict(connection.execute("SELECT study, version FROM human_score_versions").fetchall())
     scores = HumanScores(home)
     now = {study: scores.snapshot(study) for study in scores.studies()}
@@ -184,7 +173,6 @@ def write_history(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
 
 
 def write_crawls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
-    """Add the crawls that the table lacks, from `<home>/crawls/<source>/`; return how many were added."""
     known = {crawl_id for (crawl_id,) in connection.execute("SELECT crawl_id FROM crawls").fetchall()}
     sources = sorted(folder.name for folder in home.crawls.glob("*") if folder.is_dir())
     found = (read_crawls(home, source, known) for source in sources)
@@ -192,7 +180,6 @@ def write_crawls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
 
 
 def readable(store: ArtifactStore, artifacts: Iterable[Artifact], say: Say) -> list[Artifact]:
-    """Return the artifacts whose files are as they were written; the others are set aside and told."""
     found = []
     for artifact in artifacts:
         damage = store.damage(artifact)
@@ -260,7 +247,6 @@ def _put(fresh: Path, target: Path, say: Say) -> None:
 
 
 def set_aside(database: Path, error: DamagedDatabaseError, say: Say) -> None:
-    """Give a damaged database and its write-ahead log another name; nothing of anybody's is removed."""
     if not database.exists() or database.stat().st_ino != error.inode:
         return  # another process has done it
     aside = database.with_name(f"{database.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
@@ -299,8 +285,6 @@ def _used(home: Home, use: Callable[[duckdb.DuckDBPyConnection], T], say: Say) -
 
 
 def on_whole_database(function: Callable[P, T]) -> Callable[P, T]:
-    """Let a function that opens the database of a `Home` among its arguments find it there and whole."""
-
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
         (home,) = (argument for argument in (*args, *kwargs.values()) if isinstance(argument, Home))

@@ -60,7 +60,6 @@ class Panel:
 
     @property
     def sql(self) -> str:
-        """Its query, with `$study` and the like for what is wanted."""
         return self.written.replace("<chosen>", _CHOSEN).replace("<whose>", _WHOSE).strip()
 
 
@@ -258,10 +257,7 @@ def in_time_zone(connection: duckdb.DuckDBPyConnection, name: str) -> None:
 def panel(
     connection: duckdb.DuckDBPyConnection, name: str, wanted: UsageFilter, most: int | None = None
 ) -> pl.DataFrame:
-    """Return the rows of a panel.
-
-    most: of a list, so many rows at most; None: all
-    """
+    """Return the rows of a panel."""
     one = PANELS[name]
     values = {"study": wanted.study, "cell": wanted.cell, "since": wanted.since, "until": wanted.until}
     values |= {"demo": wanted.demo}  # type: ignore[dict-item]
@@ -275,7 +271,6 @@ def panel(
 
 
 def choices(connection: duckdb.DuckDBPyConnection, wanted: UsageFilter) -> UsageChoices:
-    """Return what can be filtered by: studies, their cells, and days."""
     in_time_zone(connection, wanted.time_zone)
     asked = connection.execute(
         "SELECT study, cell, min(day), max(day), is_demo FROM usage_questions "
@@ -311,10 +306,6 @@ def usage(
     most: int | None = MOST,
     known: UsageChoices | None = None,
 ) -> Usage:
-    """Return all panels of one look.
-
-    most: of a list, so many rows at most; None: all
-    known: what can be chosen, if that was looked up already
-    """
+    """Return all panels of one look."""
     found = {name: panel(connection, name, wanted, most) for name in PANELS}
     return Usage(wanted, known or choices(connection, wanted), found)

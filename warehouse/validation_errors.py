@@ -61,7 +61,6 @@ _WORDS = {
 
 
 def in_words(error: ValidationError, model: type[BaseModel]) -> list[Finding]:
-    """Translate pydantic's errors about a file that was to be a ``model``."""
     found = (_in_words(detail, model) for detail in _telling(_nearest(error.errors())))
     return [one._replace(place=as_written(one.place)) for one in found]
 
@@ -92,7 +91,6 @@ def as_written(place: Place) -> Place:
 
 
 def lines_of(marked: MarkedYaml, findings: Iterable[Finding]) -> list[Mistake]:
-    """Return each with its file and line, in the order of the file, each once."""
     placed = sorted(findings, key=lambda finding: marked.line(finding.place))
     return list(
         dict.fromkeys(Mistake(one.code, marked.path, marked.line(one.place), one.text) for one in placed)
@@ -133,7 +131,6 @@ def _nearest(details: list[ErrorDetails]) -> list[ErrorDetails]:
 
 
 def _telling(details: list[ErrorDetails]) -> list[ErrorDetails]:
-    """Leave out what only follows from another error: a list that is too short since its item was wrong."""
     places = [detail["loc"] for detail in details]
     return [
         detail
@@ -223,7 +220,6 @@ def _typed(field: FieldInfo) -> Any:
 
 
 def _unwrapped(annotation: Any) -> Any:
-    """Take `| None` and Annotated off a type."""
     while True:
         arguments = getattr(annotation, "__args__", ())
         if hasattr(annotation, "__metadata__"):

@@ -89,7 +89,6 @@ def claim_texts(folder: Path, hashes: Sequence[str]) -> Iterator[npt.NDArray[np.
 
 
 def wait_for(folder: Path, hashes: Sequence[str]) -> None:
-    """Wait until no current claim holds one of some texts."""
     wanted = set(hashes)
     for claim in folder.glob(PATTERN):
         with suppress(FileNotFoundError), claim.open("r+") as file:
@@ -99,7 +98,6 @@ def wait_for(folder: Path, hashes: Sequence[str]) -> None:
 
 
 def _listed(claim: Path) -> list[str]:
-    """Return what a claim lists; nothing, and no file, where the process that made it was killed."""
     with suppress(FileNotFoundError), claim.open("r+") as file:
         if try_lock(file.fileno()) is False:
             return file.read().split()
@@ -159,7 +157,6 @@ class VectorCache:
         return sum(sum(names.values()) for names in self._shards.values())
 
     def get(self, hashes: Sequence[str]) -> dict[str, npt.NDArray[np.float32]]:
-        """Return the vectors (float32, one dimension) that are there, by hash."""
         distinct = list(dict.fromkeys(hashes))
         found = self.take(distinct)
         return {key: found.vectors[row] for row, key in enumerate(distinct) if found.known[row]}
@@ -285,7 +282,6 @@ class VectorCache:
                     self._mirror.push(self._place)
 
     def wait_for(self, hashes: Sequence[str]) -> None:
-        """Wait until no other process computes one of some texts."""
         wait_for(self.folder, hashes)
 
     # Looking -----------------------------------------------------------------------------------------------
@@ -317,11 +313,7 @@ class VectorCache:
             self.refresh()
 
     def _segment(self, name: str) -> VectorSegment:
-        """Return a segment, whose index may be in memory still.
-
-        Raises:
-            SegmentGoneError: it is not there any longer, or was damaged.
-        """
+        """Return a segment, whose index may be in memory still."""
         segment = self._held.pop(name, None)
         if segment is None:
             segment = open_segment(self.folder / name, self._seed)

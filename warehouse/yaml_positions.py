@@ -95,7 +95,6 @@ _Loader.yaml_implicit_resolvers = {
 
 
 def load(path: Path, text: str | None = None) -> MarkedYaml:
-    """Read a YAML file, or a text that it had."""
     text = _text(path) if text is None else text
     marked = MarkedYaml(path, None)
     findings: list[str] = []
@@ -152,7 +151,6 @@ def rewrite(text: str, change: Callable[[Place, str], str], drop: Collection[str
 
     change: called with the place of each scalar and its text; a mapping's keys have the place of the mapping
         and must not be changed
-    drop: keys of the outermost mapping that are left out
     """
     load(Path("text"), text)  # refuses what is nested endlessly, too
     loader = _Loader(text)

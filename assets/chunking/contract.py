@@ -70,7 +70,6 @@ class Chunker(Component):
 
     @property
     def embedding_model(self) -> str | None:
-        """The registered embedding model whose vectors it needs; None: it needs none."""
         return None
 
     @abstractmethod
@@ -78,7 +77,6 @@ class Chunker(Component):
         """Cut ``material.text``; an empty or blank text has no chunks."""
 
     def split_many(self, materials: Sequence[ChunkerInput], tools: Tools) -> list[list[ChunkSpan]]:
-        """Cut several texts, each as `split` does; a chunker that embeds can do so in one call."""
         return [self.split(material, tools) for material in materials]
 
 

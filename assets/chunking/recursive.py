@@ -14,8 +14,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Tools, strip_span
-from rag_assay.assets.chunking.packing import at_most, pack
-from rag_assay.assets.chunking.ruler import Place, Ruler, fit_chunks
+from rag_assay.assets.chunking.ruler import Place, Ruler, at_most, fit_chunks, pack
 from rag_assay.assets.tokenization.tokenizer import Ints, Tokenizer
 
 SEPARATORS = ("\n\n", "\n", " ")
@@ -51,7 +50,6 @@ class Recursive(Chunker):
         return self
 
     def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
-        """Return the chunks in reading order; one that lies inside its neighbour is left out."""
         text = material.text
         if self.unit == "tokens":
             return recursive_spans(text, tools.tokenizer, self.size, self.overlap, self.separators)
@@ -62,8 +60,6 @@ class Recursive(Chunker):
 def recursive_spans(
     text: str, tokenizer: Tokenizer, size: int, overlap: int = 0, separators: tuple[str, ...] = SEPARATORS
 ) -> list[ChunkSpan]:
-    """Cut ``text`` into chunks of at most ``size`` tokens, as `Recursive` says."""
-
     def cut(room: int) -> list[ChunkSpan]:
         ruler = Ruler(text, tokenizer, room)
         places = _Splitter(text, room, min(overlap, room - 1), ruler).places(0, len(text), separators)

@@ -13,6 +13,61 @@ import numpy.typing as npt
 from rag_assay.assets.chunking.contract import ChunkSpan
 from rag_assay.assets.tokenization.tokenizer import Ints, Tokenizer, Words
 
+
+def pack(sums: Ints, size: int, shared: Ints) -> list[tuple[int, int]]:
+    """Return (first piece, piece after the last) of each window.
+
+    >>> sums = np.array([0, 1, 2, 3, 4, 5])
+    >>> pack(sums, 3, at_least(sums, 1))
+    [(0, 3), (2, 5)]
+    >>> sums = np.array([0, 4, 8, 13])
+    >>> pack(sums, 8, at_least(sums, 4))  # 4 + 5 would be too much
+    [(0, 2), (2, 3)]
+    """
+    n_pieces = len(sums) - 1
+    if sums[-1] - sums[0] <= size:
+        return [(0, n_pieces)] if n_pieces else []
+    # By the first piece of a window: the piece after its last.
+    after = np.searchsorted(sums, sums + size, side="right") - 1
+    # By the piece after its last: where the first window begins that has room for a piece more.
+    fitting = np.searchsorted(sums, sums[1:] - size, side="left")
+    begin = np.maximum(shared[:-1], fitting).tolist()
+    windows, first, ends = [], 0, after.tolist()
+    while True:
+        last = ends[first]
+        windows.append((first, last))
+        if last >= n_pieces:
+            return windows
+        first = begin[last]
+
+
+def at_least(sums: Ints, overlap: int) -> Ints:
+    """Share ``overlap``, and up to one piece more; -1 where there is less than that before it.
+
+    >>> at_least(np.array([0, 2, 4, 6]), 3)
+    array([-1, -1,  0,  1])
+    """
+    return np.searchsorted(sums, sums - overlap, side="right") - 1
+
+
+def at_most(sums: Ints, overlap: int) -> Ints:
+    """Share as many whole pieces as are no longer than ``overlap`` together.
+
+    >>> at_most(np.array([0, 2, 4, 6]), 3)
+    array([0, 0, 1, 2])
+    """
+    return np.searchsorted(sums, sums - overlap, side="left")
+
+
+def pieces(count: int, overlap: int) -> Ints:
+    """Share a number of pieces.
+
+    >>> pieces(4, 1)
+    array([0, 0, 1, 2, 3])
+    """
+    return np.maximum(np.arange(count + 1) - overlap, 0)
+
+
 MAX_WORD_CHARACTERS = 1_000  # a longer "word" is one [UNK] to a tokenizer: it is cut, to stay readable
 
 Place = tuple[int, int]
@@ -41,7 +96,6 @@ def fits(spans: Sequence[ChunkSpan], size: int) -> bool:
 
 
 def longest(spans: Sequence[ChunkSpan]) -> int:
-    """Return the tokens of the longest chunk, 0 where there is none."""
     return max((span.n_tokens for span in spans), default=0)
 
 
@@ -72,15 +126,12 @@ class Ruler:
         self.sums = _sums(self.words) if self.cut_words else self._whole_sums
 
     def before(self, positions: Ints) -> Ints:
-        """Return how many tokens stand before each position, by `words`."""
         return self.sums[np.searchsorted(self.words.starts, positions)]
 
     def cuts_word(self, positions: Ints) -> npt.NDArray[np.bool_]:
-        """Say of each position whether a cut there would go through one of `words`."""
         return _within(self.words, positions)
 
     def spans(self, places: Sequence[Place]) -> list[ChunkSpan]:
-        """Return chunks for some places, with the tokens that each has when it is tokenised alone."""
         if not places:
             return []
         bounds = np.array(places, np.int64)
@@ -97,7 +148,6 @@ class Ruler:
         return [ChunkSpan(start, end, count) for (start, end), count in zip(places, counts, strict=True)]
 
     def _parts_marks(self, start: int, end: int) -> bool:
-        """Return whether a cut parts a letter from its marks, which a tokenizer may reorder."""
         text = self.text
         return combining(text[start]) != 0 or (end < len(text) and combining(text[end]) != 0)
 

@@ -109,7 +109,6 @@ class Semantic(Chunker):
 
 
 def sentence_groups(units: Units, buffer: int) -> list[str]:
-    """Return each sentence together with its neighbours; nothing where there is nothing to compare."""
     places, text = units.places, units.ruler.text
     if len(places) < 2:
         return []

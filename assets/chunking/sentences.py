@@ -8,9 +8,8 @@ import numpy as np
 from pydantic import Field
 
 from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Tools
-from rag_assay.assets.chunking.packing import pack, pieces
 from rag_assay.assets.chunking.recursive import recursive_spans
-from rag_assay.assets.chunking.ruler import Place, Ruler, fit_chunks
+from rag_assay.assets.chunking.ruler import Place, Ruler, fit_chunks, pack, pieces
 from rag_assay.assets.chunking.sentence_splitter import sentence_places
 from rag_assay.assets.tokenization.tokenizer import Tokenizer
 
@@ -64,6 +63,5 @@ class Units:
         self._sums = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
     def packed(self, first: int, after: int, size: int, overlap: int = 0) -> list[Place]:
-        """Join ``places[first:after]`` up to ``size`` tokens, which is no less than their limit."""
         windows = pack(self._sums[first : after + 1], size, pieces(after - first, overlap))
         return [(self.places[first + one][0], self.places[first + end - 1][1]) for one, end in windows]

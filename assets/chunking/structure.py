@@ -123,10 +123,7 @@ def _all_equal(sections: tuple[Section, ...]) -> bool:
 
 
 def heading_prefix(headings: list[str], tokenizer: Tokenizer, most: int) -> tuple[str, int]:
-    """Return headings joined as a prefix of at most ``most`` tokens, and its tokens.
-
-    Outermost headings are dropped until the rest fits; a single one that is too long is cut.
-    """
+    """Return headings joined as a prefix of at most ``most`` tokens, and its tokens."""
     path = [" ".join(heading.split()) for heading in headings if heading.strip()]
     while path:
         prefix = " > ".join(path) + "\n"

@@ -8,8 +8,7 @@ import numpy as np
 from pydantic import Field, model_validator
 
 from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Tools, strip_span
-from rag_assay.assets.chunking.packing import at_least, pack
-from rag_assay.assets.chunking.ruler import Ruler, fit_chunks
+from rag_assay.assets.chunking.ruler import Ruler, at_least, fit_chunks, pack
 from rag_assay.assets.tokenization.tokenizer import Tokenizer
 
 
@@ -38,7 +37,6 @@ class TokenWindows(Chunker):
         return self
 
     def split(self, material: ChunkerInput, tools: Tools) -> list[ChunkSpan]:
-        """Return the windows in reading order; each covers the text up to where its next word begins."""
         return token_windows(material.text, tools.tokenizer, self.size, self.overlap)
 
 

@@ -39,7 +39,6 @@ class Bands:
         self._keys: list[Keys] = []
 
     def add(self, signature: Keys) -> None:
-        """Add the signature of the next document; its first ``bands * rows`` numbers are looked at."""
         bands, rows = self._shape
         parts = signature[: bands * rows].reshape(bands, rows)
         keys = np.zeros(bands, np.uint64)
@@ -100,13 +99,6 @@ def find_duplicates(
 
     Documents are taken by date of publication, then URL, undated ones last. Each is linked to the first
     earlier one that is not a copy itself and is similar enough, so every link holds directly.
-
-    Args:
-        documents: doc_id, url, text and published_at (ISO 8601).
-        threshold: least Jaccard similarity of the sets of word 5-grams, in (0, 1]; None: exact copies only
-            (texts
-            that are equal but for white space, case and Unicode form).
-        scratch: folder for temporary files.
     """
     moments = pl.Series("moment", [_moment(text) for text in documents["published_at"]], UTC_TIME)
     ordered = (
@@ -138,7 +130,6 @@ class _Link(NamedTuple):
 
 
 def _moment(text: str | None) -> datetime | None:
-    """Return an ISO 8601 date or time as a time, in UTC where it names no zone; None where it is neither."""
     try:
         moment = datetime.fromisoformat(text or "")
     except ValueError:
@@ -251,7 +242,6 @@ class _Words:
         self.known: dict[str, int] = {}
 
     def shingles(self, text: str) -> Hashes:
-        """Return the sorted distinct hashes of the word 5-grams of a text; a shorter text is one n-gram."""
         words = _WORD.findall(normalize_text(text))
         hashes = np.fromiter(map(self._hash, words), np.uint64, len(words))
         if not len(hashes):

@@ -22,16 +22,12 @@ _TEMPLATES = ("2013-12-23T23:15", "2013-01-27T09:14")  # the templates of python
 
 
 def check_package(body: bytes, suffix: str) -> None:
-    """Raise `UnusablePage` for a file of another kind, or one that must not be opened."""
     if reason := why_not(body, KINDS[suffix]):
         raise UnusablePage(f"{KINDS[suffix].name}: {reason}")
 
 
 def with_facts(outline: OutlineBuilder, properties: Any, first: str | None, **metadata: Any) -> DocumentDraft:
-    """Return the draft of an Office file; ``first`` is the title in its text.
-
-    The date is the one that its head writes out, or else the day on which the file was created.
-    """
+    """Return the draft of an Office file; ``first`` is the title in its text."""
     text = outline.closed().text
     if not text:
         raise UnusablePage("no text in the file")

@@ -76,11 +76,9 @@ class OutlineBuilder:
 
     @property
     def next(self) -> int:
-        """Where the paragraph that is added next will begin."""
         return self.length + len(GAP) if self._parts else 0
 
     def add(self, paragraph: str) -> int:
-        """Append a paragraph, which is not empty, and return where it begins."""
         start = self.next
         self._parts.append(paragraph)
         self.length = start + len(paragraph)

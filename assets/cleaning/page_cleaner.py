@@ -10,16 +10,19 @@ from datetime import date
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
-from rag_assay.assets.cleaning.article import clean_article
-from rag_assay.assets.cleaning.content import clean_content
+from rag_assay.assets.cleaning.article import clean_article, date_guess_options, find_date, page_metadata
+from rag_assay.assets.cleaning.blocks import paragraphs, read_blocks, without_numbers
 from rag_assay.assets.cleaning.draft import MIN_WORDS, DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.epub import clean_epub
 from rag_assay.assets.cleaning.eurlex.cleaner import clean_eurlex, is_eurlex, notice_of
 from rag_assay.assets.cleaning.language import detector, language_of
 from rag_assay.assets.cleaning.office import clean_docx, clean_pptx, clean_xlsx
+from rag_assay.assets.cleaning.outline import OutlineBuilder
+from rag_assay.assets.cleaning.page_facts import page_facts
 from rag_assay.assets.cleaning.pdf import clean_pdf
 from rag_assay.assets.cleaning.text_files import clean_beir, clean_markdown, clean_rst, clean_text
-from rag_assay.assets.cleaning.unicode import count_words, repair_encoding, tidy
+from rag_assay.assets.cleaning.tree import Element, parse_page
+from rag_assay.assets.cleaning.unicode import collapse_whitespace, count_words, repair_encoding, tidy
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.extras import MissingPackageError
 from rag_assay.warehouse.identity import digest
@@ -29,13 +32,72 @@ from rag_assay.warehouse.pages import PASSING, decode, media_type, read_body
 from rag_assay.warehouse.paths import Home
 
 
+def clean_content(
+    body: bytes, content_type: str | None, url: str, selector: str, fetched: date | None = None
+) -> DocumentDraft:
+    """Take the text of the elements that a CSS selector names; facts are read as for an article."""
+    html, _encoding = decode(body, content_type)
+    root = parse_page(html)
+    named = _named(root, selector)
+    if not named:
+        raise UnusablePage(f"`content` names nothing in this page: {selector!r}")
+    for element in named:
+        if not isinstance(element, str):
+            without_numbers(element)
+    blocks = [block for element in named for block in _blocks(element)]
+    if not blocks:
+        raise UnusablePage(f"what `content` names in this page has no text: {selector!r}")
+    blocks[0] = (blocks[0][0], blocks[0][1].lstrip())  # a document's text begins with a word
+    outline = OutlineBuilder.of(blocks)
+    facts = page_facts(root, url)
+    guessed = None if facts.published_at and facts.title else _guessed(html, url, fetched)
+    blocks_of_page = read_blocks(root)
+    published, source = find_date(
+        facts, blocks_of_page, guessed.date if guessed else None, url, html, fetched
+    )
+    metadata = page_metadata(facts) | {"teaser": facts.description, "date_source": source}
+    return DocumentDraft(
+        text=outline.text,
+        title=facts.title or (guessed.title if guessed else None),
+        published_at=published,
+        language=facts.language,
+        authors=facts.authors,
+        keywords=facts.keywords,
+        sections=tuple(outline.sections),
+        metadata={name: value for name, value in metadata.items() if value},
+        repaired=True,
+    )
+
+
+def _blocks(node: Element | str) -> Iterator[tuple[int | None, str]]:
+    if not isinstance(node, str):
+        yield from paragraphs(read_blocks(node))
+    elif text := tidy(repair_encoding(collapse_whitespace(node))):
+        yield None, text
+
+
+def _guessed(html: str, url: str, fetched: date | None) -> Any:
+    from trafilatura import extract_metadata
+
+    return extract_metadata(html, default_url=url or None, date_config=date_guess_options(fetched))
+
+
+def _named(root: Element, selector: str) -> list[Element | str]:
+    from parsel.csstranslator import HTMLTranslator
+
+    found = root.xpath(HTMLTranslator().css_to_xpath(selector))
+    elements = {node for node in found if not isinstance(node, str)}
+    return [
+        node if not isinstance(node, str) else str(node)
+        for node in found
+        if isinstance(node, str) or not any(above in elements for above in node.iterancestors())
+    ]
+
+
 def clean_html(
     body: bytes, content_type: str | None, url: str, content: str | None = None, fetched: date | None = None
 ) -> DocumentDraft:
-    """Choose the cleaner of an HTML page: a `content` selector, an act of EUR-Lex, or an article.
-
-    fetched: the day in UTC after which no guessed date lies
-    """
+    """Choose the cleaner of an HTML page: a `content` selector, an act of EUR-Lex, or an article."""
     if content:
         return clean_content(body, content_type, url, content, fetched)
     html, _encoding = decode(body, content_type)
@@ -87,8 +149,6 @@ class Cleaned(NamedTuple):
 def page_key(source: str, page: dict[str, Any], language: str | None, date_by: str | None = None) -> str:
     """Digest everything that a page's document depends on: what was fetched (not when), and how it is
     cleaned.
-
-    page: a row of `schemas.PAGES`; date_by: identity of the model that is asked for missing dates
     """
     fetched = [page[name] for name in ("url", "content_type", "sha256", "fields")]
     return digest([CODE_VERSION, detector(), source, language, fetched, *([date_by] if date_by else [])])
@@ -184,12 +244,10 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
 
 
 def version_of(document: dict[str, Any]) -> str:
-    """Digest all that a reader of a document can see: columns of `schemas.DOCUMENTS`."""
     return digest({name: document[name] for name in _SHOWN})
 
 
 def _source_knows_more(fields: dict[str, Any]) -> bool:
-    """Return whether a source knows more of a document than its own page says: a table, a list of acts."""
     return not fields.keys().isdisjoint({"id", "celex"})
 
 
@@ -239,7 +297,6 @@ def _clean(page: dict[str, Any], body: bytes, content: str | None) -> DocumentDr
 
 
 def _caught(kind: str, page: dict[str, Any], clean: Callable[[], DocumentDraft]) -> DocumentDraft:
-    """Clean a page; one that breaks its parser, however that ends, is a drop and not the end of the run."""
     try:
         return clean()
     except (UnusablePage, MissingPackageError):

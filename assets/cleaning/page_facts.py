@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 from rag_assay.assets.cleaning.tree import Element
 from rag_assay.assets.cleaning.unicode import collapse_whitespace
-from rag_assay.warehouse.iso_dates import first_iso
-from rag_assay.warehouse.json_ld import Node, nodes_in, strings
+from rag_assay.warehouse.iso_dates import Node, first_iso, nodes_in, strings
 
 SEPARATOR = re.compile(r"\s+(?:[|·•»«›‹<>~/]|::?|[-–—])\s+")
 _LOOSE = re.compile(rf"{SEPARATOR.pattern}|:\s+|\s*\|\s*")  # where a title that is known tells what they part

@@ -21,7 +21,6 @@ def update_versions(history: pl.DataFrame, seen: pl.DataFrame, pages: pl.DataFra
     A version is valid from the fetch of its page until the fetch that replaced it, or until the page was gone
     or gave no document. A document that comes back has a new row.
 
-    history: the versions of the previous build
     seen: the current documents: doc_id, version, url, title, text_sha256
     pages: `schemas.PAGES` of the source, gone ones included
     """

@@ -66,7 +66,7 @@ class OtherEmbedder(EmbedderRecipe):
 
 
 EMBEDDERS: Registry[OtherEmbedder] = Registry("embedders", OtherEmbedder)
-EMBEDDERS.add_places(hashing="rag_assay.assets.embedding.hashing:Hashing")
+EMBEDDERS.add_places("rag_assay.assets.embedding", hashing="hashing:Hashing")
 
 
 def _of_its_kind(written: Any, handler: ValidatorFunctionWrapHandler) -> Any:

@@ -20,7 +20,6 @@ from rag_assay.assets.engine.submission import (
 )
 from rag_assay.assets.engine.table import preview_table
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
-from rag_assay.warehouse.column_notes import notes_of
 from rag_assay.warehouse.conversation_tables import write_conversations
 from rag_assay.warehouse.errors import AssayError, CorruptFileError
 from rag_assay.warehouse.garbage_collection import marked
@@ -28,6 +27,7 @@ from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.budget import Budgets
 from rag_assay.warehouse.paths import home
 from rag_assay.warehouse.remote import mirror_of
+from rag_assay.warehouse.schemas import notes_of
 from rag_assay.warehouse.study_records import add_keys
 from rag_assay.warehouse.tables import (
     FILES,

@@ -61,7 +61,6 @@ class IndexRecipe(Recipe):
         return self.search
 
     def partitions_of(self, chunks: int) -> int:
-        """Return the number of partitions of an approximate index of so many chunks."""
         if self.partitions:
             return min(self.partitions, chunks)
         return max(1, round(chunks**0.5) if self.kind(chunks) == "ivf_pq" else -(-chunks // PARTITION))

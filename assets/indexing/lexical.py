@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -19,8 +20,19 @@ import polars as pl
 
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import CorruptFileError
-from rag_assay.warehouse.memory_maps import let_go
 from rag_assay.warehouse.parquet import read_parquet, write_parquet
+
+
+def let_go(array: npt.NDArray[Any]) -> None:
+    """Release the pages of a mapped file that were read; of an array in memory, do nothing.
+
+    They stay in the cache of the system, which has them for the next reader, but are not counted as memory of
+    the process. A page that is read again costs about a microsecond; the system maps its neighbours with it.
+    """
+    mapped = getattr(array, "_mmap", None)
+    if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)
+
 
 _WORD = re.compile(r"\w+")
 BLOCK = 8_192
@@ -212,7 +224,6 @@ class PostingsWriter:
     def add(self, sizes: Places, rows: Ints, counts: Ints) -> None:
         """Append the postings of the next words.
 
-        sizes: postings of each word
         rows, counts: of all of them, word after word, rows ascending for each; shape (sum of sizes,)
         """
         self._sizes.append(sizes.astype(np.int64))
@@ -220,7 +231,6 @@ class PostingsWriter:
         self._counts.append(counts)
 
     def finish(self, words: pl.Series, lengths: Ints) -> None:
-        """Write all words (sorted) and the length of every chunk."""
         sizes = np.concatenate(self._sizes) if self._sizes else np.zeros(0, np.int64)
         if len(sizes) != len(words):
             raise ValueError(f"{len(sizes)} words have postings, but {len(words)} are named")

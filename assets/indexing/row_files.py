@@ -158,7 +158,6 @@ class _Spans:
 
 
 def read_batches(folder: Path, columns: Sequence[str]) -> Iterator[Any]:
-    """Yield columns of `chunks.arrow` as record batches; only one is held."""
     with pa.OSFile(str(folder / CHUNKS)) as file:
         schema = pa.ipc.open_file(file).schema
         places = [schema.get_field_index(name) for name in columns]
@@ -186,7 +185,6 @@ def read_texts(folder: Path, column: str) -> Iterator[str]:
 
 
 def read_rows(folder: Path, positions: Positions) -> Iterator[Any]:
-    """Yield the rows of rising positions as record batches of `index_rows.schema_of`."""
     vectors = np.load(folder / VECTORS, mmap_mode="r", allow_pickle=False)
     schema = schema_of(vectors.shape[1])
     with pa.OSFile(str(folder / CHUNKS)) as file:

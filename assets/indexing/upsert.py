@@ -50,9 +50,6 @@ class RowChanges:
 
 
 def compare(before: pl.DataFrame, now: pl.DataFrame) -> RowChanges:
-    """Compare rows (chunk_id, row_hash) of the previous table with the new ones, which are in the order of
-    their ids.
-    """
     known = before.rename({"row_hash": "known"})
     both = now.with_row_index("position").join(known, on="chunk_id", how="left", maintain_order="left")
     added, changed = pl.col("known").is_null(), pl.col("known") != pl.col("row_hash")
@@ -65,11 +62,7 @@ def compare(before: pl.DataFrame, now: pl.DataFrame) -> RowChanges:
 
 
 def clone(source: Path, target: Path, without: frozenset[str]) -> None:
-    """Copy a LanceDB folder without its tags: no reader opens it before it is tagged.
-
-    Row and index files, which Lance never changes, become hard links where possible. ``without``: ids of
-    indexes that will be rebuilt.
-    """
+    """Copy a LanceDB folder without its tags: no reader opens it before it is tagged."""
     for path in sorted(source.rglob("*")):
         parts = path.relative_to(source).parts  # (chunks.lance, folder, …)
         if not path.is_file() or "_refs" in parts or not without.isdisjoint(parts):
@@ -83,7 +76,6 @@ def clone(source: Path, target: Path, without: frozenset[str]) -> None:
 
 
 def link_or_copy(path: Path, place: Path) -> None:
-    """Link or copy a file that is never changed in place."""
     place.unlink(missing_ok=True)  # what a killed build left
     try:
         os.link(path, place)
@@ -92,9 +84,6 @@ def link_or_copy(path: Path, place: Path) -> None:
 
 
 def upsert(table: Table, ordered: Path, changes: RowChanges) -> None:
-    """Write the added and changed rows into ``table`` and remove those that vanished. ``ordered``: their
-    folder.
-    """
     for part in np.array_split(changes.written, -(-len(changes.written) // WRITTEN) or 1):
         if len(part):
             merge = table.merge_insert("chunk_id").when_matched_update_all().when_not_matched_insert_all()

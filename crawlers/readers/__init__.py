@@ -13,7 +13,6 @@ from rag_assay.warehouse.source_kinds import READERS
 
 
 def pages_of(source: Source) -> Iterator[Page]:
-    """Yield the pages of a source of files, whatever its limits."""
     reader: Reader = READERS[source.reader or ""].model_validate(source.options)
     return reader.read(source)
 
@@ -32,7 +31,6 @@ class Reading:
     limit: str | None = None
 
     def pages(self) -> Iterator[Page]:
-        """Yield the pages, failed ones too; where a limit is met and there is more, `limit` is set."""
         began = time.monotonic()
         for page in pages_of(self.source):
             self.limit = self._limit(time.monotonic() - began)
@@ -52,7 +50,6 @@ class Reading:
 
 
 def cut(source: Source) -> str | None:
-    """Return which limit of a source of files cuts a part of them off, without storing any; None for none."""
     limits = source.limits
     if source.reader is None or min(limits.pages, limits.bytes) >= UNLIMITED:
         return None

@@ -51,7 +51,6 @@ def files_of(source: Source, suffixes: tuple[str, ...]) -> Found:
 
 
 def display_name(name: str) -> str:
-    """Return a file's name as UTF-8, each byte that is none written as `\\xff`: two names stay two."""
     return os.fsencode(name).decode("utf-8", errors="backslashreplace")
 
 
@@ -60,11 +59,7 @@ def root_of(source: Source) -> Path:
 
 
 def check_file(path: Path, source: Source) -> None:
-    """Raise `OSError` or `ValueError` if a file of a source may not be read.
-
-    That is one that is not accessible or not regular, and a symbolic link that leads out of the source's
-    folder.
-    """
+    """Raise `OSError` or `ValueError` if a file of a source may not be read."""
     root = root_of(source)
     if path != root and path.is_symlink() and not _end_of(path).is_relative_to(root.resolve()):
         raise ValueError("a symbolic link that leads out of the source's folder")
@@ -82,7 +77,6 @@ def _end_of(link: Path) -> Path:
 
 
 def open_file(path: Path, source: Source) -> IO[bytes]:
-    """Open a file of a source as bytes, decompressed if its name ends in `.gz`."""
     check_file(path, source)
     if path.suffix.lower() == ".gz":
         return gzip.open(path)  # type: ignore[return-value]  # reads the same
@@ -149,7 +143,6 @@ _PASSING = frozenset(getattr(errno, name) for name in (*_SHORT_OF, *_NETWORK) if
 
 
 def why_unreadable(error: BaseException) -> str:
-    """Return why a file cannot be read; an error that may pass says so, and the next run tries again."""
     what = getattr(error, "strerror", None) or str(error)
     is_passing = isinstance(error, OSError) and error.errno in _PASSING
     return f"{PASSING}{what}" if is_passing else f"cannot be read: {what}"

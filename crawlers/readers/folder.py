@@ -42,11 +42,7 @@ class Folder(Reader):
     kind: ClassVar[str] = "folder"
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield one page per file, by name; the URL is the path in the folder, with `/`.
-
-        Hidden files are skipped. Files of other kinds, unreadable files and folders, and links to folders or
-        out of this one are failed pages.
-        """
+        """Yield one page per file, by name; the URL is the path in the folder, with `/`."""
         root = root_of(source)
         if not root.is_dir():
             what = "is not a folder" if root.exists() else "does not exist"

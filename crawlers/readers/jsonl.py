@@ -28,11 +28,7 @@ class JsonLines(Reader):
     kind: ClassVar[str] = "jsonl"
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield one page a passage: a line of a .jsonl file, or an item of the list in a .json file.
-
-        A line that is no passage is a failed page, and so is a file that cannot be read on; the rest goes
-        on. Of a file, no more than twice `limits.page_bytes` are in memory at once.
-        """
+        """Yield one page a passage: a line of a .jsonl file, or an item of the list in a .json file."""
         passages = Passages(source)
         for name, path in files_of(source, LINES + WHOLE):
             try:
@@ -81,7 +77,6 @@ class _BrokenError(Exception):
 
 
 def values(file: IO[bytes], limit: int) -> Iterator[Any]:
-    """Yield the items of a JSON list, or JSON values one after the other, without reading all at once."""
     decoder, utf8 = json.JSONDecoder(), codecs.getincrementaldecoder("utf-8-sig")()
     text, in_list, ended = "", None, False
     while not ended:

@@ -34,8 +34,6 @@ class Passages:
     def page(self, name: str, number: int, value: object) -> Page:
         """Return the page of one passage, a string or a mapping with the source's columns; a failed one if it
         is neither.
-
-        name, number: the file, and the passage in it, from 1
         """
         place = f"{name}:{number}"
         if isinstance(value, str):
@@ -113,7 +111,6 @@ def text_of(value: object) -> str:
 
 
 def _dated(value: object) -> dict[str, Any]:
-    """Return `published_at` in ISO 8601; what is no date that can be read stays as it is, `date_text`."""
     if isinstance(value, date | datetime):
         return {"published_at": value.isoformat()}
     try:

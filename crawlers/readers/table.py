@@ -25,7 +25,6 @@ Rows = Iterator[Sequence[Any]]
 
 
 def open_sheets(path: Path) -> list[tuple[str, Rows]]:
-    """Return the name and the rows of each sheet that has any; formulas as the values computed last."""
     try:
         body = read_bounded(path, MAX_UNPACKED)
     except InputError as error:
@@ -53,7 +52,6 @@ def _rows(sheet: Any) -> Rows:
 
 
 def refused(reason: str) -> Rows:
-    """Return rows whose first one is the reason why there are none."""
     yield from _raising(reason)
 
 
@@ -75,11 +73,7 @@ class TableReader(Reader):
     kind: ClassVar[str] = "table"
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield one page a row; of a workbook only where the path names it: in a folder it is a document.
-
-        A row that cannot be read is a failed page, and so is a file that lacks the text's column, or that
-        cannot be read on.
-        """
+        """Yield one page a row; of a workbook only where the path names it: in a folder it is a document."""
         passages = Passages(source)
         for name, rows in _tables(source):
             try:
@@ -141,7 +135,6 @@ def _check(columns: Sequence[str], source: Source) -> None:
 
 
 def _csv(path: Path, source: Source) -> Iterator[Cells | csv.Error]:
-    """Yield the rows, each that is none as the error that says why."""
     csv.field_size_limit(min(source.limits.page_bytes, sys.maxsize))
     with open_file(path, source) as file, as_text(file, newline="") as text:
         parted_by = delimiter(path, text.readline(HEAD))
@@ -170,11 +163,7 @@ _UNCLOSED = (
 
 
 class _Lines:
-    """The lines of a table, which remembers those of the row that is read: a torn row gives them back.
-
-    Each line is read twice at most: of those that are given back, none opens a quotation that one of them
-    does not close or break.
-    """
+    """The lines of a table, which remembers those of the row that is read: a torn row gives them back."""
 
     def __init__(self, file: IO[str]) -> None:
         self._file = file
@@ -192,7 +181,6 @@ class _Lines:
         return line
 
     def begin_row(self) -> bool:
-        """Forget the lines of the last row; say whether the next one begins with a line that came back."""
         self._row.clear()
         return bool(self._pushed_back)
 
@@ -202,10 +190,7 @@ class _Lines:
 
 
 def _row(columns: Sequence[str], cells: Sequence[str], *, whole: bool) -> Cells | csv.Error:
-    """Return the cells by their columns.
-
-    whole: there must be one for each column: the line may be a part of a torn row's text
-    """
+    """Return the cells by their columns."""
     # More cells than columns are a delimiter within a text: it would be cut off there.
     if any(cells[len(columns) :]) or (whole and len(cells) < len(columns)):
         return csv.Error(f"{len(cells)} cells for {len(columns)} columns")

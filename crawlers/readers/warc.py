@@ -28,11 +28,7 @@ class WarcFiles(Reader):
     kind: ClassVar[str] = "warc"
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield one page a `response` record of HTTP; the first one of a URL counts.
-
-        Other records are left out. An answer that is no 200, no text or PDF, or too large is a failed page,
-        and so is a file from where on it cannot be read. One record is in memory at once.
-        """
+        """Yield one page a `response` record of HTTP; the first one of a URL counts."""
         for name, path in files_of(source, SUFFIXES):
             try:
                 with open_file(path, source) as file:
@@ -139,7 +135,6 @@ def _decoded(body: bytes, head: HTTPMessage, limit: int) -> bytes:
 
 
 def _unchunked(body: bytes) -> bytes:
-    """Join the chunks (RFC 9112); a body that archivers have joined already, and left the header, is kept."""
     block, parts = BytesIO(body), []
     while line := block.readline(64):
         try:

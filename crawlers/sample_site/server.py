@@ -161,7 +161,6 @@ class _Server(ThreadingHTTPServer):
 
 @contextmanager
 def serve(port: int = 0) -> Iterator[str]:
-    """Serve all sites on 127.0.0.1 while the context lasts; yield the base URL. Port 0 takes a free one."""
     sites = {host: load(FOLDER / folder) for host, folder in SITES.items()}
     with _Server(("127.0.0.1", port), partial(_Handler, sites)) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), name="sample-sites", daemon=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, ClassVar, Self
 from urllib.parse import urldefrag, urlsplit
@@ -11,6 +12,8 @@ import yaml
 from pydantic import ValidationError
 from scrapy import signals
 from scrapy.crawler import Crawler
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+from scrapy.downloadermiddlewares.retry import get_retry_request
 from scrapy.exceptions import (
     CannotResolveHostError,
     CloseSpider,
@@ -28,7 +31,6 @@ from scrapy.utils._compression import _DecompressionMaxSizeExceeded
 from scrapy.utils.gz import gunzip, gzip_magic_number
 from twisted.python.failure import Failure
 
-from rag_assay.crawlers.compressed_bodies import TRUNCATED, ends_early
 from rag_assay.crawlers.items import Page
 from rag_assay.crawlers.links import (
     Bounds,
@@ -46,6 +48,120 @@ from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.pages import decode, media_type
 from rag_assay.warehouse.recipe import Strict
 from rag_assay.warehouse.source import Source
+
+TRUNCATED = "truncated: the packed body ends early"
+_OUTPUT = 1 << 16
+
+
+class TruncatedError(Exception):
+    """A body does not go on to the end of its packing."""
+
+
+class WholeBodiesMiddleware(HttpCompressionMiddleware):
+    """Unpacks bodies; a page whose body ends early is asked for again, and then is a failed page."""
+
+    crawler: Crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        middleware = super().from_crawler(crawler)
+        middleware.crawler = crawler
+        return middleware
+
+    def process_response(
+        self, request: Request, response: Response, spider: Any = None
+    ) -> Request | Response:
+        """Return the response unpacked, or a retry; `IgnoreRequest` after too many."""
+        try:
+            return super().process_response(request, response)
+        except TruncatedError as error:
+            if response.status != 200:  # what counts is its status
+                headers = {
+                    name: value for name, value in response.headers.items() if name != b"Content-Encoding"
+                }
+                return response.replace(body=b"", headers=headers)
+            again = get_retry_request(request, spider=self.crawler.spider, reason=TRUNCATED)
+            if again is None:
+                raise IgnoreRequest(TRUNCATED) from error
+            return again
+
+    @staticmethod
+    def _decode(body: bytes, encoding: bytes, max_size: int) -> bytes:
+        unpacked = HttpCompressionMiddleware._decode(body, encoding, max_size)  # which keeps to `max_size`
+        if body and ends_early(body, encoding.decode("ascii")):
+            raise TruncatedError
+        return unpacked
+
+
+def ends_early(body: bytes, encoding: str) -> bool:
+    """Return whether a body stops before its compression ends. ``encoding``: gzip, x-gzip, deflate, br or
+    zstd.
+
+    A wrong checksum, or anything after the end, is tolerated: servers get these wrong.
+
+    >>> import gzip
+    >>> ends_early(gzip.compress(b"whole"), "gzip"), ends_early(gzip.compress(b"whole")[:-9], "gzip")
+    (False, True)
+    """
+    if encoding in {"gzip", "x-gzip"}:
+        while body.startswith(b"\x1f\x8b"):  # there may be several members
+            unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            try:
+                _drain(unpacker, body)
+            except zlib.error as error:
+                return "incorrect" not in str(error)
+            if not unpacker.eof:
+                return True
+            body = unpacker.unused_data
+        return False
+    if encoding == "deflate":
+        return not any(_is_whole(body, bits) for bits in (zlib.MAX_WBITS, -zlib.MAX_WBITS))
+    if encoding == "br":
+        return _brotli_ends_early(body)
+    return encoding == "zstd" and _zstd_ends_early(body)
+
+
+def _is_whole(body: bytes, bits: int) -> bool:
+    unpacker = zlib.decompressobj(bits)
+    try:
+        _drain(unpacker, body)
+    except zlib.error as error:
+        return "incorrect data check" in str(error)
+    return unpacker.eof
+
+
+def _drain(unpacker: Any, body: bytes) -> None:
+    unpacker.decompress(body, _OUTPUT)
+    while unpacker.unconsumed_tail and not unpacker.eof:
+        unpacker.decompress(unpacker.unconsumed_tail, _OUTPUT)
+    if not unpacker.eof:
+        unpacker.flush()
+
+
+def _brotli_ends_early(body: bytes) -> bool:
+    import brotli  # type: ignore[import-untyped]
+
+    unpacker = brotli.Decompressor()
+    unpacker.process(body, output_buffer_limit=_OUTPUT)
+    while not unpacker.is_finished():
+        if not unpacker.process(b"", output_buffer_limit=_OUTPUT):
+            return True
+    return False
+
+
+def _zstd_ends_early(body: bytes) -> bool:
+    from scrapy.utils import _compression
+
+    while body:
+        unpacker = _compression.zstd.ZstdDecompressor()
+        unpacker.decompress(body, max_length=_OUTPUT)
+        while not unpacker.eof and not unpacker.needs_input:
+            unpacker.decompress(b"", max_length=_OUTPUT)
+        if not unpacker.eof:
+            return True
+        body = unpacker.unused_data
+    return False
+
 
 _FEEDS = (
     "//link[contains(concat(' ', @rel, ' '), ' alternate ')]"
@@ -85,7 +201,6 @@ def folder_of(url: str) -> str:
 
 
 def within(url: str, folders: Iterable[str] | None) -> bool:
-    """Return whether a URL lies in one of the folders, by either scheme; None means anywhere."""
     if folders is None:
         return True
     bare = url.partition("://")[2]
@@ -103,8 +218,6 @@ def parts_of(response: Response) -> dict[str, Any]:
 
 
 def facts_of(response: Response, url: str) -> dict[str, Any]:
-    """Return the fields of the page (`items.Page`) that a response is, under a URL, but for its body."""
-
     def header(name: str) -> str | None:
         value = response.headers.get(name)
         return value.decode("latin-1") if value else None
@@ -178,7 +291,6 @@ _REFUSALS = {
 
 
 def reason_of(error: BaseException, page_bytes: int) -> str:
-    """Return the reason of a failed request; ``page_bytes`` is the limit that a body may have met."""
     if isinstance(error, HttpError):
         return f"status {error.response.status}"
     if isinstance(error, IgnoreRequest):
@@ -195,12 +307,10 @@ def reason_of(error: BaseException, page_bytes: int) -> str:
 
 
 def too_large(page_bytes: int, *, unpacked: bool = False) -> str:
-    """Return the reason of a body that is larger than its limit, as sent or when unpacked."""
     return f"larger than {page_bytes} bytes{' when unpacked' if unpacked else ''}"
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Return whether a host cannot be asked for anything: no address, no allowed one, or no server."""
     refused = isinstance(error, IgnoreRequest) and str(error).startswith("not a public address")
     return refused or isinstance(error, CannotResolveHostError | DownloadConnectionRefusedError)
 
@@ -277,9 +387,6 @@ class SiteSpider(scrapy.Spider):
             yield request.replace(meta={**request.meta, "start": url})
 
     def request(self, url: str, hops: int, barren: int = 0, priority: int = 0, **listed: Any) -> Request:
-        """Return a request for ``url``; ``listed``: what the linking page says of it. `ValueError` for no
-        URL.
-        """
         meta = {"hops": hops, "barren": barren, "listed": listed}
         request = Request(url, self.received, errback=self.failed, meta=meta, priority=priority)
         self._known |= {url, request.url}  # as it is written, and as it is sent
@@ -303,7 +410,6 @@ class SiteSpider(scrapy.Spider):
             raise DontCloseSpider
 
     def _leave_unwanted(self) -> None:
-        """Mark stored pages as gone that the source does not want any longer, whatever ends this crawl."""
         if self.store is None:
             return
         for row in self.store.unseen():
@@ -350,7 +456,6 @@ class SiteSpider(scrapy.Spider):
         return link.is_list or within(link.url, folders)
 
     def _list(self, url: str, hops: int, folders: list[str] | None = None) -> Iterator[Request]:
-        """Ask for a list of pages, before any page; ``folders`` bound what it may lead to."""
         for request in self._requests(url, hops, priority=_LIST_PRIORITY):
             yield request.replace(meta={**request.meta, "is_list": True, "folders": folders})
 
@@ -373,7 +478,6 @@ class SiteSpider(scrapy.Spider):
             self.logger.debug("%s is no URL: %s", url, error)
 
     def turn(self, response: Response, hrefs: list[str], *, fruitful: bool) -> Output:
-        """Ask for the next of a row of result pages, unless the row has long brought nothing new."""
         if "again" in response.meta:
             return
         barren = 0 if fruitful else response.meta["barren"] + 1
@@ -389,7 +493,6 @@ class SiteSpider(scrapy.Spider):
         return self.bounds.why_not(url) is None
 
     def is_readable(self, kind: str, url: str = "") -> bool:
-        """Return whether this spider has use for a media type, under a URL whose name may say more."""
         if kind == "application/octet-stream" and urlsplit(url).path.endswith(".gz"):
             return True
         return kind in self.readable or kind in LISTS or kind.startswith("text/")
@@ -404,7 +507,6 @@ class SiteSpider(scrapy.Spider):
         raise NotImplementedError
 
     def received(self, response: Response) -> Output:
-        """Take an answer; whatever goes wrong in reading it is a failed page, never a gap."""
         self._check_limit()
         self._hosts.add(urlsplit(response.url).hostname or "")
         try:
@@ -474,7 +576,6 @@ class SiteSpider(scrapy.Spider):
             self.missed_start[start] = reason
 
     def missed(self, request: Request, failure: Failure, reason: str) -> Output:
-        """Yield the failed page of a request, and what may be tried in its stead."""
         response = getattr(failure.value, "response", None)
         if isinstance(response, Response):
             self._hosts.add(urlsplit(response.url).hostname or "")
@@ -516,7 +617,6 @@ class SiteSpider(scrapy.Spider):
         return Page(reason=reason, **facts_of(response, response.url))
 
     def settle(self, response: Response) -> None:
-        """Note that a URL answered and holds nothing to store; keep it for the next crawl's question."""
         self.followed += 1
         if self.store:
             self.store.settle(response.url)
@@ -529,7 +629,6 @@ class SiteSpider(scrapy.Spider):
             self.store.followed.keep(Followed(**{name: facts[name] for name in names}, body=response.body))
 
     def _canonical(self, url: str, canonical: str | None) -> str | None:
-        """Return the canonical URL; a site that names its home page on every page is not believed."""
         target = clean_url(url, canonical or "")
         here, there = urlsplit(url), urlsplit(target)
         same_page = (here.hostname, here.path, here.query) == (there.hostname, there.path, there.query)
@@ -539,7 +638,6 @@ class SiteSpider(scrapy.Spider):
 
 
 def spider_of(crawler: Crawler) -> SiteSpider | None:
-    """Return the spider of a crawl; None for that of `scrapy fetch` and `scrapy shell`, which is not ours."""
     return crawler.spider if isinstance(crawler.spider, SiteSpider) else None
 
 

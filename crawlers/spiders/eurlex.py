@@ -81,7 +81,6 @@ class EurlexSpider(SiteSpider):
         yield from self.turn(response, links, fruitful=bool(found))
 
     def _hit(self, response: HtmlResponse, hit: Selector) -> Output:
-        """Ask for the act that one hit lists: its HTML, else its PDF, else where its title leads."""
         base = base_of(response)
         links = [(link, clean_url(base, link.attrib.get("href", ""))) for link in hit.css("a[href]")]
         allowed = [(link, plain_url(url)) for link, url in links if self.is_on_site(url)]
@@ -136,7 +135,6 @@ class EurlexSpider(SiteSpider):
 
 
 def _is_format(link: Selector, url: str, form: str) -> bool:
-    """Tell by a link's address, title or text whether it leads to the act as `html` or `pdf`."""
     if "title" in link.attrib.get("class", "").split():
         return f"/{form}/" in url.lower()
     words = re.findall(r"\w+", f"{link.attrib.get('title', '')} {text_of(link)}".lower())
@@ -212,12 +210,10 @@ def _day(*candidates: Any) -> str | None:
 
 
 def with_date(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that say something, `published_at` at least as the date of the document."""
     return present(**{**fields, "published_at": fields.get("published_at") or fields.get("document_date")})
 
 
 def listing_fields(url: str, hit: Selector, act: str) -> dict[str, Any]:
-    """Return what a search page says of an act: CELEX number, title, date of the document, form, author."""
     terms = {
         collapse_whitespace(text_of(term)).rstrip(": ").lower(): collapse_whitespace(
             text_of(term.xpath("following-sibling::dd[1]"))

@@ -43,7 +43,6 @@ _LINE = re.compile(r"([0-9a-f]{64})  (.{1,512})")
 
 
 def seal(folder: Path) -> str:
-    """Write the checksums of all files of a folder into it; return the digest of the whole."""
     lines = [f"{sha256_file(folder / name)}  {name}\n" for name in sorted(_files(folder)) if name != SUMS]
     with atomic_write(folder / SUMS) as temporary:
         temporary.write_text("".join(lines), encoding="utf-8")
@@ -51,7 +50,6 @@ def seal(folder: Path) -> str:
 
 
 def verify_checksums(folder: Path) -> str:
-    """Read every file of a sealed folder; return the digest of the whole."""
     sums, data = _sums(folder)
     there = _files(folder)
     findings = [

@@ -16,14 +16,12 @@ from rag_assay.evals.export.checksums import HEADINGS, INDEX, verify_checksums
 from rag_assay.evals.export.recipe import ExportedRecipe, asking_of, read_recipe, read_written
 from rag_assay.evals.export.revisions import (
     ExpectedResult,
+    bring_models,
     differences,
+    located,
     other_libraries,
     read_expected,
     read_revisions,
-)
-from rag_assay.evals.export.weights import (
-    bring_models,
-    located,
     refuse_credentials,
     used_models,
 )
@@ -60,7 +58,6 @@ def read_export(
 
     trusted: addresses of model servers, beside those of this machine, that may be asked; their scheme, host
         and port count
-    anyway: also where its code, weights or prompts are others here than those that were measured
     """
     digest = verify_checksums(folder)
     known = read_revisions(folder)
@@ -85,10 +82,7 @@ def read_export(
 
 
 def _refuse_strangers(recipe: ExportedRecipe, folder: Path, trusted: Collection[str]) -> None:
-    """Refuse a recipe whose calls would go to a server that the caller does not allow, or to an unknown one.
-
-    A provider's own server and those that the environment names are the caller's choice.
-    """
+    """Refuse a recipe whose calls would go to a server that the caller does not allow."""
     try:
         known = {origin(one) for one in trusted}
     except ValueError as error:
@@ -118,10 +112,7 @@ def _refuse_strangers(recipe: ExportedRecipe, folder: Path, trusted: Collection[
 
 
 def open_export(export: OpenedExport, work: BuildContext, caps: Caps | None = None) -> Pipeline:
-    """Open a checked export to be asked.
-
-    caps: what the calls of models may cost together; None: no cap
-    """
+    """Open a checked export to be asked."""
     resources = work.resource(RunResources)
     resources.local_threads = free_cores()  # somebody waits for one answer
     parts = export.recipe.parts(caps)
@@ -132,10 +123,7 @@ def open_export(export: OpenedExport, work: BuildContext, caps: Caps | None = No
 
 
 def open_exported(folder: Path, work: BuildContext) -> Pipeline:
-    """Check and open an exported folder, as `open_pipeline` opens a cell of a study.
-
-    Use it as a context manager, or close it.
-    """
+    """Check and open an exported folder, as `open_pipeline` opens a cell of a study."""
     return open_export(read_export(folder, work), work)
 
 

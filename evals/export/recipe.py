@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue, ValidationError
 from rag_assay.assets.embedding.component_embedders import AnyEmbedder
 from rag_assay.assets.recipes.build_half import Name
 from rag_assay.evals.generation.contract import AnyGenerator
-from rag_assay.evals.pipeline.cell_parts import CellParts
+from rag_assay.evals.pipeline.retrieval import CellParts
 from rag_assay.evals.retrieval.component_kinds import AnyRetriever
 from rag_assay.evals.study import registry  # noqa: F401 -- fills the registries that the fields below read
 from rag_assay.evals.study.cells import Cell
@@ -100,7 +100,6 @@ def write_recipe(written: dict[str, Any], folder: Path) -> None:
 
 
 def read_written(folder: Path) -> dict[str, Any]:
-    """Return a recipe as it is written, in types of YAML, before anything is made of it."""
     path = folder / RECIPE
     text = read_bounded(path, MOST_BYTES).decode("utf-8", "replace")
     if _VARIABLE.search(text):

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import math
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import polars as pl
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.assets.tokenization.tokenizer import weights_of
 from rag_assay.evals.export.recipe import ExportedRecipe
-from rag_assay.evals.export.weights import Used
 from rag_assay.evals.generation.answer_prompt import Prompts
 from rag_assay.evals.generation.contract import Generator
 from rag_assay.evals.pipeline.stage_inputs import read_questions, sampled_questions
@@ -26,9 +28,196 @@ from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import bounded_lines, check_regular, read_bounded
-from rag_assay.warehouse.inference import weights
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference import models, weights
+from rag_assay.warehouse.inference.model_servers import LOCAL
 from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status
+
+MODELS, PROMPTS = "models", "prompts"
+_HELD = re.compile(rf"(?:{MODELS}|{PROMPTS})/[^/\\]+")
+_SIGNED_IN = re.compile(r"\w+://[^\s/]*@")
+_SAFE = {".json", ".txt", ".safetensors", ".model"}  # what loads a model and is no program and no pickle
+Kind = Literal["registry", "hub", "folder", "server"]
+Written = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Used:
+    """A model that a recipe names.
+
+    kind: of the registry; of the hub, by its commit; a folder; or one on a server, whose weights are
+        unknown
+    identity: digest of the weights; None of a server's
+    """
+
+    name: str
+    kind: Kind
+    identity: str | None
+
+    def record(self) -> Written:
+        return {"name": self.name, "kind": self.kind, "weights": self.identity}
+
+
+def used_models(written: Written) -> list[Used]:
+    found = {}
+    for key, value, beside in _texts(written):
+        if key == "model" or (key == "tokenizer" and (_is_path(value) or _is_weights(value))):
+            used = _used(value, beside if key == "model" else {})
+            found[used.name, used.kind] = used
+    return list(found.values())
+
+
+def _used(name: str, beside: Written) -> Used:
+    """Return what a name stands for."""
+    if name.startswith(LOCAL):
+        return Used(name, "registry", models.digest(name.removeprefix(LOCAL)))
+    if beside.get("api"):
+        return Used(name, "server", None)
+    if _is_path(name):
+        return Used(name, "folder", _folder_digest(Path(name)))
+    plain, _, commit = name.partition("@")
+    revision = beside.get("revision") or commit or None
+    registered = weights.registered(plain, revision)
+    if registered:
+        return Used(registered, "registry", models.digest(registered))
+    return Used(name, "hub", digest(["hub", plain, revision])) if revision else Used(name, "server", None)
+
+
+def _is_weights(tokenizer: str) -> bool:
+    return "/" in tokenizer or weights.registered(tokenizer, None) is not None
+
+
+def _folder_digest(folder: Path) -> str:
+    return weights.identity(str(folder.expanduser().resolve()))
+
+
+# Written ---------------------------------------------------------------------------------------------------
+
+
+def relocate_recipe(written: Written, base: Path) -> tuple[Written, dict[str, Path]]:
+    """Return a recipe without paths of this machine, and which file or folder each name in it stands for."""
+    held: dict[str, Path] = {}
+
+    def moved(key: str, value: str) -> str:
+        if key == "file" and value:
+            name, path = f"{PROMPTS}/{Path(value).name}", base / Path(value).expanduser()
+        elif key in {"model", "tokenizer"} and _is_path(value):
+            path = (base / Path(value).expanduser()).resolve()
+            name = f"{MODELS}/{path.name}-{_folder_digest(path)[:8]}"
+        elif value.startswith(("/", "~/")) and Path(value).expanduser().exists():
+            raise InputError(f"`{key}: {value}` is a path of this machine, which an export cannot hold")
+        else:
+            return value
+        held[name] = path
+        return name
+
+    return _changed(written, moved), held
+
+
+def refuse_credentials(written: Written) -> None:
+    for address in servers(written):
+        parts = urlsplit(address)
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise InputError(
+                f"the address of a model server holds credentials ({parts.scheme}://…@{parts.hostname}…), "
+                "and an export holds none: let the key come from the environment"
+            )
+
+
+def copy_models(used: list[Used], held: dict[str, Path], target: Path, home: Home) -> None:
+    for one in used:
+        if one.kind == "registry":
+            name = one.name.removeprefix(LOCAL)
+            source = models.fetch(name, home)
+            for path in models.get(name).files:
+                _copy(source / path, target / MODELS / name / path)
+    for name, source in held.items():
+        if name.startswith(f"{MODELS}/"):
+            files = [path for path in sorted(source.rglob("*")) if path.is_file() and path.suffix in _SAFE]
+            if not any(path.suffix == ".safetensors" for path in files):
+                raise InputError(f"{source}: has no safetensors file; pickled weights are not exported")
+            for file in files:
+                _copy(file, target / name / file.relative_to(source))
+
+
+def _copy(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(source, target)
+
+
+# Read ------------------------------------------------------------------------------------------------------
+
+
+def located(written: Written, folder: Path, home: Home, known: list[Written]) -> Written:
+    """Return a recipe with the places that its prompts and weights have here."""
+    expected = {one.get("name"): one.get("weights") for one in known}
+
+    def placed(key: str, value: str) -> str:
+        if key == "file":
+            return str(_inside(value, PROMPTS, folder))
+        if key not in {"model", "tokenizer"} or not (_is_path(value) or value.startswith(f"{MODELS}/")):
+            return value
+        inside = _inside(value, MODELS, folder)
+        for place in (home.models / inside.name, inside):
+            if place.is_dir() and _is_safe(place) and _folder_digest(place) == expected.get(value):
+                return str(place)
+        raise InputError(
+            f"{folder}: the weights {inside.name} are neither in {home.models} nor in {folder / MODELS}, as "
+            "they were measured; copy them there, or export with --with-models"
+        )
+
+    return _changed(written, placed)
+
+
+def bring_models(used: list[Used], folder: Path, home: Home) -> None:
+    for one in used:
+        if one.kind == "registry":
+            name = one.name.removeprefix(LOCAL)
+            if (folder / MODELS / name).is_dir():
+                models.fetch(name, home, copy=folder / MODELS)
+
+
+def servers(written: Written) -> list[str]:
+    found = (
+        value for key, value, _ in _texts(written) if key in {"api_base", "base"} or _SIGNED_IN.match(value)
+    )
+    return list(dict.fromkeys(found))
+
+
+def _inside(value: str, room: str, folder: Path) -> Path:
+    if not _HELD.fullmatch(value) or not value.startswith(f"{room}/") or Path(value).name in {".", ".."}:
+        raise InputError(f"{folder}: names {value!r}, which is not in its {room}/; an export names no other")
+    return folder / value
+
+
+def _is_safe(folder: Path) -> bool:
+    return all(path.suffix in _SAFE for path in folder.rglob("*") if path.is_file() and path.name[0] != ".")
+
+
+def _is_path(name: str) -> bool:
+    return name.startswith((".", "/", "~"))
+
+
+def _texts(value: object, key: str = "", beside: Written | None = None) -> Iterator[tuple[str, str, Written]]:
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from _texts(one, str(name), value)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from _texts(one, key, beside)
+    elif isinstance(value, str):
+        yield key, value, beside or {}
+
+
+def _changed(value: Any, change: Callable[[str, str], str], key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {name: _changed(one, change, str(name)) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_changed(one, change, key) for one in value]
+    return change(key, value) if isinstance(value, str) else value
+
 
 QUESTIONS = "questions.jsonl"
 MOST_LINE = 2_000_000  # bytes
@@ -66,10 +255,7 @@ class ExpectedResult:
 
 
 def measured(study: Study, cell: Cell, work: BuildContext, most: int | None = None) -> list[ExpectedResult]:
-    """Return what the last run stored of a cell; first the questions that its generator was asked.
-
-    most: so many at most, spread evenly over the sets; None: all
-    """
+    """Return what the last run stored of a cell; first the questions that its generator was asked."""
     grid = Grid([study])
     ranking = work.store.current("rankings", cell.ranking)
     sets = [work.store.current("questions", key) for key in grid.set_keys(study.study)]
@@ -119,10 +305,7 @@ def _answers(cell: Cell, ids: list[str], work: BuildContext) -> dict[str, Row]:
 
 
 def answer_record(row: Mapping[str, Any]) -> Row:
-    """Return what is compared of an answer.
-
-    row: of `schemas.ANSWERS`, or of as many of its columns
-    """
+    """Return what is compared of an answer."""
     return {
         "status": str(row["status"]),
         "text": row["answer"],
@@ -145,7 +328,6 @@ def write_expected(expected: Sequence[ExpectedResult], folder: Path) -> None:
 
 
 def read_expected(folder: Path) -> list[ExpectedResult]:
-    """Return what an export records of questions; nothing where it records none."""
     path = folder / QUESTIONS
     if not path.exists():
         return []
@@ -184,7 +366,6 @@ def _expected(record: Row) -> ExpectedResult:
 
 
 def unlike(expected: ExpectedResult, found: ExpectedResult) -> str | None:
-    """Return what is another one than was measured, the first of it; None: nothing."""
     if found.status != expected.status:
         return f"its search ended as {found.status}, and not as {expected.status}"
     spans = [_span(one) for one in found.passages]
@@ -218,7 +399,6 @@ Revisions = dict[str, Any]
 
 
 def prompt_files(generator: Generator | None) -> dict[str, str]:
-    """Return the prompts that a generator may ask by: name of the file -> text."""
     found: dict[str, str] = {}
     prompts = [getattr(generator, "prompts", None)]
     task = getattr(generator, "task", None)
@@ -230,7 +410,6 @@ def prompt_files(generator: Generator | None) -> dict[str, str]:
 
 
 def results_hang_on(recipe: ExportedRecipe) -> Revisions:
-    """Return what decides the answers of a recipe beside its parameters: versions, weights, prompts."""
     generator, embedder = recipe.generator, recipe.embedder
     found: Revisions = {
         "retriever": recipe.retriever.all_versions(),
@@ -243,7 +422,6 @@ def results_hang_on(recipe: ExportedRecipe) -> Revisions:
 
 
 def revisions_of(recipe: ExportedRecipe, used: list[Used], data: Revisions) -> Revisions:
-    """Return all that is recorded of an export."""
     return {
         "rag-assay": _version("rag-assay"),
         "python": platform.python_version(),
@@ -280,7 +458,6 @@ def read_revisions(folder: Path) -> Revisions:
 
 
 def differences(recipe: ExportedRecipe, known: Revisions) -> list[str]:
-    """Return a sentence for each part whose answers may be others here than those that were measured."""
     now = results_hang_on(recipe)
     measured = known["results_hang_on"]
     return [

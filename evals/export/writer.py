@@ -33,24 +33,22 @@ from rag_assay.evals.export.recipe import (
     write_recipe,
 )
 from rag_assay.evals.export.revisions import (
+    PROMPTS,
     ExpectedResult,
+    Used,
+    copy_models,
     measured,
     prompt_files,
+    refuse_credentials,
+    relocate_recipe,
     revisions_of,
+    used_models,
     write_expected,
     write_revisions,
 )
-from rag_assay.evals.export.weights import (
-    PROMPTS,
-    Used,
-    copy_models,
-    refuse_credentials,
-    relocate_recipe,
-    used_models,
-)
-from rag_assay.evals.pipeline.answer_inputs import headings_of
-from rag_assay.evals.pipeline.cell_parts import parts_of_cell
+from rag_assay.evals.pipeline.passages import headings_of
 from rag_assay.evals.pipeline.pipeline import Pipeline, open_pipeline
+from rag_assay.evals.pipeline.retrieval import parts_of_cell
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
@@ -73,7 +71,6 @@ _NEEDS = {
 def written_texts(
     recipe: ExportedRecipe, expected: Sequence[ExpectedResult], used: Sequence[Used]
 ) -> dict[str, str]:
-    """Return the files that are for people: name -> text."""
     question = expected[0].question["question"] if expected else "What is this about?"
     cell = recipe.key
     needs = [
@@ -175,7 +172,6 @@ def _taken(study: Study, cell: Cell, pipeline: Pipeline) -> _Taken:
 
 
 def _fitted(study: Study, cell: Cell, pipeline: Pipeline) -> dict[str, Any]:
-    """Return what was chosen on train questions, which the recipe has in place of `tuned`."""
     tuning, generator = pipeline.retrieval.tuning, pipeline.generator
     found: dict[str, Any] = {"weights": [one._asdict() for one in tuning.chosen] if tuning else []}
     if generator is not None and generator.gate and study.generators[cell.generator].tunes:
@@ -184,7 +180,6 @@ def _fitted(study: Study, cell: Cell, pipeline: Pipeline) -> dict[str, Any]:
 
 
 def _built(study: Study, cell: Cell) -> dict[str, Any]:
-    """Return how the index was built, for people; of paths only the last part."""
     chunking = study.chunkings[cell.chunking].model_dump(mode="json", exclude_none=True)
     chunking.pop("enrich", None)
     corpus = study.corpus.model_dump(mode="json", exclude_none=True)
@@ -279,7 +274,6 @@ def _refuse_what_is_there(target: Path, *, force: bool) -> None:
 
 
 def is_export(folder: Path) -> bool:
-    """Return whether a folder looks like one of ours, whole or damaged."""
     return (folder / SUMS).is_file() and (folder / RECIPE).is_file()
 
 

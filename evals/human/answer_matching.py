@@ -19,8 +19,13 @@ from rag_assay.evals.spreadsheet_import.import_run import (
     name_of_file,
     read_drafts,
 )
-from rag_assay.evals.spreadsheet_import.mapping import ReadMapping, SheetMapping, with_rubrics
-from rag_assay.evals.spreadsheet_import.sheet_rows import ParsedRow, Scored
+from rag_assay.evals.spreadsheet_import.mapping import (
+    ParsedRow,
+    ReadMapping,
+    Scored,
+    SheetMapping,
+    with_rubrics,
+)
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.errors import InputError
@@ -42,13 +47,7 @@ class MatchedRow(NamedTuple):
 def match_sheet(
     path: Path, mapping_path: Path, mapping: SheetMapping, study: Study, home: Home, *, partial: bool = False
 ) -> ImportSummary:
-    """Keep the scores of a sheet whose answers are those of a study: each counts in all cells that give it.
-
-    Args:
-        mapping: what its columns mean; it says no cell.
-        home: where they lie.
-        partial: take the rows that can be taken; else one reject is enough for nothing to be kept
-    """
+    """Keep the scores of a sheet whose answers are those of a study."""
     if mapping.cell is not None:
         raise InputError(
             f"{mapping_path}: `cell` is of sheets that bring their own answers, and the study {study.study} "

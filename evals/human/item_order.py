@@ -28,10 +28,6 @@ class Scored:
     """The scores of a queue's items that stand: by a rubric as it is worded now, and not taken back."""
 
     def __init__(self, queue: Queue, scores: Iterable[HumanScore]) -> None:
-        """Read scores.
-
-        scores: of the study by anybody, in the order of their files; those of other items are passed over
-        """
         self._queue = queue
         self._standing: dict[_Shown, dict[tuple[_Asked, str | None, str | None], HumanScore]]
         self._standing = defaultdict(dict)
@@ -84,19 +80,15 @@ class Scored:
         return {one for one in self.first_showings(annotator) if annotator not in self._scorers.get(one, ())}
 
     def repeated(self, annotator: str) -> list[str]:
-        """Return what an annotator has scored or skipped when it was shown again."""
         return self._again.get(annotator, [])
 
     def begun(self, annotator: str) -> Iterator[tuple[str, Literal[1, 2]]]:
-        """Yield (item, showing) of what an annotator has left half scored."""
         yield from self._begun.get(annotator, ())
 
     def shown(self, annotator: str) -> int:
-        """Return how many showings an annotator has been through."""
         return len(self.first_showings(annotator)) + len(self.repeated(annotator))
 
     def values(self, rubric: str, criterion: str | None) -> list[float]:
-        """Return a value for each item that was scored: the mean over annotators of that over showings."""
         found: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for (annotator, item_id, _), standing in self._standing.items():
             for (asked, _, _), one in standing.items():
@@ -112,10 +104,7 @@ ANNOTATORS = 2  # that score an item which is scored twice
 
 
 def showings(queue: Queue, annotator: str, among: Sequence[str] = ()) -> list[Showing]:
-    """Return all that an annotator is shown, repeats included, if no other annotator scores meanwhile.
-
-    among: the names of those who share the work; unless given, the annotator scores every item
-    """
+    """Return all that an annotator is shown, repeats included, if no other annotator scores meanwhile."""
     rank = _Order(queue, annotator)
     names = {*among, annotator}
     items = [one for one in rank.items if not among or annotator in rank.owners(one, names)]
@@ -126,8 +115,6 @@ def next_showing(queue: Queue, annotator: str, scores: Iterable[HumanScore]) -> 
     """Return what an annotator is shown next; None where nothing is left to do.
 
     First what was left half scored, then a repeat that is due, then the next item.
-
-    scores: of the study by any annotator, in the order of their files
     """
     scored = Scored(queue, scores)
     rank = _Order(queue, annotator)
@@ -172,11 +159,9 @@ class _Order:
         self.items = [queue.by_id[one] for one in order]
 
     def wanted(self, queued: QueuedItem) -> int:
-        """Return how many annotators are to score an item."""
         return ANNOTATORS if queued.item_id in self._twice else 1
 
     def owners(self, queued: QueuedItem, names: set[str]) -> list[str]:
-        """Return which of some annotators an item belongs to."""
         wanted = self.wanted(queued)
         if len(names) <= wanted:
             return list(names)
@@ -189,7 +174,6 @@ class _Order:
         return Showing(queued.item, queued.rubrics, position, showing, swapped and has_rival)
 
     def chance(self, what: str, of: str) -> str:
-        """Return a hash of the annotator's and something else."""
         return self._hash(what, self.annotator, of)
 
     def _hash(self, what: str, *parts: str) -> str:

@@ -55,11 +55,7 @@ class QueueCandidate:
 def draw_items(
     candidates: Sequence[QueueCandidate], seed: int, size: int | None, *, by_dispute: bool = False
 ) -> list[QueuedItem]:
-    """Draw items; return them in the order of drawing, each with its probability.
-
-    size: how many; None: all of them
-    by_dispute: whether the more disputed are likelier, and come sooner
-    """
+    """Draw items; return them in the order of drawing, each with its probability."""
     weights = _weights(candidates) if by_dispute else np.ones(len(candidates))
     order = _order(candidates, seed, weights)
     if size is None or size >= len(order):
@@ -80,7 +76,6 @@ def drawing_weight(disputed: float) -> float:
 
 
 def without_items(candidates: Sequence[QueueCandidate], queued: Sequence[QueuedItem]) -> set[tuple[str, str]]:
-    """Return the strata of which nothing was drawn."""
     ids = {one.item_id for one in queued}
     there = {stratum for one in candidates if one.item.item_id in ids for stratum in one.strata}
     return {stratum for one in candidates for stratum in one.strata} - there
@@ -91,7 +86,6 @@ def _queued(candidate: QueueCandidate, probability: float) -> QueuedItem:
 
 
 def _weights(candidates: Sequence[QueueCandidate | QueuedItem]) -> Floats:
-    """Return a weight each; what is not known to be disputed or not has the mean of the others."""
     known = [drawing_weight(one.disputed) for one in candidates if one.disputed is not None]
     mean = sum(known) / len(known) if known else 1.0
     return np.array([mean if one.disputed is None else drawing_weight(one.disputed) for one in candidates])
@@ -176,7 +170,6 @@ class RatingSnapshot(NamedTuple):
 
 
 def seen_now(home: Home, study: str) -> RatingSnapshot:
-    """Return what people have said by now."""
     version = None
     with suppress(CorruptFileError):  # the reader of the queue reports it
         version = queue_version(home, study)
@@ -186,11 +179,7 @@ def seen_now(home: Home, study: str) -> RatingSnapshot:
 def drawing_probabilities(
     home: Home, study: str, seen: RatingSnapshot, scored: Collection[str] = ()
 ) -> Mapping[str, float]:
-    """Return item id -> the probability with which it was drawn into the queue; nothing without a queue.
-
-    scored: ids of the items that people have scored: where the more disputed come sooner, it is the
-        probability with which an item is among so many
-    """
+    """Return item id -> the probability with which it was drawn into the queue; nothing without a queue."""
     queue = None
     with suppress(CorruptFileError):
         queue = read_queue(home, study, seen.queue) if seen.queue else None

@@ -78,7 +78,6 @@ class Queue:
 
     @cached_property
     def by_id(self) -> dict[str, QueuedItem]:
-        """The items by their ids."""
         return {one.item_id: one for one in self.items}
 
     def asked(self, item_id: str) -> list[tuple[str, Criterion]]:
@@ -125,7 +124,6 @@ _RUBRIC: TypeAdapter[Rubric] = TypeAdapter(AnyRubric)
 
 
 def queue_version(home: Home, study: str) -> str | None:
-    """Return the version of the queue of a study that counts; None where there is none."""
     newest = _newest(home, study)
     return str(_read(newest).get("version")) if newest.is_file() else None
 
@@ -135,7 +133,6 @@ def queue_path(home: Home, study: str, version: str) -> Path:
 
 
 def write_queue(home: Home, queue: Queue) -> Path:
-    """Write a queue, and have it be the one that counts; a reader sees it whole or not at all."""
     path = queue_path(home, queue.study, queue.version)
     _write(path, _written(queue))
     _write(_newest(home, queue.study), {"version": queue.version})
@@ -143,7 +140,6 @@ def write_queue(home: Home, queue: Queue) -> Path:
 
 
 def read_queue(home: Home, study: str, version: str | None = None) -> Queue | None:
-    """Return the queue of a study that counts, or that of a version; None where there is none."""
     version = version or queue_version(home, study)
     if version is None:
         return None
@@ -186,7 +182,6 @@ def _damaged(path: Path, error: Exception) -> CorruptFileError:
 
 
 def _written(queue: Queue) -> dict[str, Any]:
-    """Return a queue as JSON; a text that several passages have stands in it once."""
     places: dict[str, int] = {}
     items = []
     for one in queue.items:

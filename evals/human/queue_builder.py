@@ -67,8 +67,6 @@ def dispute_scores(scores: pl.DataFrame, lower_is_better: Iterable[str] = ()) ->
     Values are compared as their ranks among all values of their metric, as shares from 0 to 1. An answer is
     disputed by twice the standard deviation of its ranks by several metrics, or of the mean ranks of all
     answers to its question, whatever is more.
-
-    scores: cell, question_id, metric, value
     """
     share = (pl.col("value").rank("average").over("metric") - 0.5) / pl.len().over("metric")
     turned = pl.when(pl.col("metric").is_in(list(lower_is_better))).then(1 - share).otherwise(share)
@@ -151,10 +149,7 @@ class BuiltQueue:
 
 
 def build_queue(grid: Grid, study: Study, work: BuildContext, scores: Iterable[HumanScore]) -> BuiltQueue:
-    """Build the queue of a study: nothing is written.
-
-    scores: what people have said so far, in the order of their files: what the precision needs depends on it
-    """
+    """Build the queue of a study: nothing is written."""
     reading = _Reading(grid, study, work)
     candidates = reading.candidates()
     said = study.annotation
@@ -191,7 +186,6 @@ class _Reading:
         self._found: dict[str, _Found] = {}
 
     def candidates(self) -> list[QueueCandidate]:
-        """Return what can be drawn, in the order of the study's cells and questions."""
         rubrics: dict[str | None, list[str]] = {}
         for name, one in self.study.scored_by.items():
             rubrics.setdefault(one.against, []).append(name)
@@ -217,7 +211,6 @@ class _Reading:
                 one.strata.add((cell.key, against or ""))
 
     def _kept(self, item: Item) -> Item:
-        """Return an item that says nothing of its cell; equal passages of several items are held once."""
         hidden = blind(item)
         passages = tuple(self._passages.setdefault(one, one) for one in hidden.case.passages)
         return replace(hidden, case=replace(hidden.case, passages=passages))
@@ -273,10 +266,7 @@ _NAMED = 3  # cells that are named in a sentence
 
 
 def prepare_queue(study: Study, home: Home, say: Callable[[str], None] = log.warning) -> Queue:
-    """Return the queue of a study as its answers are now, written if it is another than that which counts.
-
-    say: is told in a sentence what a person should know of it: what there is no room for
-    """
+    """Return the queue of a study as its answers are now, written if it is another than that which counts."""
     if not study.scored_by:
         raise InputError(
             f"{study.path}: the study {study.study} does not say by what people score its answers; "

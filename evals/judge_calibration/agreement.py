@@ -15,9 +15,16 @@ from rag_assay.evals.statistics.alpha import TENTATIVE, Level, krippendorffs_alp
 from rag_assay.evals.statistics.bootstrap import UNIT
 from rag_assay.evals.statistics.clusters import Codes
 from rag_assay.evals.statistics.estimate import Estimate, Floats
-from rag_assay.evals.statistics.kappa import Weights, cohens_kappa
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
-from rag_assay.evals.statistics.raters import bias_of, change, equal_pairs, mean_of, to_the_others
+from rag_assay.evals.statistics.raters import (
+    Weights,
+    bias_of,
+    change,
+    cohens_kappa,
+    equal_pairs,
+    mean_of,
+    to_the_others,
+)
 
 Flags: TypeAlias = npt.NDArray[np.bool_]
 
@@ -41,7 +48,6 @@ class RatingOverlap(NamedTuple):
     clusters: Codes | None
 
     def of(self, chosen: Flags) -> Codes | None:
-        """Return the clusters of some scores by their items, numbered without gaps."""
         if self.clusters is None:
             return None
         return np.unique(self.clusters[self.items[chosen]], return_inverse=True)[1].astype(np.int64)
@@ -52,11 +58,6 @@ def overlap(scores: pl.DataFrame, questions: Mapping[str, str], clusters: Cluste
 
     A score of one cell alone is of an item of its own: equal contents may have been scored unequally there. A
     score of all cells stands beside each of those, or where there is none beside the others like it.
-
-    Args:
-        scores: rows of `schemas.HUMAN_SCORES` of one criterion, with values.
-        questions: id of an item -> its question, where the scores do not say it.
-        clusters: which questions are not independent of each other.
     """
     rows = by_item(scores)
     first = rows.unique(["annotator", "item"], keep="first", maintain_order=True)
@@ -88,7 +89,6 @@ def overlap(scores: pl.DataFrame, questions: Mapping[str, str], clusters: Cluste
 
 
 def by_item(scores: pl.DataFrame) -> pl.DataFrame:
-    """Return rows with `item`, what is scored by itself, and `at`; the first showing first."""
     alone = scores.filter(pl.col("cell").is_not_null())
     everywhere = scores.filter(pl.col("cell").is_null()).drop("cell", "question_id")
     places = alone.select("item_id", "cell", "question_id").unique(maintain_order=True)
@@ -146,12 +146,6 @@ def agreement_rows(
     """Return rows of `schemas.AGREEMENT`, rubric by rubric and criterion by criterion.
 
     A criterion without ratings has its rows of all together, with the reason.
-
-    Args:
-        scores: rows of `schemas.HUMAN_SCORES` that hold: none that was corrected or withdrawn, and
-            one a person, item, criterion and showing.
-        questions: id of an item -> its question, where the scores do not say it.
-        clusters: which questions are not independent of each other.
     """
     valued = scores.filter((pl.col("status") == "ok") & pl.col("value").is_not_null())
     found = []
@@ -167,10 +161,7 @@ def agreement_rows(
 
 
 def agreement_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each criterion with scores of which agreement is too low, or not known.
-
-    rows: of `schemas.AGREEMENT`
-    """
+    """Return a sentence for each criterion with scores of which agreement is too low, or not known."""
     of_all = {
         (row["rubric"], row["criterion"], row["measure"]): row for row in rows if row["annotator"] is None
     }
@@ -267,7 +258,6 @@ def _repeats(held: RatingOverlap, own: Flags, level: Level, seed: int, name: str
 
 
 def _pair(held: RatingOverlap, one: int, other: int, level: Level, seed: int) -> Iterator[Agreed]:
-    """Yield how far two people agree on the items that both have scored; nothing where there are none."""
     of_one, of_other = np.flatnonzero(held.who == one), np.flatnonzero(held.who == other)
     items, at_one, at_other = np.intersect1d(
         held.items[of_one], held.items[of_other], assume_unique=True, return_indices=True

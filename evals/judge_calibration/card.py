@@ -13,11 +13,9 @@ from rag_assay.evals.judge_calibration.judge_trials import CalibrationJudgements
 from rag_assay.evals.judging.cards.mutations import MUTATIONS
 from rag_assay.evals.judging.contract import JudgedMetric
 from rag_assay.evals.statistics.bootstrap import bootstrap
-from rag_assay.evals.statistics.estimate import Estimate, Floats
-from rag_assay.evals.statistics.kappa import cohens_kappa
-from rag_assay.evals.statistics.raters import kendall, spearman
+from rag_assay.evals.statistics.estimate import Estimate, Floats, share
+from rag_assay.evals.statistics.raters import cohens_kappa, kendall, spearman
 from rag_assay.evals.statistics.roc import roc_auc
-from rag_assay.evals.statistics.shares import share
 
 ALIKE = 0.01
 """Two values are as high as each other where they differ by no more than this share of the metric's range."""
@@ -35,10 +33,7 @@ class CardMeasure(NamedTuple):
 
 
 def card_rows(judged: CalibrationJudgements, unmade: Mapping[str, Sequence[str]]) -> list[CardMeasure]:
-    """Return all measures of a judge, metric by metric, and last those of the judge as a whole.
-
-    unmade: kind of mutation -> why it could not be made of some answers
-    """
+    """Return all measures of a judge, metric by metric, and last those of the judge as a whole."""
     found: list[CardMeasure] = []
     for metric in judged.metrics:
         for measures in (_parsed, _flips, _labelled, _length):
@@ -132,13 +127,11 @@ def turned(values: Floats, metric: JudgedMetric) -> Floats:
 
 
 def shares_of_range(values: Floats, metric: JudgedMetric) -> Floats:
-    """Return where turned values stand in the metric's range: 0 its worst end, 1 its best."""
     worst, best = metric.bounds if metric.higher_is_better else (-metric.bounds[1], -metric.bounds[0])
     return np.asarray((values - worst) / (best - worst))
 
 
 def is_coin(auc: Estimate) -> bool:
-    """Return whether nothing shows that a judge tells good cases from bad ones better than a coin."""
     return auc.low is None or auc.low <= 0.5
 
 
@@ -169,7 +162,6 @@ def accuracy(right: Estimate, auc: Estimate, metric: JudgedMetric) -> Estimate:
 def _pairs(
     judged: CalibrationJudgements, metric: JudgedMetric, kind: str
 ) -> tuple[list[tuple[float, float]], int]:
-    """Return the values of an original and of what became of it, better is more; and how many lack one."""
     sign = 1 if metric.higher_is_better else -1
     found, without = [], 0
     for trial in judged.trials.values():

@@ -17,12 +17,10 @@ from rag_assay.evals.metrics.contract import Score
 from rag_assay.evals.rubrics.rubric import Criterion, Rubric, metric_name
 from rag_assay.evals.statistics.alpha import krippendorffs_alpha
 from rag_assay.evals.statistics.clusters import codes
-from rag_assay.evals.statistics.estimate import Estimate, Floats
-from rag_assay.evals.statistics.kappa import cohens_kappa
+from rag_assay.evals.statistics.estimate import Estimate, Floats, share
 from rag_assay.evals.statistics.question_clusters import Clustering
-from rag_assay.evals.statistics.raters import Agree, kendall, over_clusters
+from rag_assay.evals.statistics.raters import Agree, cohens_kappa, kendall, over_clusters
 from rag_assay.evals.statistics.roc import roc_auc
-from rag_assay.evals.statistics.shares import share
 from rag_assay.warehouse.schemas import Status
 
 FEWEST = 20
@@ -57,12 +55,7 @@ def rated_of(
     seed: int,
     clusters: Clustering,
 ) -> list[Rated]:
-    """Return human ratings by each criterion that any annotator has scored.
-
-    Args:
-        annotations: rows of `schemas.ANNOTATIONS`.
-        counted: the scores that they come from, rows of `schemas.HUMAN_SCORES`.
-    """
+    """Return human ratings by each criterion that any annotator has scored."""
     given = _given(annotations)
     questions = dict(given.select("item_id", "question_id").iter_rows())
     valued = counted.filter((pl.col("status") == "ok") & pl.col("value").is_not_null())
@@ -79,7 +72,6 @@ def rated_of(
 
 
 def scored_by(rubrics: Mapping[str, Rubric], annotations: pl.DataFrame) -> list[Rated]:
-    """Return human ratings by each criterion, as `rated_of` does, without how far they agree."""
     given = _given(annotations)
     return [
         _rated(name, rubric, criterion, rows)
@@ -108,9 +100,6 @@ def people_rows(
 
     A metric that looks at no answer says nothing of what was scored, nor does one that compares answers of
     those that stand for themselves. An answer that several cells give is one case.
-
-    Args:
-        judgements: key of a cell and replicate -> rows of `schemas.JUDGEMENTS`.
     """
     for metric, one, cases in judged_cases(judge, judgements, rated):
         yield from _agreement(metric, one, cases, clusters)
@@ -127,10 +116,7 @@ class RatedAnswer(NamedTuple):
 def judged_cases(
     judge: Judge, judgements: Mapping[str, Sequence[Mapping[str, Any]]], rated: Sequence[Rated]
 ) -> Iterator[tuple[JudgedMetric, Rated, list[RatedAnswer]]]:
-    """Yield the answers that a metric of a judge and people have rated, criterion by criterion.
-
-    Args as in `people_rows`.
-    """
+    """Yield the answers that a metric of a judge and people have rated, criterion by criterion."""
     for metric in judge.judged_metrics:
         rival = judge.against if "rival" in metric.needs else None
         if "answer" in metric.needs:
@@ -148,13 +134,11 @@ def judged_cases(
 
 
 def good_side(score: float, criterion: Criterion) -> bool:
-    """Return whether people call an answer good: at or above the middle of the values that there are."""
     least, most = criterion.bounds
     return score >= (least + most) / 2
 
 
 def with_people(card: Sequence[CardMeasure], people: Sequence[CardMeasure]) -> list[CardMeasure]:
-    """Put what people say after the rows of a card; a metric that they have scored enough is calibrated."""
     known = {one.metric for one in people if one.measure == "auc"}
     kept = [
         one

@@ -26,16 +26,12 @@ Flags = npt.NDArray[np.bool_]
 
 
 def judging_metrics(study: Study) -> list[Metric]:
-    """Return the metrics of a study that human ratings can be held against.
-
-    They say of answers how good they are: higher is better. Human ratings are not among them.
-    """
+    """Return the metrics of a study that human ratings can be held against."""
     found = (study.metric(name) for name in study.measured if name.partition(".")[0] != PEOPLE)
     return [one for one in found if one.kind == "answer" and one.higher_is_better]
 
 
 def wanted_width(study: Study) -> float:
-    """Return the half width of the interval that a study wants, as a share of the rubric's scale."""
     return study.annotation.precision or WANTED
 
 
@@ -46,14 +42,7 @@ def estimate_rows(
     clusters: Clustering,
     sooner: Mapping[str, float] | None = None,
 ) -> list[Row]:
-    """Return the estimates of all cells, of each cell, and of their differences to the one that is best.
-
-    Args:
-        study: whose rubrics people have scored by; criteria that they have not are left out.
-        annotations: rows of `schemas.ANNOTATIONS`.
-        scores: key of a cell and replicate -> rows of `schemas.SCORES`.
-        sooner: id of an item -> its weight in a queue that shows heavier ones sooner; None: in any order.
-    """
+    """Return the estimates of all cells, of each cell, and of their differences to the one that is best."""
     names = {cell.key: cell.name for cell in study.runs()}
     metrics = judging_metrics(study)
     judged = _judged(scores, [one.name for one in metrics])
@@ -92,7 +81,6 @@ class _Scored:
         return np.array([cell in (None, name) for name in self.cells], bool)
 
     def items(self, judged: Floats, some: Flags) -> Items:
-        """Return some of them with judgements; clusters are numbered alike in all."""
         among = int(self.clusters.max()) + 1
         return Items(
             self.scores[some], judged[some], self.bounds, self.drawn[some], self.clusters[some], among
@@ -144,7 +132,6 @@ def _likely(drawn: Floats, there: Flags, ties: Flags, weights: Floats) -> Floats
 def _judged(
     scores: Mapping[str, pl.DataFrame], metrics: Iterable[str]
 ) -> dict[str, dict[tuple[str, str], float]]:
-    """Return metric -> (key of the cell and replicate, question id) -> value; without a value no entry."""
     found: dict[str, dict[tuple[str, str], float]] = {name: {} for name in metrics}
     for key, rows in scores.items():
         wanted = rows.filter(pl.col("metric").is_in(list(found)) & pl.col("value").is_not_null())
@@ -226,7 +213,6 @@ def _leader(found: Mapping[str, Powered]) -> str | None:
 def _apart(
     found: Mapping[str | None, Powered], cell: str | None, leader: str | None, bounds: tuple[float, float]
 ) -> Row:
-    """Return how a cell differs from the leader; as many intervals hold together as there are others."""
     names = ("leader", "difference", "difference_low", "difference_high")
     if cell is None or leader is None or found[cell].combined.low is None:
         return dict.fromkeys(names)

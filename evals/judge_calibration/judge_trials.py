@@ -40,7 +40,6 @@ class JudgeTrial(NamedTuple):
 
     @property
     def trial_id(self) -> str:
-        """Its name on the card."""
         return self.case.question_id or ""
 
 
@@ -58,13 +57,7 @@ def trials_of(
     n_mutated: int,
     seed: int,
 ) -> Trials:
-    """Return what a judge is tried with.
-
-    Args:
-        cases: of the study; one answer a question is taken, drawn by the seed.
-        labelled: of the judge; good ones among them are changed, where the study has too few.
-        n_mutated: answers that are changed; 0: none.
-    """
+    """Return what a judge is tried with."""
     tried = [
         JudgeTrial(
             "labelled", replace(one.case, question_id=f"labelled.{number}"), note=one.place, labels=one.labels
@@ -131,16 +124,7 @@ Study = Mapping[str, Sequence[Row]]
 
 
 class CalibrationJudgements:
-    """What a judge has said of its trials and of the study.
-
-    Args:
-        judge: as the study has it.
-        metrics: that the card is about.
-        trials: with their judgements, rows of `schemas.JUDGEMENTS` whose question is the trial.
-        of_study: the judge's judgements of the study's answers.
-        lengths: case id -> characters of the answer, of cases of the study whose answers were read.
-        seed: the study's.
-    """
+    """What a judge has said of its trials and of the study."""
 
     def __init__(
         self,
@@ -165,7 +149,6 @@ class CalibrationJudgements:
                 self._by_metric[row["metric"]].append((source, row))
 
     def score(self, trial: str, metric: JudgedMetric) -> float | None:
-        """Return what the replicates of a trial come to, as they do in the study."""
         return self._scores[trial, metric.name].value if (trial, metric.name) in self._scores else None
 
     @cached_property
@@ -185,7 +168,6 @@ class CalibrationJudgements:
         ]
 
     def replicates(self, metric: JudgedMetric) -> Iterator[list[float]]:
-        """Yield the values of the replicates of each case that has several."""
         found: dict[tuple[str, str, str], list[float]] = defaultdict(list)
         for source, row in self._by_metric[metric.name]:
             if row["value"] is not None:
@@ -193,7 +175,6 @@ class CalibrationJudgements:
         yield from (values for values in found.values() if len(values) > 1)
 
     def preferences(self, metric: JudgedMetric) -> list[float]:
-        """Return, of each judgement in both orders, how far what stands first was preferred: -1 to 1."""
         found = []
         for _, row in self._by_metric[metric.name]:
             values = {one["of"]: one["value"] for one in row["statements"] or ()}
@@ -203,7 +184,6 @@ class CalibrationJudgements:
         return found
 
     def answer_lengths(self, metric: JudgedMetric) -> list[tuple[float, int]]:
-        """Return value and characters of the answer of each case of the study whose answer was read."""
         found: dict[str, list[float]] = defaultdict(list)
         for source, row in self._by_metric[metric.name]:
             if source and row["value"] is not None and row["case_id"] in self.lengths:
@@ -229,10 +209,6 @@ def labelled_pairs(
     """Yield metric, whether people call the case good, and the judge's value of each that has one.
 
     Of a metric of which less is better, the value is turned round.
-
-    Args:
-        trials: rows of `schemas.JUDGE_TRIALS`.
-        judged: the judge's judgements of them, rows of `schemas.JUDGEMENTS`.
     """
     said = CalibrationJudgements(judge, judge.judged_metrics, (), kept_rows(judged), {}, {}, 0)
     for trial, labels in trials.filter(pl.col("labels").list.len() > 0).select("trial", "labels").iter_rows():

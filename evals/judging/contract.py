@@ -78,11 +78,9 @@ class JudgedMetric(NamedTuple):
         return "ground_truth" not in self.needs or bool(case.ground_truth)
 
     def can_judge(self, case: JudgeCase) -> bool:
-        """Return whether it applies to the question, and nothing keeps it from judging the case."""
         return self.applies(case) and self.obstacle(case) is None
 
     def obstacle(self, case: JudgeCase) -> Judgement | None:
-        """Return why a case cannot be judged; None where it can be."""
         if "answer" in self.needs:
             if case.status not in {Status.OK, Status.REFUSED}:
                 return Judgement(case.status, reason=case.reason or f"the answer ended as {case.status}")
@@ -155,10 +153,7 @@ class JudgeContext:
     def each(
         self, ask: Callable[[Item], Result], items: Sequence[Item], chat: ChatModel, label: str
     ) -> Iterator[Result]:
-        """Call a model for each item concurrently; yield the results in order and report progress.
-
-        label: what is being done, as in `judging entailment`
-        """
+        """Call a model for each item concurrently; yield the results in order and report progress."""
         for number, one in enumerate(self.gateway.map(ask, items, chat), 1):
             self.progress(f"{label} by {chat.model}", number, len(items))
             yield one
@@ -189,7 +184,6 @@ class Judge(ChatComponent, Component):
 
     @property
     def times(self) -> int:
-        """How often it judges each case: once where it cannot vary."""
         return self.replicates if self.varies else 1
 
     @property

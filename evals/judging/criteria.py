@@ -94,11 +94,7 @@ class Mets(_Loose):
 
 
 class CriterionVerdict(NamedTuple):
-    """What the model says of one criterion.
-
-    value: from 0 to 1
-    word: as it said it: `4 of 5`, `met`
-    """
+    """What the model says of one criterion."""
 
     value: float
     word: str
@@ -110,15 +106,10 @@ def tokens_of(criteria: int) -> int:
 
 
 def reply_schema(names: Sequence[str], grades: int | None, *, together: bool) -> ReplySchema:
-    """Return the JSON that a model is to write.
-
-    grades: how many there are; None: met or not
-    together: a list of verdicts, each with its criterion
-    """
+    """Return the JSON that a model is to write."""
     tokens = tokens_of(len(names) if together else 1)
 
     def said(text: str) -> Mapping[str, Any] | None:
-        """Return the one verdict that the words of a reply hold; of several criteria, none is sure."""
         if grades is None:
             met = met_within(text)
             return None if met is None else {"met": met}
@@ -195,7 +186,6 @@ class _Task:
 
     @property
     def shown(self) -> frozenset[Need]:
-        """What the model sees beside the question."""
         return frozenset().union(*(metric.needs for metric in self.metrics))
 
 
@@ -262,7 +252,6 @@ class CriteriaJudge(PromptedJudge):
         return self._read(task, found, fitted.note)
 
     def _read(self, task: _Task, found: Structured[BaseModel], note: str) -> dict[str, Judgement]:
-        """Return a judgement each; what the call cost stands at the first."""
         names = [metric.name for metric in task.metrics]
         if found.value is None:
             first = make_judgement(found.replies, status=found.status, reason=found.reason)
@@ -285,7 +274,6 @@ class CriteriaJudge(PromptedJudge):
 
     @property
     def grades(self) -> int | None:
-        """How many grades there are; None: a criterion is met or not."""
         return None if self.scale == "binary" else self.scale
 
     def wording(self, metric: str, language: Language) -> str:

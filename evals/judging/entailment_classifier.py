@@ -163,7 +163,6 @@ class EntailmentClassifier(PairModel, Splitting, Judge):
     def _read(
         self, tasks: Sequence[_Task], model: Model, labels: Sequence[Label], context: JudgeContext
     ) -> list[_Read]:
-        """Read each distinct pair of window and sentence once, so that equal ones are equal."""
         import torch
 
         pairs = sorted({(window, task.text) for task in tasks for window in task.windows})
@@ -229,7 +228,6 @@ def labels_in(names: Mapping[int, str], model: str) -> tuple[Label, ...]:
 
 
 def _names_in(folder: Path) -> dict[int, str] | None:
-    """Return what the outputs of a model in a folder are called; None where that cannot be read."""
     try:
         written = json.loads((folder / "config.json").read_bytes())["id2label"]
         return {int(number): str(name) for number, name in written.items()}
@@ -268,5 +266,4 @@ def _softmax(scores: Floats) -> Floats:
 
 @lru_cache(maxsize=1)
 def _loaded(model: str, revision: str | None, max_length: int, weights: str) -> Model:
-    """Load a model once; other weights in its place are another model."""
     return load_pair_model(model, revision, max_length)

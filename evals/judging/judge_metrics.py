@@ -40,7 +40,6 @@ class JudgedScores(Metric):
 
     @property
     def of_passages(self) -> bool:
-        """Whether it looks at passages, and has nothing to measure where none is read."""
         return "passages" in self.metric.needs
 
     def versions(self) -> list[str]:

@@ -20,10 +20,10 @@ from rag_assay.evals.judging.contract import (
     Judgement,
     Judgements,
 )
+from rag_assay.warehouse.attempts import Pieces
 from rag_assay.warehouse.cancellation import CancelledError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame
-from rag_assay.warehouse.pieces import Pieces
 from rag_assay.warehouse.schemas import JUDGEMENTS, RETRYABLE, Status
 
 Row = dict[str, Any]
@@ -31,10 +31,7 @@ BATCH = 32  # cases that a judge without a chat model judges before they are kep
 
 
 class JudgeTask(NamedTuple):
-    """What is to be judged.
-
-    blocked: question ids of cases that cannot be judged, since their ranking failed
-    """
+    """What is to be judged."""
 
     judge: Judge
     metrics: Sequence[JudgedMetric]
@@ -57,12 +54,7 @@ def case_id(case: JudgeCase) -> str:
 def judgement_rows(
     task: JudgeTask, context: JudgeContext, known: Iterable[Row] = (), pieces: Pieces | None = None
 ) -> list[Row]:
-    """Return the rows of all cases, replicates and metrics, in this order.
-
-    context: for the first replicate
-    known: rows of earlier runs, of the same judge; those that a retry may fix are judged again
-    pieces: keeps what a judge without calls has judged, a batch at a time
-    """
+    """Return the rows of all cases, replicates and metrics, in this order."""
     ids = [case_id(case) for case in task.cases]
     rows = {_place(row): row for row in known if row["status"] not in RETRYABLE}
     for replicate in range(task.judge.times):
@@ -88,7 +80,6 @@ def judgement_rows(
 
 
 def may_be_mended(rows: Sequence[Row], task: JudgeTask) -> list[Row]:
-    """Return the rows that a retry may fix: not those that wait for an answer."""
     cases = {case.question_id: case for case in task.cases}
     metrics = {metric.name: metric for metric in task.metrics}
     return [
@@ -173,5 +164,4 @@ def _row(case: JudgeCase, identity: str, metric: str, replicate: int, judgement:
 
 
 def kept_rows(*frames: pl.DataFrame) -> list[Row]:
-    """Return the rows of frames of `schemas.JUDGEMENTS`."""
     return [row for rows in frames for row in rows.iter_rows(named=True)]

@@ -79,7 +79,6 @@ class PairwiseJudge(PromptedJudge):
 
     @property
     def against(self) -> str:
-        """The other cell."""
         return self.cell
 
     @property
@@ -157,7 +156,6 @@ def _judgement(found: Sequence[Structured[BaseModel]], note: str, asked: str) ->
 
 
 def _read(found: BaseModel | None, is_first: bool) -> tuple[Preferred, str]:
-    """Return which answer the model prefers, and why; the answer of the case stands first or second."""
     assert isinstance(found, Better)  # noqa: S101 -- there is a value
     if found.better == "tie":
         return "tie", found.reason

@@ -88,6 +88,5 @@ def _judgement(value: float, reason: str, statement: Statement) -> Judgement:
 
 
 def _cosine(one: Matrix, other: Matrix) -> float:
-    """Return the cosine of two unit vectors."""
     value = float(np.dot(one, other))
     return max(-1.0, min(1.0, value)) if abs(value) <= 1 + ROUNDED else value

@@ -61,7 +61,6 @@ def declines(text: str) -> bool:
 
 
 def refusal_apart(found: Structured[Shape]) -> Structured[Shape]:
-    """Return what came of asking; as `refused` where what cannot be read is a refusal to judge."""
     if found.status is not Status.PARSE_FAILED or not declines(found.reply.text):
         return found
     return replace(found, status=Status.REFUSED, reason=f"{DECLINED}: {found.reply.text}")
@@ -75,10 +74,7 @@ def make_judgement(
     reason: str | None = None,
     statements: tuple[Statement, ...] = (),
 ) -> Judgement:
-    """Return a judgement that one or several replies came to, with what they cost together.
-
-    status: `ok` where there is a value, else that of the last reply that failed, by default
-    """
+    """Return a judgement that one or several replies came to, with what they cost together."""
     if not replies:
         return Judgement(status or Status.OK, value, reason, statements=statements)
     whole = together(tuple(replies))
@@ -101,10 +97,7 @@ def make_judgement(
 
 
 class FittedCase(NamedTuple):
-    """A prompt that fits, and what it does not show.
-
-    note: which passages were cut, for the reason of the judgement; empty where none was
-    """
+    """A prompt that fits, and what it does not show."""
 
     messages: Messages
     note: str = ""
@@ -113,11 +106,7 @@ class FittedCase(NamedTuple):
 def fit_case(
     case: JudgeCase, write: Callable[[JudgeCase], Messages], window: ContextWindow, *, needs_passages: bool
 ) -> FittedCase | Judgement:
-    """Return the longest prompt of a case that fits, or a judgement that says why there is none.
-
-    write: makes the prompt of a case
-    needs_passages: a prompt without any of its passages is of no use
-    """
+    """Return the longest prompt of a case that fits, or a judgement that says why there is none."""
     request = Request(case.question, case.language, passages=case.passages)
     try:
         found = fit_prompt(request, lambda one: write(replace(case, passages=one.passages)), window.fits)
@@ -135,10 +124,7 @@ def fit_case(
 def reply_room(
     chat: ChatModel, gateway: Gateway, messages: Messages, wanted: int, window: int | None = None
 ) -> int:
-    """Return how many tokens a reply may have: as many as wanted, or as a prompt leaves of the window.
-
-    window: as the recipe says, in tokens; None: what is known of the model
-    """
+    """Return how many tokens a reply may have: as many as wanted, or as a prompt leaves of the window."""
     tokens = ContextWindow(chat, gateway, wanted, window).tokens
     if tokens is None:
         return wanted
@@ -161,7 +147,6 @@ class Chances(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Of all first tokens, those that are either."""
         return self.yes + self.no
 
     @property
@@ -198,7 +183,6 @@ def word_of(text: str) -> bool | None:
 
 
 def _side(token: str) -> bool | None:
-    """Return whether a token is a yes, a no, or the beginning of one; None: neither."""
     plain = _EDGES.sub("", unicodedata.normalize("NFKC", token).translate(_SPACES)).casefold()
     for is_yes in (True, False):
         if plain in _beginnings(is_yes=is_yes):
@@ -303,10 +287,7 @@ def choice_within(text: str) -> str | None:
 
 
 def mending(shape: type[BaseModel], verdict: Callable[[str], Mapping[str, Any] | None]) -> Mend:
-    """Return what finds the verdict in the words of a text that holds no JSON of a shape.
-
-    verdict: text -> what the JSON would have said beside the reason
-    """
+    """Return what finds the verdict in the words of a text that holds no JSON of a shape."""
 
     def mend(text: str) -> str | None:
         try:
@@ -343,7 +324,6 @@ class ModelJudge(ChatModel, Judge):
         return self
 
     def served(self) -> list[str]:
-        """Return who answers, where that is known: judgements depend on it."""
         found = self.served_by()
         return [found] if found else []
 
@@ -380,10 +360,7 @@ class PromptedJudge(ModelJudge):
         longest: int,
         shown: Collection[Need],
     ) -> FittedCase | Judgement:
-        """Return the prompt of a case as `fit_case` does; passages that are not shown take no room.
-
-        longest: tokens of a reply, where the recipe does not limit it
-        """
+        """Return the prompt of a case as `fit_case` does; passages that are not shown take no room."""
         needs_passages = "passages" in shown
         window = ContextWindow(self, gateway, self.max_tokens or longest, self.window)
         read = case if needs_passages else replace(case, passages=())
@@ -392,11 +369,7 @@ class PromptedJudge(ModelJudge):
 
 @dataclass(frozen=True)
 class ReplySchema:
-    """The JSON that a verdict is.
-
-    bounds: see `response_format_of`
-    check: raises ValueError for what has the shape and is of no use
-    """
+    """The JSON that a verdict is."""
 
     shape: type[BaseModel]
     name: str
@@ -475,7 +448,6 @@ def ask_in_room(  # noqa: PLR0913 - the parameters of a request, by name
     check: Callable[[Shape], None] | None = None,
     replicate: int | None = None,
 ) -> Structured[Shape]:
-    """Ask for JSON of a shape, for a reply that the model's window has room for; else nothing is sent."""
     left = reply_room(chat, context.gateway, messages, max_tokens, window)
     if left < min(max_tokens, least):
         reason = f"the prompt leaves {max(0, left)} tokens of the model's window for its reply; not asked"

@@ -121,7 +121,6 @@ class _Asking:
         self._refused = threading.Event()
 
     def judgement(self, task: _Task) -> Judgement:
-        """Ask one question about one case."""
         judge, needs = self._judge, task.metric.needs
 
         def write(case: JudgeCase) -> Messages:
@@ -153,7 +152,6 @@ class _Asking:
         )
 
     def _read(self, reply: Reply, note: str) -> Judgement | None:
-        """Read a reply with probabilities, or a word; None: the word is to be asked for."""
         if reply.status is Status.ERROR and "logprob" in (reply.reason or "").lower():
             self._refused.set()
             return None

@@ -4,68 +4,44 @@ from __future__ import annotations
 
 import re
 
-from rag_assay.evals.metrics.abstention import Abstention
-from rag_assay.evals.metrics.citations import CitationPrecision, CitationRecall
 from rag_assay.evals.metrics.contract import Metric, RetrievalMetric
-from rag_assay.evals.metrics.costs import AnswerLatency, RetrievalLatency, Tokens
-from rag_assay.evals.metrics.coverage import EvidenceCoverage
-from rag_assay.evals.metrics.ranking_metrics import (
-    HitRate,
-    MeanAveragePrecision,
-    Mrr,
-    Ndcg,
-    Precision,
-    Recall,
-)
-from rag_assay.evals.metrics.semantic_similarity import SemanticSimilarity
-from rag_assay.evals.metrics.text_overlap import Bleu, Chrf, ExactMatch, RougeL
-from rag_assay.evals.metrics.time_window import (
-    HitRateByTitle,
-    HitRateInTime,
-    MrrByTitle,
-    MrrInTime,
-    NdcgByTitle,
-    NdcgInTime,
-    RecallByTitle,
-    RecallInTime,
-)
 from rag_assay.evals.metrics.token_budget import EvidenceCoverageInTokens, InTokens, RecallInTokens
-from rag_assay.evals.metrics.token_overlap import TokenIou, TokenPrecision, TokenRecall
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.registry import Registry
 from rag_assay.warehouse.suggestions import near_names
 
 METRICS: Registry[Metric] = Registry("metrics", Metric, called="stem")
-METRICS.add(
-    HitRate,
-    Mrr,
-    Ndcg,
-    Recall,
-    Precision,
-    MeanAveragePrecision,
-    HitRateInTime,
-    MrrInTime,
-    NdcgInTime,
-    RecallInTime,
-    HitRateByTitle,
-    MrrByTitle,
-    NdcgByTitle,
-    RecallByTitle,
-    EvidenceCoverage,
-    TokenPrecision,
-    TokenRecall,
-    TokenIou,
-    SemanticSimilarity,
-    RougeL,
-    Bleu,
-    Chrf,
-    ExactMatch,
-    Abstention,
-    CitationPrecision,
-    CitationRecall,
-    RetrievalLatency,
-    AnswerLatency,
-    Tokens,
+METRICS.add_places(
+    "rag_assay.evals.metrics",
+    hit_rate="ranking_metrics:HitRate",
+    mrr="ranking_metrics:Mrr",
+    ndcg="ranking_metrics:Ndcg",
+    recall="ranking_metrics:Recall",
+    precision="ranking_metrics:Precision",
+    map="ranking_metrics:MeanAveragePrecision",
+    hit_rate_in_time="time_window:HitRateInTime",
+    mrr_in_time="time_window:MrrInTime",
+    ndcg_in_time="time_window:NdcgInTime",
+    recall_in_time="time_window:RecallInTime",
+    hit_rate_by_title="time_window:HitRateByTitle",
+    mrr_by_title="time_window:MrrByTitle",
+    ndcg_by_title="time_window:NdcgByTitle",
+    recall_by_title="time_window:RecallByTitle",
+    evidence_coverage="ranking_metrics:EvidenceCoverage",
+    token_precision="token_overlap:TokenPrecision",  # noqa: S106 -- a name
+    token_recall="token_overlap:TokenRecall",  # noqa: S106 -- a name
+    token_iou="token_overlap:TokenIou",  # noqa: S106 -- a name
+    semantic_similarity="semantic_similarity:SemanticSimilarity",
+    rouge_l="text_overlap:RougeL",
+    bleu="text_overlap:Bleu",
+    chrf="text_overlap:Chrf",
+    exact_match="text_overlap:ExactMatch",
+    abstention="abstention:Abstention",
+    citation_precision="citations:CitationPrecision",
+    citation_recall="citations:CitationRecall",
+    retrieval_latency="costs:RetrievalLatency",
+    answer_latency="costs:AnswerLatency",
+    tokens="costs:Tokens",
 )
 IN_TOKENS: dict[str, type[InTokens]] = {
     kind.stem: kind for kind in (EvidenceCoverageInTokens, RecallInTokens)

@@ -25,7 +25,6 @@ class _OfCitations(Metric):
     sees: Sees = "answers"
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        """Measure the answers that say something; a refusal has nothing to cite and no value."""
         return [self._score(case) for case in cases]
 
     def _score(self, case: Case) -> Score:

@@ -32,7 +32,6 @@ class MetricContext:
         self._embedders: dict[EmbedderRecipe, CachedEmbedder] = {}
 
     def embedder(self, recipe: EmbedderRecipe) -> CachedEmbedder:
-        """Return the embedder of a recipe; its vectors are cached in the home."""
         from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 
         if recipe not in self._embedders:

@@ -76,11 +76,7 @@ def _first(group: Mapping[str, str], doc: str) -> str:
 def score_rows(
     metric: Metric, cases: Sequence[Case], context: MetricContext
 ) -> tuple[list[dict[str, Any]], str | None]:
-    """Return rows of schemas.SCORES for the questions that a metric applies to, and why it broke, if it did.
-
-    It is given what it says that it reads, and nothing else. A metric that breaks has a status and a reason
-    on all of its rows, and is not the end of the other metrics.
-    """
+    """Return rows of schemas.SCORES for the questions that a metric applies to, and why it broke."""
     applicable = [case.only(metric.reads) for case in cases if metric.applies(case.question)]
     broke = None
     try:
@@ -262,7 +258,6 @@ class Metric(ChatComponent, ABC):
         return self._calls_each(MOST_ASKED)
 
     def versions(self) -> list[str]:
-        """Return what its values depend on beside the cases: its code and, where it has one, its judge."""
         return [self.code_version]
 
     def all_versions(self) -> list[str]:
@@ -325,7 +320,6 @@ class AnswerMetric(Metric):
         return bool(question["ground_truth"])
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        """Measure the answers that have a text; the others keep their status."""
         texts = [_text(case.answer) for case in cases]
         usable = [
             AnsweredCase(case.question, text, case.answer.status)
@@ -363,12 +357,10 @@ def _text(answer: EvaluatedAnswer | None) -> str | None:
 
 
 def no_ranking(case: Case) -> Score:
-    """Return the score of a case whose ranking failed: its status and reason, no value."""
     return Score(case.ranked.status, reason=case.ranked.reason or "the ranking failed")
 
 
 def no_answer(case: Case) -> Score:
-    """Return the score of a case without a usable answer: its status and reason, no value."""
     if case.answer is None:
         return Score(Status.NOT_RUN, reason="the cell has no answer to this question yet")
     status = case.answer.status

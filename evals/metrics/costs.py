@@ -47,8 +47,6 @@ def running_costs(
     Args:
         scores: schemas.SCORES with `cell` and `replicate`.
         answers: schemas.ANSWERS with `cell`.
-        seconds: the metrics whose sum is the time of a question.
-        unpriced: cells that have costs which no answer holds.
 
     >>> scores = pl.DataFrame({"cell": ["c"] * 4, "replicate": [1] * 4, "question_id": ["a", "a", "b", "b"],
     ...     "metric": ["find", "write"] * 2, "status": ["ok"] * 4, "value": [1.0, 2.0, 3.0, 4.0]})

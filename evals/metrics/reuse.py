@@ -2,7 +2,7 @@
 
 A stored artifact of scores says which metrics it holds, each by the digest of all that its scores depend on
 (`identity_of`). A build takes over those that it needs from any sound artifact, and computes the others. What
-a killed build had computed waits in its folder (`warehouse.pieces`).
+a killed build had computed waits in its folder (`warehouse.attempts`).
 """
 
 from __future__ import annotations
@@ -29,13 +29,7 @@ WAITING = ".metrics"
 
 
 def identity_of(metric: Metric, questions: str, inputs: Mapping[Reading, str]) -> str:
-    """Return the digest of all that the scores of a metric depend on.
-
-    Args:
-        metric: its name, its versions and what it reads are part of the digest.
-        questions: digest of the questions that are measured, with their evidence.
-        inputs: digest of each thing that a metric may read; those that this one does not read are left out.
-    """
+    """Return the digest of all that the scores of a metric depend on."""
     read = [[name, inputs[name]] for name in sorted(metric.reads)]
     return digest(["scores", metric.name, metric.all_versions(), questions, read])
 
@@ -52,7 +46,6 @@ class StoredScores:
         self._holders: dict[str, list[str]] | None = None  # identity of a metric's scores -> artifacts
 
     def of_keys(self, wanted: Mapping[str, str], keys: Iterable[str]) -> dict[str, pl.DataFrame]:
-        """Return the rows of those of the wanted metrics (name -> identity) that these keys hold now."""
         found: dict[str, pl.DataFrame] = {}
         for key in keys:
             if len(found) == len(wanted):
@@ -61,10 +54,7 @@ class StoredScores:
         return found
 
     def anywhere(self, wanted: Mapping[str, str]) -> dict[str, pl.DataFrame]:
-        """Return the rows of those of the wanted metrics that any artifact held when this was first called.
-
-        That first time all records of the home are read: some 0.2 ms each.
-        """
+        """Return the rows of those of the wanted metrics that any artifact of the home held."""
         found: dict[str, pl.DataFrame] = {}
         if not wanted:
             return found

@@ -52,7 +52,6 @@ class SemanticSimilarity(AnswerMetric):
 
 
 def _prepared(texts: list[str], vectors: Matrix) -> BaseRagasEmbedding:
-    """Return a ragas embedding that knows the vectors of ``texts``: shape (texts, dimensions)."""
     from ragas.embeddings.base import BaseRagasEmbedding
 
     known = {text: vector.tolist() for text, vector in zip(texts, vectors, strict=True)}

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import re
 import unicodedata
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -52,35 +49,12 @@ class ExactMatch(TextMetric):
         return float(len(plain) == 1)
 
 
-CHRF_ORDER = 6  # longest n-gram, in characters
-CHRF_RECALL = 2.0  # how many times as much recall counts as precision: beta of the F measure
+@cache
+def _sacrebleu() -> tuple[Any, Any]:
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
 
-
-def chrf(truth: str, text: str) -> float:
-    """Return the chrF2 of one text, from 0 to 1: F of the mean n-gram precision and recall of characters.
-
-    White space counts for nothing; orders that one of the texts is too short for are left out.
-
-    >>> round(chrf("noon", "noons"), 4)  # precision 4/5, 3/4, 2/3, 1/2; recall 1 each: 5PR / (4P + R)
-    0.9137
-    """
-    read, written = "".join(truth.split()), "".join(text.split())
-    orders = range(1, min(CHRF_ORDER, len(read), len(written)) + 1)
-    if not orders:
-        return 0.0
-    precision = recall = 0.0
-    for n in orders:
-        found, wanted = _ngrams(written, n), _ngrams(read, n)
-        right = (found & wanted).total()
-        precision += right / found.total() / len(orders)
-        recall += right / wanted.total() / len(orders)
-    if not precision + recall:
-        return 0.0
-    return min(1.0, (1 + CHRF_RECALL**2) * precision * recall / (CHRF_RECALL**2 * precision + recall))
-
-
-def _ngrams(symbols: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
-    return Counter(tuple(symbols[place : place + n]) for place in range(len(symbols) - n + 1))
+    return BLEU(effective_order=True), CHRF()
 
 
 class Chrf(TextMetric):
@@ -95,66 +69,18 @@ class Chrf(TextMetric):
     )
 
     def value(self, truth: str, text: str) -> float:
-        return chrf(truth, text)
+        return float(_sacrebleu()[1].sentence_score(text, [truth]).score) / 100
 
 
-ORDER = 4  # longest n-gram, in tokens
-_ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
-_13A = (
-    (re.compile(r"([\{-\~\[-\` -\&\(-\+\:-\@\/])"), r" \1 "),  # punctuation of ASCII
-    (re.compile(r"([^0-9])([\.,])"), r"\1 \2 "),  # full stop and comma, unless a digit stands before …
-    (re.compile(r"([\.,])([^0-9])"), r" \1 \2"),  # … or behind
-    (re.compile(r"([0-9])(-)"), r"\1 \2 "),  # a dash behind a digit
-)
 _LETTER = regex.compile(rf"([{UNSPACED}]\p{{M}}*)")
-
-
-def bleu_tokens(text: str) -> list[str]:
-    """Return the tokens of mteval-v13a, which WMT and sacrebleu use; letters of scripts without spaces alone.
-
-    >>> bleu_tokens("The fee (2024) is 1,500 euro."), bleu_tokens("正午に")
-    (['The', 'fee', '(', '2024', ')', 'is', '1,500', 'euro', '.'], ['正', '午', 'に'])
-    """
-    line = text.rstrip().replace("<skipped>", "").replace("-\n", "").replace("\n", " ")
-    for entity, sign in _ENTITIES:
-        line = line.replace(entity, sign)
-    line = " " + _LETTER.sub(r" \1 ", line) + " "
-    for pattern, spaced in _13A:
-        line = pattern.sub(spaced, line)
-    return line.split()
-
-
-def bleu(truth: str, text: str) -> float:
-    """Return the BLEU of one text, from 0 to 1: brevity penalty x geometric mean of the n-gram precisions.
-
-    Orders that the text is too short for are left out; a precision of 0 counts as half of the smallest one
-    that there could be, the next as a quarter, and so on (Chen & Cherry, WMT 2014, smoothing 3).
-
-    >>> round(bleu("the ferry leaves at noon", "the ferry leaves at dawn"), 4)  # (4/5 3/4 2/3 1/2)^(1/4)
-    0.6687
-    """
-    read, written = bleu_tokens(truth), bleu_tokens(text)
-    if not read or not written:
-        return 0.0
-    logs, halved = [], 1.0
-    for n in range(1, min(ORDER, len(written)) + 1):
-        found = _ngrams(written, n)
-        total = found.total()
-        right = (found & _ngrams(read, n)).total()
-        if n == 1 and not right:
-            return 0.0
-        if not right:
-            halved /= 2
-        logs.append(math.log(right / total if right else halved / total))
-    penalty = min(0.0, 1 - len(read) / len(written))
-    return min(1.0, math.exp(penalty + sum(logs) / len(logs)))
 
 
 class Bleu(TextMetric):
     """BLEU of the whole answer (Papineni et al., ACL 2002), the same number as sacrebleu's `sentence_bleu`.
 
     ragas' BleuScore compares the answer's first sentence only, with each sentence of the ground truth, and
-    gives 0 to a right answer of fewer than four tokens; here both are one text each, of any length.
+    gives 0 to a right answer of fewer than four tokens; here both are one text each, of any length. Each
+    letter of a script without spaces is a token.
     """
 
     stem, title = "bleu", "BLEU"
@@ -164,10 +90,8 @@ class Bleu(TextMetric):
     )
 
     def value(self, truth: str, text: str) -> float:
-        return bleu(truth, text)
-
-
-# Scripts that are written without spaces: each of their letters, with its marks, is a token.
+        read, written = (_LETTER.sub(r" \1 ", one) for one in (truth, text))
+        return min(1.0, float(_sacrebleu()[0].sentence_score(written, [read]).score) / 100)
 
 
 def rouge_tokens(text: str) -> list[str]:

@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric, Sees
-from rag_assay.evals.metrics.coverage import EvidenceCoverage, covered_characters
-from rag_assay.evals.metrics.ranking_metrics import Recall
+from rag_assay.evals.metrics.ranking_metrics import EvidenceCoverage, Recall, covered_characters
 from rag_assay.warehouse.spans import Span
 
 CHARACTERS_A_TOKEN = 4

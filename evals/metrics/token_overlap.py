@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric, Sees
-from rag_assay.evals.metrics.coverage import covered_characters
+from rag_assay.evals.metrics.ranking_metrics import covered_characters
 from rag_assay.warehouse.spans import Span
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from rag_assay.assets.engine.stage import BuildContext, Resource
-from rag_assay.assets.indexing.publication_days import moment
+from rag_assay.assets.indexing.index_rows import moment
 from rag_assay.evals.generation.citations import claims, without_markers
 from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.metrics.context import MetricContext
@@ -71,7 +71,6 @@ class CellCases(NamedTuple):
 def read_cases(
     study: Study, cell: Cell, inputs: list[Artifact], judgements: Mapping[str, Artifact], work: BuildContext
 ) -> CellCases:
-    """Read the cases of a cell from the artifacts of its ranking, answers (if any) and question sets."""
     by_stage = {artifact.stage: artifact for artifact in inputs}
     with_markers = cell.generator in study.generators and study.generators[cell.generator].writes_markers
     answers, answer_digests = _answers(by_stage.get("answers"), with_markers, work)
@@ -122,7 +121,6 @@ def _annotated(
     answers: Mapping[str, EvaluatedAnswer],
     work: BuildContext,
 ) -> dict[str, dict[str, Score]]:
-    """Return `people.RUBRIC` -> question id -> what people say of a cell's answer, or why it failed."""
     names = [one.name for one in study.metrics_of(cell) if isinstance(one, PeopleScores)]
     artifact = next((one for one in inputs if one.stage == "annotations"), None)
     if artifact is None or not names:
@@ -142,7 +140,6 @@ def _annotated(
 def judged_scores(
     judge: str, artifact: Artifact, work: BuildContext
 ) -> dict[str, dict[str, tuple[Score, ...]]]:
-    """Return question id -> `JUDGE.METRIC` -> what each replicate of the judge came to."""
     columns = ["question_id", "metric", "replicate", "status", "value", "reason"]
     rows = read_parquet(work.store.folder(artifact.stage, artifact.identity) / "judgements.parquet", columns)
     found: dict[str, dict[str, tuple[Score, ...]]] = {}
@@ -186,7 +183,6 @@ class ScoreResources(Resource):
         return self._contexts[study.study]
 
     def ranking(self, artifact: Artifact) -> RankedQuestions:
-        """Return the rows of a ranking; its cells come one after another, so that one is held at a time."""
         key = (artifact.identity, artifact.data_version)
         if self._ranking is None or self._ranking[0] != key:
             folder = self.work.store.folder(artifact.stage, artifact.identity)
@@ -194,7 +190,6 @@ class ScoreResources(Resource):
         return self._ranking[1]
 
     def annotations(self, artifact: Artifact) -> dict[str, pl.DataFrame]:
-        """Return the rows of annotations of each cell, by its key; those of a study are read once."""
         if self._annotations is None or self._annotations[0] != artifact.identity:
             path = self.work.store.folder("annotations", artifact.identity) / "annotations.parquet"
             found = read_parquet(path).partition_by("cell", as_dict=True)
@@ -245,10 +240,7 @@ def _corpus_facts(artifacts: list[Artifact], work: BuildContext) -> CorpusFacts:
 def _answers(
     artifact: Artifact | None, with_markers: bool, work: BuildContext
 ) -> tuple[dict[str, EvaluatedAnswer], dict[Reading, str]]:
-    """Return the answers as metrics read them, by question id.
-
-    with_markers: the generator cites by markers in its text; metrics of its words read it without them
-    """
+    """Return the answers as metrics read them, by question id."""
     if artifact is None:
         return {}, {"answer": "", "citations": "", "answer_cost": ""}
     rows = read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
@@ -274,7 +266,6 @@ def _answers(
 
 
 def _citations(row: dict[str, Any], with_markers: bool) -> Citations | None:
-    """Return what an answer cites; None for one that an earlier version made, which kept no citations."""
     found = row.get("citations")
     if found is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -9,23 +10,147 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from rag_assay.assets.cleaning.corpus import corpus_documents
+from rag_assay.assets.embedding.embedder import Matrix
 from rag_assay.assets.engine.stage import BuildContext, PartitionRef
 from rag_assay.evals.generation.citations import without_markers
 from rag_assay.evals.generation.contract import Passage
-from rag_assay.evals.judging.contract import JudgeCase
-from rag_assay.evals.pipeline.answer_inputs import headings_of
-from rag_assay.evals.pipeline.imported_answers import contexts_of
-from rag_assay.evals.pipeline.passages import Headings, evidence_passages, passage_of
+from rag_assay.evals.judging.contract import JudgeCase, JudgeContext, JudgedMetric
+from rag_assay.evals.judging.contract import Need as Part
+from rag_assay.evals.pipeline.passages import (
+    Headings,
+    contexts_of,
+    evidence_passages,
+    headings_of,
+    passage_of,
+)
 from rag_assay.evals.pipeline.run_resources import RunResources
-from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.pipeline.stage_inputs import budget_of, read_questions
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.rubrics.items import Item
-from rag_assay.evals.study.cells import NO_GENERATOR, Cell
+from rag_assay.evals.study.cells import NO_GENERATOR, Cell, JudgedCell
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.parquet import conform_rows, read_parquet
 from rag_assay.warehouse.schemas import ANSWERS, Status
+
+
+def judge_digest(study: Study, name: str) -> str:
+    """Return the digest of a judge and of all that its judgements of a case depend on."""
+    judge = study.judges[name]
+    once = judge.model_copy(update={"replicates": 1, "vote": "mean"})
+    return digest([once.identity(), *judge.dependencies(study.seed)])
+
+
+def judge_context(study: Study, judged: JudgedCell, work: BuildContext) -> JudgeContext:
+    judge, cell = study.judges[judged.judge], judged.cell
+    budget, limit = budget_of(study, work), judge.budget_limit
+    if limit is not None:
+        budget = work.budgets.of((study.whole, "judge", judged.judge), limit, within=budget)
+    resources = work.resource(RunResources)
+    where = f" ({cell.chunking}, {cell.retriever})" if cell.reads_ranking else ""
+
+    def progress(label: str, done: int, of: int) -> None:
+        work.progress(f"{label}{where}", done, of)
+
+    def embed(texts: Sequence[str]) -> Matrix:
+        label = "embedding for judges"
+        embedder = resources.embedder(judge.embeds_with)
+        return embedder.passages(list(texts), lambda done, of: progress(label, done, of)).vectors
+
+    purpose = Purpose("judging", study.study, cell.key)
+    return JudgeContext(resources.gateway(budget), embed, study.seed, progress=progress, purpose=purpose)
+
+
+class CellJudging(NamedTuple):
+    """What is judged of a cell."""
+
+    cases: list[JudgeCase]
+    blocked: frozenset[str]
+
+
+def metrics_of(study: Study, judged: JudgedCell) -> list[JudgedMetric]:
+    """Return what a judge judges a cell by: not the answer, where there is no generator."""
+    found = study.judges[judged.judge].judged_metrics
+    return [one for one in found if "answer" not in one.needs or judged.cell.generator != NO_GENERATOR]
+
+
+def case_needs(grid: Grid, judged: JudgedCell) -> list[PartitionRef]:
+    cell, study = judged.cell, grid.studies[judged.cell.study]
+    passages = passage_needs(grid, cell) if "passages" in parts_of(study, judged) else []
+    rival = rival_of(study, judged)
+    other = [PartitionRef("answers", rival.key)] if rival else []
+    sets = [PartitionRef("questions", name) for name in grid.set_keys(cell.study)]
+    return [*answer_needs(cell), *passages, *other, *sets]
+
+
+def parts_of(study: Study, judged: JudgedCell) -> frozenset[Part]:
+    return frozenset(part for one in metrics_of(study, judged) for part in one.needs)
+
+
+def rival_of(study: Study, judged: JudgedCell) -> Cell | None:
+    rival = study.rival(judged.judge)
+    return same_replicate(study, rival, judged.cell) if rival else None
+
+
+def read_cases(grid: Grid, judged: JudgedCell, inputs: Inputs, work: BuildContext) -> CellJudging:
+    """Read the cases of a cell that a judge judges, in the order of the questions."""
+    cell, study = judged.cell, grid.studies[judged.cell.study]
+    questions = read_questions([one for need, one in inputs.items() if need.stage == "questions"], work)
+    ids = study.sampled(questions["question_id"].to_list(), cell.sample)
+    chosen = set(study.sampled(ids, study.judged_sample(judged.judge)))
+    answers = read_answers(study, cell, inputs, work)
+    if cell.imported:
+        chosen &= answers.keys()  # a further replicate is of those that its sheet has rows of
+    rows = [row for row in questions.iter_rows(named=True) if row["question_id"] in chosen]
+    rival = rival_of(study, judged)
+    others = read_answers(study, rival, inputs, work) if rival else {}
+    wanted = "passages" in parts_of(study, judged)
+    passages = read_passages(grid, cell, inputs, rows, answers, work) if wanted else {}
+    blocked = {row["question_id"] for row in rows if row["question_id"] not in passages} if wanted else set()
+    cases = [
+        case_of(
+            row,
+            answers.get(row["question_id"]),
+            passages.get(row["question_id"], ()),
+            text_of(others.get(row["question_id"])),
+        )
+        for row in rows
+    ]
+    return CellJudging(cases, frozenset(blocked))
+
+
+def known_question(study: Study, text: str, work: BuildContext) -> dict[str, Any] | None:
+    """Return the question of a study that has this id or these words (a row of `schemas.QUESTIONS`)."""
+    return StudyQuestions(study, work).named(text)
+
+
+class StudyQuestions:
+    """The questions of a study as the last run stored them; none, where it was not run."""
+
+    def __init__(self, study: Study, work: BuildContext) -> None:
+        found = [work.store.current("questions", key) for key in Grid([study]).set_keys(study.study)]
+        artifacts = [artifact for artifact in found if artifact is not None]
+        rows = list(read_questions(artifacts, work).iter_rows(named=True)) if artifacts else []
+        self._by_id = {row["question_id"]: row for row in reversed(rows)}
+        self._by_words = {_plain(row["question"]): row for row in reversed(rows)}
+
+    @property
+    def texts(self) -> list[str]:
+        return [row["question"] for row in self._by_words.values()]
+
+    def known(self, words: str) -> dict[str, Any] | None:
+        return self._by_words.get(_plain(words))
+
+    def named(self, text: str) -> dict[str, Any] | None:
+        return self._by_id.get(text) or self.known(text)
+
+
+def _plain(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).split()).casefold()
+
 
 FOUND = (
     5  # passages that are judged of a cell without a generator: as many as a generator reads, unless it says
@@ -35,7 +160,6 @@ Inputs = Mapping[PartitionRef, Artifact]
 
 
 def answer_needs(cell: Cell) -> list[PartitionRef]:
-    """Return the answers of a cell; none without a generator."""
     return [] if cell.generator == NO_GENERATOR else [PartitionRef("answers", cell.key)]
 
 
@@ -54,15 +178,11 @@ def passage_needs(grid: Grid, cell: Cell) -> list[PartitionRef]:
 
 
 def same_replicate(study: Study, other: Cell, cell: Cell) -> Cell:
-    """Return the replicate of another cell that one is compared with: of the same number, or its last."""
     return other.replicates(study.times(other))[: cell.replicate][-1]
 
 
 def case_of(question: Row, answer: Row | None, passages: tuple[Passage, ...], rival: str | None) -> JudgeCase:
-    """Return a question as judges and people read it.
-
-    question: a row of `schemas.QUESTIONS`; answer: of `read_answers`, None without a generator
-    """
+    """Return a question as judges and people read it."""
     status = Status(answer["status"]) if answer else Status.OK
     failed = answer is not None and status not in {Status.OK, Status.REFUSED}
     return JudgeCase(
@@ -86,7 +206,6 @@ def text_of(answer: Row | None) -> str | None:
 def read_answers(
     study: Study, cell: Cell, inputs: Inputs, work: BuildContext, *, markers: bool = False
 ) -> dict[str, Row]:
-    """Return the answers of a cell by question id."""
     artifact = inputs.get(PartitionRef("answers", cell.key))
     if artifact is None:
         return {}
@@ -109,10 +228,7 @@ def read_passages(
     answers: Mapping[str, Row],
     work: BuildContext,
 ) -> dict[str, tuple[Passage, ...]]:
-    """Return the passages of each question, those that its answer was made of, as far as they were given.
-
-    A question whose ranking failed has none, and is left out.
-    """
+    """Return the passages of each question, those that its answer was made of, as far as they were given."""
     reads = grid.studies[cell.study].reads(cell.generator)
     if reads == "nothing":
         return {row["question_id"]: () for row in questions}
@@ -153,7 +269,6 @@ def _spans(ranking: Artifact, work: BuildContext) -> dict[str, Spans]:
 
 
 def _delivered(chunk: str, hits: Spans, index: OpenIndex, headings: Headings) -> Passage:
-    """Return what was delivered for a chunk; of one that the generator itself has looked for, its context."""
     row = index.positions[chunk]
     context = (*index.spans.contexts[row].tolist(), 0.0)
     start, end, score = hits.get(chunk, context)
@@ -177,7 +292,6 @@ def _evidence(
 
 
 def _as_given(passages: list[Passage], answer: Row | None) -> tuple[Passage, ...]:
-    """Return passages as the generator was given them: shortened, or left out, where they did not fit."""
     kept = {one["chunk_id"]: one["kept"] for one in (answer.get("cuts") or () if answer else ())}
     texts = [(one, one.text[: kept.get(one.chunk, len(one.text))].rstrip()) for one in passages]
     return tuple(
@@ -199,15 +313,11 @@ class CellItems(NamedTuple):
 
 
 def scored_cells(study: Study) -> list[Cell]:
-    """Return the replicates of cells that people can score: those with a generator."""
     return [cell for cell in study.runs() if cell.generator != NO_GENERATOR]
 
 
 def item_needs(grid: Grid, cell: Cell, against: str | None = None) -> list[PartitionRef]:
-    """Return what the items of a cell are made of; nothing without a generator.
-
-    against: key of the cell, without the study, whose answers stand beside; None: no pairs
-    """
+    """Return what the items of a cell are made of; nothing without a generator."""
     if cell.generator == NO_GENERATOR:
         return []
     rival = _rival(grid.studies[cell.study], cell, against)
@@ -219,10 +329,7 @@ def item_needs(grid: Grid, cell: Cell, against: str | None = None) -> list[Parti
 def scorable(
     grid: Grid, cell: Cell, inputs: Inputs, work: BuildContext, against: str | None = None
 ) -> tuple[list[str], frozenset[str], int]:
-    """Return which questions of a cell people can score, without reading passages.
-
-    Returns ids of the questions with an item, ids of those that are ties, and how many have nothing to score.
-    """
+    """Return which questions of a cell people can score, without reading passages."""
     if cell.generator == NO_GENERATOR:
         return [], frozenset(), 0
     found = _answered(grid, cell, inputs, work, against)
@@ -234,10 +341,7 @@ def scorable(
 def read_items(
     grid: Grid, cell: Cell, inputs: Inputs, work: BuildContext, against: str | None = None
 ) -> CellItems:
-    """Read the items of a cell.
-
-    inputs: the artifacts of `item_needs`, and others
-    """
+    """Read the items of a cell."""
     if cell.generator == NO_GENERATOR:
         return CellItems({})
     asked = _answered(grid, cell, inputs, work, against)
@@ -290,7 +394,6 @@ def _answered(
 
 
 def _as_said(cell: Cell, answers: dict[str, Row]) -> dict[str, Row]:
-    """Return answers with those of a sheet that have no text: people can say what that is worth."""
     if not cell.imported:
         return answers
     said = {"status": Status.OK, "reason": None}
@@ -304,10 +407,7 @@ def current_items(
     against: str | None = None,
     wanted: Callable[[Cell], bool] = lambda _: True,
 ) -> Iterator[tuple[Cell, CellItems]]:
-    """Yield the items of each cell of a study that has been answered, by what is stored now.
-
-    A cell whose answers, or what they were made of, are not there yet is left out.
-    """
+    """Yield the items of each cell of a study that has been answered, by what is stored now."""
     for cell in filter(wanted, scored_cells(study)):
         needs = item_needs(grid, cell, against)
         there = {need: work.store.current(need.stage, need.key) for need in needs}
@@ -356,7 +456,6 @@ def _item(question: Row, answer: Row, passages: Sequence[Passage], rival: str | 
 
 
 def _marks(question: Row, passages: Sequence[Passage]) -> tuple[tuple[int, int, int], ...]:
-    """Return where evidence stands in the passages; overlapping pieces are one."""
     found: list[tuple[int, int, int]] = []
     for at, passage in enumerate(passages):
         spans = sorted(

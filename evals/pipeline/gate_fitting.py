@@ -29,7 +29,6 @@ from rag_assay.warehouse.schemas import Status
 
 
 def parts_of(study: Study, cell: Cell) -> tuple[Chunking, EmbedderRecipe]:
-    """Return the chunking and the embedder of a cell; the study's first where it reads no ranking."""
     if cell.reads_ranking:
         return study.chunkings[cell.chunking], study.embedders[cell.embedder]
     return next(iter(study.chunkings.values())), next(iter(study.embedders.values()))
@@ -38,10 +37,7 @@ def parts_of(study: Study, cell: Cell) -> tuple[Chunking, EmbedderRecipe]:
 def generation_context(
     study: Study, cell: Cell, work: BuildContext, retrieve: Retrieve | None = None
 ) -> GenerationContext:
-    """Return what the generator of a cell may use; its calls are paid from the study's budget and its own.
-
-    retrieve: searches once more; None for a generator that never does
-    """
+    """Return what the generator of a cell may use; its calls are paid from the study's budget and its own."""
     chunking, embedder = parts_of(study, cell)
     asking = GenerationRequest(
         cell, study.seed, chunking.tokenizer, embedder, study.generators[cell.generator].budget_limit
@@ -133,12 +129,7 @@ class _Searched(NamedTuple):
 def _searched(
     gate: Gate, generator: Generator, train: pl.DataFrame, runner: QueryRunner, work: BuildContext
 ) -> _Searched:
-    """Search for the train questions.
-
-    A question that the documents answer is searched for twice: as it is, and with the documents of its
-    evidence left out, when it has no answer there. So train sets need no question that was written to have
-    none. Only what the generator would read of a ranking counts.
-    """
+    """Search for the train questions."""
     documents = runner.index.column("doc_id")
     answerable: list[float] = []
     unanswerable: list[float] = []

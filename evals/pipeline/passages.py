@@ -3,13 +3,169 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
 
 from rag_assay.assets.chunking.contract import Section
 from rag_assay.assets.chunking.sections import SectionTree
 from rag_assay.assets.chunking.sentence_splitter import sentence_places
-from rag_assay.evals.generation.contract import Passage
+from rag_assay.assets.cleaning.corpus import corpus_documents
+from rag_assay.assets.engine.stage import BuildContext, PartitionRef
+from rag_assay.evals.generation.contract import Answer, Generator, Passage
+from rag_assay.evals.metrics.token_budget import CHARACTERS_A_TOKEN
+from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.retrieval.index import OpenIndex
+from rag_assay.evals.spreadsheet_import.bundle import Place, SheetRow, cell_digest, cell_rows
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.imported_study import ImportedStudy
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.schemas import Schema, Status
+
+Passages = dict[str, list[Passage]]
+"""Question id -> what is read for it; a question whose ranking failed is absent."""
+
+
+def read_needs(grid: Grid, cell: Cell) -> list[PartitionRef]:
+    study = grid.studies[cell.study]
+    generator = study.generators[cell.generator]
+    if generator.reads == "evidence":
+        return [PartitionRef("documents", source) for source in study.corpus.sources]
+    if generator.reads != "ranking":
+        return []
+    key = grid.index_key(cell)
+    # Only a model is told of headings: quoted sentences do not depend on them.
+    headings = [PartitionRef("chunks", key.rpartition(".")[0])] if generator.chat else []
+    return [PartitionRef("rankings", cell.ranking), PartitionRef("indexes", key), *headings]
+
+
+def read_passages(
+    grid: Grid, cell: Cell, inputs: Sequence[Artifact], questions: pl.DataFrame, work: BuildContext
+) -> Passages:
+    """Return what the generator of a cell reads for each of its questions."""
+    generator = grid.studies[cell.study].generators[cell.generator]
+    rows = questions.iter_rows(named=True)
+    if generator.reads == "nothing":
+        return {row["question_id"]: [] for row in rows}
+    if generator.reads == "evidence":
+        documents = _documents([one for one in inputs if one.stage == "documents"], questions, work)
+        return {row["question_id"]: evidence_passages(row, documents)[: generator.passages] for row in rows}
+    by_stage = {one.stage: one for one in inputs}
+    return _ranked(by_stage["rankings"], by_stage["indexes"], by_stage.get("chunks"), generator, work)
+
+
+def headings_of(chunks: Artifact, work: BuildContext, chunk_ids: Sequence[str] | None = None) -> Headings:
+    path = work.store.folder("chunks", chunks.identity) / "chunks.parquet"
+    found = read_parquet(path, ["chunk_id", "heading_path"])
+    if chunk_ids is not None:
+        found = found.filter(pl.col("chunk_id").is_in(chunk_ids))
+    return {chunk: tuple(path or ()) for chunk, path in found.iter_rows()}
+
+
+def _ranked(
+    ranking: Artifact, index: Artifact, chunks: Artifact | None, generator: Generator, work: BuildContext
+) -> Passages:
+    folder = work.store.folder("rankings", ranking.identity)
+    hits = read_parquet(folder / "hits.parquet").filter(pl.col("rank") <= generator.passages)
+    hits = hits.sort("question_id", "rank")
+    if generator.context_tokens is not None:
+        length = pl.col("end") - pl.col("start")
+        before = (length.cum_sum() - length).over("question_id")
+        hits = hits.filter(before < generator.context_tokens * CHARACTERS_A_TOKEN)
+    ranked = read_parquet(folder / "ranked.parquet").filter(pl.col("status") == Status.OK)
+    headings = headings_of(chunks, work, hits["chunk_id"].unique().to_list()) if chunks else {}
+    opened = work.resource(RunResources).index(index)
+    found: Passages = {question: [] for question in ranked["question_id"]}
+    columns = ("question_id", "chunk_id", "start", "end", "score")
+    for question, chunk_id, start, end, score in hits.select(columns).iter_rows():
+        found[question].append(passage_of(opened, chunk_id, start, end, score, headings))
+    return found
+
+
+def _documents(
+    artifacts: list[Artifact], questions: pl.DataFrame, work: BuildContext
+) -> Mapping[str, Mapping[str, Any]]:
+    wanted = questions["evidence"].explode().struct.field("doc_id").drop_nulls().unique().to_list()
+    rows = corpus_documents(artifacts, work).filter(pl.col("doc_id").is_in(wanted))
+    return {row["doc_id"]: row for row in rows.iter_rows(named=True)}
+
+
+FILE = "contexts.parquet"
+NOT_IN_SHEET = "the sheet has no row of it"
+NO_ANSWER = "the sheet has no answer to it"
+CONTEXTS: Schema = {"question_id": pl.String, "rank": pl.Int64, "text": pl.String}
+"""The passages that a sheet has beside its answers, the best first: rank 1."""
+
+
+class ImportedAnswer(NamedTuple):
+    """An answer of a sheet to a question, and the passages beside it."""
+
+    answer: Answer
+    passages: tuple[Passage, ...] = ()
+
+
+def cell_recipes(study: Study, cell: Cell) -> dict[str, str]:
+    sample = [cell.sample, study.seed] if cell.sample is not None else None
+    return {
+        f"rows.{cell.key}": cell_digest(_folder(study), _place(cell)),
+        f"sample.{cell.study}.{cell.generator}": digest(sample),
+    }
+
+
+def imported_answers(study: Study, cell: Cell, question_ids: Sequence[str]) -> dict[str, ImportedAnswer]:
+    """Return the answers of a cell by question id."""
+    rows = {row.question_id: row for row in cell_rows(_folder(study), _place(cell))}
+    asked = question_ids if cell.replicate == 1 else [one for one in question_ids if one in rows]
+    return {one: _answer(rows.get(one)) for one in asked}
+
+
+def _answer(row: SheetRow | None) -> ImportedAnswer:
+    if row is None:
+        return ImportedAnswer(Answer(Status.NOT_RUN, NOT_IN_SHEET))
+    passages = tuple(passage(text, rank) for rank, text in enumerate(row.contexts, 1))
+    if row.answer is None:
+        return ImportedAnswer(Answer(Status.NOT_RUN, NO_ANSWER), passages)
+    if not row.answer.strip():
+        nothing = Answer(Status.PARSE_FAILED, "the answer is empty", row.answer, raw=row.answer)
+        return ImportedAnswer(nothing, passages)
+    return ImportedAnswer(Answer(Status.OK, text=row.answer, raw=row.answer), passages)
+
+
+def passage(text: str, rank: int) -> Passage:
+    return Passage(text, chunk=f"context {rank}", end=len(text))
+
+
+def write_contexts(found: dict[str, ImportedAnswer], folder: Path) -> str:
+    rows = [
+        {"question_id": question, "rank": rank, "text": one.text}
+        for question, answer in found.items()
+        for rank, one in enumerate(answer.passages, 1)
+    ]
+    write_parquet(frame(rows, CONTEXTS), folder / FILE)
+    return digest([list(row.values()) for row in rows])
+
+
+def contexts_of(store: ArtifactStore, answers: Artifact) -> dict[str, tuple[Passage, ...]]:
+    rows = read_parquet(store.folder(answers.stage, answers.identity) / FILE)
+    found: dict[str, list[Passage]] = {}
+    for question, rank, text in rows.sort("question_id", "rank").select([*CONTEXTS]).iter_rows():
+        found.setdefault(question, []).append(passage(text, rank))
+    return {question: tuple(passages) for question, passages in found.items()}
+
+
+def _folder(study: Study) -> Path:
+    assert isinstance(study, ImportedStudy)  # noqa: S101 -- no other has imported cells
+    return study.folder
+
+
+def _place(cell: Cell) -> Place:
+    return cell.chunking, cell.embedder, cell.retriever, cell.generator, cell.replicate
+
 
 Headings = Mapping[str, Sequence[str]]
 """Chunk id -> the headings above it, outermost first."""
@@ -18,7 +174,6 @@ Headings = Mapping[str, Sequence[str]]
 def passage_of(
     index: OpenIndex, chunk_id: str, start: int, end: int, score: float, headings: Headings | None = None
 ) -> Passage:
-    """Return what was delivered for a chunk: `document.text[start:end]`, with its document's facts."""
     row = index.positions[chunk_id]
     doc_id, title, url, published_at = index.stored.at([row], "doc_id", "title", "url", "published_at")[0]
     return Passage(
@@ -69,7 +224,6 @@ def _widened(text: str, piece: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _merged(spans: Mapping[tuple[str, int, int], int]) -> list[tuple[tuple[str, int, int], int]]:
-    """Join the spans of a document that overlap; each stays where the first of its parts stood."""
     found: list[tuple[tuple[str, int, int], int]] = []
     for (doc, start, end), grade in spans.items():
         place = None

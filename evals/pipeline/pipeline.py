@@ -17,16 +17,20 @@ from rag_assay.assets.embeddings import Embeddings
 from rag_assay.assets.engine.stage import BuildContext, Stage, is_by_recipe_of_now
 from rag_assay.assets.indexes import Indexes
 from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Passage, Request
-from rag_assay.evals.pipeline.answer_inputs import headings_of
-from rag_assay.evals.pipeline.cell_parts import CellParts, parts_of_cell
 from rag_assay.evals.pipeline.gate_fitting import (
     FitInputs,
     GenerationRequest,
     generation_for,
     with_fitted_gate,
 )
-from rag_assay.evals.pipeline.passages import Headings, passage_of
-from rag_assay.evals.pipeline.retrieval import OpenRetrieval, RetrievalInputs, open_retrieval
+from rag_assay.evals.pipeline.passages import Headings, headings_of, passage_of
+from rag_assay.evals.pipeline.retrieval import (
+    CellParts,
+    OpenRetrieval,
+    RetrievalInputs,
+    open_retrieval,
+    parts_of_cell,
+)
 from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.query_transforms.follow_up import FollowUp
 from rag_assay.evals.question_sets.losses import losses_of
@@ -66,7 +70,6 @@ class FollowUpSearcher(Searcher):
 
 
 def with_follow_up(retrieval: OpenRetrieval) -> OpenRetrieval:
-    """Return a retrieval that reads follow-ups by rules; one that reads them already as it is."""
     if reads_follow_ups(retrieval):
         return retrieval
     transform = FollowUp().open(retrieval.index, retrieval.context)
@@ -74,12 +77,10 @@ def with_follow_up(retrieval: OpenRetrieval) -> OpenRetrieval:
 
 
 def reads_follow_ups(retrieval: OpenRetrieval) -> bool:
-    """Return whether follow-ups are rewritten, by the cell's own recipe or in front of it."""
     return isinstance(retrieval.searcher, FollowUpSearcher) or _holds_follow_up(retrieval.retriever)
 
 
 def _holds_follow_up(part: object) -> bool:
-    """Return whether a part of a recipe, or one inside it (an arm of a fusion), is a `follow_up`."""
     if isinstance(part, FollowUp):
         return True
     if isinstance(part, BaseModel):
@@ -95,7 +96,6 @@ sentence reached; the language model, which said so."""
 
 
 def decliner_of(generator: Generator, request: Request, answer: Answer) -> Decliner | None:
-    """Return what declined a request; None: it was answered, or failed."""
     if answer.status is Status.NO_CONTEXT:
         return "no_passages"
     if answer.status is not Status.REFUSED:
@@ -133,12 +133,10 @@ class PipelineResult:
 
     @property
     def understood(self) -> tuple[QueryInterpretation, ...]:
-        """What was understood of the question, each once, in the order in which it was."""
         return tuple(self.found.trace.understood.values())
 
     @property
     def standalone(self) -> str:
-        """The question as it stands without its conversation; as it was asked, where nothing rewrote it."""
         rewritten = [one.value for one in self.understood if one.step == "follow_up" and one.status == "used"]
         return rewritten[-1] if rewritten else str(self.question["question"])
 
@@ -189,8 +187,6 @@ class Pipeline(Closeable):
         """Answer a question that a person asks.
 
         asked_at: ISO 8601 date or time, for questions such as "yesterday"
-        conversation: what was said before, question and answer by turns, oldest first
-        without: what is not to be understood of it: a rewriting, a time frame, an entity
         """
         question: Row = {
             "question_id": "asked",
@@ -241,15 +237,11 @@ class Pipeline(Closeable):
         )
 
     def close(self) -> None:
-        """Release the retriever's resources."""
         self.retrieval.close()
 
 
 def open_pipeline(study: Study, cell: Cell, work: BuildContext) -> Pipeline:
-    """Open a cell of a study to ask it questions.
-
-    work: whose resources it uses; several pipelines of one work share indexes, models and servers
-    """
+    """Open a cell of a study to ask it questions."""
     if cell.imported:
         raise InputError(
             f"the answers of {study.study} come from sheets, and nothing more can be asked of it; "
@@ -281,7 +273,6 @@ def open_pipeline(study: Study, cell: Cell, work: BuildContext) -> Pipeline:
 def pipeline_of(
     parts: CellParts, retrieval: OpenRetrieval, headings: Headings | None, work: BuildContext
 ) -> Pipeline:
-    """Put a pipeline together: that of a study's cell, and that of an exported one."""
     cell, generator = parts.cell, parts.generator
     if generator is None:
         return Pipeline(cell, retrieval, None, None)
@@ -293,7 +284,6 @@ def pipeline_of(
 
 
 def make_ready(retrieval: OpenRetrieval) -> None:
-    """Load what the first question would otherwise wait for."""
     if retrieval.embedder:
         retrieval.embedder.embedder.embed(["warm up"])
 

@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.generation.contract import Request, Retrieved
+from rag_assay.evals.generation.contract import Generator, Request, Retrieved
 from rag_assay.evals.metrics.contract import RetrievalMetric
-from rag_assay.evals.pipeline.cell_parts import CellParts, parts_of_cell
 from rag_assay.evals.pipeline.passages import Headings, passage_of
 from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.pipeline.stage_inputs import read_questions
@@ -26,15 +26,46 @@ from rag_assay.evals.retrieval.query import Note, Query, Removal
 from rag_assay.evals.retrieval.query_runner import QueryResult, QueryRunner
 from rag_assay.evals.retrieval.query_vectors import QueryVector, embed_query
 from rag_assay.evals.retrieval.retriever_references import SharedSearcher
-from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.cells import NO_GENERATOR, Cell
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.closing import Closeable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference import models
+from rag_assay.warehouse.inference.budget import Caps
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.schemas import Status
+
+
+@dataclass(frozen=True)
+class CellParts:
+    """All that a cell needs beside its index to be asked a question.
+
+    retriever, generator: with weights and thresholds in place of `tuned`, once those are known
+    generator: None where rankings alone are compared
+    caps: what the calls of models may cost together; None: no cap
+    """
+
+    cell: Cell
+    seed: int
+    tokenizer: str
+    embedder: EmbedderRecipe
+    retriever: Retriever
+    generator: Generator | None
+    caps: Caps | None = None
+
+
+def parts_of_cell(study: Study, cell: Cell) -> CellParts:
+    return CellParts(
+        cell,
+        study.seed,
+        study.chunkings[cell.chunking].tokenizer,
+        study.embedders[cell.embedder],
+        study.retrievers[cell.retriever],
+        None if cell.generator == NO_GENERATOR else study.generators[cell.generator],
+        study.budget.caps if study.budget else None,
+    )
 
 
 @dataclass(frozen=True)
@@ -81,13 +112,11 @@ class OpenRetrieval:
     headings: Headings | None = None
 
     def ask(self, question: Mapping[str, Any], without: Iterable[Removal] = ()) -> QueryResult:
-        """Search for one question, a row of `schemas.QUESTIONS`; it is embedded where that is needed."""
         text = question["question"]
         vectors = {text: embed_query(text, self.embedder, self.resources.clock)} if self.embedder else {}
         return self.runner(vectors).ask(question, without=without)
 
     def retrieve(self, request: Request, query: str, most: int) -> Retrieved:
-        """Search once more on the way to an answer; a search that fails is told, not raised."""
         asked = {
             "question_id": request.question_id or "asked",
             "question": query,
@@ -104,11 +133,9 @@ class OpenRetrieval:
         return Retrieved(tuple(passages), found.spent.seconds if found.spent else None)
 
     def runner(self, vectors: Mapping[str, QueryVector]) -> QueryRunner:
-        """Return what asks questions whose vectors are known; `vectors` is empty where none are needed."""
         return QueryRunner(self.searcher, self.index, vectors, self.resources.clock)
 
     def close(self) -> None:
-        """Release the retriever's resources."""
         self.searcher.close()
 
 
@@ -125,7 +152,6 @@ class LateRetrieval(Closeable):
         self._opened: OpenRetrieval | None = None
 
     def retrieve(self, request: Request, query: str, most: int) -> Retrieved:
-        """Search as `OpenRetrieval.retrieve` does; a retriever that cannot be opened is told, not raised."""
         try:
             return self.opened.retrieve(request, query, most)
         except InputError as error:
@@ -137,17 +163,13 @@ class LateRetrieval(Closeable):
         return self._opened
 
     def close(self) -> None:
-        """Release the retriever's resources, if it was opened."""
         if self._opened is not None:
             self._opened.close()
             self._opened = None
 
 
 def search_recipes(study: Study, cell: Cell) -> dict[str, str]:
-    """Return the digests of what a search depends on beside its retriever, chunking and index.
-
-    The tokenizer, how questions are embedded where they are, and how weights are chosen where they are.
-    """
+    """Return the digests of what a search depends on beside its retriever, chunking and index."""
     recipe = study.retrievers[cell.retriever]
     tokenizer = models.digest(study.chunkings[cell.chunking].tokenizer)
     found = {f"tokenizer.{cell.study}.{cell.chunking}": tokenizer}
@@ -160,7 +182,6 @@ def search_recipes(study: Study, cell: Cell) -> dict[str, str]:
 
 
 def open_retrieval(study: Study, cell: Cell, inputs: RetrievalInputs, work: BuildContext) -> OpenRetrieval:
-    """Open the retriever of a cell on its index; what is tuned of it is chosen on the train questions."""
     resources = work.resource(RunResources)
     parts = parts_of_cell(study, cell)
     retriever = parts.retriever
@@ -183,7 +204,6 @@ def open_retrieval(study: Study, cell: Cell, inputs: RetrievalInputs, work: Buil
 def open_tuned_retrieval(
     parts: CellParts, index: OpenIndex, identity: str, work: BuildContext
 ) -> OpenRetrieval:
-    """Open a retriever that is tuned, or needs no tuning, on an index."""
     resources = work.resource(RunResources)
     context = _search_context(parts, identity, work)
     embedder = resources.embedder(parts.embedder) if parts.retriever.needs_vector else None

@@ -80,7 +80,6 @@ class RunResources(Resource):
         return self._gateways[budget]
 
     def forget_obstacles(self) -> None:
-        """Let models that could not be asked be tried again."""
         for gateway in list(self._gateways.values()):
             gateway.forget_obstacles()
 
@@ -94,7 +93,6 @@ class RunResources(Resource):
     def retrieval(
         self, index: str, recipe: EmbedderRecipe, tokenizer: str, budget: Budget
     ) -> RetrievalContext:
-        """Return what retrievers may use beside an index."""
         return RetrievalContext(
             self.text_embedder(recipe),
             self.models,
@@ -113,11 +111,7 @@ class RunResources(Resource):
         replicate: int,
         progress: Callable[[str, int, int], None],
     ) -> GenerationContext:
-        """Return what a generator may use beside its requests.
-
-        tokenizer: the one that its chunking names, for an embedder that has none (an API)
-        replicate: which try of the cell it is, from 0
-        """
+        """Return what a generator may use beside its requests."""
         # A sentence may be longer than what the model reads; here its windows are averaged, whatever holds
         # for chunks.
         embedder = self.embedder(recipe.model_copy(update={"overflow": "average"}))

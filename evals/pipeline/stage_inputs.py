@@ -14,7 +14,6 @@ from rag_assay.warehouse.schemas import QUESTIONS
 
 
 def budget_of(study: Study, work: BuildContext) -> Budget:
-    """Return what a run may spend on the study's retrievers and generators together."""
     return work.budgets.of(study.whole, study.budget.caps if study.budget else None)
 
 

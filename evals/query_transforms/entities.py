@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from pydantic import Field, StringConstraints, model_validator
 
-from rag_assay.evals.query_transforms.metadata_filters.prefilter import (
+from rag_assay.evals.query_transforms.metadata_filters.predicates import (
     IfEmpty,
     Prefilter,
     in_window,
@@ -167,7 +167,6 @@ class Entities(ByModel):
         return [one for one in read if one.known.status != "removed"]
 
     def _dated(self, query: Query) -> list[tuple[Dated, _Read | None]]:
-        """Return the dates of a question; None: it is no date, and no entity."""
         found: list[tuple[Dated, _Read | None]] = []
         for one in find_dates(query.text, query.asked_at):
             if one.first is None:
@@ -200,7 +199,6 @@ class Entities(ByModel):
         return [*found, *self._known(query, spans, gazetteer)]
 
     def _known(self, query: Query, spans: list[tuple[str, str]], gazetteer: Gazetteer) -> list[Entity]:
-        """Return spans as the corpus calls them; what it does not know is noted, and filters nothing."""
         found: dict[Entity, None] = {}
         for kind, text in spans:
             values = [value for one in gazetteer.find(text, self.typos) for value in one.values]

@@ -11,10 +11,11 @@ from pydantic import Field, model_validator
 from rag_assay.evals.query_transforms.metadata_filters.predicates import (
     FIELDS,
     Expression,
+    IfEmpty,
     compile_filter,
     fields,
+    prefilter_query,
 )
-from rag_assay.evals.query_transforms.metadata_filters.prefilter import IfEmpty, prefilter_query
 from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
@@ -64,7 +65,6 @@ class FilterReply(Strict):
         return self
 
     def expression(self) -> Expression | None:
-        """Return the checked expression; None where the model wants no filter."""
         groups = [{"or": [term.written for term in group]} for group in self.groups if group]
         return Expression.model_validate({"and": groups}) if groups else None
 

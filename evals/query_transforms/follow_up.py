@@ -13,11 +13,9 @@ from pydantic import Field, model_validator
 
 from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.query_transforms.query_rewriting import rewritten
-from rag_assay.evals.query_transforms.rules.courtesies import is_courtesy
-from rag_assay.evals.query_transforms.rules.follow_up_cues import OPENERS, depends
-from rag_assay.evals.query_transforms.rules.named_dates import Dated, find_dates
+from rag_assay.evals.query_transforms.rules.follow_up_cues import OPENERS, depends, is_courtesy
+from rag_assay.evals.query_transforms.rules.named_dates import Dated, find_dates, shift_date, shift_in
 from rag_assay.evals.query_transforms.rules.periods import month_pattern
-from rag_assay.evals.query_transforms.rules.shifted_dates import shift_date, shift_in
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
@@ -132,8 +130,6 @@ class FollowUp(ByModel):
 def standalone(text: str, conversation: tuple[str, ...], asked_at: str | None = None) -> str:
     """Return the question as it would be asked without the conversation (question and answer by turns).
 
-    asked_at: the day from which dates such as "last week" are counted on ("and the week before?")
-
     >>> standalone("And in 2022/23?", ("Who won the league in 2021/22?", "Steelbrück."))
     'Who won the league in 2022/23?'
     >>> standalone("And the season before?", ("Who won the league in 2021/22?", "Steelbrück."))
@@ -184,7 +180,6 @@ def _joined(text: str, before: str, answer: str, asked_at: str | None) -> str:
 
 
 def _answered(answer: str) -> list[str]:
-    """Return what an answer names, without numbers; of a long one only what has several words."""
     first = answer.split("\n", maxsplit=1)[0][:300]
     is_long = len(words(first)) > SHORT_ANSWER
     found: dict[str, None] = {}
@@ -256,7 +251,6 @@ def _dated(question: str, old: Dated, new: str) -> str:
 
 
 def _topics(question: str) -> list[str]:
-    """Return what a question is about: its names; its content words too, where these are no German nouns."""
     found = names(question)
     if found and language(question) == "de":
         return found
@@ -282,10 +276,7 @@ def _swapped(text: str, before: str) -> str | None:
 
 
 def _renamed(rest: str, before: str, *, is_dated: bool) -> str | None:
-    """Put the one name of "Hammerlohe?" or "in Bayern?" where the question before has its like.
-
-    is_dated: the question before has a date: only what stands behind the same word is its like
-    """
+    """Put the one name of "Hammerlohe?" or "in Bayern?" where the question before has its like."""
     new_names = names(rest)
     if len(new_names) != 1 or len(content(rest)) > len(words(new_names[0])) or _ASKS.match(rest):
         return None

@@ -85,12 +85,7 @@ class ByModel(ChatOptions, QueryTransform):
         bounds: Bounds | None = None,
         check: Callable[[Shape], None] | None = None,
     ) -> Shape | None:
-        """Return the model's reply; None with `by: rules`, or where it cannot be used (the trace says why).
-
-        shape: what the JSON must be; its class makes the schema that the model writes by
-        bounds: what the schema says beside the shape
-        check: raises ValueError for what has the shape, but is of no use here
-        """
+        """Return the model's reply."""
         chat = self.chat
         if chat is None:
             return None

@@ -7,8 +7,7 @@ from typing import Annotated, ClassVar, Self
 from pydantic import Field, model_validator
 
 from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
-from rag_assay.evals.query_transforms.query_rewriting import rewritten, with_text
-from rag_assay.evals.query_transforms.rules.statements import keyword_form, statement
+from rag_assay.evals.query_transforms.query_rewriting import keyword_form, rewritten, statement, with_text
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query

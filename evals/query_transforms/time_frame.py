@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rag_assay.evals.query_transforms.metadata_filters.prefilter import IfEmpty, in_window, prefilter_query
+from rag_assay.evals.query_transforms.metadata_filters.predicates import IfEmpty, in_window, prefilter_query
 from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.query_transforms.rules.publication_windows import DateWindow, windows
 from rag_assay.evals.retrieval.context import RetrievalContext

@@ -75,7 +75,6 @@ class Tally:
         self.dropped: Counter[Drop] = Counter()
 
     def drop(self, drop: Drop, times: int = 1) -> None:
-        """Count something that is no question."""
         self.dropped[drop] += times
 
     def lines(self) -> list[str]:

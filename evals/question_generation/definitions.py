@@ -50,7 +50,6 @@ def _light(language: Language) -> frozenset[str]:
 
 
 def definitions_of(text: SourceText) -> Iterator[QuestionCandidate]:
-    """Return a question for each sentence that begins with a term and says what it is or means."""
     return turned_around(text, "definition", question_of)
 
 
@@ -82,8 +81,6 @@ def question_of(sentence: str, language: Language) -> str | None:
 
 def is_term(term: str, language: Language, *, sure: bool = False) -> bool:
     """Return whether words at the beginning of a sentence name a thing that the sentence may define.
-
-    sure: the sentence says so itself: they stand in quotation marks, or it says "Unter … versteht man"
 
     >>> [is_term(term, "en") for term in ("Today", "The answer", "Harbour dues", "The Harbour Office")]
     [False, False, True, True]

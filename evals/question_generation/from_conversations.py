@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from rag_assay.evals.query_transforms.rules.follow_up_cues import depends
 from rag_assay.evals.question_generation.candidate import normalize
-from rag_assay.evals.question_generation.near_duplicates import (
+from rag_assay.evals.question_generation.generator import (
     UNRELATED,
     Matrix,
     NearDuplicates,
@@ -60,21 +60,17 @@ class ConversationQuestion:
 
     @property
     def up(self) -> int:
-        """How many thumbs point up."""
         return sum(one > 0 for one in self.thumbs.values())
 
     @property
     def down(self) -> int:
-        """How many thumbs point down."""
         return sum(one < 0 for one in self.thumbs.values())
 
     @property
     def is_declined(self) -> bool:
-        """Whether every cell said that the documents do not say."""
         return bool(self.turns) and all(turn.status in DECLINED for turn in self.turns)
 
     def fits(self, only: Only) -> bool:
-        """Return whether it is wanted."""
         wanted = {"up": self.up > 0, "down": self.down > 0, "declined": self.is_declined, "all": True}
         return wanted[only]
 
@@ -92,7 +88,6 @@ class _Group:
 
 
 def questions_in(conversations: Iterable[Conversation]) -> list[ConversationQuestion]:
-    """Return the questions of conversations, the first that was asked first; never those of demo data."""
     found: list[ConversationQuestion] = []
     for one in conversations:
         if one.begun.place == "demo":
@@ -121,9 +116,6 @@ def questions_of(
 
     Questions that ask nearly the same are one; those that go on from a conversation only where that is the
     same, too. What the study asks already is left out.
-
-    embed: texts -> unit vectors, shape (texts, dimensions)
-    pages: id of a document -> its page; what was cited of others is no evidence any more
     """
     groups = _grouped(asked, known, embed)
     groups.sort(key=lambda group: -len(group.every))
@@ -166,7 +158,6 @@ def _grouped(
 
 
 def _reviewed(group: _Group, pages: Mapping[str, Page]) -> ReviewedQuestion | None:
-    """Return a question to be looked at; None where no question file can hold it."""
     first, every = group.first, group.every
     turn = first.turns[0]
     evidence = _evidence(every, pages)

@@ -10,22 +10,102 @@ from itertools import chain, zip_longest
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_assay.assets.indexing.lexical import lexical_of
 from rag_assay.evals.question_generation.candidate import Drop, QuestionCandidate, Quote, Tally
 from rag_assay.evals.question_generation.kinds import KINDS, Sample, Texts, draw_candidates
-from rag_assay.evals.question_generation.near_duplicates import (
-    UNRELATED,
-    Matrix,
-    NearDuplicates,
-    beyond_chance,
-    chance_cosine,
-)
 from rag_assay.evals.question_generation.texts import LISTS
 from rag_assay.evals.question_sets.alignment import places_of
 from rag_assay.evals.retrieval.analyzer import Analyzer, Tokenizer, merge_forms, question_tokens
+from rag_assay.evals.retrieval.question_words import content
 from rag_assay.evals.retrieval.terms import Bm25Scores, Parameters
 from rag_assay.warehouse.paths import Home
+
+Matrix = npt.NDArray[np.float32]
+NEAR = 0.9  # cosine from which on two questions ask the same
+SAME_WORDS = 0.8  # share of the words that two questions have in common, from which on they ask the same
+CROWDED = 0.5  # mean cosine of unrelated texts from which on a model's cosines are put in relation to it
+UNRELATED = (
+    "How is bread baked?",
+    "The parliament of the island in the seventeenth century",
+    "Wann fährt der letzte Bus?",
+    "A cure for diseases of apple trees",
+    "Neue Schuhe für den Torwart",
+    "Error handling in network protocols",
+    "Die Bildung von Wolken",
+    "Who sold the painting?",
+)
+"""Texts that have nothing to do with each other."""
+
+
+def chance_cosine(vectors: Matrix) -> float:
+    """Return the mean cosine of texts that have nothing to do with each other, where that is high; else 0.
+
+    Of all-MiniLM-L6-v2 it is about 0.1; of the e5 family, whose vectors all lie close together, about 0.8: a
+    threshold that is right for the one would call all texts of the other duplicates.
+
+    Args:
+        vectors: unit vectors of UNRELATED, shape (texts, dimensions).
+    """
+    if len(vectors) < 2:
+        return 0.0
+    cosines = vectors @ vectors.T
+    mean = float(cosines[np.triu_indices(len(vectors), 1)].mean())
+    return min(mean, 0.99) if mean > CROWDED else 0.0
+
+
+def beyond_chance(cosines: Matrix, chance: float) -> Matrix:
+    """Return cosines on a scale where unrelated texts have 0 and equal ones 1, as Cohen's kappa does.
+
+    >>> beyond_chance(np.array([0.8, 0.9, 1.0], np.float32), 0.8).round(2).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    return np.asarray((cosines - chance) / (1 - chance), np.float32)
+
+
+class NearDuplicates:
+    """Questions that were kept; says of another one which of them it repeats.
+
+    >>> kept = NearDuplicates()
+    >>> kept.keep("When does the ferry leave the harbour?", np.array([1, 0], np.float32))
+    >>> kept.like("When did the ferry leave the harbour", np.array([0, 1], np.float32))
+    'When does the ferry leave the harbour?'
+    >>> kept.like("Who is the mayor?", np.array([0, 1], np.float32)) is None
+    True
+    """
+
+    def __init__(self, chance: float = 0.0, cosine: float = NEAR, words: float = SAME_WORDS) -> None:
+        self._chance, self._cosine, self._words = chance, cosine, words
+        self._kept: list[tuple[str, frozenset[str]]] = []
+        self._vectors: list[Matrix] = []
+
+    def like(self, question: str, vector: Matrix) -> str | None:
+        """Return the kept question that this one repeats, the nearest one; None where it repeats none."""
+        if not self._kept:
+            return None
+        own = _words(question)
+        cosines = beyond_chance(np.stack(self._vectors) @ vector, self._chance)
+        shared = [_jaccard(own, other) for _, other in self._kept]
+        near = [
+            at for at in range(len(self._kept)) if cosines[at] >= self._cosine or shared[at] >= self._words
+        ]
+        nearest = max(near, key=lambda at: max(float(cosines[at]), shared[at]), default=None)
+        return None if nearest is None else self._kept[nearest][0]
+
+    def keep(self, question: str, vector: Matrix) -> None:
+        self._kept.append((question, _words(question)))
+        self._vectors.append(vector)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(word.text.casefold() for word in content(text))
+
+
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    union = len(one | other)
+    return len(one & other) / union if union else 0.0
+
 
 TOKENIZERS: tuple[Tokenizer, ...] = ("plain", "stemmed", "lemmatised")
 PARAMETERS = Parameters("okapi", 1.5, 0.75, 0.25, 0.0)
@@ -50,9 +130,6 @@ class FirstPlaces:
 
     Terms are taken in three ways (plain, stemmed, lemmatised), with and without those of the document's
     title in each passage: six searches.
-
-    Args:
-        passages: of the corpus, or of a part of it with the evidence of all questions.
     """
 
     def __init__(self, passages: Sequence[TextPassage]) -> None:
@@ -64,7 +141,6 @@ class FirstPlaces:
         self._models: dict[tuple[Analyzer, int], Bm25Scores] = {}
 
     def any_finds(self, question: QuestionCandidate, evidence: Sequence[Place]) -> bool:
-        """Return whether one of the searches has a passage with evidence before all others."""
         ways = [Analyzer(tokenizer, LISTS[question.language], False) for tokenizer in TOKENIZERS]
         return any(self._finds(question, way, titled, evidence) for way in ways for titled in (0, 1))
 
@@ -133,13 +209,7 @@ def in_turn(kinds: Iterable[Sequence[QuestionCandidate]]) -> list[QuestionCandid
 
 
 class EvidenceIndex:
-    """Where the evidence of candidates stands, and the passages that search tells it from.
-
-    Args:
-        candidates: whose evidence is looked up.
-        texts: the documents, which are read once.
-        seed: of the sample of documents, where the corpus has more passages than CORPUS.
-    """
+    """Where the evidence of candidates stands, and the passages that search tells it from."""
 
     def __init__(self, candidates: Sequence[QuestionCandidate], texts: Texts, seed: int) -> None:
         wanted: dict[str, set[Quote]] = {}
@@ -161,7 +231,6 @@ class EvidenceIndex:
         self.passages = own + [passage for _, passage in zip(range(room), rest, strict=False)]
 
     def places(self, candidate: QuestionCandidate) -> list[Place] | str:
-        """Return where all evidence of a candidate stands; or why it cannot be used."""
         found = [self._places.get(quote, LOST) for quote in candidate.evidence]
         reason = next((one for one in found if isinstance(one, str)), None)
         return reason or [one for one in found if not isinstance(one, str)]
@@ -180,7 +249,6 @@ def _place(quote: Quote, text: str) -> Place | str:
 def verify_questions(
     questions: Sequence[QuestionCandidate], texts: Texts, tally: Tally
 ) -> list[QuestionCandidate]:
-    """Return the questions whose evidence a run will find, each at one place of its document alone."""
     wanted: dict[str, set[Quote]] = {}
     for quote in chain.from_iterable(one.evidence for one in questions):
         wanted.setdefault(quote.doc_id, set()).add(quote)
@@ -216,13 +284,7 @@ def chosen(
     documents: int,
     tally: Tally,
 ) -> list[QuestionCandidate]:
-    """Return the questions to be asked, at most ``n``, in the order of the candidates.
-
-    Args:
-        candidates: of all kinds, by turns; the first ones are taken.
-        near: how like each other they are.
-        documents: of the corpus; of one, no more than a few times its share are asked.
-    """
+    """Return the questions to be asked, at most ``n``, in the order of the candidates."""
     most = max(3, -(-3 * n // max(1, documents)))
     firsts = FirstPlaces(evidence.passages)
     hard: list[int] = []
@@ -277,11 +339,6 @@ def group_titles(
 
     The group of a title are all whose cosine with it is above ALIKE (beyond chance, for models whose vectors
     all lie close together), and that no earlier title's group has taken.
-
-    Args:
-        titles: as questions, each with the evidence of its documents.
-        vectors: of the titles, unit length, shape (titles, dimensions).
-        chance: `chance_cosine` of the embedder.
     """
     free = np.ones(len(titles), np.bool_)
     for number, title in enumerate(titles):
@@ -327,13 +384,7 @@ class GeneratedQuestions:
 def made(
     texts: Texts, plan: GenerationPlan, embed: Callable[[Sequence[str]], Matrix], home: Home | None = None
 ) -> GeneratedQuestions:
-    """Make questions; the same documents, plan and embedder make the same ones.
-
-    Args:
-        texts: the documents, which are read several times, one after the other.
-        embed: questions -> unit vectors, shape (questions, dimensions).
-        home: where the pages lie, whose links are read.
-    """
+    """Make questions; the same documents, plan and embedder make the same ones."""
     tally = Tally()
     size = max(200, POOL * plan.n)
     kinds = draw_candidates(

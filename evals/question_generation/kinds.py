@@ -55,10 +55,6 @@ class Sample(Generic[T]):
     Which keys are drawn depends on the seed and the keys alone, never on their order; a key more in the
     stream moves one drawn key at most. All things of a drawn key are seen, wherever they stand in it.
 
-    Args:
-        size: keys that are drawn at most.
-        seed: another one draws others.
-
     >>> sample = Sample(2, seed=7)
     >>> for word in ["ferry", "buoy", "ferry", "tide"]:
     ...     sample.add(word, word)
@@ -72,7 +68,6 @@ class Sample(Generic[T]):
         self._heap: list[tuple[int, str]] = []  # the greatest digest first, as a negative number
 
     def add(self, key: str, thing: T) -> None:
-        """See one thing of the stream; one that is held already is seen once."""
         found = self._drawn.get(key) or self._room_for(key)
         if found is None:
             return
@@ -106,7 +101,6 @@ SUBJECT, REST = 8, 12  # words at most
 
 
 def dates_of(text: SourceText) -> Iterator[QuestionCandidate]:
-    """Return a question for each sentence that says of one thing when it happened."""
     return turned_around(text, "date", question_of)
 
 
@@ -136,7 +130,6 @@ def question_of(sentence: str, language: Language) -> str | None:
 
 
 def _without(sentence: str, dated: Dated, language: Language) -> tuple[str, str] | None:
-    """Return what stands before a date with its preposition and what after it; None without a preposition."""
     before, after = sentence[: dated.start], sentence[dated.end :].rstrip(" .!")
     found = re.search(rf"(?:^|(?<=\s))(?:{_prepositions(language)})\s*$", before, re.I)
     if found is None:
@@ -238,11 +231,9 @@ class Targets:
         self._by_address: dict[str, tuple[str, str, str]] = {}
 
     def add(self, text: SourceText) -> None:
-        """Make a document known."""
         self._by_address.setdefault(_address(text.url) or text.url, (text.doc_id, text.source, text.url))
 
     def of(self, text: SourceText, href: str) -> Quote | None:
-        """Return the document that a link of another one leads to; None where it is not in the corpus."""
         try:
             address = _address(urljoin(text.url, _plain(href)))
         except ValueError:
@@ -281,10 +272,7 @@ def _address(url: str) -> str | None:
 def links_of(
     text: SourceText, targets: Targets, home: Home | None = None
 ) -> Iterator[QuestionCandidate | Drop]:
-    """Yield the words of a document's links to other documents of the corpus, as questions.
-
-    home: where the body of its page lies, for the links of a web page; None: only those of its text are read
-    """
+    """Yield the words of a document's links to other documents of the corpus, as questions."""
     if text.language is None:
         return
     for words, href in _links(text, home):
@@ -313,7 +301,6 @@ def _links(text: SourceText, home: Home | None) -> Iterator[Link]:
 
 
 def _of_page(home: Home, sha256: str) -> Iterator[Link]:
-    """Yield the links of a stored web page; nothing of another file, or of one that cannot be read."""
     try:
         body = read_body(home, sha256)
     except CorruptFileError:
@@ -340,7 +327,6 @@ ALONE = 4  # words that say something, from which on a heading is understood wit
 
 
 def title_of(text: SourceText) -> QuestionCandidate | Drop:
-    """Return the title of a document as a question; what answers it is the opening of the document."""
     title = tidy_text(text.title)
     if not title:
         return Drop("title", "the document has none")
@@ -353,7 +339,6 @@ def title_of(text: SourceText) -> QuestionCandidate | Drop:
 
 
 def headings_of(text: SourceText) -> Iterator[QuestionCandidate | Drop]:
-    """Yield the headings of a document as questions, with its title where they are not understood alone."""
     title = tidy_text(text.title)
     for section in text.sections:
         heading = tidy_text(section.heading)
@@ -396,12 +381,7 @@ Texts = Callable[[], Iterable[SourceText]]
 def draw_candidates(
     texts: Texts, kinds: Sequence[str], size: int, seed: int, tally: Tally, home: Home | None = None
 ) -> dict[str, list[QuestionCandidate]]:
-    """Return a seeded sample of the candidates of each kind, those with equal words as one; count the drops.
-
-    Args:
-        size: candidates of a kind that are drawn at most; of titles TITLES, for they are compared.
-        home: where the pages lie, whose links are read.
-    """
+    """Return a seeded sample of the candidates of each kind, those with equal words as one."""
     targets = Targets()
     if "links" in kinds:
         for text in texts():

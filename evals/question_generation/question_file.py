@@ -11,8 +11,13 @@ from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.question_generation.candidate import QuestionCandidate, Quote
-from rag_assay.evals.question_generation.generator import GeneratedQuestions, GenerationPlan, by_kind, made
-from rag_assay.evals.question_generation.near_duplicates import Matrix
+from rag_assay.evals.question_generation.generator import (
+    GeneratedQuestions,
+    GenerationPlan,
+    Matrix,
+    by_kind,
+    made,
+)
 from rag_assay.evals.question_generation.texts import SourceText, texts_in
 from rag_assay.evals.question_sets.question_files import write_yaml
 from rag_assay.evals.study.grid import set_name
@@ -38,7 +43,6 @@ def make_for(study: Study, plan: GenerationPlan, work: BuildContext) -> Generate
 
 
 def write_questions(questions: GeneratedQuestions, study: Study, path: Path) -> Path:
-    """Write made questions as a question file; return its path."""
     several = len(study.corpus.sources) > 1
     name = set_name(path)
     ordered = sorted(questions.questions, key=lambda one: one.id)
@@ -72,7 +76,6 @@ def _texts(study: Study, work: BuildContext) -> Callable[[], Iterable[SourceText
 
 
 def embed_for(study: Study, work: BuildContext) -> Callable[[Sequence[str]], Matrix]:
-    """Return what embeds questions: the study's first embedder that runs on this machine."""
     own = (recipe for recipe in study.embedders.values() if recipe.api is None)
     recipe = next(own, EmbedderRecipe(model="all-MiniLM-L6-v2"))
     cut = recipe.model_copy(update={"overflow": "truncate", "similarities": False})

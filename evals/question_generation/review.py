@@ -82,7 +82,6 @@ class ReviewedQuestion(WrittenQuestion):
 
     @property
     def is_decided(self) -> bool:
-        """Whether a person has said something of it."""
         return self.review in {"accept", "mend"} or (self.review == "drop" and self.fault is None)
 
     def written(self) -> WrittenQuestion:
@@ -119,10 +118,7 @@ class ReviewFile(Strict):
 
 
 def write_review(path: Path, file: ReviewFile, heading: str = HEADING) -> None:
-    """Write a review file, as a whole or not at all.
-
-    heading: says how it is read, with `{file}` for its name
-    """
+    """Write a review file, as a whole or not at all."""
     written = file.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     head = {"question_set": file.question_set, "language": file.language, "study": file.study}
     data = head | written | {"questions": [_ordered(one) for one in file.questions]}
@@ -135,7 +131,6 @@ def write_review(path: Path, file: ReviewFile, heading: str = HEADING) -> None:
 
 
 def _ordered(question: ReviewedQuestion) -> dict[str, Any]:
-    """Return a question with what a person decides on first; defaults are left out."""
     written = question.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     first = {"id": question.id, "review": question.review}
     return first | {key: written[key] for key in _KEYS if key in written}
@@ -175,12 +170,7 @@ class Review(NamedTuple):
 def read_review(
     path: Path, texts_of: Callable[[str, str | None], Sequence[str]], *, accept_open: bool = False
 ) -> Review:
-    """Read a review file back; every quote of a question that counts must stand in its document.
-
-    Args:
-        texts_of: (URL, source or None) -> the texts of the documents there.
-        accept_open: whether questions that were not reviewed count.
-    """
+    """Read a review file back; every quote of a question that counts must stand in its document."""
     marked, parsed = _parsed(path)
     wanted = {"accept", "mend"} | ({"open"} if accept_open else set())
     chosen = [(number, one) for number, one in enumerate(parsed.questions) if one.review in wanted]

@@ -50,14 +50,12 @@ class SourceText:
 
     @cached_property
     def language(self) -> Language | None:
-        """English or German; None: another language, which no words are known of."""
         if self.given_language:
             return next((one for one in ("en", "de") if one == self.given_language[:2]), None)
         return language(self.text[:_HEAD])
 
     @cached_property
     def sections(self) -> list[TextSection]:
-        """The sections in the order of the text; of a text without any, those of its Markdown headings."""
         given = self.given_sections or sections_in(self.text, headings_in(self.text, underlined=False))
         starts = [int(one["start"]) for one in given] + [len(self.text)]
         return [
@@ -67,7 +65,6 @@ class SourceText:
 
     @cached_property
     def lead(self) -> tuple[int, int]:
-        """Where the text stands whose heading is the title: from below it to the next heading."""
         for section in self.sections:
             if section.start < section.end:
                 first = min((int(one["start"]) for one in self.given_sections), default=section.start)
@@ -102,7 +99,6 @@ def below(text: str, heading: str, start: int, end: int) -> tuple[int, int]:
 
 
 def texts_in(files: Sequence[Path]) -> Iterator[SourceText]:
-    """Yield the documents of files of `schemas.DOCUMENTS`, BATCH of them in memory."""
     import pyarrow.parquet
 
     for path in files:
@@ -161,7 +157,6 @@ def flaw(text: str) -> str | None:
 
 
 def content_words(text: str) -> list[str]:
-    """Return the words of a text but for stop words of both languages, numbers and single letters."""
     every = stop_words()
     plain = (word.text.casefold() for word in words(text))
     return [word for word in plain if word not in every and len(word) > 1 and not word.isdigit()]
@@ -237,12 +232,7 @@ def _sentences(text: str) -> Iterator[tuple[str, str]]:
 def turned_around(
     text: SourceText, kind: str, question_of: Callable[[str, Language], str | None]
 ) -> Iterator[QuestionCandidate]:
-    """Yield the question that each sentence of a text answers, where it answers one that can be asked.
-
-    The sentence is its ground truth, too.
-
-    question_of: a sentence and its language -> the question, None where it answers none
-    """
+    """Yield the question that each sentence of a text answers, where it answers one that can be asked."""
     if text.language is None:
         return
     for quote, plain in sentences_of(text):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pyarrow.parquet as pq
 
-from rag_assay.evals.pipeline.imported_answers import contexts_of
+from rag_assay.evals.pipeline.passages import contexts_of
 from rag_assay.evals.reporting.stored_rows import select_rows
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rag_assay.evals.pipeline.imported_answers import contexts_of
+from rag_assay.evals.pipeline.passages import contexts_of
 from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.evals.reporting.stored_rows import cards_of, stored_documents, uncalibrated_metrics
 from rag_assay.evals.study.cells import Cell

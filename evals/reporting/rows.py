@@ -11,7 +11,7 @@ import polars as pl
 
 from rag_assay.evals.leaderboard import NOT_RUN
 from rag_assay.evals.metrics.contract import OF_RANKING
-from rag_assay.evals.pipeline.imported_answers import contexts_of
+from rag_assay.evals.pipeline.passages import contexts_of
 from rag_assay.evals.question_sets.evidence import gold_of
 from rag_assay.evals.reporting.caveats import unit_phrase
 from rag_assay.evals.reporting.contexts import curves_of, seconds_metrics
@@ -44,8 +44,7 @@ from rag_assay.evals.statistics.comparison import primary_of
 from rag_assay.evals.statistics.question_clusters import clustering
 from rag_assay.evals.statistics.verdict import Verdict
 from rag_assay.evals.study.cells import Cell
-from rag_assay.evals.study.complexity import unpriced
-from rag_assay.evals.study.coverage import unmeasured
+from rag_assay.evals.study.complexity import unmeasured, unpriced
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.successive_halving.records import stored_record

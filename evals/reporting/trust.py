@@ -21,7 +21,7 @@ from rag_assay.evals.reporting.standings import (
 )
 from rag_assay.evals.reporting.stored_rows import UNCALIBRATED
 from rag_assay.evals.rubrics.human_rating_metrics import UNRATED, is_unrated
-from rag_assay.evals.study.coverage import below_gate, coverages, lowest_and_highest
+from rag_assay.evals.study.complexity import below_gate, coverages, lowest_and_highest
 from rag_assay.evals.successive_halving.records import left_out
 from rag_assay.warehouse.schemas import MIN_COVERAGE, Status
 

@@ -13,11 +13,18 @@ import numpy.typing as npt
 import polars as pl
 
 from rag_assay.assets.indexing import index_table
-from rag_assay.assets.indexing.approximate import nearest
 from rag_assay.assets.indexing.index_recipe import IndexFacts, SearchParameters, read_facts
-from rag_assay.assets.indexing.index_rows import COLUMNS, QUESTIONS
-from rag_assay.assets.indexing.lexical import RANGE, Lexical, PostingsWriter, lexical_of, open_lexical, ranges
-from rag_assay.assets.indexing.publication_days import moment
+from rag_assay.assets.indexing.index_rows import COLUMNS, QUESTIONS, moment
+from rag_assay.assets.indexing.index_table import nearest
+from rag_assay.assets.indexing.lexical import (
+    RANGE,
+    Lexical,
+    PostingsWriter,
+    let_go,
+    lexical_of,
+    open_lexical,
+    ranges,
+)
 from rag_assay.assets.indexing.row_files import CHUNKS, ROWS, VECTORS
 from rag_assay.evals.retrieval.analyzer import Analyzer, merge_forms, merged, with_titles
 from rag_assay.evals.retrieval.chunk_spans import (
@@ -29,7 +36,6 @@ from rag_assay.evals.retrieval.chunk_spans import (
 )
 from rag_assay.evals.retrieval.terms import TermIndex
 from rag_assay.warehouse.errors import CorruptFileError
-from rag_assay.warehouse.memory_maps import let_go
 from rag_assay.warehouse.parquet import read_parquet
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from pydantic import Field
 
-from rag_assay.assets.indexing.publication_days import moment
+from rag_assay.assets.indexing.index_rows import moment
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import Depth, IndexRetriever
 from rag_assay.evals.retrieval.index import OpenIndex
@@ -49,7 +49,7 @@ class Recency(IndexRetriever):
 def question_moment(asked_at: str) -> np.datetime64:
     """Return when a question was asked, to the second: a time, or the last second of a day without one.
 
-    Time zones are left out on both sides (`assets.indexing.publication_days.moment`).
+    Time zones are left out on both sides (`assets.indexing.index_rows.moment`).
 
     >>> question_moment("2024-05-31"), question_moment("2024-05-31T12:00:00+02:00")
     (np.datetime64('2024-05-31T23:59:59'), np.datetime64('2024-05-31T12:00:00'))

@@ -23,5 +23,4 @@ class Binary(Rubric):
 
     @property
     def criteria(self) -> tuple[Criterion, ...]:
-        """One, without a name."""
         return (Criterion(None, self.ask, {1.0: self.yes, 0.0: self.no}),)

@@ -69,7 +69,6 @@ class CriteriaRubric(Rubric):
 
     @property
     def criteria(self) -> tuple[Criterion, ...]:
-        """Our own first."""
         ours = [
             Criterion(name, wording("criteria", name, self.language), self._anchors(self.scale))
             for name in self.metrics

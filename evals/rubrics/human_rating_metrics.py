@@ -53,7 +53,6 @@ class PeopleScores(Metric):
 
 
 def people_metrics(rubrics: Mapping[str, Rubric]) -> dict[str, PeopleScores]:
-    """Return all that people are asked, by the names that a study has for it."""
     found = [PeopleScores(name, rubric, one) for name, rubric in rubrics.items() for one in rubric.criteria]
     return {metric.name: metric for metric in found}
 

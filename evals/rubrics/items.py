@@ -32,7 +32,6 @@ class Item:
 
     @cached_property
     def item_id(self) -> str:
-        """Digest of what is shown."""
         case, texts = self.case, [one.text for one in self.case.passages]
         return item_id(
             case.question, case.answer, texts, case.rival, setting=(*self.conversation, self.asked_at)
@@ -51,8 +50,6 @@ def item_id(
 
     The ground truth is no part of it: it may be edited, and the scores stay.
 
-    setting: what the question does not say by itself: the conversation before it, and its day
-
     >>> item_id("Why?", "So.", ["a"]) == item_id("Why?", "So.", ["a"]), item_id("Why?", "So.", [])[:4]
     (True, 'e18e')
     """
@@ -61,7 +58,6 @@ def item_id(
 
 
 def written_item(item: Item) -> dict[str, Json]:
-    """Return an item as JSON; what is not shown of a passage (ids, offsets, scores) is left out."""
     case = item.case
     return {
         "question": case.question,
@@ -81,9 +77,6 @@ def written_item(item: Item) -> dict[str, Json]:
 
 def read_item(written: Mapping[str, Any]) -> Item:
     """Return the item that `written_item` wrote.
-
-    Raises:
-        KeyError, TypeError, ValueError: it is none.
 
     >>> item = Item(JudgeCase("Why?", answer="So.", passages=(Passage("a"),)), ("a",))
     >>> read_item(written_item(item)) == item
@@ -105,7 +98,6 @@ def read_item(written: Mapping[str, Any]) -> Item:
 
 
 def blind(item: Item) -> Item:
-    """Return an item without what may tell where it is from: ids, offsets and scores of chunks, reasons."""
     return read_item(written_item(item))
 
 

@@ -63,13 +63,7 @@ def join_scores(
     scores: Iterable[Row],
     probabilities: Mapping[str, float],
 ) -> Joined:
-    """Join scores to places.
-
-    Args:
-        places: name of a rubric -> key of a cell -> what of it can be scored.
-        scores: current ones (`warehouse.human_scores.current_scores`).
-        probabilities: item id -> with which it was drawn into the queue.
-    """
+    """Join scores to places."""
     by_item = {name: _by_item(cells) for name, cells in places.items()}
     said: dict[_Asked, dict[_Place, _Said]] = defaultdict(lambda: defaultdict(lambda: _Said({}, set())))
     result = Joined([], [], [])

@@ -47,6 +47,5 @@ class Ordinal(Rubric):
 
     @property
     def criteria(self) -> tuple[Criterion, ...]:
-        """One, without a name."""
         anchors = self.anchors or {1.0: LOWEST, float(self.scale): HIGHEST}
         return (Criterion(None, self.ask, graded(self.scale, anchors)),)

@@ -35,12 +35,10 @@ class PairwiseRubric(Rubric):
 
     @property
     def against(self) -> str:
-        """The other cell."""
         return self.cell
 
     @property
     def criteria(self) -> tuple[Criterion, ...]:
-        """One, without a name."""
         anchors = {WIN: "It is better", TIE: "Both are equally good", LOSS: "The other is better"}
         if not self.ties:
             del anchors[TIE]

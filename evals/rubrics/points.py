@@ -28,5 +28,4 @@ class Points(Rubric):
 
     @property
     def criteria(self) -> tuple[Criterion, ...]:
-        """One, without a name."""
         return (Criterion(None, self.ask, self.anchors),)

@@ -33,7 +33,6 @@ class Criterion(NamedTuple):
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """Smallest and largest value."""
         return min(self.anchors), max(self.anchors)
 
 
@@ -146,8 +145,6 @@ Anchors = Annotated[
 
 def graded(grades: int, anchors: Mapping[float, str]) -> dict[float, str]:
     """Return an anchor for each grade from 1 on, the best first; one without words is between two with some.
-
-    anchors: of some grades, the lowest and the highest among them
 
     >>> graded(4, {1: "Bad", 4: "Good"})
     {4.0: 'Good', 3.0: 'Between 1 and 4', 2.0: 'Between 1 and 4', 1.0: 'Bad'}

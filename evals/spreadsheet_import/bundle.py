@@ -89,13 +89,11 @@ def cell_key(study: str, row: Mapping[str, Any]) -> str:
 
 
 def read_sheets(home: Home, study: str) -> list[StoredSheet]:
-    """Return the spreadsheets of an imported study, by name; none where there is no such study."""
     folders = sorted((imports_folder(home, study) / SHEETS).glob(f"[!.]*/{SHEET}"))
     return [StoredSheet(_sheet(path), _rows(path.with_name(ROWS))) for path in folders]
 
 
 def sheet_facts(folder: Path) -> list[Sheet]:
-    """Return the records of the spreadsheets in the folder of an imported study, by name."""
     return [_sheet(path) for path in sorted((folder / SHEETS).glob(f"[!.]*/{SHEET}"))]
 
 
@@ -104,11 +102,6 @@ def write_sheet(home: Home, study: str, sheet: Sheet, rows: Sequence[Row]) -> No
 
     A new one appears with both of its files. Of one that is there, the rows are replaced at once, and then
     their records.
-
-    Args:
-        study: its name; the folder is made.
-        sheet: its record; its ``rows`` are counted here.
-        rows: of `IMPORTED`, in the order of their lines.
     """
     folder = imports_folder(home, study) / SHEETS / sheet.name
     counted = replace(sheet, rows=len(rows))
@@ -122,16 +115,12 @@ def write_sheet(home: Home, study: str, sheet: Sheet, rows: Sequence[Row]) -> No
 
 
 def write_sheet_facts(home: Home, study: str, sheet: Sheet) -> None:
-    """Replace the record of a stored spreadsheet and keep its rows."""
     with atomic_write(imports_folder(home, study) / SHEETS / sheet.name / SHEET) as new:
         new.write_text(_facts(sheet), encoding="utf-8")
 
 
 def write_questions(home: Home, study: str) -> None:
-    """Write the questions of all spreadsheets of a study, each once; a file that holds them already stays.
-
-    A question is as the first spreadsheet, by name, has it first.
-    """
+    """Write the questions of all spreadsheets of a study, each once; a file that holds them already stays."""
     found: dict[str, str] = {}
     columns = ("question_id", "question", "ground_truth", "language")
     for stored in read_sheets(home, study):
@@ -144,7 +133,6 @@ def write_questions(home: Home, study: str) -> None:
 
 
 def replace_text(path: Path, text: str) -> bool:
-    """Let a file hold a text; say whether it held another one, or none."""
     data = text.encode("utf-8")
     if path.is_file() and path.read_bytes() == data:
         return False
@@ -267,7 +255,6 @@ def cell_digest(folder: Path, place: Place) -> str:
 
 
 def axis_words(folder: Path) -> dict[tuple[str, str], str]:
-    """Return (axis, name) -> what the sheets themselves say for the name, where that is something else."""
     found: dict[tuple[str, str], str] = {}
     for path in sheet_files(folder):
         rows = _read(path, [*AXES, "axes"])
@@ -285,7 +272,6 @@ def _named(path: Path) -> pl.DataFrame:
 
 
 def _check_once(names: pl.DataFrame, files: Sequence[Path]) -> None:
-    """Refuse two answers of one replicate to a question; rows of several annotators have one between them."""
     of_question = [*_PLACE, "question_id"]
     if not names.select(pl.struct(of_question).is_duplicated().any()).item():
         return
@@ -321,7 +307,6 @@ class _Held(NamedTuple):
     places: Mapping[Place, pl.Series]
 
     def of(self, place: Place) -> list[SheetRow]:
-        """Return the rows of a place; those of several annotators are one."""
         found = self.rows[self.places[place]].select(_SAID).iter_rows()
         rows = (SheetRow(question, answer, tuple(contexts or ())) for question, answer, contexts in found)
         return list(dict.fromkeys(rows))

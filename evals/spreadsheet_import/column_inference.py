@@ -13,13 +13,15 @@ from typing import Any
 
 from rag_assay.assets.cleaning.language import detect
 from rag_assay.evals.rubrics.points import Points
-from rag_assay.evals.spreadsheet_import.key_names import is_missing, key_name, value_of
 from rag_assay.evals.spreadsheet_import.tables import (
     InputTable,
     UnusableCell,
     filled_worksheets,
     fold_name,
+    is_missing,
+    key_name,
     open_table,
+    value_of,
 )
 from rag_assay.warehouse.yaml_positions import escape_text
 
@@ -93,55 +95,44 @@ class Guess:
 
     @property
     def is_default(self) -> bool:
-        """Whether the scores are those of the rubric that is meant unless another is said."""
         return set(self.values) <= set(Points().anchors)
 
 
 @dataclass(frozen=True)
 class ColumnSample:
-    """What the cells of a column look like.
-
-    values: that are not empty, of the first rows
-    """
+    """What the cells of a column look like."""
 
     name: str
     values: tuple[Any, ...]
 
     @property
     def texts(self) -> list[str]:
-        """The values that are text."""
         return [one for one in self.values if isinstance(one, str)]
 
     @property
     def distinct(self) -> int:
-        """How many different values it has."""
         return len({repr(one) for one in self.values})
 
     @property
     def length(self) -> float:
-        """Characters of its texts on average."""
         return sum(map(len, self.texts)) / len(self.texts) if self.texts else 0.0
 
     @property
     def is_text(self) -> bool:
-        """Whether it is prose: texts of some length, no lists."""
         texts = self.texts
         return len(texts) * 2 > len(self.values) and self.length >= 12 and not self.is_listed
 
     @property
     def is_listed(self) -> bool:
-        """Whether its values are lists, or texts that are."""
         lists = sum(isinstance(value_of(one), list | tuple) for one in self.values[:200])
         return lists * 2 > len(self.values[:200])
 
     @property
     def is_asked(self) -> bool:
-        """Whether most of its texts end as questions do."""
         return sum(one.rstrip().endswith(("?", "？")) for one in self.texts) * 2 > len(self.texts) > 0
 
 
 def guess(path: Path) -> Guess:
-    """Guess the mapping of a spreadsheet."""
     worksheets = filled_worksheets(path) if path.suffix.lower() in {".xlsx", ".xlsm"} else []
     one = worksheets[0] if len(worksheets) > 1 else None
     table = open_table(path, worksheet=one)
@@ -190,63 +181,6 @@ def _fits(role: str, column: ColumnSample) -> bool:
     return role != "language" or all(len(one) == 2 for one in column.texts)
 
 
-def _by_contents(columns: Sequence[ColumnSample], found: Guess) -> None:
-    for role, find in _FINDERS.items():
-        taken = {one.column for one in found.roles.values()}
-        left = [one for one in columns if one.values and one.name not in taken]
-        one = find(left) if role not in found.roles else None
-        if one is not None:
-            found.roles[role] = one
-
-
-def _question(left: Sequence[ColumnSample]) -> ColumnGuess | None:
-    asked = [one for one in left if one.is_asked and not one.is_listed]
-    best = min(asked, key=lambda one: one.distinct, default=None)
-    return ColumnGuess(best.name, f"its texts end in `?`; {best.distinct} different ones") if best else None
-
-
-def _contexts(left: Sequence[ColumnSample]) -> ColumnGuess | None:
-    lists = [one for one in left if one.is_listed and one.length >= 200]
-    best = max(lists, key=lambda one: one.length, default=None)
-    return ColumnGuess(best.name, "its cells are lists of long texts") if best else None
-
-
-def _answer(left: Sequence[ColumnSample]) -> ColumnGuess | None:
-    prose = [one for one in left if one.is_text]
-    best = max(prose, key=lambda one: (one.distinct, one.length), default=None)
-    return ColumnGuess(best.name, f"the most different texts: {best.distinct}") if best else None
-
-
-def _score(left: Sequence[ColumnSample]) -> ColumnGuess | None:
-    scores = [one for one in left if _looks_scored(one)]
-    return (
-        ColumnGuess(scores[0].name, f"few different numbers: {scores[0].distinct}")
-        if len(scores) == 1
-        else None
-    )
-
-
-def _chunking(left: Sequence[ColumnSample]) -> ColumnGuess | None:
-    sizes = [one for one in left if one.distinct <= FEW and _is_size(one)]
-    return ColumnGuess(sizes[0].name, "pairs of numbers, as size and overlap") if len(sizes) == 1 else None
-
-
-def _retriever(left: Sequence[ColumnSample]) -> ColumnGuess | None:
-    methods = [one for one in left if one.distinct <= FEW and one.is_listed and not _is_size(one)]
-    return ColumnGuess(methods[0].name, "short lists that recur") if len(methods) == 1 else None
-
-
-_FINDERS: dict[str, Callable[[Sequence[ColumnSample]], ColumnGuess | None]] = {
-    "question": _question,
-    "contexts": _contexts,
-    "answer": _answer,
-    "score": _score,
-    "chunking": _chunking,
-    "retriever": _retriever,
-}
-"""Role -> what finds its column among those that are left, in this order."""
-
-
 def _looks_scored(column: ColumnSample) -> bool:
     are_numbers = all(not isinstance(one, bool) and _number(one) is not None for one in column.values)
     return are_numbers and len(column.values) > column.distinct and 2 <= column.distinct <= MOST_VALUES
@@ -258,6 +192,48 @@ def _is_size(column: ColumnSample) -> bool:
         isinstance(one, list | tuple) and len(one) == 2 and all(isinstance(n, int) for n in one)
         for one in values
     )
+
+
+_FINDERS: dict[str, tuple[Callable[[ColumnSample], bool], Callable[[ColumnSample], Any] | None, str]] = {
+    "question": (
+        lambda one: one.is_asked and not one.is_listed,
+        lambda one: -one.distinct,
+        "its texts end in `?`; {} different ones",
+    ),
+    "contexts": (
+        lambda one: one.is_listed and one.length >= 200,
+        lambda one: one.length,
+        "its cells are lists of long texts",
+    ),
+    "answer": (
+        lambda one: one.is_text,
+        lambda one: (one.distinct, one.length),
+        "the most different texts: {}",
+    ),
+    "score": (_looks_scored, None, "few different numbers: {}"),
+    "chunking": (
+        lambda one: one.distinct <= FEW and _is_size(one),
+        None,
+        "pairs of numbers, as size and overlap",
+    ),
+    "retriever": (
+        lambda one: one.distinct <= FEW and one.is_listed and not _is_size(one),
+        None,
+        "short lists that recur",
+    ),
+}
+"""Role -> which columns fit it, which of several is taken (None: there must be one alone), and why."""
+
+
+def _by_contents(columns: Sequence[ColumnSample], found: Guess) -> None:
+    for role, (fits, rank, why) in _FINDERS.items():
+        if role in found.roles:
+            continue
+        taken = {one.column for one in found.roles.values()}
+        left = [one for one in columns if one.values and one.name not in taken and fits(one)]
+        if left and (rank or len(left) == 1):
+            best = max(left, key=rank) if rank else left[0]
+            found.roles[role] = ColumnGuess(best.name, why.format(best.distinct))
 
 
 def _check_ids(rows: Sequence[Mapping[str, Any]], found: Guess) -> None:
@@ -316,7 +292,6 @@ def quote_yaml(text: str) -> str:
 
 
 def write_mapping(found: Guess, file: Path) -> str:
-    """Return the text of a mapping file; what could not be told is a line of comment, or an empty value."""
     return "\n".join(_lines(found, file)) + "\n"
 
 
@@ -391,7 +366,6 @@ def _answers(found: Guess) -> Iterator[str]:
 
 
 def reasons(found: Guess) -> Iterator[str]:
-    """Say why each column is taken for what it is, and what could not be told."""
     for role, one in found.roles.items():
         yield (
             f"{role}: the column {one.column!r}, by {one.why}"

@@ -30,10 +30,17 @@ from rag_assay.evals.spreadsheet_import.bundle import (
     write_sheet,
     write_sheet_facts,
 )
-from rag_assay.evals.spreadsheet_import.key_names import key_name
-from rag_assay.evals.spreadsheet_import.mapping import AXES, ReadMapping, SheetMapping, with_rubrics
-from rag_assay.evals.spreadsheet_import.sheet_rows import ParsedRow, RowReader, axes_text, fallen_together
-from rag_assay.evals.spreadsheet_import.tables import open_table
+from rag_assay.evals.spreadsheet_import.mapping import (
+    AXES,
+    ParsedRow,
+    ReadMapping,
+    RowReader,
+    SheetMapping,
+    axes_text,
+    fallen_together,
+    with_rubrics,
+)
+from rag_assay.evals.spreadsheet_import.tables import key_name, open_table
 from rag_assay.warehouse.components import as_written
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.human_scores import HumanScore, HumanScores
@@ -51,7 +58,6 @@ def write_study(path: Path, read: ReadMapping) -> None:
 
 
 def study_text(read: ReadMapping) -> str:
-    """Return the text of the study file of a mapping's sheets: their scores are its metrics."""
     language = {"language": read.mapping.language} if read.mapping.language else {}
     data: dict[str, Any] = {
         "study": read.mapping.study,
@@ -245,7 +251,6 @@ def _row(draft: ParsedRow, replicate: int) -> Row:
 
 
 def _note_ground_truths(drafts: list[ParsedRow], found: Settled) -> None:
-    """Say where a question has several ground truths: the first one counts."""
     truths: dict[str, dict[str, int]] = {}
     for draft in drafts:
         if draft.ground_truth:
@@ -287,10 +292,7 @@ def _ending(sheet: str) -> str:
 def scores_of(
     study: str, rows: Iterable[Row], rubrics: Mapping[str, Rubric]
 ) -> Iterator[tuple[int, HumanScore]]:
-    """Yield line and score of each score of a spreadsheet with cells of its own, not stored yet.
-
-    rows: of `IMPORTED`; rubrics: of the study
-    """
+    """Yield line and score of each score of a spreadsheet with cells of its own, not stored yet."""
     now = datetime.now(UTC)
     for row in rows:
         for score in row["scores"]:
@@ -303,10 +305,6 @@ def changes(
     """Compare the scores of a spreadsheet with those that were kept of it.
 
     What a person has corrected on the page since stays as it is, for as long as the sheet says what it said.
-
-    Args:
-        home: where the scores lie.
-        scores: line and score; ids and places are told here.
     """
     of_sheet, of_all = _sheet_score_kept(home, study, sheet)
     found = ScoreChanges()
@@ -424,7 +422,6 @@ def import_sheet(
     """Import a spreadsheet into its study, which is made where it is not there.
 
     Args:
-        home: where the study is kept.
         partial: take the rows that can be taken; else one reject is enough for nothing to be kept
     """
     if mapping.cell is None:
@@ -446,7 +443,6 @@ def import_sheet(
 
 
 def read_drafts(path: Path, read: ReadMapping) -> tuple[list[ParsedRow], list[tuple[int, str]], list[str]]:
-    """Return the usable rows of a sheet, line and reason of each that is not, and what should be known."""
     table = open_table(path, read.mapping.wanted(), read.mapping.worksheet)
     reader = RowReader(read)
     drafts: list[ParsedRow] = []
@@ -483,7 +479,6 @@ def read_drafts(path: Path, read: ReadMapping) -> tuple[list[ParsedRow], list[tu
 
 
 def check_rejects(path: Path, rejects: Sequence[tuple[int, str]], taken: int, *, partial: bool) -> None:
-    """Refuse a spreadsheet with rejects, unless the other rows are to be taken and there are any."""
     if rejects and not partial:
         last = f"{path}: nothing was imported; --partial takes the other rows"
         raise InputError(*_shortened(path, rejects), last)
@@ -530,7 +525,6 @@ def _content(row: Row) -> str:
 def _kept(
     home: Home, read: ReadMapping, sheet: Sheet, found: Settled, stored: Sequence[StoredSheet]
 ) -> ImportSummary:
-    """Keep a sheet, its scores, the questions and the file of its study; each heals what a kill has left."""
     study = read.mapping.study
     before = next((one for one in stored if one.sheet.name == sheet.name), None)
     is_same = before is not None and _same(before, found.rows)
@@ -578,7 +572,6 @@ def _summary(
 
 @contextmanager
 def alone(home: Home) -> Iterator[None]:
-    """Let one import at a time change the imported studies of a workspace."""
     folder = home.root / "imports"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as file:

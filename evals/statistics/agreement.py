@@ -47,11 +47,6 @@ def agreement(one: Values, other: Values, seed: int, resamples: int = RESAMPLES)
     Args:
         one: values of a metric, shape (questions, cells), finite.
         other: of the other questions, shape (questions, cells), the cells in the same order.
-        seed: of the draws.
-        resamples: draws.
-
-    Raises:
-        ValueError: the cells differ in number, there are fewer than two, or a set is empty.
 
     >>> rising = np.array([[0.1, 0.2, 0.3], [0.2, 0.4, 0.9]])
     >>> agreement(rising, rising, seed=7)

@@ -7,9 +7,8 @@ from typing import Literal
 import numpy as np
 
 from rag_assay.evals.statistics.clusters import Codes, sum_clusters
-from rag_assay.evals.statistics.estimate import CONFIDENCE, Estimate, Floats
+from rag_assay.evals.statistics.estimate import CONFIDENCE, Estimate, Floats, least_of_all
 from rag_assay.evals.statistics.resampling import draws
-from rag_assay.evals.statistics.shares import least_of_all
 
 Level = Literal["nominal", "ordinal", "interval"]
 """How far two values are apart: they differ or not, by the ranks between them, or by their difference."""
@@ -42,12 +41,6 @@ def krippendorffs_alpha(
     Args:
         items: number of the item of each score, from 0, shape (scores,).
         values: the scores, one a person and item, shape (scores,).
-        level: of measurement.
-        seed: of the draws.
-        clusters: number of each item's cluster, shape (items,); None: each is one of its own.
-
-    Raises:
-        ValueError: a value is not finite.
 
     >>> ben, gerry = [1, 1, 2, 2, 4, 3, 3, 3, 5, 4, 4, 1], [2, 1, 2, 2, 2, 3, 3, 3, 5, 4, 4, 4]
     >>> scores = np.array(ben + gerry, float)

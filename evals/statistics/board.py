@@ -102,7 +102,6 @@ Scores = Mapping[Cell, pl.DataFrame]
 def board_rows(
     study: Study, scores: Scores, share: Answered, clusters: Clustering = ALONE
 ) -> list[dict[str, Any]]:
-    """Return the rows of a study's leaderboard (schemas.LEADERBOARD), ranked and compared."""
     metrics = [study.metric(name) for name in study.measured]
     primary = study.metric(
         primary_of(study.measured, (n for rows in scores.values() for n in rows["metric"]))
@@ -214,7 +213,6 @@ def _valued(
 
 
 def question_means(replicates: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Return one row a question, sorted: the mean of its replicates' values; NULL where none has one."""
     if len(replicates) == 1:
         return replicates[0].select("question_id", "value")
     together = pl.concat([rows.select("question_id", "value") for rows in replicates])
@@ -222,10 +220,7 @@ def question_means(replicates: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def spread(replicates: Sequence[pl.DataFrame]) -> tuple[float | None, float | None]:
-    """Return the smallest and the largest mean of a replicate, over the questions of which each has a value.
-
-    None where there are not several replicates, or no such question.
-    """
+    """Return the smallest and the largest mean of a replicate."""
     if len(replicates) == 1:
         return None, None
     together = pl.concat(
@@ -240,7 +235,6 @@ def spread(replicates: Sequence[pl.DataFrame]) -> tuple[float | None, float | No
 
 
 def noise(replicates: Sequence[pl.DataFrame]) -> Components | None:
-    """Return the noise of the questions and that of asking again; None where a cell was asked once."""
     if len(replicates) == 1:
         return None
     values = [dict(rows.select("question_id", "value").iter_rows()) for rows in replicates]

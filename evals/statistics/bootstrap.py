@@ -53,12 +53,7 @@ def intervals(
 
     Args:
         table: a row a question, shape (questions, columns); NaN where there is no value.
-        seed: the study's; columns are resampled alike, so that their intervals compare.
-        clusters: number of each question's cluster, shape (questions,); None: each is one of its own.
         bounds: of the metric; where a value is outside, they are not used.
-
-    Raises:
-        ValueError: a value is infinite.
 
     >>> intervals(np.array([[0.5, 0.5], [0.5, np.nan]]), seed=7)
     [Interval(mean=0.5, low=0.5, high=0.5), Interval(mean=0.5, low=None, high=None)]

@@ -43,8 +43,6 @@ def by_documents(documents: Sequence[Iterable[str]]) -> Codes:
 
     A question without any is a cluster of its own.
 
-    Args:
-
     >>> by_documents([["a"], ["b"], [], ["a", "c"], ["c"], []]).tolist()
     [0, 1, 2, 0, 0, 3]
     """

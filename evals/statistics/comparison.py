@@ -54,10 +54,7 @@ def posterior(
 
     Args:
         table: values, the larger the better, shape (questions, cells); NaN where a cell has none.
-        seed: the study's.
         margin: a loss that matters, in the metric's unit; NaN: none is stated.
-        width: range of the metric, by which the prior is scaled.
-        clusters: number of each question's cluster, shape (questions,); None: each is one of its own.
 
     >>> values = np.array([[0.9, 0.2, 0.2], [0.8, 0.1, 0.1], [0.9, 0.3, 0.3], [0.9, 0.2, 0.2]] * 4)
     >>> found = posterior(values, seed=7, margin=0.02, width=1.0)
@@ -195,11 +192,6 @@ def answered_share(
     A question for which the retriever found nothing is refused: there is nothing to answer it from.
     A refusal may be right, and metrics say whether it is. But a cell that refuses all questions, of which the
     documents answer some, has given no answer: its share is 0.
-
-    Args:
-        answers: rows of schemas.ANSWERS.
-        answerable: of every question, whether the documents answer it.
-        said_nothing: an answer without text is one, too: that of a sheet, which says no more of it.
     """
     wanted = set(questions)
     dealt = {"answers": 0, "refusals": 0}
@@ -222,8 +214,6 @@ def with_ranks(rows: list[Row], primary: Metric, ceilings: Container[str] = ()) 
 
     Those with too little coverage get no rank, nor do those whose generator answered too few questions:
     whatever their ranking is worth, they are not what was to be compared.
-
-    ceilings: cells that answer from the reference passages: no deployment has it, so they have no rank
     """
     sign = -1 if primary.higher_is_better else 1
     ranks: dict[tuple[str, str], int] = {}
@@ -246,7 +236,6 @@ def with_ranks(rows: list[Row], primary: Metric, ceilings: Container[str] = ()) 
 
 
 def is_able(row: Row) -> bool:
-    """Return whether enough questions have a value and, where there is a generator, an answer."""
     covered = row["value"] is not None and row["coverage"] >= MIN_COVERAGE
     return covered and (row["answered"] is None or row["answered"] >= MIN_COVERAGE)
 
@@ -308,7 +297,6 @@ def _contrasts(
     clusters: Clustering,
     resamples: int = RESAMPLES,
 ) -> tuple[Contrasts, list[int]]:
-    """Compare others with the leader; return also which column each of them is: equal ones share one."""
     questions = sorted(values[leader])
     table = table_of(values, [leader, *others], questions)
     apart = table[:, 1:] - table[:, :1]
@@ -321,7 +309,6 @@ def _contrasts(
 def table_of(
     values: Mapping[str, Mapping[str, float]], cells: Sequence[str], questions: Sequence[str]
 ) -> Floats:
-    """Return the values of cells, NaN where there is none: shape (questions, cells)."""
     table = [[values[cell].get(question, math.nan) for question in questions] for cell in cells]
     return np.array(table, np.float64).reshape(len(cells), len(questions)).T
 
@@ -401,7 +388,6 @@ DEFAULT_MARGIN = 0.02
 
 
 def width_of(metric: Bounded) -> float | None:
-    """Return the range of a metric; None: it has none."""
     low, high = metric.bounds
     return None if low is None or high is None else float(high - low)
 

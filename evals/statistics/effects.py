@@ -77,7 +77,6 @@ def interaction(
     Args:
         values: of each question the mean over equal contexts, shape (questions, first, second); NaN where
             there is none (`over_contexts`).
-        seed: the study's.
         clusters: of the questions, shape (questions,).
         higher_is_better: whether the best mean is the largest.
 
@@ -197,7 +196,6 @@ def effect(
     Args:
         values: of each question and level the mean over equal contexts, shape (questions, levels); a row is
             NaN where they have none (`over_contexts`).
-        seed: the study's.
         clusters: of the questions, shape (questions,).
         higher_is_better: whether the best mean is the largest.
 

@@ -82,7 +82,6 @@ def _contexts(places: Collection[Place], axes: Sequence[int], levels: Sequence[S
 
 
 def _rest(place: Place, axes: Sequence[int]) -> Place:
-    """Return the context of a cell: its levels on all other axes."""
     return tuple(level for at, level in enumerate(place) if at not in axes)
 
 

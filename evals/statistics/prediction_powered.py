@@ -61,7 +61,6 @@ class Items(NamedTuple):
     among: int = 0
 
     def summed(self, values: Floats) -> Floats:
-        """Return the sums of values by cluster: shape (clusters,)."""
         if self.clusters is None:
             return values
         return np.bincount(self.clusters, values, self.among).astype(np.float64)
@@ -109,7 +108,6 @@ class Powered:
 
     @property
     def width(self) -> float | None:
-        """Width of the combined interval as a share of the other's."""
         one, other = _width(self.people), _width(self.combined)
         return None if one is None or other is None or not one else other / one
 
@@ -252,7 +250,6 @@ def _mean(parts: _Parts, power: float, spent: int, items: Items) -> Mean:
 
 
 def _with_interval(mean: Mean, spent: int, bounds: tuple[float, float], comparisons: int = 1) -> Mean:
-    """Add error and interval: spent degrees of freedom are those of what was estimated."""
     from scipy.special import stdtrit  # 0.2 s, which a run that estimates nothing has not
 
     free = mean.groups - spent

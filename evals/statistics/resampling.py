@@ -41,7 +41,6 @@ class Sums(NamedTuple):
 
 
 def sums_of(table: Floats, clusters: Codes | None) -> Sums:
-    """Sum the columns of a table (NaN: no number) by cluster; without clusters each row is one."""
     there = ~np.isnan(table)
     total = there.sum(axis=0).astype(np.float64)
     filled = np.where(there & (np.abs(table) > EQUAL), table, 0.0)
@@ -66,7 +65,6 @@ def student(mean: Floats, squares: Floats, n: Floats, groups: Floats) -> tuple[F
 
 
 def resample_clusters(sums: Sums, seed: int, resamples: int) -> Floats:
-    """Return |t| of every resample of the clusters and column, around the column's mean."""
     residual, n = sums.residual, sums.n
     largest = np.abs(residual).max(axis=0, initial=0.0)
     squares, parts = residual**2, []

@@ -54,7 +54,6 @@ def risk_coverage(confidence: Floats, loss: Floats, seed: int) -> RiskCoverage |
     Args:
         confidence: of each question, higher is surer, shape (n,), finite.
         loss: of each answer, 0 the best, shape (n,), finite.
-        seed: the study's.
 
     >>> found = risk_coverage(np.array([0.9, 0.8, 0.7, 0.6]), np.array([0.0, 1.0, 0.0, 1.0]), seed=7)
     >>> found.risk.tolist()  # 0, 1/2, 1/3, 2/4

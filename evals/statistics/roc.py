@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rag_assay.evals.statistics.estimate import Estimate, Floats, Z, paired
-from rag_assay.evals.statistics.shares import least_of_all
+from rag_assay.evals.statistics.estimate import Estimate, Floats, Z, least_of_all, paired
 
 
 def roc_auc(labels: npt.NDArray[np.bool_], scores: Floats) -> Estimate:

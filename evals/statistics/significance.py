@@ -62,9 +62,6 @@ def paired_bootstrap(
 
     Args:
         differences: shape (questions, columns); NaN where either of the two has no value.
-        seed: the study's.
-        resamples: how many; memory does not grow with the questions or columns, but with these.
-        clusters: number of each question's cluster, shape (questions,); None: each is one of its own.
         binary: the values that differ are 0 or 1; where the bootstrap has no interval then (few differ, so
             that some resamples have no spread), Agresti and Min's (Statistics in Medicine 2005) stands in.
 

@@ -28,7 +28,6 @@ FEW = 12  # clusters; with fewer, only large differences are found
 def verdict_on(
     study: str, rows: Sequence[Row], metrics: Sequence[MeasuredMetric], facts: VerdictInputs
 ) -> Verdict:
-    """Decide by a leaderboard (`decide`), and write the decision in sentences."""
     found = decide(study, rows, metrics, facts)
     lines = verdict_sentences(found, facts.labels)
     if facts.judged and found.leader:
@@ -37,10 +36,7 @@ def verdict_on(
 
 
 def verdict_sentences(found: Verdict, labels: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the verdict in sentences, the decision first.
-
-    labels: cell -> its name for readers
-    """
+    """Return the verdict in sentences, the decision first."""
     leader, chosen = found.leader, found.recommended
     if leader is None or chosen is None:
         return (f"No pipeline is recommended: {found.reason}.",)
@@ -322,10 +318,7 @@ def decide(
     """Return the verdict on one leaderboard: on all questions or, without those, on the largest sample.
 
     Args:
-        study: its name.
-        rows: of schemas.LEADERBOARD.
         metrics: of the study; the first ranks the cells.
-        facts: what else is known of the cells.
     """
     primary = metrics[0]
     subset = _main_subset(rows)
@@ -394,10 +387,7 @@ def _decided(
 
 
 def _loses_little(row: Row, leader: Row, found: Verdict) -> bool:
-    """Return whether a tied cell is close enough to the leader to be taken for being cheaper.
-
-    With too few documents for a claim about further ones, the measured difference decides.
-    """
+    """Return whether a tied cell is close enough to the leader to be taken for being cheaper."""
     if found.margin is None:
         return False
     if not found.generalises:
@@ -412,10 +402,7 @@ def _by_answers(
     facts: VerdictInputs,
     primary: MeasuredMetric,
 ) -> tuple[str, str | None, list[str]]:
-    """Return the best cell, the metric, and the cells near it by the first metric of answers.
-
-    The first metric looks at rankings alone here, and cannot tell generators from each other.
-    """
+    """Return the best cell, the metric, and the cells near it by the first metric of answers."""
     for metric in (one for one in metrics if one.kind == "answer"):
         margin = margin_of(metric, facts.margin, primary)
         losses = {
@@ -431,10 +418,7 @@ def _by_answers(
 
 
 def _preferred(among: Sequence[str], best: str, facts: VerdictInputs) -> str:
-    """Return the cell to take: the cheapest by what the study prefers; the best unless another is cheaper.
-
-    A cell whose cost is not known is never taken for being cheaper.
-    """
+    """Return the cell to take: the cheapest by what the study prefers; the best unless another is cheaper."""
     left = list(among)
     for value, noise in _KEYS[facts.prefer]:
         known = {cell: found for cell in left if (found := value(facts, cell)) is not None}
@@ -504,7 +488,6 @@ def _context(metric: str, chunks_differ: bool) -> str | None:
 
 
 def labels_of(rows: Sequence[Row]) -> dict[str, str]:
-    """Return cell -> its name for readers, by the axes on which the cells of the main subset differ."""
     subset = _main_subset(rows)
     places = {row["cell"]: [row[axis] for axis in AXES] for row in rows if row["subset"] == subset}
     axes = [AXES.index(axis) for axis in varying_axes(places.values())]

@@ -113,7 +113,6 @@ class Cell:
 
     @property
     def has_axes(self) -> bool:
-        """Whether chunking, embedder and retriever are something to it, so that cells differ by them."""
         return self.imported or self.retriever != UNREAD
 
     @property
@@ -122,7 +121,6 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What its replicates are together: the key of the first."""
         return f"{self.ranking}.{self.generator}"
 
     @property

@@ -82,7 +82,6 @@ class PartFacts:
 
 
 def part_list(group: str | None = None) -> list[PartFacts]:
-    """Return every part, or those of a group, our own first; those of other packages are imported."""
     if group is not None and group not in REGISTRIES:
         raise InputError(f"there are no {group!r}; the kinds of parts are {', '.join(REGISTRIES)}")
     chosen = REGISTRIES.values() if group is None else [REGISTRIES[group]]

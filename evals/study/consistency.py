@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -22,6 +22,7 @@ from rag_assay.warehouse.validation_errors import Finding
 from rag_assay.warehouse.yaml_positions import Place
 
 _JUDGE: TypeAdapter[Judge] = TypeAdapter(AnyJudge)
+_RUBRIC: TypeAdapter[Rubric] = TypeAdapter(AnyRubric)
 _JUDGED = re.compile(r"[a-z0-9][a-z0-9_+-]*\.\S+")
 
 
@@ -39,55 +40,15 @@ def judged_metrics(judges: Mapping[str, Judge]) -> dict[str, JudgedScores]:
     return {metric.name: metric for metric in found}
 
 
-def judges_of(written: Any) -> dict[str, Judge | None] | None:
-    """Return the judges that a study file writes; None for one, or all, that cannot be read."""
-    return {name: _read_judge(one) for name, one in written.items()} if isinstance(written, dict) else None
-
-
-def _read_judge(written: object) -> Judge | None:
+def _read(adapter: TypeAdapter[Any], written: object) -> Any:
     try:
-        return _JUDGE.validate_python(written)
+        return adapter.validate_python(written)
     except ValidationError:
-        return None
+        return None  # what is wrong with it is told where it stands
 
 
-def unfit_judges(judges: Mapping[str, Judge | None], generators: Sequence[str] | None) -> list[Finding]:
-    """Return which judges cannot be used: named as a generator is, or without answers to judge."""
-    found: list[Finding] = []
-    for name, judge in judges.items():
-        if name in (generators or ()):
-            text = f"`{name}` is a generator, too; a judge has a name of its own"
-            found.append(Finding(("judges", name), "doubled_name", text))
-        of_answers = judge is not None and all("answer" in one.needs for one in judge.judged_metrics)
-        if of_answers and generators is not None and not generators:
-            text = f"`{name}` judges answers, but the study has no `generators`"
-            found.append(Finding(("judges", name), "no_generators", text))
-    return found
-
-
-def unfit_metric(
-    name: str, place: Place, judges: Mapping[str, Judge | None] | None, generators: Sequence[str] | None
-) -> list[Finding]:
-    if judges is None:
-        return []
-    named, _, stem = name.partition(".")
-    if named not in judges:
-        hint = did_you_mean(named, judges) if judges else "the study has no `judges`"
-        return [Finding(place, "unknown_judge", f"unknown judge `{named}` in the metric {name}; {hint}")]
-    judge = judges[named]
-    if judge is None:
-        return []
-    metrics = {f"{named}.{one.name}": one for one in judge.judged_metrics}
-    if name not in metrics:
-        text = f"the judge `{named}` has no metric `{stem}`; {did_you_mean(name, metrics)}"
-        return [Finding(place, "unknown_metric", text)]
-    if generators is not None and not generators and "answer" in metrics[name].needs:
-        text = f"{name} measures answers, but the study has no `generators`"
-        return [Finding(place, "no_generators", text)]
-    return []
-
-
-_RUBRIC: TypeAdapter[Rubric] = TypeAdapter(AnyRubric)
+def judges_of(written: Any) -> dict[str, Judge | None] | None:
+    return {name: _read(_JUDGE, one) for name, one in written.items()} if isinstance(written, dict) else None
 
 
 def is_of_people(name: str) -> bool:
@@ -99,72 +60,87 @@ def is_of_people(name: str) -> bool:
     return name.startswith(f"{PEOPLE}.")
 
 
-def unfit_people_metric(
+def _unfit_judges(judges: Mapping[str, Judge | None], generators: Sequence[str] | None) -> Iterator[Finding]:
+    for name, judge in judges.items():
+        place = ("judges", name)
+        if name in (generators or ()):
+            yield Finding(
+                place, "doubled_name", f"`{name}` is a generator, too; a judge has a name of its own"
+            )
+        of_answers = judge is not None and all("answer" in one.needs for one in judge.judged_metrics)
+        if of_answers and generators == []:
+            text = f"`{name}` judges answers, but the study has no `generators`"
+            yield Finding(place, "no_generators", text)
+
+
+def _unfit_judged(
+    name: str, place: Place, judges: Mapping[str, Judge | None] | None, generators: Sequence[str] | None
+) -> Iterator[Finding]:
+    named, _, stem = name.partition(".")
+    if judges is None:
+        return
+    if named not in judges:
+        hint = did_you_mean(named, judges) if judges else "the study has no `judges`"
+        yield Finding(place, "unknown_judge", f"unknown judge `{named}` in the metric {name}; {hint}")
+    elif (judge := judges[named]) is not None:
+        metrics = {f"{named}.{one.name}": one for one in judge.judged_metrics}
+        if name not in metrics:
+            text = f"the judge `{named}` has no metric `{stem}`; {did_you_mean(name, metrics)}"
+            yield Finding(place, "unknown_metric", text)
+        elif generators == [] and "answer" in metrics[name].needs:
+            yield _no_generators(name, place)
+
+
+def _unfit_people(
     name: str, place: Place, rubrics: Any, generators: Sequence[str] | None
-) -> list[Finding]:
-    """Return why `people.RUBRIC[.CRITERION]` cannot be measured."""
+) -> Iterator[Finding]:
     if not isinstance(rubrics, Mapping):
-        return []
+        return
     rubric = name.split(".")[1]
     if rubric not in rubrics:
         hint = did_you_mean(rubric, rubrics) if rubrics else "the study has no `rubrics`"
-        return [Finding(place, "unknown_rubric", f"unknown rubric `{rubric}` in the metric {name}; {hint}")]
-    read = _read(rubrics[rubric])
-    if read is None:
-        return []
-    metrics = people_metrics({rubric: read})
-    if name not in metrics:
-        text = f"the rubric `{rubric}` has no metric {name}; {did_you_mean(name, metrics)}"
-        return [Finding(place, "unknown_metric", text)]
-    if generators is not None and not generators:
-        text = f"{name} measures answers, but the study has no `generators`"
-        return [Finding(place, "no_generators", text)]
-    return []
+        yield Finding(place, "unknown_rubric", f"unknown rubric `{rubric}` in the metric {name}; {hint}")
+    elif read := _read(_RUBRIC, rubrics[rubric]):
+        metrics = people_metrics({rubric: read})
+        if name not in metrics:
+            text = f"the rubric `{rubric}` has no metric {name}; {did_you_mean(name, metrics)}"
+            yield Finding(place, "unknown_metric", text)
+        elif generators == []:
+            yield _no_generators(name, place)
 
 
-def _read(written: object) -> Rubric | None:
-    try:
-        return _RUBRIC.validate_python(written)
-    except ValidationError:
-        return None  # what is wrong with it is told where it stands
+def _no_generators(metric: str, place: Place) -> Finding:
+    text = f"{metric} measures answers, but the study has no `generators`"
+    return Finding(place, "no_generators", text)
 
 
 def misfits(data: Mapping[str, Any]) -> list[Finding]:
-    """Return where the parts of a study do not fit each other: unknown names, and what cannot be asked.
+    """Return where the parts of a study do not fit each other: unknown names, and what cannot be asked."""
+    return list(_misfits(data))
 
-    Args:
-        data: a study as its file says it; parts that are wrong in themselves are passed over.
-    """
-    found: list[Finding] = []
+
+def _misfits(data: Mapping[str, Any]) -> Iterator[Finding]:
     known = {part: _names(data.get(part)) for part in ("sources", "chunkings", "embedders")}
     known["retrievers"] = _retriever_names(data.get("retrievers"))
     generators = _names(data.get("generators", {}))
     judges = judges_of(data.get("judges", {}))
     corpus = data.get("corpus")
     for number, name in enumerate(_strings(corpus.get("sources")) if isinstance(corpus, dict) else ()):
-        found += _unknown("source", name, known["sources"], ("corpus", "sources", number))
+        yield from _unknown("source", name, known["sources"], ("corpus", "sources", number))
     if NO_GENERATOR in (generators or ()):
-        found.append(
-            Finding(
-                ("generators", NO_GENERATOR),
-                "kept_name",
-                f"the name `{NO_GENERATOR}` is kept for cells without a generator",
-            )
-        )
-    found += unfit_judges(judges or {}, generators)
-    known["generators"] = (
-        [*generators, *([] if generators else [NO_GENERATOR])] if generators is not None else None
-    )
+        text = f"the name `{NO_GENERATOR}` is kept for cells without a generator"
+        yield Finding(("generators", NO_GENERATOR), "kept_name", text)
+    yield from _unfit_judges(judges or {}, generators)
+    known["generators"] = None if generators is None else generators or [NO_GENERATOR]
     restrict = data.get("restrict", {})
     for name, restriction in restrict.items() if isinstance(restrict, dict) else ():
-        found += _restriction(data, name, restriction, known, judges)
-    cards = _names(data.get("judge_cards", {})) or []
-    for name in cards:
-        found += _unknown("judge", name, None if judges is None else [*judges], ("judge_cards", name))
-    found += _unfit_rubrics(data, known, generators)
-    found += _unfit_search(data)
-    found += _unfit_questions(data.get("questions"), data.get("retrievers"), data.get("generators"))
-    return found + _unfit_metrics(_strings(data.get("metrics")), generators, judges, data.get("rubrics", {}))
+        yield from _restriction(data, name, restriction, known, judges)
+    for name in _names(data.get("judge_cards", {})) or []:
+        yield from _unknown("judge", name, None if judges is None else [*judges], ("judge_cards", name))
+    yield from _unfit_rubrics(data, known, generators)
+    yield from _unfit_search(data)
+    yield from _unfit_questions(data.get("questions"), data.get("retrievers"), data.get("generators"))
+    yield from _unfit_metrics(_strings(data.get("metrics")), generators, judges, data.get("rubrics", {}))
 
 
 def _restriction(
@@ -173,23 +149,23 @@ def _restriction(
     restriction: Any,
     known: dict[str, list[str] | None],
     judges: dict[str, Judge | None] | None,
-) -> list[Finding]:
-    generators = _names(data.get("generators", {}))
+) -> Iterator[Finding]:
     place: Place = ("restrict", name)
     axes = ("chunkings", "embedders", "retrievers")
     if judges and name in judges:
-        of_judge = ("generators", *axes)
-        is_mapping = isinstance(restriction, dict)
-        return _restricted(name, restriction, known, of_judge, place) if is_mapping else []
+        if isinstance(restriction, dict):
+            yield from _restricted(name, restriction, known, ("generators", *axes), place)
+        return
+    generators = _names(data.get("generators", {}))
     names = None if generators is None or judges is None else list(dict.fromkeys((*generators, *judges)))
-    found = _unknown("generator or judge" if judges else "generator", name, names, place)
+    yield from _unknown("generator or judge" if judges else "generator", name, names, place)
     if not isinstance(restriction, dict):
-        return found
+        return
     if restriction.get("generators") is not None:
         text = f"`generators` says whose answers a judge judges, and `{name}` is none"
-        found.append(Finding((*place, "generators"), "no_judge", text))
-    unknown = _restricted(name, restriction, known, axes, place)
-    return found + (unknown or _without_ranking(data, name, restriction))
+        yield Finding((*place, "generators"), "no_judge", text)
+    unknown = list(_restricted(name, restriction, known, axes, place))
+    yield from unknown or _without_ranking(data, name, restriction)
 
 
 def _restricted(
@@ -198,17 +174,15 @@ def _restricted(
     known: dict[str, list[str] | None],
     axes: Sequence[str],
     within: Place,
-) -> list[Finding]:
-    found: list[Finding] = []
+) -> Iterator[Finding]:
     for axis in axes:
         place: Place = (*within, axis)
         values = restriction.get(axis)
         if isinstance(values, list | tuple) and not values:
             text = f"an empty list leaves `{name}` no cell; name some {axis}, or delete the line"
-            found.append(Finding(place, "no_cell", text))
+            yield Finding(place, "no_cell", text)
         for number, value in enumerate(_strings(values)):
-            found += _unknown(axis[:-1], value, known[axis], (*place, number))
-    return found
+            yield from _unknown(axis[:-1], value, known[axis], (*place, number))
 
 
 def _without_ranking(data: Mapping[str, Any], name: str, restriction: dict[str, Any]) -> list[Finding]:
@@ -224,34 +198,31 @@ def _without_ranking(data: Mapping[str, Any], name: str, restriction: dict[str, 
 
 def _unfit_rubrics(
     data: Mapping[str, Any], known: dict[str, list[str] | None], generators: list[str] | None
-) -> list[Finding]:
-    """Return what is wrong with what people score: nothing to score, by no rubric, of no cell."""
-    found: list[Finding] = []
+) -> Iterator[Finding]:
     rubrics = _names(data.get("rubrics", {}))
     if PEOPLE in (_names(data.get("judges", {})) or ()):
         text = f"the name `{PEOPLE}` is reserved for human ratings"
-        found.append(Finding(("judges", PEOPLE), "kept_name", text))
+        yield Finding(("judges", PEOPLE), "kept_name", text)
     if rubrics and generators == []:
         text = "people score answers, but the study has no `generators`"
-        found.append(Finding(("rubrics", rubrics[0]), "no_generators", text))
+        yield Finding(("rubrics", rubrics[0]), "no_generators", text)
     annotation = data.get("annotation")
     if not isinstance(annotation, dict):
-        return found
+        return
     if rubrics == []:
         text = "`annotation` says what people score, but the study has no `rubrics`"
-        found.append(Finding(("annotation",), "no_rubrics", text))
+        yield Finding(("annotation",), "no_rubrics", text)
     for axis in ("rubrics", "cells"):
         if annotation.get(axis) in ([], ()):
             text = f"an empty list leaves nothing to score; name some {axis}, or delete the line"
-            found.append(Finding(("annotation", axis), "no_cell", text))
+            yield Finding(("annotation", axis), "no_cell", text)
     for number, name in enumerate(_strings(annotation.get("rubrics")) if rubrics else ()):
-        found += _unknown("rubric", name, rubrics, ("annotation", "rubrics", number))
+        yield from _unknown("rubric", name, rubrics, ("annotation", "rubrics", number))
     axes = ("generators", "chunkings", "embedders", "retrievers")
-    return found + _restricted("annotation", annotation, known, axes, ("annotation",))
+    yield from _restricted("annotation", annotation, known, axes, ("annotation",))
 
 
-def _unfit_search(data: Mapping[str, Any]) -> list[Finding]:
-    """Refuse successive halving by human ratings: annotators would have to rate every rung."""
+def _unfit_search(data: Mapping[str, Any]) -> Iterator[Finding]:
     search, metrics = data.get("search"), _strings(data.get("metrics"))
     method = getattr(search, "method", None) or (search.get("method") if isinstance(search, dict) else None)
     if method == "successive_halving" and metrics and is_of_people(metrics[0]):
@@ -259,26 +230,29 @@ def _unfit_search(data: Mapping[str, Any]) -> list[Finding]:
             "cells race by the first metric, and people would have to score every rung: "
             f"put another before {metrics[0]}"
         )
-        return [Finding(("search", "method"), "raced_by_people", text)]
-    return []
+        yield Finding(("search", "method"), "raced_by_people", text)
 
 
-def _unfit_questions(sources: Any, retrievers: Any, generators: Any) -> list[Finding]:
+def _unfit_questions(sources: Any, retrievers: Any, generators: Any) -> Iterator[Finding]:
     if not isinstance(sources, list | tuple):
-        return []
+        return
     uses = [one.get("use", "test") for one in sources if isinstance(one, dict)]
     if uses and "test" not in uses:
         text = "all questions are for training; a study asks at least one set of others"
-        return [Finding(("questions", 0), "no_test_questions", text)]
-    tuned = [name for name, one in retrievers.items() if _is_tuned(one)] if _names(retrievers) else []
+        yield Finding(("questions", 0), "no_test_questions", text)
+        return
+    tuned: list[tuple[Place, str]] = [
+        (("retrievers", name), "weights") for name in _names(retrievers) or () if _is_tuned(retrievers[name])
+    ]
+    tuned += [
+        (("generators", name), "threshold")
+        for name in _names(generators) or ()
+        if _is_gated(generators[name])
+    ]
     if tuned and "train" not in uses:
-        text = "`weights: tuned` needs train questions: add a set with `use: train` to `questions`"
-        return [Finding(("retrievers", tuned[0]), "no_train_questions", text)]
-    gated = [name for name, one in generators.items() if _is_gated(one)] if _names(generators) else []
-    if gated and "train" not in uses:
-        text = "`threshold: tuned` needs train questions: add a set with `use: train` to `questions`"
-        return [Finding(("generators", gated[0]), "no_train_questions", text)]
-    return []
+        place, what = tuned[0]
+        text = f"`{what}: tuned` needs train questions: add a set with `use: train` to `questions`"
+        yield Finding(place, "no_train_questions", text)
 
 
 def _is_gated(part: Any) -> bool:
@@ -295,19 +269,17 @@ def _is_tuned(part: Any) -> bool:
 
 def _unfit_metrics(
     metrics: list[str], generators: list[str] | None, judges: dict[str, Judge | None] | None, rubrics: Any
-) -> list[Finding]:
-    found: list[Finding] = []
+) -> Iterator[Finding]:
     for number, name in enumerate(metrics):
+        place: Place = ("metrics", number)
         if name in metrics[:number]:
-            found.append(Finding(("metrics", number), "doubled_metric", f"the metric {name} is named twice"))
+            yield Finding(place, "doubled_metric", f"the metric {name} is named twice")
         elif is_of_people(name):
-            found += unfit_people_metric(name, ("metrics", number), rubrics, generators)
+            yield from _unfit_people(name, place, rubrics, generators)
         elif is_judged(name):
-            found += unfit_metric(name, ("metrics", number), judges, generators)
+            yield from _unfit_judged(name, place, judges, generators)
         elif generators == [] and _measures_answers(name):
-            text = f"{name} measures answers, but the study has no `generators`"
-            found.append(Finding(("metrics", number), "no_generators", text))
-    return found
+            yield _no_generators(name, place)
 
 
 def _measures_answers(name: str) -> bool:
@@ -317,16 +289,10 @@ def _measures_answers(name: str) -> bool:
         return False  # an unknown one is told of elsewhere
 
 
-def _unknown(what: str, name: str, known: list[str] | None, place: Place) -> list[Finding]:
-    if known is None or name in known:
-        return []
-    return [
-        Finding(
-            place,
-            f"unknown_{what.partition(' ')[0]}",
-            f"unknown {what} `{name}`; {did_you_mean(name, known)}",
-        )
-    ]
+def _unknown(what: str, name: str, known: list[str] | None, place: Place) -> Iterator[Finding]:
+    if known is not None and name not in known:
+        text = f"unknown {what} `{name}`; {did_you_mean(name, known)}"
+        yield Finding(place, f"unknown_{what.partition(' ')[0]}", text)
 
 
 def _names(part: Any) -> list[str] | None:
@@ -334,7 +300,6 @@ def _names(part: Any) -> list[str] | None:
 
 
 def _retriever_names(part: Any) -> list[str] | None:
-    """Return the names of the retrievers, those of combinations too; None while one cannot be read."""
     names = _names(part)
     if names is None or not any(isinstance(one, dict) and "powerset" in one for one in part.values()):
         return names

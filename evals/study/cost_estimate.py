@@ -50,7 +50,6 @@ Rows = list[dict[str, Any]]
 def judge_estimates(
     study: Study, stages: Mapping[str, Stage], cached: Cached, home: Home
 ) -> Iterator[CallEstimate]:
-    """Estimate what each judge would ask: about every case that is to be judged, in each replicate."""
     asking = {name: judge for name, judge in study.judges.items() if judge.chat is not None}
     if not asking:
         return
@@ -69,10 +68,7 @@ def judge_estimates(
 
 
 def _trials(study: Study, name: str, judge_cards: Stage, store: ArtifactStore) -> int:
-    """Count what a judge is tried with at most: each answer and all that is made of it, and labelled cases.
-
-    Where a card was made before, it is not known how much of it is kept: so it may be less.
-    """
+    """Count what a judge is tried with at most: each answer and all that is made of it."""
     key, judge, card = f"{study.study}.{name}", study.judges[name], study.card_of(name)
     if key not in judge_cards.keys() or judge_cards.fresh(key, store) is not None:
         return 0
@@ -90,12 +86,10 @@ def _trials(study: Study, name: str, judge_cards: Stage, store: ArtifactStore) -
 
 
 def judging(name: str, judge: Judge, cases: int, cached: Cached) -> CallEstimate | None:
-    """Return what a judge would ask its model about so many cases; None where it asks none."""
     return of_cases(f"judging by {name}", judge, cases, cached)
 
 
 def of_cases(what: str, part: Judge | Metric, cases: int, cached: Cached) -> CallEstimate | None:
-    """Estimate calls about answers, which read question, passages, ground truth and answer."""
     chat = part.chat
     if chat is None:
         return None
@@ -107,10 +101,7 @@ def of_cases(what: str, part: Judge | Metric, cases: int, cached: Cached) -> Cal
 def _cases(
     study: Study, judged: JudgedCell, questions: Rows, stages: Mapping[str, Stage], store: ArtifactStore
 ) -> int:
-    """Count the cases of a cell that a judge can judge, each as often as it does; not those that are kept.
-
-    Before there are answers, each question has one.
-    """
+    """Count the cases of a cell that a judge can judge, each as often as it does; not those that are kept."""
     cell, judge = judged.cell, study.judges[judged.judge]
     ids = study.sampled([row["question_id"] for row in questions], cell.sample)
     chosen = set(study.sampled(ids, study.judged_sample(judged.judge)))
@@ -132,7 +123,6 @@ def _has_answer(metric: JudgedMetric, question_id: str, usable: set[str] | None)
 
 
 def _answered(cell: Cell, answers: Stage, store: ArtifactStore) -> set[str] | None:
-    """Return the questions that a cell has answered or refused; None where it was not asked as it is now."""
     artifact = answers.fresh(cell.key, store)
     if artifact is None:
         return None
@@ -205,10 +195,7 @@ def _answers(study: Study, found: RunPlan, cached: Cached) -> Iterator[CallEstim
 def _understanding(
     study: Study, stages: dict[str, Stage], cached: Cached, home: Home
 ) -> Iterator[CallEstimate]:
-    """Estimate the steps `by: llm`: a call a question and step, wherever a retriever is asked it.
-
-    Of train questions, those that the study asks, too, or that no metric can be asked of are left out of it.
-    """
+    """Estimate the steps `by: llm`: a call a question and step, wherever a retriever is asked it."""
     searches = _searches(study, stages, home)
     ranked = set(_waiting_rankings(study, stages, home).values())
     asked, train = read_questions_of(study), read_train_questions_of(study)
@@ -237,11 +224,7 @@ def _waiting_rankings(study: Study, stages: dict[str, Stage], home: Home) -> dic
 
 
 def _searches(study: Study, stages: dict[str, Stage], home: Home) -> dict[str, tuple[int, int]]:
-    """Return how often each retriever is asked all test questions, and all train questions, at most.
-
-    Rankings ask the test questions, and the train questions where something is tuned; a generator that may
-    search again asks the test questions, and one whose gate is fitted the train questions.
-    """
+    """Return how often each retriever is asked all test questions, and all train questions, at most."""
     found: Counter[tuple[str, str]] = Counter()
     for retriever in _waiting_rankings(study, stages, home).values():
         found[retriever, "test"] += 1
@@ -258,14 +241,12 @@ def _searches(study: Study, stages: dict[str, Stage], home: Home) -> dict[str, t
 
 
 def _understood(questions: list[dict[str, Any]], prompt: int) -> tuple[CostRange, CostRange]:
-    """Return the tokens that a call of a step reads and writes; ``prompt``: characters of what it is told."""
     mean = prompt + sum(len(row["question"]) for row in questions) / max(len(questions), 1)
     read = CostRange(mean / SPARSEST, PROMPT_TOKENS + mean / DENSEST + 2 * JSON_TOKENS)
     return read, CostRange(1, JSON_TOKENS)
 
 
 def _measuring(study: Study, scores: Stage, cached: Cached, home: Home) -> Iterator[CallEstimate]:
-    """Estimate the metrics that ask a model: of every question of every cell that is to be measured."""
     metrics = [metric for name in study.metrics if (metric := study.metric(name)).chat is not None]
     if not metrics:
         return
@@ -323,7 +304,6 @@ def _dating(study: Study, found: RunPlan, cached: Cached) -> Iterator[CallEstima
 
 
 def _embedding(study: Study, found: RunPlan, corpus: _Corpus) -> Iterator[CallEstimate]:
-    """Estimate what embedders of an `api` read: many texts go into one request."""
     for key, texts in found.texts_to_embed.items():
         _, chunking, embedder = key.split(".")
         recipe = study.embedders[embedder]
@@ -338,7 +318,6 @@ def _embedding(study: Study, found: RunPlan, corpus: _Corpus) -> Iterator[CallEs
 
 
 def _embedding_questions(study: Study, rankings: Stage, home: Home) -> Iterator[CallEstimate]:
-    """Estimate what embedders of an `api` read of the questions: a vector that is kept costs nothing."""
     store = BuildContext(home).store
     waiting = {
         cell.embedder
@@ -378,7 +357,6 @@ class _Corpus:
         self._size: tuple[int, int] | None = None
 
     def bounded(self, counted: int | None, chunker: Any) -> tuple[CostRange, str]:
-        """Return as many as were counted, or as the documents can give chunks; and what is missing."""
         if counted is not None:
             return CostRange(counted, counted), ""
         size = self._characters()

@@ -16,7 +16,6 @@ from rag_assay.warehouse.identity import digest
 
 
 def written_questions(grid: Grid, key: str) -> list[dict[str, Any]]:
-    """Read a question set; its rows are those of `schemas.QUESTIONS` whose evidence is not resolved yet."""
     one, source = grid.sets[key], source_of_set(grid, key)
     rows = one.asked(read_set(one.source))
     if one.beir is None:
@@ -25,7 +24,6 @@ def written_questions(grid: Grid, key: str) -> list[dict[str, Any]]:
 
 
 def source_of_set(grid: Grid, key: str) -> str | None:
-    """Return the source that reads the corpus of a BEIR set's own folder: its qrels mean no other's."""
     question_set = grid.sets[key]
     if question_set.beir is None:
         return None
@@ -77,7 +75,6 @@ class QuestionSet:
 
     @property
     def beir(self) -> BeirQuestions | None:
-        """What to read of a BEIR folder; None for a file."""
         return self.said.beir
 
     @property
@@ -89,7 +86,6 @@ class QuestionSet:
 
     @property
     def meaning(self) -> list[Any]:
-        """What its name stands for, beside the contents of its file; what is not said is left out."""
         if self.said.beir is not None:
             beside = {} if self.said.evidence is None else {"evidence": self.said.evidence}
             return [self.said.beir.model_dump(exclude={"path"}), *([beside] if beside else [])]
@@ -120,7 +116,6 @@ class Grid:
         return [JudgedCell(cell, name) for name in self.studies[cell.study].judged_by(cell)]
 
     def cards_of(self, study: str) -> list[str]:
-        """Return the keys of the cards of the judges that judge a cell of a study: `study.judge`."""
         judging = {one.judge for one in self.judged.values() if one.cell.study == study}
         return [f"{study}.{name}" for name in self.studies[study].judges if name in judging]
 
@@ -128,20 +123,16 @@ class Grid:
         return f"{self.studies[cell.study].corpus.name}.{cell.chunking}.{cell.embedder}"
 
     def set_keys(self, study: str) -> list[str]:
-        """Return the keys of the question sets that a study asks, in the order of the file."""
         return [one.key for one in self._sets_of[study] if one.use == "test"]
 
     def train_keys(self, study: str) -> list[str]:
-        """Return the keys of the question sets that a study tunes on, in the order of the file."""
         return [one.key for one in self._sets_of[study] if one.use == "train"]
 
     def answered(self) -> list[str]:
-        """Return the keys of the cells that have a generator, each replicate for itself."""
         return [key for key, cell in self.cells.items() if cell.generator != NO_GENERATOR]
 
 
 def read_questions_of(study: Study) -> list[dict[str, Any]]:
-    """Read a study's questions: rows of `schemas.QUESTIONS` without resolved evidence."""
     sets = question_sets(study)
     rows = _read(sets)
     test_sets = [one for one in sets if one.use == "test"]
@@ -159,7 +150,6 @@ def _read(sets: list[QuestionSet]) -> list[dict[str, Any]]:
 
 
 def question_sets(study: Study) -> list[QuestionSet]:
-    """Return the question sets of a study; a file's set is named by the file."""
     found = []
     part = study.slice.questions if study.slice else None
     for source in study.questions:

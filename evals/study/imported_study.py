@@ -66,7 +66,6 @@ class ImportedStudy(Study):
     @field_validator("questions", mode="after")
     @classmethod
     def _looks_for_no_evidence(cls, value: tuple[QuestionSource, ...]) -> tuple[QuestionSource, ...]:
-        """Leave ground truths where they are: there are no documents to find them in."""
         return tuple(one if one.evidence else one.model_copy(update={"evidence": "none"}) for one in value)
 
     @property
@@ -74,11 +73,9 @@ class ImportedStudy(Study):
         return self.resolve(self.imports)
 
     def written(self) -> dict[str, object]:
-        """Return the study as its file might say it, the names on its axes among it."""
         return with_axes(super().written(), self.sheet_cells)
 
     def every_cell(self) -> list[Cell]:
-        """Return every cell that the sheets have rows of, sheet by sheet, in the order of their lines."""
         return [
             Cell(self.study, *one.axes, self._sample(one.generator), imported=True)
             for one in self.sheet_cells
@@ -98,7 +95,6 @@ def is_imported(data: Mapping[str, Any]) -> bool:
 
 
 def read_sheet_cells(data: Mapping[str, Any], base: Path) -> tuple[list[SheetCell], list[Finding]]:
-    """Return the cells of the sheets that a study file names, and what is wrong with that."""
     found = [
         Finding((key,), "of_built_study", f"the answers of this study come from sheets: delete `{key}`")
         for key in (*BUILT, SHEET_CELLS)
@@ -114,9 +110,6 @@ def read_sheet_cells(data: Mapping[str, Any], base: Path) -> tuple[list[SheetCel
 
 
 def with_axes(data: Mapping[str, Any], cells: Sequence[SheetCell]) -> dict[str, Any]:
-    """Return a study with the names of its sheets' axes, as `misfits` reads those of other studies.
-
-    cells: none: they could not be read, and no name is known to be wrong
-    """
+    """Return a study with the names of its sheets' axes, as `misfits` reads those of other studies."""
     named = {f"{axis}s": dict.fromkeys(cell[place] for cell in cells) for place, axis in enumerate(AXES)}
     return {**data, **(named if cells else dict.fromkeys(named))}

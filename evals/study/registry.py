@@ -1,4 +1,4 @@
-"""Fills the registries with the parts of this package."""
+"""Fills the registries with the parts of this package; each is imported when it is first asked for."""
 
 from __future__ import annotations
 
@@ -6,28 +6,8 @@ from typing import Annotated
 
 from pydantic import TypeAdapter
 
-from rag_assay.evals.generation.binned_answers import LlmBinned
 from rag_assay.evals.generation.contract import GENERATORS, AnyGenerator, Generator
-from rag_assay.evals.generation.extractive import Extractive
-from rag_assay.evals.generation.llm import Llm
-from rag_assay.evals.generation.no_context import NoContext, OracleContext
 from rag_assay.evals.judging.contract import JUDGES
-from rag_assay.evals.judging.criteria import CriteriaJudge
-from rag_assay.evals.judging.entailment.judge import Entailment
-from rag_assay.evals.judging.entailment_classifier import EntailmentClassifier
-from rag_assay.evals.judging.pairwise import PairwiseJudge
-from rag_assay.evals.judging.ragas.judge import Ragas
-from rag_assay.evals.judging.similarity import Similarity
-from rag_assay.evals.judging.yes_no import YesNo
-from rag_assay.evals.query_transforms.entities import Entities
-from rag_assay.evals.query_transforms.filter import Filter
-from rag_assay.evals.query_transforms.follow_up import FollowUp
-from rag_assay.evals.query_transforms.hyde import Hyde
-from rag_assay.evals.query_transforms.keywords import Keywords
-from rag_assay.evals.query_transforms.multi_query import MultiQuery
-from rag_assay.evals.query_transforms.time_frame import TimeFrame
-from rag_assay.evals.retrieval.bm25 import Bm25
-from rag_assay.evals.retrieval.chain import Chain
 from rag_assay.evals.retrieval.component_kinds import (
     QUERY_TRANSFORMS,
     RETRIEVERS,
@@ -36,33 +16,7 @@ from rag_assay.evals.retrieval.component_kinds import (
     list_as_chain,
 )
 from rag_assay.evals.retrieval.contract import Retriever
-from rag_assay.evals.retrieval.cross_encoder import CrossEncoded, CrossEncoder
-from rag_assay.evals.retrieval.dense import Dense
-from rag_assay.evals.retrieval.fusion import Fuse
-from rag_assay.evals.retrieval.graph import Graph, GraphRanked
-from rag_assay.evals.retrieval.hybrid import Hybrid
-from rag_assay.evals.retrieval.lancedb_hybrid import FullText, LanceHybrid
-from rag_assay.evals.retrieval.metadata import Metadata
-from rag_assay.evals.retrieval.passage_steps import (
-    Adaptive,
-    Deduplicate,
-    DocumentOrder,
-    GroupByDocument,
-    LostInTheMiddle,
-    Neighbours,
-    RecentFirst,
-    Threshold,
-    TokenBudget,
-    Top,
-)
-from rag_assay.evals.retrieval.powerset import Nothing, Powerset
-from rag_assay.evals.retrieval.rank_bm25 import RankBm25
-from rag_assay.evals.retrieval.recency import Recency
-from rag_assay.evals.rubrics.binary import Binary
-from rag_assay.evals.rubrics.criteria import CriteriaRubric as ScoredCriteria
-from rag_assay.evals.rubrics.ordinal import Ordinal
-from rag_assay.evals.rubrics.pairwise import PairwiseRubric as ScoredPairwise
-from rag_assay.evals.rubrics.points import Points
+from rag_assay.evals.retrieval.powerset import Powerset
 from rag_assay.evals.rubrics.rubric import RUBRICS
 from rag_assay.warehouse.components import OneOf
 from rag_assay.warehouse.registry import Registry
@@ -80,66 +34,72 @@ __all__ = [
     "read_retriever_or_powerset",
 ]
 
-RETRIEVERS.add(
-    Bm25,
-    RankBm25,
-    Dense,
-    FullText,
-    Metadata,
-    Recency,
-    Hybrid,
-    LanceHybrid,
-    Fuse,
-    CrossEncoded,
-    GraphRanked,
-    Nothing,
-    Chain,
+RETRIEVERS.add_places(
+    "rag_assay.evals.retrieval",
+    bm25="bm25:Bm25",
+    rank_bm25="rank_bm25:RankBm25",
+    dense="dense:Dense",
+    fulltext="lancedb_hybrid:FullText",
+    metadata="metadata:Metadata",
+    recency="recency:Recency",
+    hybrid="hybrid:Hybrid",
+    lancedb="lancedb_hybrid:LanceHybrid",
+    fuse="fusion:Fuse",
+    cross_encoder="cross_encoder:CrossEncoded",
+    graph="graph:GraphRanked",
+    nothing="powerset:Nothing",
+    chain="chain:Chain",
 )
-STEPS.add(
-    CrossEncoder,
-    Graph,
-    Top,
-    Threshold,
-    Adaptive,
-    Neighbours,
-    Deduplicate,
-    GroupByDocument,
-    RecentFirst,
-    DocumentOrder,
-    LostInTheMiddle,
-    TokenBudget,
+STEPS.add_places(
+    "rag_assay.evals.retrieval",
+    cross_encoder="cross_encoder:CrossEncoder",
+    graph="graph:Graph",
+    top="passage_steps:Top",
+    threshold="passage_steps:Threshold",
+    adaptive="passage_steps:Adaptive",
+    neighbours="passage_steps:Neighbours",
+    deduplicate="passage_steps:Deduplicate",
+    group_by_document="passage_steps:GroupByDocument",
+    recent_first="passage_steps:RecentFirst",
+    document_order="passage_steps:DocumentOrder",
+    lost_in_the_middle="passage_steps:LostInTheMiddle",
+    token_budget="passage_steps:TokenBudget",  # noqa: S106 -- a name
 )
-QUERY_TRANSFORMS.add(
-    FollowUp,
-    TimeFrame,
-    Keywords,
-    MultiQuery,
-    Hyde,
-    Entities,
-    Filter,
+QUERY_TRANSFORMS.add_places(
+    "rag_assay.evals.query_transforms",
+    follow_up="follow_up:FollowUp",
+    time_frame="time_frame:TimeFrame",
+    keywords="keywords:Keywords",
+    multi_query="multi_query:MultiQuery",
+    hyde="hyde:Hyde",
+    entities="entities:Entities",
+    filter="filter:Filter",
 )
-GENERATORS.add(
-    Extractive,
-    Llm,
-    LlmBinned,
-    NoContext,
-    OracleContext,
+GENERATORS.add_places(
+    "rag_assay.evals.generation",
+    extractive="extractive:Extractive",
+    llm="llm:Llm",
+    llm_binned="binned_answers:LlmBinned",
+    no_context="no_context:NoContext",
+    oracle_context="no_context:OracleContext",
 )
-JUDGES.add(
-    YesNo,
-    CriteriaJudge,
-    PairwiseJudge,
-    Similarity,
-    Entailment,
-    EntailmentClassifier,
-    Ragas,
+JUDGES.add_places(
+    "rag_assay.evals.judging",
+    yes_no="yes_no:YesNo",
+    criteria="criteria:CriteriaJudge",
+    pairwise="pairwise:PairwiseJudge",
+    similarity="similarity:Similarity",
+    entailment="entailment.judge:Entailment",
+    entailment_classifier="entailment_classifier:EntailmentClassifier",
+    ragas="ragas.judge:Ragas",
 )
-RUBRICS.add(
-    Points,
-    Ordinal,
-    Binary,
-    ScoredPairwise,
-    ScoredCriteria,
+RUBRICS.add_places(
+    "rag_assay.evals.rubrics",
+    points="points:Points",
+    ordinal="ordinal:Ordinal",
+    binary="binary:Binary",
+    pairwise="pairwise:PairwiseRubric",
+    criteria="criteria:CriteriaRubric",
 )
 
 POWERSETS: Registry[Powerset] = Registry("powersets", Powerset)
@@ -147,7 +107,6 @@ POWERSETS.add(Powerset)
 
 
 def _powerset_or_chain(written: object) -> object:
-    """Write out `{powerset: [...], fuse: ...}`, and a list as a chain."""
     if not isinstance(written, dict) or not isinstance(written.get("powerset"), list):
         return list_as_chain(written)
     rest = {key: value for key, value in written.items() if key != "powerset"}
@@ -165,27 +124,15 @@ _EITHER: TypeAdapter[Retriever | Powerset] = TypeAdapter(
 
 
 def read_retriever(written: object) -> Retriever:
-    """Return the retriever that was written as a study would write it.
-
-    Raises:
-        ValidationError: every mistake, with its place.
-    """
+    """Return the retriever that was written as a study would write it."""
     return _RETRIEVER.validate_python(written)
 
 
 def read_retriever_or_powerset(written: object) -> Retriever | Powerset:
-    """Return the retriever or powerset that was written as a study would write it.
-
-    Raises:
-        ValidationError: every mistake, with its place.
-    """
+    """Return the retriever or powerset that was written as a study would write it."""
     return _EITHER.validate_python(written)
 
 
 def read_generator(written: object) -> Generator:
-    """Return the generator that was written as a study would write it.
-
-    Raises:
-        ValidationError: every mistake, with its place.
-    """
+    """Return the generator that was written as a study would write it."""
     return _GENERATOR.validate_python(written)

@@ -66,12 +66,10 @@ class CallEstimate:
 
 
 def total(rows: Iterable[CallEstimate]) -> CostRange:
-    """Add the US dollars whose price is known."""
     return added(row.usd for row in rows if row.usd is not None)
 
 
 def added(spans: Iterable[CostRange]) -> CostRange:
-    """Add spans; where nothing bounds one of them, nothing bounds the sum."""
     known = list(spans)
     most = [span.most for span in known]
     bounded = None if None in most else sum(value for value in most if value is not None)
@@ -130,7 +128,6 @@ def estimate(
     per_call: tuple[CostRange, CostRange],
     why: str,
 ) -> CallEstimate:
-    """Put an estimate together: ``per_call`` are the tokens that one call reads and writes."""
     read, written = (_times(calls, tokens) for tokens in per_call)
     usd = None
     if price is not None:
@@ -151,16 +148,11 @@ def _times(calls: CostRange, tokens: CostRange) -> CostRange:
 
 
 def bound_calls(n: int, each: CallsEach, chat: ChatModel, cached: Cached) -> CostRange:
-    """Bound the calls for so many questions: any that the cache holds of the models may be one of them."""
     return CostRange(max(0, n * each.least - cached.of(chat)), n * each.most)
 
 
 def passed_caps(budget: StudyBudget | None, rows: Sequence[CallEstimate]) -> list[str]:
-    """Return a sentence for each cap that the least of an estimate passes: what is over it is not asked.
-
-    budget: the study's, which pays for its retrievers, generators and metrics together; the other parts have
-        a `budget_usd` of their own
-    """
+    """Return a sentence for each cap that the least of an estimate passes: what is over it is not asked."""
     whose = "all that the study's budget pays for"
     of_study = _passed(whose, budget.caps, _of_study(rows)) if budget else []
     own = (_passed(row.what, Caps(row.limit_usd), Amount(row.usd.least)) for row in rows if row.usd)
@@ -168,7 +160,6 @@ def passed_caps(budget: StudyBudget | None, rows: Sequence[CallEstimate]) -> lis
 
 
 def _of_study(rows: Sequence[CallEstimate]) -> Amount:
-    """Add the least of what is paid from the study's budget; a model of this process is not."""
     paid = [row for row in rows if row.of_study and not row.model.startswith(LOCAL)]
     usd = added(row.usd for row in paid if row.usd is not None).least
     tokens = added(span for row in paid for span in (row.read, row.written)).least
@@ -176,7 +167,6 @@ def _of_study(rows: Sequence[CallEstimate]) -> Amount:
 
 
 def _passed(what: str, caps: Caps, least: Amount) -> list[str]:
-    """Return the sentence for what costs more than its caps; a cap that is met is none that is passed."""
     passed = [cap is not None and amount > cap for cap, amount in zip(caps, least, strict=True)]
     if not any(passed):
         return []
@@ -250,7 +240,6 @@ class RunPlan:
 
 
 def plan(study: Study, stages: dict[str, Stage], home: Home) -> RunPlan:
-    """Look at what there is, and say what a run would do; changes nothing."""
     planned, done = _stage_plans(stages, home)
     return RunPlan(
         study.cells(),
@@ -266,10 +255,7 @@ def plan(study: Study, stages: dict[str, Stage], home: Home) -> RunPlan:
 
 
 def _stage_plans(stages: dict[str, Stage], home: Home) -> tuple[list[StagePlan], set[PartitionRef]]:
-    """Plan the stages in their order; return what is done too.
-
-    A key whose needs are not all done cannot be known to be done.
-    """
+    """Plan the stages in their order; return what is done too."""
     store = BuildContext(home).store
     done: set[PartitionRef] = set()
     plans = []
@@ -299,11 +285,7 @@ def _texts_to_embed(study: Study, key: str, stage: Stage, done: set[PartitionRef
 
 
 def _looking(recipe: EmbedderRecipe, home: Home) -> CachedEmbedder:
-    """Return an embedder to ask for its prefixes and its cache.
-
-    A prompt lies in the model's files, which a look at what there is must not fetch: where no vector was
-    computed yet, it is left out, and just as many texts are new.
-    """
+    """Return an embedder to ask for its prefixes and its cache."""
     embedder = CachedEmbedder(recipe, home)
     embedder.cache.refresh()
     if len(embedder.cache):
@@ -369,7 +351,6 @@ def _call_plan(
 
 
 def _date_plans(study: Study, done: set[PartitionRef], home: Home) -> list[EnrichPlan]:
-    """Plan the calls for missing dates: at most one a page."""
     return [
         EnrichPlan(f"dates of {name}", source.date_by.model, _date_calls(name, done, home))
         for name, source in study.sources.items()

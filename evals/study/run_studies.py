@@ -85,13 +85,11 @@ def _of_run(name: str, store: ArtifactStore) -> KnownStudy:
 
 
 def _run_at(name: str, store: ArtifactStore) -> datetime | None:
-    """Return when the current leaderboard was first stored: an idle run stores none."""
     at = store.pointed_at("leaderboard", name)
     return datetime.fromtimestamp(at, UTC) if at is not None else None
 
 
 def known_path(name: str, home: Home) -> Path:
-    """Return the file of the study of that name or path; one of the home's goes first."""
     known = {} if is_path(name) else {name_in(path): path for path in reversed(recorded_studies(home))}
     return known.get(name) or study_path(name, also=[one for one in known if one])
 
@@ -111,7 +109,6 @@ def taken_names(home: Home, path: Path) -> set[str]:
 
 
 def forget(name: str, home: Home) -> list[Path]:
-    """Forget a slice, or a study whose file is gone; return the files of its report, which were removed."""
     if is_slice(name):
         return forget_slice(name, home)
     known = {one.name: one for one in known_studies(home)}
@@ -133,10 +130,7 @@ def note(study: Study, home: Home) -> None:
 
 
 def recorded_studies(home: Home) -> list[Path]:
-    """Return the study files that were run in a home or imported into it and are still there.
-
-    The one that was run last comes first; those that were imported and never run come last.
-    """
+    """Return the study files that were run in a home or imported into it and are still there."""
     if mirror := mirror_of(home):
         mirror.pull("studies")
     found: dict[Path, float] = {}
@@ -151,10 +145,7 @@ def recorded_studies(home: Home) -> list[Path]:
 
 
 def refuse_taken(study: Study, home: Home) -> None:
-    """Refuse a study whose names stand for something else in another study that was run in the home.
-
-    Their results would lie under the same keys, and the report of one would show those of the other.
-    """
+    """Refuse a study whose names stand for something else in another study that was run in the home."""
     others: list[Study] = []
     for path in recorded_studies(home):
         if path != study.path:

@@ -87,11 +87,7 @@ class Search(Strict):
 
 
 def expand_powersets(retrievers: Mapping[str, Retriever | Powerset]) -> dict[str, Retriever]:
-    """Put the combinations of every powerset in its place; each name once.
-
-    Raises:
-        ValidationError: at a powerset one of whose combinations has a name that is too long or taken.
-    """
+    """Put the combinations of every powerset in its place; each name once."""
     found: dict[str, Retriever] = {}
     for name, one in retrievers.items():
         try:
@@ -167,7 +163,6 @@ class Restriction(Strict):
     sample: Annotated[int, Field(ge=1)] | None = None
 
     def allows(self, chunking: str, embedder: str, retriever: str, generator: str | None = None) -> bool:
-        """Return whether a cell is among those that it leaves; without a generator, all of them are."""
         wanted = (
             (self.chunkings, chunking),
             (self.embedders, embedder),

@@ -50,10 +50,7 @@ def open_servers(part: object) -> None:
 
 
 def asked_models(part: object) -> Iterator[tuple[str, str | None]]:
-    """Yield each model of a recipe that a server answers for, and its server's address where that is named.
-
-    Those to fall back on, of query transforms and of embedders are among them.
-    """
+    """Yield each model of a recipe that a server answers for."""
     for one in nested_recipes(part):
         if isinstance(one, CallOptions) and isinstance(model := getattr(one, "model", None), str):
             if not model.startswith(LOCAL):
@@ -63,7 +60,6 @@ def asked_models(part: object) -> Iterator[tuple[str, str | None]]:
 
 
 def foreign_addresses(part: object) -> Iterator[ForeignAddress]:
-    """Yield each address in the parameters of components of other packages, whatever those are called."""
     package = getattr(type(part), "package", None)
     if isinstance(part, BaseModel) and package is not None:
         for name, text in _texts(part):
@@ -75,7 +71,6 @@ def foreign_addresses(part: object) -> Iterator[ForeignAddress]:
 
 
 def nested_recipes(part: object) -> Iterator[BaseModel]:
-    """Yield every recipe in a value, itself first, however deep, in the order of the fields."""
     if isinstance(part, BaseModel):
         yield part
     for one in _children(part):
@@ -91,7 +86,6 @@ def _children(part: object) -> Iterable[object]:
 
 
 def _addresses(name: str, text: str) -> Iterator[str | None]:
-    """Yield the origins of the addresses in a parameter; None for one that cannot be read."""
     found = [*_URL.findall(text), *_HOST.findall(_URL.sub(" ", text))]
     if not found and text.strip() and _NAMES_SERVER.search(name):
         found = [text.strip()]

@@ -80,7 +80,6 @@ def _chosen_cells(study: Study, known: Sequence[Cell], patterns: Sequence[str]) 
 
 
 def _names(study: Study, cell: Cell) -> list[str]:
-    """Return what a cell may be called: without a generator, its ranking's name will do."""
     names = [cell.short, f"{study.whole}.{cell.short}"]
     if cell.generator == NO_GENERATOR:
         names += [name.removesuffix(f".{NO_GENERATOR}") for name in names]
@@ -88,7 +87,6 @@ def _names(study: Study, cell: Cell) -> list[str]:
 
 
 def _near(study: Study, pattern: str) -> str:
-    """Offer cells that may have been meant: those of which one part is like a part of the pattern."""
     known = [cell.short for cell in study.cells()]
     if near := near_names(pattern.strip("*."), known, most=3):
         return f"near are {', '.join(near)}"
@@ -152,7 +150,6 @@ def note_slice(study: Study, home: Home) -> None:
 
 
 def known_slices(home: Home) -> list[KnownSlice]:
-    """Return the slices that were run in a home, by name; a damaged record is none."""
     found = (_read(path) for path in sorted((home.root / "slices").glob("*.json")))
     return [one for one in found if one is not None]
 
@@ -175,10 +172,7 @@ def find_slice(name: str, home: Home) -> Study:
 
 
 def forget_slice(name: str, home: Home) -> list[Path]:
-    """Remove the record, the pointers and the report of a slice; return what was removed.
-
-    What it computed stays: it is found by its contents when it is needed again.
-    """
+    """Remove the record, the pointers and the report of a slice; return what was removed."""
     if not is_slice(name) or not _record(home, name).is_file():
         find_slice(name, home)
     gone = forget_results(name, home)
@@ -187,10 +181,7 @@ def forget_slice(name: str, home: Home) -> list[Path]:
 
 
 def forget_results(name: str, home: Home) -> list[Path]:
-    """Remove the pointers, the record and the report of a study or slice; return the report's files.
-
-    Artifacts, ratings of people and the history stay.
-    """
+    """Remove the pointers, the record and the report of a study or slice; return the report's files."""
     store = ArtifactStore(home)
     for stage in (*OF_STUDIES, "report"):
         store.unpoint(stage, [key for key in store.keys(stage) if study_of(key) == name])

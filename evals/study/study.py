@@ -121,18 +121,15 @@ class Study(BuildHalf):
         return self
 
     def written(self) -> dict[str, object]:
-        """Return the study as its file might say it; what people score, only where it says that."""
         unsaid = {"annotation"} if self.annotation == Annotation() else None
         return self.model_dump(exclude=unsaid)
 
     @property
     def slice(self) -> Slice | None:
-        """What it is a slice of; None: a whole study."""
         return self._slice
 
     @property
     def whole(self) -> str:
-        """Name of the study that it is, or is a slice of: what people say of its answers is kept by that."""
         return self.study if self._slice is None else self._slice.whole
 
     def sliced(self, name: str, part: Slice) -> Self:
@@ -141,7 +138,6 @@ class Study(BuildHalf):
         return found
 
     def cells(self) -> list[Cell]:
-        """Return the cells that are compared: all of the grid, those of a slice, or what a search left."""
         chosen = [one for one in (self._slice.cells if self._slice else None, self._kept) if one is not None]
         return [cell for cell in self.every_cell() if all(cell.short in names for names in chosen)]
 
@@ -150,7 +146,6 @@ class Study(BuildHalf):
         return self._kept is not None
 
     def narrowed(self, kept: Collection[str]) -> Self:
-        """Return the study with the cells that its search has left, by their names without the study."""
         found = self.model_copy()
         found._kept = frozenset(kept)
         return found
@@ -161,7 +156,6 @@ class Study(BuildHalf):
         return found
 
     def every_cell(self) -> list[Cell]:
-        """Return every cell of the grid, in the order of the file; last those that read no ranking."""
         grid = [
             Cell(self.study, chunking, embedder, retriever, generator, self._sample(generator))
             for chunking in self.chunkings
@@ -178,12 +172,10 @@ class Study(BuildHalf):
         return grid + others
 
     def reads(self, generator: str) -> Reads:
-        """Return what the generator of that name is given to read; without one, rankings are compared."""
         found = self.generators.get(generator)
         return "ranking" if found is None else found.reads
 
     def runs(self) -> list[Cell]:
-        """Return every replicate of every cell: what has answers and scores of its own."""
         return [one for cell in self.cells() for one in cell.replicates(self.times(cell))]
 
     def times(self, cell: Cell) -> int:
@@ -198,10 +190,7 @@ class Study(BuildHalf):
 
     @property
     def tuning_metrics(self) -> tuple[RetrievalMetric, ...]:
-        """By what weights are chosen: the first of these that applies to any train question.
-
-        They are the study's own that measure rankings, in their order, and nDCG@10.
-        """
+        """By what weights are chosen: the first of these that applies to any train question."""
         names = dict.fromkeys((*self.metrics, "ndcg@10"))
         found = (get_metric(name) for name in names if not is_judged(name))
         return tuple(metric for metric in found if isinstance(metric, RetrievalMetric))
@@ -216,14 +205,12 @@ class Study(BuildHalf):
 
     @property
     def measured(self) -> tuple[str, ...]:
-        """Names of all that is measured: the metrics of the file, then what else judges and people say."""
         return tuple(dict.fromkeys((*self.metrics, *self._judged, *self._by_people)))
 
     def metric(self, name: str) -> Metric:
         return self._judged.get(name) or self._by_people.get(name) or get_metric(name)
 
     def judged_by(self, cell: Cell) -> list[str]:
-        """Return the names of the judges that judge a cell, in the order of the file."""
         return [name for name in self.judges if self._judges(name, cell)]
 
     def _judges(self, name: str, cell: Cell) -> bool:
@@ -240,7 +227,6 @@ class Study(BuildHalf):
 
     @property
     def scored_by(self) -> dict[str, Rubric]:
-        """The rubrics that people score by, in the order of the file."""
         chosen = self.annotation.rubrics
         return {name: one for name, one in self.rubrics.items() if chosen is None or name in chosen}
 
@@ -258,18 +244,15 @@ class Study(BuildHalf):
         return [one for one in found if one.kind != "answer" or cell.generator != NO_GENERATOR]
 
     def judged_sample(self, judge: str) -> int | None:
-        """Return how many questions of a cell are judged at most, the rival's if there is one; None: all."""
         rival = self.rival(judge)
         sizes = (self._sample(judge), rival.sample if rival else None)
         return min((size for size in sizes if size is not None), default=None)
 
     def scored_sample(self, rubric: str) -> int | None:
-        """Return how many questions of a cell people score by a rubric at most: the rival's; None: all."""
         rival = self.cell_named(self.rubrics[rubric].against)
         return rival.sample if rival else None
 
     def rival(self, judge: str) -> Cell | None:
-        """Return the cell that a judge compares others with; None: it compares with none."""
         return self.cell_named(self.judges[judge].against)
 
     def cell_named(self, name: str | None) -> Cell | None:
@@ -277,15 +260,12 @@ class Study(BuildHalf):
         return next((cell for cell in self.cells() if cell.key == key), None) if name else None
 
     def rankings(self) -> list[str]:
-        """Return the keys of the rankings that the cells need, each once."""
         return list(dict.fromkeys(cell.ranking for cell in self._ranked()))
 
     def indexes(self) -> list[str]:
-        """Return the keys of the indexes that the cells need, each once."""
         return list(dict.fromkeys(f"{self.corpus.name}.{c.chunking}.{c.embedder}" for c in self._ranked()))
 
     def chunk_sets(self) -> list[str]:
-        """Return the keys of the sets of chunks that the cells need, each once."""
         return list(dict.fromkeys(f"{self.corpus.name}.{c.chunking}" for c in self._ranked()))
 
     def _ranked(self) -> list[Cell]:

@@ -47,10 +47,7 @@ MEASURED = "docs/retrieval-results.md"
 
 
 class _Loss(NamedTuple):
-    """What measured as a loss.
-
-    words: what was lost, as a clause; nDCG@10 without the step less that with it
-    """
+    """What measured as a loss."""
 
     recipe: type[BaseModel]
     applies: Callable[[Any], bool]
@@ -102,10 +99,7 @@ _LOSSES: Mapping[str, _Loss] = {
 
 
 def measured_losses(data: Mapping[str, Any]) -> list[Finding]:
-    """Return the retrievers' steps that measured as a loss, each where it stands.
-
-    data: a study as its file says it; what is wrong in itself is passed over.
-    """
+    """Return the retrievers' steps that measured as a loss, each where it stands."""
     return list(_found(data.get("retrievers"), ("retrievers",)))
 
 
@@ -165,7 +159,6 @@ def check_study(path: Path, home: Home) -> CheckedStudy:
 
 
 def unreachable_models(study: Study) -> list[Mistake]:
-    """Return a sentence, with file and line, for each model of a study that cannot be asked as things are."""
     marked = _marked(study.path)
     return lines_of(marked, _models(marked.data)) if marked else []
 
@@ -211,7 +204,6 @@ def _mistakes_of_labels(study: Study) -> list[str]:
 
 
 def unequal_contexts(study: Study) -> list[str]:
-    """Warn where the first metric reads a fixed number of passages and the chunkings differ in size."""
     metric = study.metric(study.metrics[0])
     sizes = {window_of(one.chunker) for one in study.chunkings.values()}
     if not counts_passages(metric.name) or metric.sees != "passages" or len(sizes) < 2:
@@ -259,7 +251,6 @@ def _named_models(part: Any, place: Place) -> Iterator[tuple[Place, str, str | N
 
 
 def _further_models(listed: Any, place: Place) -> Iterator[tuple[Place, str, str | None]]:
-    """Yield (place, model, server) of the models of a `fallback`, each a name or a mapping."""
     for number, one in enumerate(listed if isinstance(listed, list) else ()):
         model, base = (one.get("model"), one.get("api_base")) if isinstance(one, dict) else (one, None)
         where: Place = (*place, number, *(["model"] if isinstance(one, dict) else []))
@@ -291,7 +282,6 @@ def _unreadable(study: Study | None) -> list[Finding]:
 
 
 def _why_nothing(source: Source) -> str | None:
-    """Return why the reader of a source finds nothing to read; None: it does find something."""
     from rag_assay.crawlers.readers import pages_of
 
     reasons: list[str] = []
@@ -320,7 +310,6 @@ def cut_off(study: Study) -> list[str]:
 
 
 def lost_evidence(study: Study, home: Home) -> list[str]:
-    """Return which evidence is not in the documents, or not word for word; nothing before they were made."""
     work = BuildContext(home)
     documents = [work.store.current("documents", source) for source in study.corpus.sources]
     inputs = [artifact for artifact in documents if artifact is not None]

@@ -36,7 +36,6 @@ from rag_assay.warehouse.yaml_positions import Place, load
 
 
 def with_absolute_prompts(data: dict[str, Any], base: Path) -> dict[str, Any]:
-    """Return a study as its file says it, its prompt files by absolute paths."""
     found = data
     for place, path in _named(data):
         try:
@@ -47,7 +46,6 @@ def with_absolute_prompts(data: dict[str, Any], base: Path) -> dict[str, Any]:
 
 
 def prompt_mistakes(data: dict[str, Any], base: Path) -> tuple[list[Finding], list[Mistake]]:
-    """Return what is wrong with the prompt files of a study: in the study, and in the templates."""
     found: list[Finding] = []
     mistakes: list[Mistake] = []
     for place, path in _named(data):
@@ -127,7 +125,6 @@ log = logging.getLogger(__name__)
 def read_study(path: Path, *, sources_gone: bool = False, text: str | None = None) -> Study:
     """Read and check one study file, and that the files and folders that it names are there.
 
-    sources_gone: what its sources read need not be there any more, to ask what was built of them
     text: what the file said at its last run; None: what it says now
     """
     marked = load(path, text)
@@ -167,7 +164,6 @@ def read_study(path: Path, *, sources_gone: bool = False, text: str | None = Non
 
 
 def _without_secrets(found: Finding) -> Finding:
-    """Take secrets that a person has typed out of a sentence; a URL under `alerts` keeps its host alone."""
     text = without_key(found.text)
     if found.place[:1] == ("alerts",):
         text = re.sub(r"://(?:[^\s/@]*@)?([^\s/?#@'`]*)[^\s'`]*", r"://\1/***", text)
@@ -209,7 +205,6 @@ def _not_there(path: Any, place: Place, base: Path) -> list[Finding]:
 
 
 def _no_file(path: Any, place: Place, base: Path) -> list[Finding]:
-    """Find a file of questions or labels that is missing, or none: a folder, a pipe, an endless device."""
     if found := _not_there(path, place, base):
         return found
     try:
@@ -221,7 +216,6 @@ def _no_file(path: Any, place: Place, base: Path) -> list[Finding]:
 
 
 def _doubled_sets(data: dict[str, Any], base: Path) -> list[Finding]:
-    """Find question sets without a usable name of their own: it is that of the file, and part of a key."""
     found: list[Finding] = []
     seen: dict[str, int] = {}
     for number, item in enumerate(_list(data.get("questions"))):
@@ -281,11 +275,7 @@ def _check_names(studies: list[Study]) -> None:
 
 
 def named_parts(study: Study) -> list[tuple[str, str, str]]:
-    """Return (part, name, its recipe as JSON) for all that studies share; paths are absolute in it.
-
-    They share what is stored by a name of its own: sources, corpora, and chunkings and embedders of a corpus.
-    Retrievers and generators are their study's own.
-    """
+    """Return (part, name, its recipe as JSON) for all that studies share; paths are absolute in it."""
     sources = {
         name: source.model_copy(update={"path": str(study.resolve(source.path))}) if source.path else source
         for name, source in study.sources.items()
@@ -311,11 +301,7 @@ def named_parts(study: Study) -> list[tuple[str, str, str]]:
 
 
 def read_book(folder: Path | None = None, also: Sequence[Path] = ()) -> StudyCollection:
-    """Read all study files of a folder for the Dagster definitions, and those of ``also`` before them.
-
-    A file that cannot be used is left out with a warning, so that one mistake does not hide all other
-    studies; `assay check FILE` says the same of it as an error.
-    """
+    """Read all study files of a folder for the Dagster definitions, and those of ``also`` before them."""
     studies: list[Study] = []
     for path in dict.fromkeys([*also, *(path.resolve() for path in study_files(folder))]):
         try:
@@ -336,10 +322,7 @@ def find_study(name: str) -> Study:
 
 
 def study_path(name: str, also: Iterable[str] = ()) -> Path:
-    """Return the path of the study file of that name or path.
-
-    also: further names that are known, to be offered in place of one that is not
-    """
+    """Return the path of the study file of that name or path."""
     if is_path(name):
         return Path(name)
     path = study_folder() / f"{name}.yaml"
@@ -357,7 +340,6 @@ def is_path(name: str) -> bool:
 
 
 def name_in(path: Path) -> str | None:
-    """Return what a study file calls its study; None where it cannot be read or does not say."""
     try:
         data = load(path).data
     except InputError:

@@ -12,18 +12,15 @@ HEAD = 4096  # characters in which a file says its name
 
 
 def study_folder() -> Path:
-    """Return the folder of study files: `ASSAY_STUDIES`, or the ones that come with the project."""
     return Path(os.environ.get("ASSAY_STUDIES") or BUNDLED).expanduser()
 
 
 def study_files(folder: Path | None = None) -> list[Path]:
-    """Return the study files of a folder, sorted; question files are none."""
     found = sorted((folder or study_folder()).glob("*.yaml"))
     return [path for path in found if not path.name.endswith(".questions.yaml") and path.is_file()]
 
 
 def known_names() -> list[str]:
-    """Return the names that the study files say, sorted; that of the file where it says none."""
     return sorted({_name(path) for path in study_files()})
 
 

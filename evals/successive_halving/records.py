@@ -68,7 +68,6 @@ class SearchRecord:
 
 
 def recipe_of(study: Study) -> str:
-    """Return the digest of all that a study says of its search: cells, metrics, seeds, clusters."""
     assert study.search is not None  # noqa: S101 -- only such studies are searched
     cells = [[cell.short, cell.sample, study.times(cell)] for cell in study.every_cell()]
     said = [list(study.measured), study.seed, study.clusters, cells]
@@ -76,7 +75,6 @@ def recipe_of(study: Study) -> str:
 
 
 def narrow_study(study: Study, home: Home) -> Study:
-    """Return a study with the cells that its search has left; whole where it was not searched as it is."""
     if study.search is None or study.slice is not None:
         return study
     record = stored_record(study, home)
@@ -84,7 +82,6 @@ def narrow_study(study: Study, home: Home) -> Study:
 
 
 def stored_record(study: Study, home: Home) -> SearchRecord | None:
-    """Return the record of a study's search as its file says it now; None where there is none."""
     store = ArtifactStore(home)
     artifact = store.current(STAGE, study.study)
     if artifact is None or artifact.meta.get("recipe") != recipe_of(study):
@@ -110,7 +107,6 @@ def stored_record(study: Study, home: Home) -> SearchRecord | None:
 
 
 def keep(record: SearchRecord, study: Study, home: Home) -> SearchRecord:
-    """Store a record, and bring its rows into DuckDB; return it."""
     store = ArtifactStore(home)
     meta = {
         "recipe": record.recipe,

@@ -3,11 +3,156 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.judging.judge_metrics import JudgedScores
+from rag_assay.evals.metrics.contract import OF_RANKING, Metric
+from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
+from rag_assay.evals.study.cells import MARK, NO_GENERATOR, Cell, Slice
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.successive_halving.elimination import EliminatedCell, EliminationRules, Values, look
 from rag_assay.warehouse.identity import digest
+
+Fits = Callable[[Sequence[Cell]], bool]
+"""Whether some cells together are within the budget; if they are, so are fewer of them."""
+
+
+def draw_cells(cells: Sequence[Cell], seed: int, fits: Fits, always: Sequence[Cell] = ()) -> list[Cell]:
+    """Return the cells of a random search, in the order of the grid.
+
+    Cells are ordered by the digest of the seed and their name, and the first ones are taken, as many as fit:
+    so a larger budget holds the cells of a smaller one, and a cell more in the grid moves one at most. Random
+    points cover an axis that matters better than a grid of as many points (Bergstra and Bengio, JMLR 2012).
+
+    >>> cells = [Cell("s", t, "e", "r", "g") for t in ("t1", "t2", "t3")]
+    >>> [one.chunking for one in draw_cells(cells, 7, lambda some: len(some) <= 2)]
+    ['t1', 't3']
+    """
+    kept = [one for one in cells if one in always]
+    order = sorted((one for one in cells if one not in always), key=lambda one: digest([seed, one.short]))
+    low, high = 0, len(order)
+    while low < high:  # the most that fit; what one cell costs is not known alone, for cells share calls
+        middle = (low + high + 1) // 2
+        if fits([*kept, *order[:middle]]):
+            low = middle
+        else:
+            high = middle - 1
+    chosen = {*kept, *order[:low]}
+    return [one for one in cells if one in chosen]
+
+
+class Raced(NamedTuple):
+    """How a race ended.
+
+    left: cells that were asked all questions; dropped: rung, from 1 -> the cells that it dropped
+    evaluations: how many times a cell was asked a question
+    """
+
+    left: list[str]
+    dropped: dict[int, list[EliminatedCell]]
+    evaluations: int
+
+
+def race(
+    cells: Sequence[str],
+    values: Values,
+    blocks: Sequence[Sequence[str]],
+    rules: EliminationRules,
+    clusters: Clustering = ALONE,
+    *,
+    cap: int | None = None,
+) -> Raced:
+    """Race cells over blocks of questions; after each but the last some may be dropped."""
+    left, dropped, spent = list(cells), dict[int, list[EliminatedCell]](), 0
+    asked: set[str] = set()
+    for rung, block in enumerate(blocks, 1):
+        asked |= set(block)
+        spent += len(left) * len(block)
+        if rung == len(blocks) or len(left) < 2:
+            continue
+        known = {cell: {q: v for q, v in values[cell].items() if q in asked} for cell in left}
+        ahead = [len(one) for one in blocks[rung:]]
+        found = look(left, known, rules, clusters)
+        if cap is not None:
+            keep = stays([1.0] * len(found.left), ahead, spent, cap)
+            found = look(left, known, rules._replace(keep=keep), clusters)
+        dropped[rung] = found.dropped
+        left = found.left
+    return Raced(left, dropped, spent)
+
+
+class Field(NamedTuple):
+    """Who races, and by what.
+
+    metric: the first of the study's that applies to a question
+    racing: the cells that race; exempt: the others, and why each of them stays
+    """
+
+    metric: Metric
+    racing: list[Cell]
+    exempt: dict[Cell, str]
+    questions: list[str]
+
+
+def field_of(study: Study, questions: Sequence[dict[str, Any]]) -> Field:
+    metrics = [study.metric(name) for name in study.metrics]
+    metric = next((one for one in metrics if any(map(one.applies, questions))), metrics[0])
+    exempt = {cell: why for cell in study.cells() if (why := _exempt(study, cell, metric))}
+    racing = [cell for cell in study.cells() if cell not in exempt]
+    return Field(metric, racing, exempt, [one["question_id"] for one in questions if metric.applies(one)])
+
+
+def _exempt(study: Study, cell: Cell, metric: Metric) -> str | None:
+    compare = {one.against for one in study.judges.values()} | {one.against for one in study.rubrics.values()}
+    if cell.short in compare:
+        return "others are compared with it"
+    if cell.sample is not None:
+        return "it is asked a sample only"
+    if study.reads(cell.generator) == "evidence":
+        return "it answers from the reference passages, so it cannot be chosen"
+    if metric.name not in {one.name for one in study.metrics_of(cell)} or (
+        not cell.reads_ranking and is_of_rankings(metric)
+    ):
+        return f"{metric.name} does not measure it"
+    return None
+
+
+def is_of_rankings(metric: Metric) -> bool:
+    return not isinstance(metric, JudgedScores) and metric.reads <= OF_RANKING
+
+
+class Rung(NamedTuple):
+    """One rung: the study that it is, and the cell of the whole that each of its cells stands for."""
+
+    study: Study
+    stands_for: dict[str, list[str]]
+
+
+def rung_of(
+    study: Study, number: int, cells: Sequence[Cell], questions: Sequence[str], metric: Metric
+) -> Rung:
+    """Return a rung: a slice of a study that measures nothing but the metric by which cells race.
+
+    Where that looks at rankings alone, nothing is answered: the cells of one ranking are one cell here.
+    """
+    only: dict[str, Any] = {"metrics": (metric.name,), "rubrics": {}, "judges": {}, "judge_cards": {}}
+    stands_for: dict[str, list[str]] = {}
+    if isinstance(metric, JudgedScores):
+        only["judges"] = {metric.judge: study.judges[metric.judge]}
+    for cell in cells:
+        name = f"{cell.ranking.partition('.')[2]}.{NO_GENERATOR}" if is_of_rankings(metric) else cell.short
+        stands_for.setdefault(name, []).append(cell.short)
+    if is_of_rankings(metric):
+        only["generators"] = {}
+    n_cells, n_questions = len(stands_for), len(questions)
+    part = Slice(
+        *(study.whole, frozenset(stands_for), frozenset(questions)),
+        *(n_cells, len(study.cells()), n_questions, n_questions),
+    )
+    name = f"{study.study}{MARK}rung{number}"
+    return Rung(study.model_copy(update=only).sliced(name, part), stands_for)
+
 
 AXES = ("chunking", "embedder", "retriever", "generator")
 
@@ -20,10 +165,6 @@ def one_factor(cells: Sequence[Cell], base: str | None = None) -> list[Cell]:
         can
     be estimated. Cells that read no ranking are of no chunking, embedder or retriever: they differ from the
     base by their generator alone.
-
-    Args:
-        cells: of the whole grid.
-        base: name of the base cell without the study; None: the first cell that reads a ranking.
 
     >>> cells = [Cell("s", t, "e", r, "g") for t in ("t1", "t2") for r in ("r1", "r2")]
     >>> [one.short for one in one_factor(cells)]
@@ -55,12 +196,6 @@ def stays(costs: Sequence[float], blocks: Sequence[int], spent: float, cap: floa
 
     Cells are dropped for the budget's sake as late as can be: with a cells left, the rungs that remain ask a,
     a / 2, a / 4 … cells. One cell always stays, whatever it costs.
-
-    Args:
-        costs: of a question to each cell, the best cell first.
-        blocks: questions of each rung that remains.
-        spent: by what was asked so far.
-        cap: of all together.
 
     >>> stays([1.0] * 8, [10, 20], spent=80, cap=200)  # 6 x 10 + 3 x 20 = 120
     6
@@ -159,5 +294,4 @@ def in_words(blocks: Sequence[Sequence[str]]) -> str:
 
 
 def strata_of(questions: Sequence[Mapping[str, object]]) -> list[object]:
-    """Return what each question (schemas.QUESTIONS) is one of: its set and its type."""
     return [f"{one['question_set']}/{one['type']}" for one in questions]

@@ -69,7 +69,6 @@ class Log:
     name: str = "log"
 
     def send(self, event: AlertEvent) -> None:
-        """Log an event in one line."""
         log.warning("%s: %s", event.study, event.subject)
 
 
@@ -90,19 +89,16 @@ class Webhook:
 
     @property
     def name(self) -> str:
-        """The channel, known again by a digest of its URL."""
         return f"webhook {hashlib.sha256(self.url.encode()).hexdigest()[:8]}"
 
     @property
     def host(self) -> str:
-        """The host that is posted to."""
         try:
             return urlsplit(self.url).hostname or ""
         except ValueError:
             return ""
 
     def send(self, event: AlertEvent) -> None:
-        """Post an event, again where the server is busy or away; a redirect is not followed."""
         if urlsplit(self.url).scheme not in {"http", "https"} or not self.host:
             raise DeliveryError("the webhook is no http or https URL")
         body = json.dumps(event.payload(), ensure_ascii=False).encode("utf-8", "replace")
@@ -117,7 +113,6 @@ class Webhook:
             self.wait(max(pause, backoff))
 
     def _try(self, body: bytes) -> tuple[str, float | None]:
-        """Post once; return why that failed, and the least seconds until another try; None: no other."""
         import httpx
 
         from rag_assay.warehouse.inference.call_failures import retry_after
@@ -163,7 +158,6 @@ class Mail:
 
     @property
     def name(self) -> str:
-        """The channel, known again by who is written to."""
         return f"e-mail {hashlib.sha256(', '.join(self.to).encode()).hexdigest()[:8]}"
 
     def send(self, event: AlertEvent) -> None:

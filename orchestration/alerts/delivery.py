@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from rag_assay.assets.engine.builder import checks_of
+from rag_assay.evals.reporting.changes.history import HistoryStep, since_words, steps
+from rag_assay.evals.reporting.changes.results import CellValue, HistoryEntry, entries_of
+from rag_assay.evals.reporting.display import interval, number, several
 from rag_assay.orchestration.alerts.channels import (
     Channel,
     DeliveryError,
@@ -16,11 +20,13 @@ from rag_assay.orchestration.alerts.channels import (
     Webhook,
     mail_to,
 )
-from rag_assay.orchestration.alerts.events import failure_event, stored_events
 from rag_assay.orchestration.alerts.journal import AlertEvent, Journal, alone_telling
+from rag_assay.orchestration.run_report import by_reason
 from rag_assay.orchestration.settings import Settings
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import digest
+from rag_assay.warehouse.status import Status
 
 if TYPE_CHECKING:
     from rag_assay.assets.engine.stage import Stage
@@ -28,13 +34,152 @@ if TYPE_CHECKING:
     from rag_assay.orchestration.run_report import RunReport
     from rag_assay.warehouse.paths import Home
 
+FIRST = 10  # of many that are named
+
+
+def stored_events(study: str, stages: Mapping[str, Stage], home: Home) -> list[AlertEvent]:
+    store = ArtifactStore(home)
+    found = [*_checks(study, stages, store), *_budgets(study, stages, store), *_best(study, home)]
+    return [_at(one, home) for one in found]
+
+
+def _at(event: AlertEvent, home: Home) -> AlertEvent:
+    return AlertEvent(**{**event.__dict__, "report": str(home.report(event.study))})
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _checks(study: str, stages: Mapping[str, Stage], store: ArtifactStore) -> Iterator[AlertEvent]:
+    for name, stage in stages.items():
+        for key in stage.keys():
+            artifact = store.current(name, key)
+            for check in checks_of(artifact) if artifact else ():
+                if artifact and check.severe and not check.passed:
+                    yield AlertEvent(
+                        digest(["check", study, name, key, check.name, artifact.identity]),
+                        "check",
+                        study,
+                        f"{study}: the check {check.name} of {name} failed",
+                        f"The check {check.name} of {name} of {key} failed: {check.description}",
+                        artifact.created_at or _now(),
+                        figures={"stage": name, "key": key, "check": check.name},
+                    )
+
+
+def _budgets(study: str, stages: Mapping[str, Stage], store: ArtifactStore) -> Iterator[AlertEvent]:
+    over: dict[str, tuple[int, Artifact]] = {}
+    for name in ("answers", "judgements"):
+        for key in stages[name].keys() if name in stages else ():
+            artifact = store.current(name, key)
+            n = (artifact.meta.get("by_status") or {}).get(str(Status.OVER_BUDGET), 0) if artifact else 0
+            if artifact and n:
+                over[f"{name} of {key}"] = n, artifact
+    if over:
+        n = sum(count for count, _ in over.values())
+        named = "; ".join(f"{count} {what}" for what, (count, _) in list(over.items())[:FIRST])
+        yield AlertEvent(
+            digest(["budget", study, [artifact.identity for _, artifact in over.values()]]),
+            "budget",
+            study,
+            f"{study}: the budget is spent",
+            f"{several(n, 'question')} were left unasked, for the budget of the run was spent: {named}. "
+            "The next run asks them.",
+            max(artifact.created_at for _, artifact in over.values()) or _now(),
+            figures={"unasked": n},
+        )
+
+
+def _best(study: str, home: Home) -> Iterator[AlertEvent]:
+    """Yield that another cell leads: by more than chance (`best`), or among those that tie (`leader`)."""
+    entries = entries_of(home, study)
+    if len(entries) < 2 or entries[-1].leader in {None, entries[-2].leader} or entries[-2].leader is None:
+        return
+    before, after = entries[-2:]
+    cells = {one.cell: one for one in after.cells}
+    if before.leader not in cells:
+        return  # somebody has taken it out of the study, and knows
+    (_, step) = steps([before, after], ArtifactStore(home))
+    assert before.leader  # noqa: S101 -- looked at above
+    assert after.leader  # noqa: S101
+    figures = {
+        "metric": after.metric,
+        "before": _figures(before.leading),
+        "now": _figures(cells[after.leader]),
+        "before_now": _figures(cells[before.leader]),
+        "changed": since_words(step),
+    }
+    kind = "best" if step.replaced else "leader"
+    what = "the best cell changed" if step.replaced else "another of the tied cells leads"
+    yield AlertEvent(
+        digest([kind, study, after.id]),
+        kind,
+        study,
+        f"{study}: {what}: {_short(after.leader)}",
+        _best_text(before, after, step, cells[before.leader], cells[after.leader]),
+        after.at.isoformat(timespec="seconds"),
+        figures=figures,
+    )
+
+
+def _best_text(
+    before: HistoryEntry, after: HistoryEntry, step: HistoryStep, then: CellValue, now: CellValue
+) -> str:
+    metric = after.primary
+    how = "is significantly worse" if step.replaced else "is tied with it"
+    changed = since_words(step) or "nothing but what was measured"
+    was = before.leading
+    return (
+        f"{_short(now.cell)} leads {after.study} by {metric.title} with {_value(now, metric.unit)}. "
+        f"Until now it was {_short(then.cell)}, with {_value(was, metric.unit)}; now that has "
+        f"{_value(then, metric.unit)}, and {how}. Changed since {before.at:%Y-%m-%d %H:%M} UTC: {changed}. "
+        f"More: assay diff {after.study}@1 {after.study}"
+    )
+
+
+def _value(one: CellValue | None, unit: str) -> str:
+    return "no value" if one is None else f"{number(one.value, unit)} [{interval(one.low, one.high, unit)}]"
+
+
+def _figures(one: CellValue | None) -> dict[str, object] | None:
+    return None if one is None else {name: getattr(one, name) for name in ("cell", "value", "low", "high")}
+
+
+def _short(cell: str) -> str:
+    return cell.partition(".")[2].replace(".", " · ")
+
+
+def failure_event(study: str, report: RunReport, failures: Sequence[str], home: Home) -> AlertEvent | None:
+    """Return the event of a failed run, None where it did not."""
+    lines = [
+        f"{stage.stage}, {len(keys)} of {stage.keys}: {reason.splitlines()[0]} (first {keys[0]})"
+        for stage in report.stages
+        for reason, keys in by_reason(stage.failed).items()
+    ]
+    if not lines:
+        return None
+    failed = {stage.stage: len(stage.failed) for stage in report.stages if stage.failed}
+    more = len(lines) - FIRST
+    text = "\n".join(lines[:FIRST]) + (f"\n… and {several(more, 'other reason')}" if more > 0 else "")
+    return AlertEvent(
+        digest(["run", study, lines, len(failures)]),
+        "run",
+        study,
+        f"{study}: {several(sum(failed.values()), 'key')} failed in {', '.join(failed)}",
+        f"A run of {study} failed in part. What it finished is stored; the next run tries the rest.\n{text}",
+        _now(),
+        str(home.report(study)),
+        {"failed": failed},
+    )
+
+
 log = logging.getLogger("assay.alerts")
 RECOVERED = "recovered "
 USUAL = frozenset({"run", "check", "best", "budget"})
 
 
 def channels_of(study: Study, settings: Settings | None = None) -> list[Channel]:
-    """Return the channels that a study's alerts go to: those of its file and those of the environment."""
     found = settings or Settings()
     wanted = study.alerts
     secret = found.alerts_secret.get_secret_value() if found.alerts_secret else ""
@@ -61,11 +206,7 @@ def tell(
     report: RunReport | None = None,
     further: Sequence[AlertEvent] = (),
 ) -> None:
-    """Tell what has happened to a study and was not told yet; whatever goes wrong is a line in the log.
-
-    report: of the walk that has just ended
-    further: what else has happened
-    """
+    """Tell what has happened to a study and was not told yet; whatever goes wrong is a line in the log."""
     try:
         channels = channels_of(study)
         if not channels:
@@ -121,7 +262,6 @@ def _is_failing(journal: Journal) -> bool:
 
 
 def try_out(study: Study, home: Home) -> list[tuple[str, str]]:
-    """Send a message to every channel of a study; return what each is called, and what came of it."""
     at = datetime.now(UTC).isoformat(timespec="seconds")
     event = AlertEvent(
         digest(["test", study.study, at]),

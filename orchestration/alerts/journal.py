@@ -43,12 +43,10 @@ class AlertEvent:
 
     @property
     def subject(self) -> str:
-        """The title in one line."""
         return plain(without_key(" ".join(self.title.split())))[:TITLE]
 
     @property
     def body(self) -> str:
-        """The text with where to look, as it is mailed."""
         return plain(
             f"{without_key(self.text)}\n\nStudy:  {self.study}\nReport: {self.report}\nSince:  {self.at}\n"
         )
@@ -77,7 +75,6 @@ class Journal:
         self.path = home.root / "alerts" / f"{study}.jsonl"
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return the lines, the oldest first."""
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -85,7 +82,6 @@ class Journal:
         return [one.record for one in read_lines(data) if one.record is not None and _is_line(one.record)]
 
     def note(self, events: Sequence[AlertEvent]) -> None:
-        """Add events that are not there yet."""
         self._add(
             [
                 {
@@ -102,7 +98,6 @@ class Journal:
         self._add([{LINE: f"sent {event.id} {channel}", "at": datetime.now(UTC).isoformat()}])
 
     def mark(self, what: str) -> None:
-        """Note something by its name."""
         self._add([{LINE: what, "at": datetime.now(UTC).isoformat()}])
 
     def _add(self, records: list[dict[str, Any]]) -> None:
@@ -110,7 +105,6 @@ class Journal:
             append(self.path, records, LINE, _is_line)
 
     def waiting(self, channels: Sequence[str]) -> list[tuple[AlertEvent, str]]:
-        """Return the events of the last week that were not sent through a channel, the oldest first."""
         lines = self.lines()
         done = {one[LINE] for one in lines}
         found = []
@@ -130,7 +124,6 @@ def _is_line(record: dict[str, Any]) -> bool:
 
 @contextmanager
 def alone_telling(home: Home) -> Iterator[bool]:
-    """Yield whether this process alone sends the workspace's alerts; a second one leaves them to it."""
     folder = home.root / "alerts"
     folder.mkdir(parents=True, exist_ok=True)
     with Path(folder / "lock").open("w") as file:

@@ -117,7 +117,7 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
 def _results(
     study: Study, cell: Cell, asking: QuestionRequest, work: BuildContext, *, all_retrievers: bool
 ) -> list[PipelineResult]:
-    from rag_assay.evals.pipeline.study_questions import StudyQuestions
+    from rag_assay.evals.pipeline.cell_items import StudyQuestions
     from rag_assay.orchestration.question_service.opened_cell import open_cell
 
     known = StudyQuestions(study, work).named(asking.question)

@@ -81,8 +81,7 @@ def build(
     from rag_assay.orchestration.commands.corpus_building import how_to_add_meaning
     from rag_assay.orchestration.corpora.corpus_lookup import corpus_of, place_of
     from rag_assay.orchestration.corpora.corpus_study import CorpusOptions
-    from rag_assay.orchestration.corpora.facts import facts_of, set_damaged_aside
-    from rag_assay.orchestration.corpora.listing import sentence_of
+    from rag_assay.orchestration.corpora.facts import facts_of, sentence_of, set_damaged_aside
     from rag_assay.orchestration.corpora.records import Corpora
 
     where = prepare_home()
@@ -209,11 +208,9 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> int:
     """Remove a corpus and what only it uses: index, chunks, pages, conversations."""
-    from rag_assay.orchestration.corpora.facts import facts_of
-    from rag_assay.orchestration.corpora.listing import sentence_of
-    from rag_assay.orchestration.corpora.records import Corpora
-    from rag_assay.orchestration.corpora.removal import conversations_of
-    from rag_assay.orchestration.corpora.removal import remove as remove_corpus
+    from rag_assay.orchestration.corpora.facts import facts_of, sentence_of
+    from rag_assay.orchestration.corpora.records import Corpora, conversations_of
+    from rag_assay.orchestration.corpora.records import remove as remove_corpus
 
     where = prepare_home()
     found = Corpora(where).find(name)
@@ -233,8 +230,7 @@ def remove(
 
 
 def _listed(*, as_json: bool) -> None:
-    from rag_assay.orchestration.corpora.facts import facts_of
-    from rag_assay.orchestration.corpora.listing import corpora_as_json, show_corpora
+    from rag_assay.orchestration.corpora.facts import corpora_as_json, facts_of, show_corpora
     from rag_assay.orchestration.corpora.records import Corpora
 
     where = home_to_look_at()

@@ -13,8 +13,7 @@ from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
 from rag_assay.orchestration.corpora.conversation import OpenCorpus
-from rag_assay.orchestration.corpora.facts import facts_of, first_cell
-from rag_assay.orchestration.corpora.listing import sentence_of, show_corpora
+from rag_assay.orchestration.corpora.facts import facts_of, first_cell, sentence_of, show_corpora
 from rag_assay.orchestration.corpora.records import Corpora, NamedCorpus
 from rag_assay.orchestration.shutdown import grace, was_stopped
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, say

@@ -80,9 +80,9 @@ def _file(
     study: Study, asked: list[ConversationQuestion], set_name: str, named: str, where: Home
 ) -> ReviewFile:
     from rag_assay.assets.engine.stage import BuildContext
-    from rag_assay.evals.pipeline.study_questions import StudyQuestions
+    from rag_assay.evals.pipeline.cell_items import StudyQuestions
     from rag_assay.evals.question_generation.from_conversations import questions_of
-    from rag_assay.evals.question_generation.llm.nearest_pieces import corpus_frame, documents_of
+    from rag_assay.evals.question_generation.llm.candidates import corpus_frame, documents_of
     from rag_assay.evals.question_generation.question_file import embed_for
     from rag_assay.evals.question_generation.review import ReviewFile
 

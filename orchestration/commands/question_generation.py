@@ -236,7 +236,7 @@ def _beside(file: Path, named: str) -> str:
 
 
 def _texts(study: Study, work: BuildContext) -> Any:
-    from rag_assay.evals.question_generation.llm.nearest_pieces import corpus_frame, documents_of
+    from rag_assay.evals.question_generation.llm.candidates import corpus_frame, documents_of
 
     documents = documents_of(corpus_frame(study, work))
 

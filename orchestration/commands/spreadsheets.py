@@ -14,7 +14,7 @@ from rag_assay.orchestration.terminal.cli_errors import DONE, StudyArgument, pla
 from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
-    from rag_assay.evals.human.spreadsheets.score_updates import Returned
+    from rag_assay.evals.human.spreadsheets.upload import Returned
 
 MOST_SHOWN = 20  # rejects and notes
 

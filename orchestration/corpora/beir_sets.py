@@ -50,8 +50,6 @@ def beir_folder(name: str, home: Home, tell: Tell, site: str = SITE) -> Path | N
     """Return the folder of a BEIR set, downloaded where it is not here; None for a name that is none.
 
     Looked at are `ASSAY_BEIR` (the set's folder, or one that holds it) and `<home>/beir`.
-
-    site: where archives are downloaded from
     """
     if name not in SETS:
         return None
@@ -125,5 +123,4 @@ def _unpack(archive: Path, name: str, target: Path) -> None:
 
 
 def known_sets() -> str:
-    """Return the names of the sets, as a sentence lists them."""
     return ", ".join(SETS)

@@ -102,18 +102,12 @@ class OpenCorpus(Closeable):
 
     @property
     def analyzer(self) -> Analyzer:
-        """How the corpus' search by words tells words apart; without function words, which are everywhere."""
         found = next(_word_searches(self._words), None)
         analyzer = found.analyzer if found else Analyzer("stemmed")
         return analyzer._replace(functional=False)
 
     def ask(self, question: str) -> Turn:
-        """Answer a question of this conversation; what was said before it goes along.
-
-        Raises:
-            QuestionError: it is empty or too long.
-            KeyboardInterrupt: it was stopped; that is kept in place of an answer.
-        """
+        """Answer a question of this conversation; what was said before it goes along."""
         study = self._opened.study
         if self._conversation is None:
             self._conversation = self._service.begin_conversation(study, place="terminal")
@@ -126,7 +120,6 @@ class OpenCorpus(Closeable):
         return self.last
 
     def more(self) -> Sequence[ShownPassage]:
-        """Return all passages that were found for the last question, those that the answer read first."""
         turn = self.last
         if turn is None or self._conversation is None:
             raise InputError("nothing was asked yet")
@@ -142,11 +135,9 @@ class OpenCorpus(Closeable):
         return [*turn.passages, *numbered]
 
     def begin_conversation(self) -> None:
-        """Let the next question begin a conversation of its own."""
         self._conversation = self.last = None
 
     def close(self) -> None:
-        """Release models, indexes and, where nothing is kept, the conversation."""
         self._held.close()
 
 

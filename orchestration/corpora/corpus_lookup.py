@@ -28,7 +28,6 @@ Say = Callable[[str], None]
 
 
 def place_of(said: str, corpora: Corpora, say: Say) -> str:
-    """Return the folder or URL that is meant: as it is said, or that of a corpus or a BEIR set."""
     if "://" in said:
         return said
     here = Path(said).expanduser()
@@ -61,7 +60,6 @@ def place_of(said: str, corpora: Corpora, say: Say) -> str:
 
 
 def corpus_of(target: str, name: str | None, corpora: Corpora, said: CorpusOptions) -> NamedCorpus:
-    """Return the corpus of a folder or URL with its study as it is to be built, made where there is none."""
     said = said.checked()
     with turn(corpora.root, lambda: None):  # two commands at once make one corpus of a folder
         found = _known(target, name, corpora)
@@ -93,7 +91,6 @@ def _added(name: str, target: str, said: CorpusOptions, corpora: Corpora) -> Nam
 
 
 def by_words(corpus: NamedCorpus, corpora: Corpora) -> NamedCorpus:
-    """Return a corpus with its study written so that words alone are searched, until meanings are wanted."""
     assert corpus.choices is not None  # noqa: S101 -- one whose study this writes
     return _rewritten(corpus, corpus.choices.model_copy(update={"search": "words"}), corpora)
 
@@ -106,7 +103,6 @@ def _rewritten(corpus: NamedCorpus, choices: CorpusSettings, corpora: Corpora) -
 
 
 def loaded(said: str, corpora: Corpora) -> NamedCorpus:
-    """Return the corpus of a name; else that of an exported folder or of a study that was run."""
     if found := corpora.named(said):
         return found
     folder = Path(said).expanduser()

@@ -69,11 +69,9 @@ class CorpusOptions(NamedTuple):
 
     @property
     def is_something(self) -> bool:
-        """Whether any option is given."""
         return self != CorpusOptions()
 
     def checked(self) -> Self:
-        """Return this, where it does not contradict itself."""
         if self.words and self.embedder:
             raise InputError("--words and --embedder exclude each other: words are searched without a model")
         if self.words and self.retriever in BY_MEANING:
@@ -84,7 +82,6 @@ class CorpusOptions(NamedTuple):
 
 
 def choices_of(target: str, said: CorpusOptions) -> CorpusSettings:
-    """Return the settings of a new corpus's study: the given ones, and defaults for its language."""
     language = language_of_target(target)
     by_language = "minilm" if language in {None, "en"} else "e5"
     return CorpusSettings(
@@ -98,10 +95,7 @@ def choices_of(target: str, said: CorpusOptions) -> CorpusSettings:
 
 
 def merge_choices(choices: CorpusSettings, said: CorpusOptions) -> CorpusSettings:
-    """Return choices, updated by the given ones.
-
-    A model that is named for a corpus that is searched by words is added to these.
-    """
+    """Return choices, updated by the given ones."""
     found: dict[str, str | None] = {"retriever": said.retriever, "generator": said.generator}
     if said.words:
         found["search"] = "words"
@@ -113,7 +107,6 @@ def merge_choices(choices: CorpusSettings, said: CorpusOptions) -> CorpusSetting
 
 
 def short_name_of(choices: CorpusSettings) -> str:
-    """Return what `--embedder` calls the model of a corpus."""
     return next((name for name, model in EMBEDDERS.items() if model == choices.embedder), choices.embedder)
 
 
@@ -123,7 +116,6 @@ def _model(said: str) -> str:
 
 
 def is_edited(corpus: NamedCorpus) -> bool:
-    """Return whether a person has changed the study file of a corpus since it was written."""
     try:
         return sha256_text(corpus.study.read_text("utf-8")) != corpus.written
     except OSError:
@@ -131,7 +123,6 @@ def is_edited(corpus: NamedCorpus) -> bool:
 
 
 def write_study(corpus: NamedCorpus, choices: CorpusSettings) -> NamedCorpus:
-    """Write the study file of a built corpus, and a question file to be filled in where there is none."""
     study = f"corpus-{corpus.folder.name}"
     _name, what, sources, url = describe_source(corpus.target, name=study, pages=PAGES)
     splits = None if corpus.is_site else beir_splits(Path(corpus.target))

@@ -13,10 +13,84 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.runs.home_lock import alone
+from rag_assay.orchestration.stages import stages_of
+from rag_assay.warehouse import tables
+from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.conversations import Conversations
 from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.garbage_collection import marked
+from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.remote import mirror_of
+from rag_assay.warehouse.study_records import remove_study_record
 from rag_assay.warehouse.suggestions import did_you_mean
+
+
+def remove(corpus: NamedCorpus, home: Home) -> int:
+    """Remove a corpus; of a built one its artifacts that no other key means, its pages, its conversations.
+
+    An export or a study of one's own stays as it is, and so do the caches of vectors and model calls, which
+    all corpora share. Returns how many bytes became free.
+    """
+    corpora = Corpora(home)
+    if corpus.kind != "built":
+        corpora.drop(corpus)
+        return 0
+    free = 0
+    with alone(home, lambda _text, _done, _of: None), marked(home):
+        study = _study_of(corpus)
+        if study is not None:
+            free = _remove_built(study, home)
+            tables.use_database(home, lambda connection: tables.forget(connection, study.study))
+            remove_study_record(home, study.study)
+            shutil.rmtree(Conversations(home).root / study.study, ignore_errors=True)
+        note = home.root / "studies" / f"{digest(str(corpus.study))}.json"
+        note.unlink(missing_ok=True)
+        corpora.drop(corpus)
+    return free
+
+
+def conversations_of(corpus: NamedCorpus, home: Home) -> int:
+    study = _study_of(corpus) if corpus.kind == "built" else None
+    return len(list((home.chats / study.study).glob("*.jsonl"))) if study else 0
+
+
+def _study_of(corpus: NamedCorpus) -> Study | None:
+    try:
+        return read_study(corpus.study, sources_gone=True)
+    except InputError:
+        return None
+
+
+def _remove_built(study: Study, home: Home) -> int:
+    store = ArtifactStore(home)
+    free = 0
+    for stage in stages_of(Grid([study])).values():
+        mine = set(stage.keys())
+        means = {key: store.current(stage.name, key) for key in store.keys(stage.name)}
+        others = {one.identity for key, one in means.items() if one and key not in mine}
+        for artifact in store.all(stage.name):
+            if artifact.key in mine and artifact.identity not in others:
+                free += sum(artifact.files.values())
+                store.remove(stage.name, artifact.identity)
+        store.unpoint(stage.name, mine)
+    for source in study.corpus.sources:
+        free += _size(home.pages(source))
+        if mirror := mirror_of(home):
+            mirror.remove_below(f"pages/{source}", f"crawls/{source}")
+        shutil.rmtree(home.pages(source), ignore_errors=True)
+        shutil.rmtree(home.crawls / source, ignore_errors=True)
+    return free
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
 
 RECORD, STUDY, QUESTIONS, SELECTED = "corpus.json", "study.yaml", "made.questions.yaml", "selected.json"
 LONGEST = 100  # characters of a name
@@ -63,17 +137,14 @@ class NamedCorpus(BaseModel):
 
     @property
     def study(self) -> Path:
-        """The study file, unless it is an export."""
         return self.folder / STUDY if self.kind == "built" else Path(self.target)
 
     @property
     def is_site(self) -> bool:
-        """Whether it is read from a site."""
         return self.kind == "built" and "://" in self.target
 
     @property
     def is_there(self) -> bool:
-        """Whether what it is read from is still there, as far as this machine can tell."""
         return self.is_site or Path(self.target).exists()
 
 
@@ -85,12 +156,10 @@ class Corpora:
         self.root = home.root / "corpora"
 
     def all(self) -> list[NamedCorpus]:
-        """Return the corpora by name; a record that cannot be read is none."""
         found = (self._read(path.parent) for path in self.root.glob(f"*/{RECORD}"))
         return sorted((one for one in found if one), key=lambda one: (one.name.casefold(), one.name))
 
     def find(self, name: str) -> NamedCorpus:
-        """Return the corpus of a name: as it is written, else whatever its case, else its folder's."""
         found = self.named(name)
         if found is None:
             there = [one.name for one in self.all()]
@@ -99,7 +168,6 @@ class Corpora:
         return found
 
     def named(self, name: str) -> NamedCorpus | None:
-        """Return the corpus of a name, as `find` does; None where there is none."""
         there, wanted = self.all(), normalize_name(name)
         for matches in (
             [one for one in there if one.name == wanted],
@@ -111,7 +179,6 @@ class Corpora:
         return None
 
     def of_target(self, target: str) -> list[NamedCorpus]:
-        """Return the corpora that are built from a folder or site."""
         return [one for one in self.all() if one.kind == "built" and one.target == target]
 
     @property
@@ -138,12 +205,10 @@ class Corpora:
         )
 
     def select(self, corpus: NamedCorpus) -> None:
-        """Let a corpus be the one that is asked where none is named."""
         with atomic_write(self.root / SELECTED) as temporary:
             temporary.write_text(json.dumps({"folder": corpus.folder.name}), encoding="utf-8")
 
     def add(self, corpus: NamedCorpus) -> NamedCorpus:
-        """Give a new corpus a folder of its own, and write its record there."""
         name = check_name(corpus.name)
         if taken := self.named(name):
             raise InputError(f"there is a corpus {taken.name!r} already; give another --name")

@@ -16,10 +16,10 @@ from rag_assay.evals.chat.question_requests import Hear, QuestionRequest
 from rag_assay.evals.chat.turn_records import ChunkPlace, Places, complete_turn
 from rag_assay.evals.export.loader import open_export, read_export
 from rag_assay.evals.export.revisions import ExpectedResult
+from rag_assay.evals.pipeline.cell_items import StudyQuestions
 from rag_assay.evals.pipeline.pipeline import Pipeline, PipelineResult, open_pipeline
 from rag_assay.evals.pipeline.run_resources import RunResources
-from rag_assay.evals.pipeline.study_questions import StudyQuestions
-from rag_assay.evals.query_transforms.rules.courtesies import is_courtesy, reply_to_courtesy
+from rag_assay.evals.query_transforms.rules.follow_up_cues import is_courtesy, reply_to_courtesy
 from rag_assay.evals.retrieval.query import Removal
 from rag_assay.evals.retrieval.question_words import language as language_of
 from rag_assay.evals.study.cells import Cell

@@ -33,8 +33,15 @@ from rag_assay.evals.metrics.contract import (
     documents_in_order,
 )
 from rag_assay.evals.metrics.costs import AnswerLatency, RetrievalLatency, Tokens
-from rag_assay.evals.metrics.coverage import EvidenceCoverage, covered_characters
-from rag_assay.evals.metrics.ranking_metrics import HitRate, Mrr, Ndcg, Precision, Recall
+from rag_assay.evals.metrics.ranking_metrics import (
+    EvidenceCoverage,
+    HitRate,
+    Mrr,
+    Ndcg,
+    Precision,
+    Recall,
+    covered_characters,
+)
 from rag_assay.evals.metrics.text_overlap import RougeL
 from rag_assay.evals.metrics.time_window import NdcgInTime
 from rag_assay.evals.metrics.token_budget import EvidenceCoverageInTokens, InTokens

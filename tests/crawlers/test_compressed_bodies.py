@@ -7,7 +7,7 @@ import brotli
 import pytest
 import zstandard
 
-from rag_assay.crawlers.compressed_bodies import TRUNCATED, ends_early
+from rag_assay.crawlers.spiders.base import TRUNCATED, ends_early
 from tests.fakes.crawling import crawling
 from tests.fakes.site import Reply, article, index, serving
 

@@ -17,7 +17,7 @@ from rag_assay.evals.reporting.trust import failures, reasons_missing
 from rag_assay.evals.rubrics.human_rating_metrics import UNRATED
 from rag_assay.evals.rubrics.items import Item
 from rag_assay.evals.rubrics.points import Points
-from rag_assay.evals.study.coverage import below_gate, coverages
+from rag_assay.evals.study.complexity import below_gate, coverages
 from rag_assay.evals.study.grid import Grid
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.errors import InputError

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rag_assay.evals.pipeline.imported_answers import contexts_of
+from rag_assay.evals.pipeline.passages import contexts_of
 from rag_assay.evals.question_sets.readers.records import stable_id
 from rag_assay.evals.reporting.effects import effects
 from rag_assay.evals.reporting.rows import report_data

@@ -12,8 +12,8 @@ import pytest
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.answers import Answers
+from rag_assay.evals.pipeline.cell_items import known_question
 from rag_assay.evals.pipeline.pipeline import open_pipeline
-from rag_assay.evals.pipeline.study_questions import known_question
 from rag_assay.warehouse.inference import call_failures
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.schemas import ANSWERS, Status

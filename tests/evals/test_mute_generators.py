@@ -13,7 +13,7 @@ from rag_assay.evals import answers
 from rag_assay.evals.reporting.display import percent
 from rag_assay.evals.reporting.rows import report_data
 from rag_assay.evals.reporting.trust import trust_lines
-from rag_assay.evals.study.coverage import below_gate, coverages
+from rag_assay.evals.study.complexity import below_gate, coverages
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.tables import rebuild

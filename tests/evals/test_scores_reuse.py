@@ -29,8 +29,8 @@ from rag_assay.evals.metrics.costs import AnswerLatency, RetrievalLatency, Token
 from rag_assay.evals.metrics.ranking_metrics import Ndcg
 from rag_assay.evals.metrics.reuse import FILE, WAITING
 from rag_assay.evals.scores import Scores
+from rag_assay.warehouse.attempts import Pieces
 from rag_assay.warehouse.parquet import frame, read_parquet
-from rag_assay.warehouse.pieces import Pieces
 from rag_assay.warehouse.schemas import SCORES
 from tests.fakes.processes import PYTHONPATH
 from tests.fakes.tiny import QUESTIONS, Bench

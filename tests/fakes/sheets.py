@@ -13,8 +13,7 @@ from openpyxl import Workbook, load_workbook
 
 from rag_assay.evals.human.queue import Queue, write_queue
 from rag_assay.evals.human.spreadsheets.export import export_queue
-from rag_assay.evals.human.spreadsheets.score_updates import Returned
-from rag_assay.evals.human.spreadsheets.upload import bring_back, keep
+from rag_assay.evals.human.spreadsheets.upload import Returned, bring_back, keep
 from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.paths import Home
 

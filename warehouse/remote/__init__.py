@@ -6,11 +6,10 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
-from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.paths import REMOTE, Home, remote_url, scratch_of
 from rag_assay.warehouse.remote.artifacts import RemoteArtifacts
 from rag_assay.warehouse.remote.mirror import Mirror
 from rag_assay.warehouse.remote.store import RemoteStore
-from rag_assay.warehouse.remote_urls import REMOTE, remote_url, scratch_of
 
 
 def remote_of(home: Home) -> RemoteStore | None:

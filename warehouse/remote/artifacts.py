@@ -55,7 +55,6 @@ class Scratch:
 
     @contextmanager
     def using(self, folder: Path) -> Iterator[None]:
-        """Let a folder stay for as long as this process lives; nothing goes while the block is run."""
         with self._lock, self._shared(fcntl.LOCK_SH):
             if folder not in self._used or self._owner != os.getpid():
                 os.write(self._noted(), f"{folder}\n".encode("utf-8", "surrogateescape"))
@@ -65,10 +64,7 @@ class Scratch:
             yield
 
     def make_room(self, size: int) -> None:
-        """Let what was used longest ago go, where the scratch would be larger than its limit.
-
-        size: bytes that are to come
-        """
+        """Let what was used longest ago go, where the scratch would be larger than its limit."""
         limit = limit_of_scratch()
         with self._lock:
             self._fetched = None if self._fetched is None else self._fetched + size
@@ -93,7 +89,6 @@ class Scratch:
                     shutil.rmtree(gone, ignore_errors=True)
 
     def _folders(self) -> Iterator[tuple[Path, float, int]]:
-        """Yield the folders of artifacts' files: path, when it was last used, bytes."""
         for record in self.root.glob(f"*/*/{RECORD}"):
             for folder in record.parent.glob("[!.]*"):
                 if folder.is_dir():
@@ -116,7 +111,6 @@ class Scratch:
         return found
 
     def _noted(self) -> int:
-        """Return the file in which this process notes what it uses; it is locked while the process lives."""
         if self._note is None or self._owner != os.getpid():  # a fork has its own
             path = self.root / ".users" / self._name()
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -184,16 +178,13 @@ class RemoteArtifacts:
     # What is there -----------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Forget what was listed: what other machines have committed until now is seen."""
         with self._lock:
             self._listings.clear()
 
     def keys(self, stage: str) -> list[str]:
-        """Return the keys that point at something in a stage, sorted."""
         return sorted(self._listing(stage).pointers)
 
     def identities(self, stage: str) -> list[str]:
-        """Return the identities of which a stage has something, sorted; their records are in the scratch."""
         found = sorted(self._listing(stage).identities)
         at_once(lambda identity: self.bring_record(stage, identity), found)
         return found
@@ -204,16 +195,11 @@ class RemoteArtifacts:
         return found.modified if found else None
 
     def bring_pointer(self, stage: str, key: str) -> None:
-        """Let the pointer of a key in the scratch be the one that is there."""
         if key not in self._listing(stage).pointers:
             self._pointer(stage, key).unlink(missing_ok=True)
 
     def bring_record(self, stage: str, identity: str, *, again: bool = False) -> None:
-        """Let the record of an artifact in the scratch be the one that is there.
-
-        Args:
-            again: ask the server, whatever was listed a moment ago.
-        """
+        """Let the record of an artifact in the scratch be the one that is there."""
         listing = self._listing(stage)
         path = self._place(stage, identity) / RECORD
         if not again:
@@ -240,7 +226,6 @@ class RemoteArtifacts:
             return found
 
     def _listed(self, stage: str) -> _Listing:
-        """List a stage; read the pointers that have changed, and the records that they mean."""
         at = time.monotonic()
         prefix = f"pointers/{stage}/"
         entries = [one for one in self.store.list(f"pointers/{stage}") if one.path.endswith(".json")]
@@ -285,7 +270,6 @@ class RemoteArtifacts:
     # Files -------------------------------------------------------------------------------------------------
 
     def bring_newest(self, stage: str, identity: str) -> Path | None:
-        """Return the folder of an identity's artifact, with its files in it; None where there is none."""
         self.bring_record(stage, identity)
         path = self._place(stage, identity) / RECORD
         record = read_record(path, stage, identity)
@@ -299,11 +283,7 @@ class RemoteArtifacts:
             return self.bring_files(newest)
 
     def bring_files(self, artifact: Artifact) -> Path:
-        """Return the folder of an artifact in the scratch, with its files in it.
-
-        Raises:
-            DamagedObjectError: a file is not there, or has other bytes than were written.
-        """
+        """Return the folder of an artifact in the scratch, with its files in it."""
         folder = self._place(artifact.stage, artifact.identity) / artifact.folder
         with self.scratch.using(folder):
             lacking = [name for name, size in artifact.files.items() if _size(folder / name) != size]
@@ -314,10 +294,7 @@ class RemoteArtifacts:
         return folder
 
     def damage(self, artifact: Artifact) -> str | None:
-        """Fetch and read all files of an artifact; return what is wrong with the first bad one.
-
-        What is damaged in the scratch alone is fetched again.
-        """
+        """Fetch and read all files of an artifact; return what is wrong with the first bad one."""
         try:
             folder = self.bring_files(artifact)
             for name in artifact.files:
@@ -337,14 +314,7 @@ class RemoteArtifacts:
     def commit(
         self, artifact: Artifact, folder: Path, instead_of: Artifact | None, *, always: bool
     ) -> Artifact:
-        """Upload the files of an artifact and record it; return it, or that of a builder who was faster.
-
-        Args:
-            artifact: with its files and checksums.
-            folder: where its files lie.
-            instead_of: the complete artifact that is built again.
-            always: replace whatever is there.
-        """
+        """Upload the files of an artifact and record it; return it, or that of a builder who was faster."""
         base = f"{artifact.stage}/{artifact.identity}"
         paths = _paths(artifact)
         mark = self.home.root / ".conditional"
@@ -377,7 +347,6 @@ class RemoteArtifacts:
     def _record(
         self, base: str, artifact: Artifact, text: bytes, instead_of: Artifact | None, *, always: bool
     ) -> Artifact | None:
-        """Write a record; return the artifact of somebody who has been faster, None: it is written."""
         path = f"{base}/{RECORD}"
         while True:
             found = self.store.read_with_version(path)
@@ -397,7 +366,6 @@ class RemoteArtifacts:
         self.store.delete(old)
 
     def point(self, stage: str, key: str, identity: str) -> None:
-        """Let a key mean an identity from now on, for all machines."""
         path = f"pointers/{stage}/{key}.json"
         record = read_record(self._place(stage, identity) / RECORD, stage, identity)
         data = json.dumps(
@@ -412,14 +380,12 @@ class RemoteArtifacts:
                 listing.pointers[key] = ObjectInfo(path, len(data), etag, time.time())
 
     def unpoint(self, stage: str, keys: Iterable[str]) -> None:
-        """Let keys mean nothing any longer."""
         names = list(keys)
         self.store.delete(f"pointers/{stage}/{key}.json" for key in names)
         with self._lock:
             self._listings.pop(stage, None)
 
     def set_aside(self, artifact: Artifact) -> None:
-        """Let a damaged artifact not count any longer, for all machines, unless it was built again."""
         base = f"{artifact.stage}/{artifact.identity}"
         found = self.store.read_with_version(f"{base}/{RECORD}")
         there = found and parse_record(found[0], artifact.stage, artifact.identity)
@@ -429,7 +395,6 @@ class RemoteArtifacts:
             self.store.replace(f"{base}/{RECORD}", mark, found[1])
 
     def remove(self, stage: str, identity: str) -> None:
-        """Remove an artifact for good: its record first, so that nothing half of it counts."""
         base = f"{stage}/{identity}"
         self.store.delete([f"{base}/{RECORD}"])
         self.store.delete(one.path for one in self.store.list(base))
@@ -444,7 +409,6 @@ class RemoteArtifacts:
 
 
 def _paths(artifact: Artifact) -> dict[str, str]:
-    """Return where the files of an artifact lie: name -> path of the object."""
     base = "/".join(filter(None, [artifact.stage, artifact.identity, artifact.folder]))
     return {name: f"{base}/{Path(name).as_posix()}" for name in artifact.files}
 

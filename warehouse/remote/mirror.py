@@ -3,20 +3,108 @@
 Files that never change (bodies, calls, vectors) and those that one writer replaces (manifests of pages,
 records of crawls) are pushed after they were written, and pulled before they are read. Journals, to which
 several machines add lines, are merged by compare-and-swap: no line is lost.
+
+Who has a turn holds an object of its name and changes it every few seconds. Who waits takes over an object
+that has not changed for longer, by its own clock: clocks of machines need not agree. So a machine that was
+lost gives its turns away.
 """
 
 from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from time import monotonic
 
 from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.cancellation import cancellable_sleep
+from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.remote.distributed_lock import Turns
-from rag_assay.warehouse.remote.store import ObjectInfo, RemoteStore, at_once
+from rag_assay.warehouse.remote.store import ObjectInfo, RemoteStore, Version, at_once
+
+FOLDER = "turns"
+BEAT = 10.0  # seconds between two signs of life
+LOST = 45.0  # seconds without one after which a turn is given away
+GLANCE = 0.2  # seconds between two looks of who waits
+
+
+class Turns:
+    """The turns of one process; safe for several threads."""
+
+    def __init__(self, store: RemoteStore, beat: float = BEAT, lost: float = LOST) -> None:
+        self.store = store
+        self._beat, self._lost = beat, lost
+        self._held: dict[str, bytes] = {}  # path -> what its object holds
+        self._lock = threading.Lock()
+        self._beating: threading.Thread | None = None
+
+    @contextmanager
+    def turn(self, name: str, is_done: Callable[[], bool]) -> Iterator[None]:
+        """Wait until no other machine is at it; one that finds it done has no turn and needs none."""
+        path = f"{FOLDER}/{name}"
+        mine = uuid.uuid4().hex.encode()
+        holds = self._taken(path, mine, is_done)
+        if holds:
+            with self._lock:
+                self._held[path] = mine
+                if self._beating is None:
+                    self._beating = threading.Thread(target=self._show_life, name="turns", daemon=True)
+                    self._beating.start()
+        try:
+            yield
+        finally:
+            if holds:
+                with self._lock:
+                    is_mine = self._held.pop(path, None) is not None
+                if is_mine:
+                    with suppress(AssayError):  # it is void soon
+                        self.store.delete([path])
+
+    def _taken(self, path: str, mine: bytes, is_done: Callable[[], bool]) -> bool:
+        seen: tuple[Version | None, float] = (None, monotonic())
+        while not self.store.create(path, mine):
+            found = self.store.read_with_version(path)
+            if is_done():
+                return False
+            if found is None:
+                continue  # it was released just now
+            if found[1] != seen[0]:
+                seen = (found[1], monotonic())
+            elif monotonic() - seen[1] > self._lost and self.store.replace(path, mine, found[1]):
+                return True
+            cancellable_sleep(GLANCE)
+        return True
+
+    def _show_life(self) -> None:
+        idle = threading.Event()
+        while True:
+            idle.wait(self._beat)
+            with self._lock:
+                held = list(self._held)
+                if not held:
+                    self._beating = None
+                    return
+            for path in held:
+                self._show(path)
+
+    def _show(self, path: str) -> None:
+        with suppress(AssayError):
+            found = self.store.read_with_version(path)
+            with self._lock:
+                data = self._held.get(path)
+                if data is None:
+                    return
+                if found is None or found[0] != data:
+                    del self._held[path]
+                    return
+                self._held[path] = new = data[:32] + uuid.uuid4().hex.encode()
+            if not self.store.replace(path, new, found[1]):
+                with self._lock:
+                    self._held.pop(path, None)
+
 
 JOURNALS = ("people", "history", "chats", "alerts", "paid")
 _HERE = frozenset({"lock", "journal.jsonl", "crawl.log"})  # of a crawl that is under way here
@@ -36,7 +124,6 @@ class Mirror:
         self._lock = threading.RLock()
 
     def push(self, *places: str) -> None:
-        """Store the files below some folders that were written here, one folder after the other."""
         for place in places:
             with self._lock:
                 known = self._read(place)
@@ -49,12 +136,7 @@ class Mirror:
                     self._write(place, known)
 
     def pull(self, *places: str, once: bool = False) -> None:
-        """Fetch what other machines have stored below some folders; what was written here stays.
-
-        Args:
-            places: folders below the workspace.
-            once: what was here before and is not now (joined into another file, say) is not fetched again.
-        """
+        """Fetch what other machines have stored below some folders; what was written here stays."""
         for place in places:
             with self._lock:
                 known = self._read(place)
@@ -76,12 +158,10 @@ class Mirror:
         return one.etag != before[2] and _stamp(path) == before[:2]
 
     def bring(self, paths: Iterable[Path]) -> None:
-        """Fetch files that are not here; one that is nowhere is passed over."""
         lacking = [path for path in paths if not path.exists()]
         at_once(lambda path: self.store.download(self._name(path), path), lacking)
 
     def keep(self, path: Path) -> None:
-        """Store a file that never changes; what is there already stays."""
         self.store.create(self._name(path), path.read_bytes())
 
     def merge(self, path: Path) -> None:
@@ -115,7 +195,6 @@ class Mirror:
             self._write("journals", known)
 
     def bring_journals(self) -> None:
-        """Let the journals of `JOURNALS` be what all machines have written."""
         for folder in JOURNALS:
             there = {one.path: one.etag for one in self.store.list(folder)}
             here = {self._name(path): _stamp(path) for path in self._files(folder)}
@@ -128,7 +207,6 @@ class Mirror:
             self.push(folder)
 
     def remove(self, path: Path) -> None:
-        """Remove a file, for all machines."""
         self.store.delete([self._name(path)])
         with self._lock:
             known = self._read("journals")

@@ -25,7 +25,7 @@ from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.full_disk import FULL
 from rag_assay.warehouse.identity import sha256_file
 from rag_assay.warehouse.locks import try_lock
-from rag_assay.warehouse.remote_urls import check_url
+from rag_assay.warehouse.paths import check_url
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, RetryConfig
@@ -62,7 +62,6 @@ def reason_of(error: Exception) -> str:
 
 
 def sentence_of(error: Exception, url: str, doing: str) -> AssayError:
-    """Return the error for the user: which workspace, what was tried, why it failed, what to do."""
     text = str(error)
     if "NoSuchBucket" in text or "ContainerNotFound" in text:
         return InputError(f"{url}: there is no such bucket; make it, or correct ASSAY_HOME")
@@ -79,7 +78,6 @@ def sentence_of(error: Exception, url: str, doing: str) -> AssayError:
 
 
 def full_disk(error: OSError, file: Path) -> AssayError:
-    """Return the error that a person is told of where the disk of the scratch folder is full."""
     return AssayError(
         f"{file}: the disk of the scratch folder is full ({error.strerror}); what is stored remotely "
         "is whole. Make room there, let ASSAY_SCRATCH name a folder on another disk, or lower "
@@ -144,12 +142,10 @@ class RemoteStore:
         return f"RemoteStore({self.url!r})"
 
     def read(self, path: str) -> bytes | None:
-        """Return an object's bytes; None where there is none."""
         found = self.read_with_version(path)
         return found and found[0]
 
     def read_with_version(self, path: str) -> tuple[bytes, Version] | None:
-        """Return an object's bytes, and which version they are; None where there is none."""
         import obstore
 
         def get() -> tuple[bytes, Version]:
@@ -194,7 +190,6 @@ class RemoteStore:
         return True
 
     def put(self, path: str, data: bytes) -> str:
-        """Store an object, whatever was there; return its etag."""
         import obstore
 
         with self._explained(f"writing {path}"):
@@ -212,16 +207,7 @@ class RemoteStore:
         return stored["e_tag"] or ""
 
     def download(self, path: str, file: Path, size: int | None = None, sha256: str | None = None) -> bool:
-        """Fetch an object into a file, part by part; the file is there once it is whole. False: no object.
-
-        Args:
-            path: of the object.
-            file: where it is to lie.
-            size, sha256: what it must have.
-
-        Raises:
-            DamagedObjectError: it has another size or other bytes.
-        """
+        """Fetch an object into a file, part by part; the file is there once it is whole. False: no object."""
 
         try:
             with (
@@ -256,7 +242,6 @@ class RemoteStore:
             yield obstore.get_range(self._objects, path, start=at, end=min(at + PART, length)).to_bytes()
 
     def folders(self, prefix: str) -> list[str]:
-        """Return the names of the folders directly below a path, sorted."""
         import obstore
 
         with self._explained(f"listing {prefix}/"):
@@ -264,7 +249,6 @@ class RemoteStore:
         return sorted(path.rpartition("/")[2] for path in found)
 
     def list(self, prefix: str) -> list[ObjectInfo]:
-        """Return all objects below a path, sorted."""
         import obstore
 
         with self._explained(f"listing {prefix}/"):
@@ -291,7 +275,6 @@ class RemoteStore:
                     obstore.delete(self._objects, names)
 
     def refuse_unconditional(self) -> None:
-        """Try on an object of one's own whether the server regards the conditions of writes."""
         path = f".conditions/{uuid.uuid4().hex}"
         try:
             self.create(path, b"1")
@@ -310,7 +293,6 @@ class RemoteStore:
 
     @contextmanager
     def _explained(self, doing: str) -> Iterator[None]:
-        """Let what a person must know of be a sentence; what says how an object stands goes through."""
         from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 
         try:
@@ -327,7 +309,6 @@ class RemoteStore:
             raise RemoteError(f"{self.url}: {doing}: no object can be called so") from error
 
     def _replace_file(self, path: str, data: bytes, version: Version) -> bool:
-        """Compare and swap on a disk, which knows no conditional writes: by a lock."""
         assert self._folder  # noqa: S101 -- for the type
         self._folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(self._folder / ".replace.lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -348,7 +329,6 @@ class DamagedObjectError(AssayError):
 
 
 def at_once(work: Callable[[T], U], items: Iterable[T]) -> list[U]:
-    """Return what a function gives for each item, in their order; some requests are under way at once."""
     todo = list(items)
     if len(todo) < 2:
         return [work(one) for one in todo]

@@ -6,8 +6,7 @@ The family, in the order in which an act passes:
 - `warehouse/eurlex_notice.py` reads CELEX numbers, makes addresses of them, and knows pages without a text
 - `cleaner.py` here: a page comes in, a draft goes out
 - `act_lines.py` reads the page as lines, tables as rows
-- `act_quotations.py` finds what an act only quotes: parts that it inserts into other acts
-- `act_structure.py` puts title, recitals, articles and annexes together
+- `act_structure.py` finds what an act only quotes, and puts title, recitals, articles and annexes together
 - `act_facts.py` reads title, dates, form and authors
 - `act_words.py` has the words by which acts name their parts
 """

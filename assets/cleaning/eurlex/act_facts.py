@@ -60,7 +60,6 @@ class ActFacts(NamedTuple):
 
 
 def facts_of(root: Element, named: dict[str, Element], url: str, act: Act) -> ActFacts:
-    """Gather the facts: meta tags first, then the head, then the act's title. ``named``: elements by id."""
     journal = _journal(root)
     tags = _meta(root)
     head = collapse_whitespace(" ".join(root.xpath("string(.)")[:4000].split()))

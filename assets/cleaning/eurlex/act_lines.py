@@ -43,7 +43,6 @@ class _Span(NamedTuple):
 
 
 def is_data(table: Element) -> bool:
-    """Return whether a table's markup says that it holds data; others number the paragraphs of a list."""
     class_names = (table.get("class") or "").split()
     return bool({"table", "oj-table"} & set(class_names)) or table.get("border", "0") not in ("0", "")
 
@@ -53,7 +52,6 @@ def has_spans(table: Element) -> bool:
 
 
 def grid(table: Element) -> Iterator[Row]:
-    """Yield the rows of a table itself; those of tables in its cells are left to the caller."""
     for rows in _sections(table):
         spans: dict[int, _Span] = {}
         for row in rows:
@@ -62,7 +60,6 @@ def grid(table: Element) -> Iterator[Row]:
 
 
 def text_of(node: Element, without: Collection[Element] = ()) -> str:
-    """Return the text below an element but for those in ``without``, with a space at block boundaries."""
     if not len(node):
         return node.text or ""
     parts: list[str] = []
@@ -88,7 +85,6 @@ def _add(parts: list[str], node: Element, text: str | None, skipped: int) -> Non
 
 
 def _row(cells: list[Element], spans: dict[int, _Span]) -> tuple[Row, dict[int, _Span]]:
-    """Place the cells of a row beside what reaches down to it; return also what reaches further down."""
     row: Row = []
     below: dict[int, _Span] = {}
     for cell in cells:
@@ -109,7 +105,6 @@ def _row(cells: list[Element], spans: dict[int, _Span]) -> tuple[Row, dict[int, 
 
 
 def _reach(row: Row, spans: dict[int, _Span], below: dict[int, _Span]) -> None:
-    """Take the next columns as far as cells of the rows above reach into them."""
     while (span := spans.pop(len(row), None)) is not None:
         if span.rows > 1:
             below[len(row)] = _Span(span.rows - 1, span.text)
@@ -188,7 +183,6 @@ class ActLine(NamedTuple):
 
 
 def lines_of(root: Element, named: dict[str, Element]) -> list[ActLine]:
-    """Return the lines of the act, without what the site puts around it. ``named``: elements by id."""
     body = next((named[name] for name in _ROOTS if name in named), root.find("body"))
     if body is None:
         return []
@@ -204,19 +198,16 @@ def lines_of(root: Element, named: dict[str, Element]) -> list[ActLine]:
 
 
 def collapse_whitespace(text: str) -> str:
-    """Return a text in NFC with all runs of white space made one space."""
     if text.isascii():
         return " ".join(text.split())
     return unicodedata.normalize("NFC", " ".join(text.replace("\u00ad", "").split()))
 
 
 def _unmarked(text: str) -> str:
-    """Return a text squeezed, without the marks that tell which act an amendment comes from."""
     return collapse_whitespace(text if text.isascii() else _MARKS.sub("", text))
 
 
 def classes_of(node: Element) -> frozenset[str]:
-    """Return the class names of an element without EUR-Lex's newer prefix `oj-`."""
     names = node.get("class")
     return frozenset(name.removeprefix("oj-") for name in names.split()) if names else frozenset()
 
@@ -255,7 +246,6 @@ class _Walker:
             self._add(text, classes)
 
     def drop_label(self) -> None:
-        """Give a number that no text followed a line of its own."""
         if self.label:
             self._add("", frozenset())
 

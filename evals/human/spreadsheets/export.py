@@ -28,7 +28,6 @@ from rag_assay.warehouse.extras import require
 
 
 def csv_text(table: QueueTable) -> str:
-    """Return a table as the text of a CSV file, with what its values mean in lines that begin with `#`."""
     rows = [[table.heading.line()]]
     for column, criterion in table.legend:
         anchors = "; ".join(f"{number(value)} = {words}" for value, words in criterion.anchors.items())
@@ -59,7 +58,6 @@ class QueueExport:
 
 
 def check_form(path: Path, annotator: str | None) -> str:
-    """Return the form of a file, as its ending."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: a queue is exported as {', '.join(SUFFIXES)} (tasks for Label Studio)")
@@ -77,14 +75,7 @@ def export_queue(
     annotator: str | None = None,
     among: Sequence[str] = (),
 ) -> QueueExport:
-    """Write a queue as a spreadsheet (`.xlsx`, `.csv`) or as tasks for Label Studio (`.json`).
-
-    Args:
-        rows: scores of the study by any annotator, in the order of their files.
-        now: the time; two exports are two sheets.
-        annotator: whose spreadsheet it is; only tasks can do without, for people who work on them together.
-        among: names of those who share the work; unless given, the annotator scores every item.
-    """
+    """Write a queue as a spreadsheet (`.xlsx`, `.csv`) or as tasks for Label Studio (`.json`)."""
     suffix = check_form(path, annotator)
     shown = showings_of(queue, annotator, among)
     if len(shown) > MOST_ROWS:

@@ -103,23 +103,17 @@ CSV = CellEncoding(
 
 
 def quoted_csv(rows: Iterable[Sequence[str]]) -> str:
-    """Return rows of a CSV file, every cell quoted, as spreadsheets take it."""
     out = io.StringIO(newline="")
     csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(rows)
     return out.getvalue()
 
 
 def units(text: str) -> int:
-    """Return how many characters Excel counts in a text: units of UTF-16."""
     return len(text) + sum(char > "\uffff" for char in text)
 
 
 def pieces(text: str, written: Callable[[str], str]) -> list[str]:
-    """Return the cells that hold a text, at least one.
-
-    Args:
-        written: how a piece of it is written as a cell, as by `guard_cell`.
-    """
+    """Return the cells that hold a text, at least one."""
     found: list[str] = []
     at = 0
     while True:

@@ -99,7 +99,6 @@ def tasks_json(queue: Queue, shown: Sequence[Showing], heading: SheetHeading, pa
 
 
 def config_xml(queue: Queue, shown: Sequence[Showing]) -> str:
-    """Return the labeling configuration that shows the tasks and asks the rubrics."""
     view = ElementTree.Element("View")
     for name in _fields(queue, shown):
         ElementTree.SubElement(view, "Header", value=_TITLES[name])
@@ -180,7 +179,6 @@ Task = Mapping[str, Any]
 
 
 def read_tasks(path: Path) -> Filled:
-    """Return what stands in an export of Label Studio, a row for each annotation."""
     tasks = list(_tasks(path))
     heading = _heading(path, tasks)
     rows: list[FilledRow] = []
@@ -246,7 +244,6 @@ def _heading(path: Path, tasks: list[tuple[str, Task]]) -> SheetHeading:
 
 
 def _data(task: Task) -> Task:
-    """Return the data of a task; in JSON-MIN they stand in the task itself."""
     found = task.get("data", task)
     return found if isinstance(found, Mapping) else {}
 

@@ -29,13 +29,7 @@ _CUT = " … (cut)"
 
 
 def export_scores(path: Path, rows: Iterable[Row], queue: Queue | None) -> int:
-    """Write the scores that stand; return how many they are.
-
-    Args:
-        path: of the file, which is replaced: `.xlsx`, `.csv` or `.json`.
-        rows: of the study by any annotator, in the order of their files.
-        queue: where questions and answers are read; None: there is none.
-    """
+    """Write the scores that stand; return how many they are."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: scores are exported as {', '.join(SUFFIXES)}")

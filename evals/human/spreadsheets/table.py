@@ -51,7 +51,6 @@ def texts_of(queue: Queue, showing: Showing) -> dict[str, str]:
 
 
 def join_passages(texts: Mapping[str, str]) -> str:
-    """Return the passages of a showing as one text."""
     return "\n\n".join(text for name, text in texts.items() if name.startswith(f"{PASSAGE} "))
 
 
@@ -63,10 +62,7 @@ def _passage(passage: Passage, place: int) -> str:
 
 
 def showings_of(queue: Queue, annotator: str | None, among: Sequence[str] = ()) -> list[Showing]:
-    """Return the showings of an annotator; of a sheet that many work on, each item once, as it was drawn.
-
-    among: names of those who share the work; unless given, the annotator scores every item
-    """
+    """Return the showings of an annotator; of a sheet that many work on, each item once, as it was drawn."""
     if annotator is not None:
         return showings(queue, annotator, among)
     return [Showing(one.item, one.rubrics, place) for place, one in enumerate(queue.items, 1)]
@@ -138,7 +134,6 @@ def current_wording(rubric: Rubric) -> Worded:
 
 
 def criterion_version(rubric: Rubric, criterion: Criterion) -> str:
-    """Return a digest of all that an annotator reads of one criterion, whatever else the rubric asks."""
     anchors = sorted([value, text] for value, text in criterion.anchors.items())
     seen = [rubric.kind, rubric.shows_ground_truth, rubric.against]
     return digest(["criterion", criterion.name, criterion.ask, anchors, *seen])[:12]
@@ -198,7 +193,6 @@ class State(dict[Asked, CommentedRating]):
 
     @property
     def comment(self) -> str:
-        """The comments of all criteria as one text, each once."""
         return "\n".join(dict.fromkeys(one.comment for one in self.values() if one.comment))
 
 
@@ -213,12 +207,10 @@ class Past:
                 self._by_showing[row["item_id"], row["showing"]].append((place, row))
 
     def now(self, shown: Shown, versions: Mapping[str, str]) -> State:
-        """Return what stands of a showing by rubrics of these versions."""
         rows = [row for _, row in self._by_showing.get(shown, ())]
         return _state(row for row in rows if versions.get(row["rubric"]) == row["rubric_version"])
 
     def base(self, shown: Shown, heading: SheetHeading) -> State:
-        """Return what a spreadsheet held last of a showing."""
         versions = {name: one.version for name, one in heading.rubrics.items()}
         return _state(
             row
@@ -285,12 +277,7 @@ class QueueTable:
 def table_of(
     queue: Queue, shown: Sequence[Showing], heading: SheetHeading, past: Past, written: Callable[[str], str]
 ) -> QueueTable:
-    """Return the table of showings, in their order, filled in with what the annotator has said of them.
-
-    Args:
-        shown: in the annotator's order.
-        written: how the form writes a piece of a text, as `guarding.guarded`.
-    """
+    """Return the table of showings, in their order, filled in with what the annotator has said of them."""
     versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
     texts: list[dict[str, list[str]]] = []
     scores: list[dict[Asked, Cell]] = []
@@ -343,7 +330,6 @@ def mirrored(value: float, criterion: Criterion) -> float:
 
 
 def as_shown(entry: RatingEntry, criterion: Criterion, *, swapped: bool) -> float | str:
-    """Return what stands in the cell of an entry."""
     if entry.value is None:
         return SKIP
     return mirrored(entry.value, criterion) if swapped else entry.value
@@ -476,7 +462,6 @@ def read_entry(value: object, criterion: Criterion, *, compares: bool = False) -
 
 
 def read_comment(value: object) -> str:
-    """Return the text of a cell of comments."""
     value = usable(value)
     if value is None:
         return ""

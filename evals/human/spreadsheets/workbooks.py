@@ -30,7 +30,6 @@ _MIDDLE = Alignment(horizontal="center", vertical="top")
 
 
 def workbook_bytes(table: QueueTable) -> bytes:
-    """Return a table as an XLSX file."""
     book = Workbook()
     scores = book.active
     scores.title = SCORES
@@ -85,7 +84,6 @@ def _put(cell: BookCell, value: Cell) -> None:
 
 
 def _write_legend(sheet: Worksheet, table: QueueTable) -> dict[str, str]:
-    """Write the criteria and their values; return the range of the values of each column."""
     ranges: dict[str, str] = {}
     at = 1
     for column, criterion in table.legend:
@@ -141,7 +139,6 @@ def _width(column: SpreadsheetColumn) -> float:
 
 
 def _height(columns: list[SpreadsheetColumn], row: list[Cell]) -> float:
-    """Return the height of a row that shows question and answer whole, within bounds."""
     lines = 1
     for column, cell in zip(columns, row, strict=True):
         if column.name in _TEXT_WIDTHS and isinstance(cell, str):

@@ -31,11 +31,7 @@ GOOD, BAD = ("true", "yes", "good"), ("false", "no", "bad")
 
 
 class Label(NamedTuple):
-    """What a person says of a case.
-
-    good: whether the case is a good one
-    grade: where that stands on the scale of the labels: 0 the worst, 1 the best
-    """
+    """What a person says of a case."""
 
     good: bool
     grade: float
@@ -69,7 +65,6 @@ class LabelScale(Strict):
         return self
 
     def read(self, value: object) -> Label:
-        """Return what a label of a file means."""
         number = _number(value)
         if self.scale is None:
             word = _word(value)
@@ -125,7 +120,6 @@ class AmbiguousLabelError(ValueError):
 
 
 def _number(value: object) -> float | None:
-    """Return a number, also one that a table has as text; None for all else, true and false among it."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
@@ -175,11 +169,7 @@ class _UnclearError(ValueError):
 
 @dataclass(frozen=True)
 class LabelledCase:
-    """A case that a person has rated.
-
-    labels: metric of the judge -> what the person says of the case by it
-    place: where it is from, as `FILE:LINE`
-    """
+    """A case that a person has rated."""
 
     case: JudgeCase
     labels: Mapping[str, Label]
@@ -232,7 +222,6 @@ def read_labels(path: Path, metrics: Sequence[JudgedMetric], meaning: LabelFile)
 
 
 def _lines(path: Path, findings: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the line and the cells, by their names, of each case; what is wrong goes to ``findings``."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         findings.append(f"{path}: labels are a file of {', '.join(SUFFIXES)}")
@@ -271,7 +260,6 @@ def _misnamed(columns: list[str]) -> str | None:
 
 
 def _ours(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cells that hold something, by our names; labels of single metrics as `labels`."""
     cells = {
         _THEIRS.get(name, name): value
         for name, value in row.items()
@@ -321,7 +309,6 @@ def _obstacle(metric: JudgedMetric, case: JudgeCase) -> str | None:
 
 
 def _passages(value: Any) -> tuple[Passage, ...]:
-    """Return passages: texts, or objects with a `text` and what a passage has beside; one text is one."""
     if value is None:
         return ()
     is_text = isinstance(value, str) and not value.lstrip().startswith("[")

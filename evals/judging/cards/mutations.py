@@ -165,7 +165,6 @@ def names_of(text: str) -> Iterator[str]:
 
 
 def _name(text: str, sentence: int, run: list[re.Match[str]]) -> Iterator[str]:
-    """Yield the name that a run of words with capitals holds; its first words may be no part of it."""
     while run and run[0].group().casefold() in stop_words():
         run = run[1:]
     lead = text[sentence : run[0].start()] if run else ""
@@ -231,10 +230,7 @@ LIKE = 0.5  # share of its words that a text may have in common with a case and 
 
 
 class Mutated(NamedTuple):
-    """A case that was changed.
-
-    case: None where the change cannot be made of it: `note` says why
-    """
+    """A case that was changed."""
 
     kind: str
     case: JudgeCase | None
@@ -242,10 +238,7 @@ class Mutated(NamedTuple):
 
 
 class Mutation(NamedTuple):
-    """A kind of change.
-
-    make: (case, other cases, key that decides) -> the changed case, or why there is none
-    """
+    """A kind of change."""
 
     kind: str
     role: Role
@@ -273,11 +266,7 @@ class Mutation(NamedTuple):
 
 
 def mutate_case(case: JudgeCase, others: Sequence[JudgeCase], mutation: Mutation, seed: int) -> Mutated:
-    """Change a case.
-
-    Args:
-        others: of other questions; of the same question, they are passed over.
-    """
+    """Change a case."""
     key = digest([seed, mutation.kind, case.question, case.answer])
     foreign = [one for one in others if one.question.casefold() != case.question.casefold()]
     if mutation.changes == "answer" and (case.status is not Status.OK or not _answer(case)):

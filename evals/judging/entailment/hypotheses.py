@@ -19,11 +19,7 @@ _ENDED = re.compile(r"[.!?…][\"'”’»)\]*_]*$")
 
 
 class ListBlock(NamedTuple):
-    """A list or table.
-
-    lead: the line that introduces it, and the head of a table; empty where there is neither
-    items: its entries or rows, each on one line or several
-    """
+    """A list or table."""
 
     lead: tuple[str, ...]
     items: tuple[str, ...]
@@ -60,7 +56,6 @@ def blocks(text: str) -> Iterator[str | ListBlock]:
 
 
 def _list(lines: Sequence[str], at: int, prose: Sequence[str]) -> tuple[ListBlock, int] | None:
-    """Return the list that begins at a line, and the line after it; None where none begins."""
     if not _ITEM.match(lines[at]):
         return None
     items: list[str] = []
@@ -81,7 +76,6 @@ def _list(lines: Sequence[str], at: int, prose: Sequence[str]) -> tuple[ListBloc
 
 
 def _table(lines: Sequence[str], at: int) -> tuple[ListBlock, int] | None:
-    """Return the table that begins at a line, and the line after it; None where none begins."""
     for sign in "|\t":
         ruled = sign in lines[at] and any(
             "--" in line and _OF_A_RULE.issuperset(line.strip()) for line in lines[at + 1 : at + 2]
@@ -97,7 +91,6 @@ def _table(lines: Sequence[str], at: int) -> tuple[ListBlock, int] | None:
 
 
 def _is_row(line: str, sign: str, *, ruled: bool) -> bool:
-    """Return whether a line is a row; without a rule under the head of bars, each begins with one."""
     return sign in line.strip() and (ruled or sign == "\t" or line.lstrip().startswith(sign))
 
 
@@ -221,12 +214,6 @@ def windows(lead: str, texts: Sequence[str], room: int, count: Count) -> list[st
     Each window begins with the last text of the one before, if there is room for it beside the next; a text
     for which a whole window is too small is cut between words.
 
-    Args:
-        lead: begins each window, unless it would take more than half of it; may be empty.
-        texts: sentences, in their order.
-        room: tokens of a window.
-        count: as the model's tokenizer has it.
-
     >>> words = lambda texts: [len(text.split()) for text in texts]
     >>> windows("q", ["a b c", "d e", "f g", "h"], 5, words)
     ['q a b c', 'q d e f g', 'q f g h']
@@ -252,7 +239,6 @@ def windows(lead: str, texts: Sequence[str], room: int, count: Count) -> list[st
 
 
 def _end(units: Sequence[tuple[str, int]], first: int, room: int) -> int:
-    """Return the unit after the last one that fits behind some first one."""
     end, total = first + 1, units[first][1]
     while end < len(units) and total + units[end][1] <= room:
         total += units[end][1]
@@ -261,7 +247,6 @@ def _end(units: Sequence[tuple[str, int]], first: int, room: int) -> int:
 
 
 def _cut_to_fit(text: str, room: int, count: Count) -> Iterator[tuple[str, int]]:
-    """Yield pieces of a text that fit, with their tokens; a word that is too long is cut, too."""
     longest = max(1, room // 4)
     words = [
         word[at : at + longest] if len(word) > longest else word

@@ -65,11 +65,7 @@ class Opening(NamedTuple):
 
 
 class Refusal(NamedTuple):
-    """What came of one text.
-
-    refused: None where there is no verdict
-    replies: the calls that it was asked in; those of a prompt with several texts stand at its first
-    """
+    """What came of one text."""
 
     refused: bool | None
     status: Status
@@ -164,7 +160,6 @@ class _Refused:
         self.side = side
 
     def opening(self, case: JudgeCase, sentences: int) -> Opening:
-        """Return the first sentences of the text."""
         return Opening(opening(text_of(case, self.side), sentences), case.question_id)
 
 

@@ -38,7 +38,6 @@ def _prompt(stage: Stage) -> Template:
 
 
 def prompts_identity() -> str:
-    """Return the digest of every prompt: with another wording, judgements are others."""
     return digest([_VERSION, [_prompt(stage).identity() for stage in STAGES]])
 
 
@@ -84,7 +83,6 @@ class EntailmentModel:
         )
 
     def each(self, ask: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
-        """Do what asks the model for each item, side by side, and say how far it is."""
         return list(self.context.each(ask, items, self.chat, label))
 
 
@@ -93,7 +91,6 @@ SPENT = r"^(\d+) calls?, ([\d.]+) s(?:, (\d+) \+ (\d+) tokens)?"
 
 
 def spent(replies: Sequence[Reply]) -> str:
-    """Return in words what calls took, as in `2 calls, 1.25 s, 310 + 84 tokens`: read and written."""
     if not replies:
         return "no call"
     whole = together(tuple(replies))
@@ -114,10 +111,7 @@ class SentencesReply(Strict):
 
 
 class Text(NamedTuple):
-    """A text that was split.
-
-    question: what it is about, which may say what a pronoun stands for
-    """
+    """A text that was split."""
 
     question: str
     sentences: tuple[str, ...]
@@ -233,12 +227,7 @@ class FactsReply(Strict):
 
 
 class Hypothesis(NamedTuple):
-    """What is to follow, and from what.
-
-    of: where it is from, as in `answer, sentence 3`
-    premise: quoted and framed
-    asked: whether the premise begins with the question
-    """
+    """What is to follow, and from what."""
 
     of: str
     text: str
@@ -251,8 +240,6 @@ Found = Structured[FactsReply]
 
 
 def tag_facts(hypotheses: Sequence[Hypothesis], asking: EntailmentModel) -> list[Found]:
-    """Have each hypothesis split into facts, and each fact tagged, all of them side by side."""
-
     def ask(one: Hypothesis) -> Found:
         return asking.ask(
             "facts",
@@ -284,7 +271,6 @@ def score(of_hypotheses: Sequence[FactsReply], values: Mapping[Tag, float]) -> f
 
 
 def failure(found: Sequence[Found]) -> Found | None:
-    """Return the reply that decides why there is no score: first one that a further run may fix; or None."""
     failed = [one for one in found if one.value is None]
     return next((one for one in failed if one.status in RETRYABLE), failed[0] if failed else None)
 
@@ -295,10 +281,7 @@ WORDS: Mapping[Side, str] = {"answer": "answer", "ground_truth": "ground truth"}
 
 
 class EntailmentPair(NamedTuple):
-    """What is to follow, and from what.
-
-    premise: None: the passages
-    """
+    """What is to follow, and from what."""
 
     metric: JudgedMetric
     hypothesis: Side
@@ -306,7 +289,6 @@ class EntailmentPair(NamedTuple):
 
     @property
     def sides(self) -> tuple[Side, ...]:
-        """The texts that are split and whose pronouns are replaced for it."""
         return (self.hypothesis,) if self.premise is None else (self.hypothesis, self.premise)
 
 
@@ -332,7 +314,6 @@ PAIRS: Mapping[PairName, EntailmentPair] = {
 
 
 def text_of(case: JudgeCase, side: Side) -> str:
-    """Return one of the two texts of a case; empty where there is none."""
     return (case.answer if side == "answer" else case.ground_truth) or ""
 
 
@@ -344,7 +325,6 @@ class SplitText(NamedTuple):
 
 
 def split(text: str, side: Side, splitting: Splitting, most: int) -> SplitText:
-    """Split a text; one without a word, or with more sentences than are judged, has an obstacle."""
     too_long = f"the {WORDS[side]} has more than the {most} sentences that are judged (`most_sentences`)"
     if len(text) > 4 * most * splitting.longest:
         return SplitText((), Judgement(Status.TRUNCATED, reason=too_long))
@@ -366,11 +346,9 @@ class PreparedCase:
     unpaid: dict[Side, tuple[Reply, ...]] = field(default_factory=dict)
 
     def obstacle(self, pair: EntailmentPair) -> Judgement | None:
-        """Return why a pair cannot be judged: a text that cannot be split."""
         return next((found for side in pair.sides if (found := self.texts[side].obstacle)), None)
 
     def failed(self, pair: EntailmentPair) -> Resolved | None:
-        """Return a text that waits for another run; None: there is none."""
         return next((self.resolved[side] for side in pair.sides if self.resolved[side].failed), None)
 
     def hypotheses(self, pair: EntailmentPair) -> list[Hypothesis]:
@@ -392,7 +370,6 @@ class PreparedCase:
         return frame_text("\n".join([*asked, *self.resolved[side].sentences]), "premise")
 
     def pay(self, pair: EntailmentPair) -> tuple[list[Reply], list[Statement]]:
-        """Return the replies about pronouns that nothing has paid yet, and what became of the pronouns."""
         replies: list[Reply] = []
         found = []
         for side in pair.sides:
@@ -411,10 +388,7 @@ def prepare(
     asking: EntailmentModel,
     size: int | None,
 ) -> None:
-    """Replace the pronouns of the texts of all cases that a pair needs which can be judged.
-
-    size: sentences of one prompt at most; None: pronouns stay
-    """
+    """Replace the pronouns of the texts of all cases that a pair needs which can be judged."""
     tasks = [
         (one, side, Text(one.case.question, one.texts[side].sentences, one.case.question_id))
         for one, pairs in cases

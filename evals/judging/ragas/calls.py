@@ -24,10 +24,7 @@ LEAST_ROOM = 40  # tokens: no reply that is asked for is shorter
 
 
 class StoppedError(Exception):
-    """A metric has no value, for a call has failed or gave nothing to count.
-
-    status, reason: of the judgement
-    """
+    """A metric has no value, for a call has failed or gave nothing to count."""
 
     def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
@@ -58,10 +55,7 @@ class CaseCalls:
         check: Callable[[Shape], None],
         turn: tuple[int, int] = (0, 1),
     ) -> tuple[Structured[Shape], tuple[Reply, ...]]:
-        """Return what the model says, and the replies that were new: none where the case has asked it before.
-
-        turn: which of how many times the same is asked on purpose, from 0: each is a call of its own
-        """
+        """Return what the model says, and the replies that were new."""
         key = messages[-1]["content"], shape.__name__, turn[0]
         known = self._known.get(key)
         if known is not None:
@@ -108,7 +102,6 @@ class MetricCalls:
         check: Callable[[Shape], None],
         turn: tuple[int, int] = (0, 1),
     ) -> Shape:
-        """Return what the model says."""
         if self.stopped is not None:
             raise self.stopped
         found, new = self.case.ask(
@@ -121,14 +114,12 @@ class MetricCalls:
         return found.value
 
     def stop(self, status: Status, reason: str) -> StoppedError:
-        """Return the error that ends the metric; it is kept, for ragas swallows some."""
         self.stopped = StoppedError(status, reason)
         return self.stopped
 
     def judgement(
         self, value: float | None, reason: str | None, statements: tuple[Statement, ...] = ()
     ) -> Judgement:
-        """Return the judgement that all came to: the raw texts of all calls, one after another."""
         if self.stopped is not None:
             status, value, reason = self.stopped.status, None, self.stopped.reason
         else:
@@ -140,11 +131,7 @@ class MetricCalls:
 
 @dataclass(frozen=True)
 class Texts:
-    """What the metrics of one case read.
-
-    passages: each with the line of its document, without blank ones
-    first: how many of them are looked at one by one
-    """
+    """What the metrics of one case read."""
 
     question: str
     answer: str
@@ -153,7 +140,6 @@ class Texts:
     first: int
 
     def of(self, fields: Sequence[str]) -> dict[str, object]:
-        """Return the texts by the names that ragas' metrics have for them."""
         found: dict[str, object] = {
             "user_input": self.question,
             "response": self.answer,
@@ -166,7 +152,6 @@ class Texts:
         return {name: text for name, text in found.items() if name in wanted}
 
     def missing(self, needs: Collection[Need]) -> Judgement | None:
-        """Return why nothing can be judged (a text may hold only invisible characters), or None."""
         if not self.question or ("answer" in needs and not self.answer):
             what = "answer" if self.question else "question"
             return Judgement(Status.PARSE_FAILED, reason=f"the {what} has no text that can be seen")

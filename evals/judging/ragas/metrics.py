@@ -207,7 +207,6 @@ class Times(NamedTuple):
     questions: int
 
     def most(self, asks: Asks) -> int:
-        """Return how often something is asked at most."""
         each_passage = self.passages if asks.of_each_passage else 1
         return asks.most * each_passage * (self.questions if asks.of_each_question else 1)
 
@@ -220,8 +219,6 @@ def calls_of(names: Collection[str], times: Times, most_asked: int) -> CallsEach
     """Return the calls of one case that is judged by at least one of some metrics, to the end.
 
     Some may not be able to judge it, for there is no answer, no passage or no ground truth.
-
-    most_asked: how often the same is asked where a reply cannot be read
     """
     groups = set()
     for lacking in chain.from_iterable(combinations(get_args(Need), n) for n in range(4)):
@@ -232,7 +229,6 @@ def calls_of(names: Collection[str], times: Times, most_asked: int) -> CallsEach
 
 
 def reply_of(names: Collection[str], times: Times) -> int:
-    """Return how many tokens the replies of a case have at most, on average."""
     every = _asked([METRICS[name] for name in names]).values()
     return -(-sum(times.most(one) * one.tokens for one in every) // sum(map(times.most, every)))
 
@@ -243,13 +239,11 @@ def _asked(metrics: Iterable[RagasMetric]) -> dict[str, Asks]:
 
 @cache
 def prompt(name: str) -> Template:
-    """Return a prompt of ours by the name of its file, without `.j2`."""
     return Template.read(Path(__file__).parent / "prompts" / f"{name}.j2")
 
 
 @cache
 def prompts_digest(names: tuple[str, ...]) -> str:
-    """Return the digest of what decides how metrics ask: ragas' version and files, and our prompts."""
     found = find_spec("ragas")
     if found is None or not found.submodule_search_locations:
         raise ModuleNotFoundError("ragas is not installed: pip install -e .")

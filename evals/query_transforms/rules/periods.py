@@ -25,13 +25,11 @@ RELATIVE = frozenset({"last quarter", "last summer", "last season", "last weekda
 
 
 def months() -> dict[str, int]:
-    """Return the names of months with their numbers, 1 to 12."""
     return numbered("calendar", "months")
 
 
 @cache
 def month_pattern() -> str:
-    """Return what matches the name of a month, the longest first."""
     return "|".join(sorted(months(), key=len, reverse=True))
 
 
@@ -45,7 +43,6 @@ def this() -> str:
 
 @cache
 def patterns() -> tuple[tuple[str, str], ...]:
-    """Return (kind, pattern) of the periods that `read` knows, in the order in which they are looked for."""
     month, season = month_pattern(), f"({'|'.join(numbered('calendar', 'seasons'))})"
     weekday = "|".join(numbered("calendar", "weekdays"))
     return (
@@ -64,10 +61,7 @@ def patterns() -> tuple[tuple[str, str], ...]:
 
 
 def read(kind: str, match: re.Match[str], base: date) -> Days | None:
-    """Return the first and last day of what one of `patterns` found; None where it is none after all.
-
-    base: the day of asking; what is not relative does not read it
-    """
+    """Return the first and last day of what one of `patterns` found; None where it is none after all."""
     return _READERS[kind](match, base)
 
 
@@ -86,7 +80,6 @@ def _range(match: re.Match[str], _base: date) -> Days | None:
 
 
 def _months(year: int, month: int, count: int) -> Days:
-    """Return ``count`` months from the first of one."""
     end = year * 12 + month - 1 + count
     return date(year, month, 1), date(end // 12, end % 12 + 1, 1) - timedelta(days=1)
 
@@ -131,7 +124,6 @@ def _last_summer(match: re.Match[str], base: date) -> Days:
 
 
 def _next_before(base: date, month: int) -> Days:
-    """Return the last three months from ``month`` on that were over on a day."""
     found = _months(base.year - 1, month, 3)
     return found if found[1] < base else _months(base.year - 2, month, 3)
 

@@ -111,7 +111,6 @@ def is_of_publishing(text: str, place: DatePosition) -> bool:
 
 
 def _by_words_before(text: str, place: DatePosition, before: list[str]) -> bool | None:
-    """Return what the nearest cue before a date makes of it; None where there is no cue."""
     cues = _publishing_cues()
     # "the crash of 2008" is no document of 2008: the word before "of" must be one.
     close = place.of and cues.close.search(text[max(0, place.start - 12) : place.start]) is not None
@@ -131,7 +130,6 @@ def _by_words_before(text: str, place: DatePosition, before: list[str]) -> bool 
 
 
 def _is_wanted(document: str, before: list[str]) -> bool:
-    """Return whether a dated document is what is looked for: a report on a law of 2018 may be of any year."""
     cues = _publishing_cues()
     close = [word for word in before[:5] if word.lower() not in cues.fillers]
     if any(
@@ -142,7 +140,6 @@ def _is_wanted(document: str, before: list[str]) -> bool:
 
 
 def _verb_after(after: list[str], *, helped: bool) -> bool:
-    """Look for the verb behind a date: close by, or at the end of a German clause."""
     cues = _publishing_cues()
     reach = FINAL_REACH if helped else AFTER_REACH
     for word in after[:reach]:
@@ -313,7 +310,6 @@ def _bound(text: str, one: Dated) -> tuple[Relation, int]:
 
 
 def _turned(bound: Relation, side: str, *, denied: bool) -> Relation:
-    """Return what "not before" means, and "before the end of"; days too many rather than too few."""
     if denied:
         return {"before": "since", "after": "until"}.get(bound, bound)  # type: ignore[return-value]
     if bound == "before" and side not in _cues().early and side:

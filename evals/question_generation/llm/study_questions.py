@@ -2,53 +2,398 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import count
 from typing import Any, Literal, TypeVar
 
+import numpy as np
 from pydantic import ValidationError
 
+from rag_assay.assets.cleaning.language import detect
 from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
 from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.generation.refusals import is_refusal
 from rag_assay.evals.pipeline.run_resources import RunResources
+from rag_assay.evals.query_transforms.rules.follow_up_cues import depends
+from rag_assay.evals.question_generation.generator import NearDuplicates, chance_cosine
 from rag_assay.evals.question_generation.llm.candidates import (
+    SHAPES,
+    ClosedBookReply,
     Document,
     DocumentPiece,
     GenerationTask,
     Kind,
+    Nearness,
     QuestionDraft,
     Reason,
     RejectedQuestion,
     TaskOutcome,
-    framed,
-)
-from rag_assay.evals.question_generation.llm.nearest_pieces import (
-    Nearness,
+    Verdict,
+    VerdictReply,
     corpus_frame,
     documents_of,
+    framed,
+    language_name,
     pieces_of,
+    prompt,
+    prompts_identity,
     urls_that_repeat,
 )
-from rag_assay.evals.question_generation.llm.prompts import SHAPES, language_name, prompt, prompts_identity
-from rag_assay.evals.question_generation.llm.verdicts import (
-    QuestionGenerationContext,
-    Verifier,
-    failure_of,
-    fault_of_words,
-    quoted_words,
-)
-from rag_assay.evals.question_generation.near_duplicates import NearDuplicates, chance_cosine
 from rag_assay.evals.question_generation.review import NoQuestion, ReviewedQuestion, ReviewFile, ReviewPassage
+from rag_assay.evals.question_sets.alignment import WordedText, find_quote, most_similar
+from rag_assay.evals.question_sets.question_files import is_empty
+from rag_assay.evals.retrieval.question_words import content
 from rag_assay.evals.study.study import Study
+from rag_assay.evals.word_lists import Language, alternation
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.redaction import without_key
+from rag_assay.warehouse.inference.structured import Shape
+from rag_assay.warehouse.schemas import RETRYABLE, Status
+
+SHORTEST_QUOTE = 12  # characters: a shorter one stands anywhere
+TITLE_LETTERS = 12  # a shorter title is a subject, which a question may name
+TITLE_SHARE, TITLE_WORDS = 0.8, 3
+TELLING = 25  # characters from which on the language of a text can be told
+_MARKS = "?？؟;\u037e"  # the last two end questions in Greek
+_YES = "yes ja oui sí si sì sim tak ano igen da kyllä joo ναι áno jah jā taip"
+_NO = "no nein non não nie ne nee nem nu ei nej όχι nē nei"
+YES, NO = frozenset(_YES.split()), frozenset(_NO.split())
+_WORD = re.compile(r"\w+")
+
+
+def quoted_words(draft: QuestionDraft, task: GenerationTask) -> tuple[str, ...] | RejectedQuestion:
+    """Return the quotes of a draft as they stand in their documents; or why they are no evidence.
+
+    A quote that a model has copied with a slip is taken for the words of its passage that it is most like:
+    these are what is then verified, and stored.
+    """
+    found = []
+    for piece, quote in zip(task.pieces, draft.quotes, strict=True):
+        text = piece.document.text
+        span = find_quote(text, quote) or _most_similar(piece, quote)
+        if span is None:
+            return RejectedQuestion(
+                Reason.QUOTE_NOT_FOUND, f"{piece.document.url} does not hold {quote!r:.200}"
+            )
+        if span[1] - span[0] < SHORTEST_QUOTE:
+            return RejectedQuestion(Reason.QUOTE_TOO_SHORT, f"{quote!r} proves nothing")
+        found.append(text[span[0] : span[1]])
+    return tuple(found)
+
+
+def _most_similar(piece: DocumentPiece, quote: str) -> tuple[int, int] | None:
+    place = most_similar(WordedText(piece.text), quote)
+    return (piece.start + place.start, piece.start + place.end) if place else None
+
+
+def fault_of_words(draft: QuestionDraft, task: GenerationTask) -> RejectedQuestion | None:
+    documents = [piece.document for piece in task.pieces]
+    rules: list[Callable[[], RejectedQuestion | None]] = [
+        lambda: _form(draft),
+        lambda: _pointing(draft),
+        lambda: _title(draft, documents),
+        lambda: _language_fault(draft, documents[0].language),
+        lambda: _type(draft, task),
+        lambda: _gives_answer(draft, task.kind),
+    ]
+    return next((fault for rule in rules if (fault := rule()) is not None), None)
+
+
+def _form(draft: QuestionDraft) -> RejectedQuestion | None:
+    for question in (draft.question, draft.whole):
+        if is_empty(question) or question.rstrip(" \"”“»«'’)")[-1:] not in _MARKS:
+            return RejectedQuestion(Reason.NO_QUESTION, f"{question!r:.200} is no question")
+    if draft.answer is not None and (is_refusal(draft.answer) or not _WORD.search(draft.answer)):
+        return RejectedQuestion(Reason.NO_ANSWER, f"the answer is {draft.answer!r:.200}")
+    return None
+
+
+def _pointing(draft: QuestionDraft) -> RejectedQuestion | None:
+    found = (_pointers().search(text) for text in (draft.question, draft.whole, *draft.conversation))
+    match = next((one for one in found if one), None)
+    return RejectedQuestion(Reason.NAMES_THE_PASSAGE, f"it says {match[0]!r}") if match else None
+
+
+@cache
+def _pointers() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{alternation('made_questions', 'pointing')})", re.IGNORECASE)
+
+
+def _title(draft: QuestionDraft, documents: Sequence[Document]) -> RejectedQuestion | None:
+    asked = [_plain(text) for text in (draft.question, draft.whole, *draft.conversation[::2])]
+    for document in documents:
+        title = _plain(document.title or "")
+        words = {word.text.casefold() for word in content(document.title or "")}
+        for text in asked:
+            held = {word for word in words if re.search(rf"\b{re.escape(word)}\b", text)}
+            most = len(words) >= TITLE_WORDS and len(held) >= TITLE_SHARE * len(words)
+            if most or (len(title) >= TITLE_LETTERS and f" {title} " in f" {text} "):
+                return RejectedQuestion(Reason.LEAKS_TITLE, f"it says the title {document.title!r:.200}")
+    return None
+
+
+def _plain(text: str) -> str:
+    return " ".join(_WORD.findall(text.casefold()))
+
+
+def _language_fault(draft: QuestionDraft, wanted: str | None) -> RejectedQuestion | None:
+    if wanted is None:
+        return None
+    for text in (draft.question, draft.answer or "", draft.standalone or "", *draft.conversation):
+        found = detect(text) if len(text) >= TELLING else None
+        if found not in (None, wanted[:2]):
+            return RejectedQuestion(
+                Reason.WRONG_LANGUAGE, f"{text!r:.200} is in {found}, and not in {wanted}"
+            )
+    return None
+
+
+def verdict_of(answer: str, *, alone: bool = True) -> str | None:
+    """Return whether an answer begins with yes or no, in any language of the Union; None: with neither.
+
+    >>> verdict_of("Nein, erst ab neun."), verdict_of("Yes."), verdict_of("No one is."), verdict_of("Noon.")
+    ('no', 'yes', None, None)
+    >>> verdict_of("Yes it is", alone=False)
+    'yes'
+    """
+    plain = answer.strip().casefold()
+    first = _WORD.match(plain)
+    if first is None or first[0] not in YES | NO:
+        return None
+    if alone and _WORD.match(plain[first.end() :].lstrip()):
+        return None
+    return "yes" if first[0] in YES else "no"
+
+
+def _type(draft: QuestionDraft, task: GenerationTask) -> RejectedQuestion | None:
+    verdict = verdict_of(draft.answer or "", alone=task.kind != "yes_no")
+    if task.kind == "yes_no":
+        if verdict is None or _opens_with_question_word(draft.question, language_of(task)):
+            said = f"{draft.question!r:.150} is answered by {draft.answer!r:.150}"
+            return RejectedQuestion(Reason.WRONG_TYPE, f"it is no question of yes or no: {said}")
+    elif task.kind == "normal" and verdict is not None:
+        return RejectedQuestion(Reason.WRONG_TYPE, f"it is answered by yes or no: {draft.answer!r:.150}")
+    elif task.kind == "hypothetical" and language_of(task) and not _opens_case(draft.question):
+        return RejectedQuestion(Reason.WRONG_TYPE, f"it opens no case: {draft.question!r:.200}")
+    return None
+
+
+def language_of(task: GenerationTask) -> Language | None:
+    known: dict[str, Language] = {"en": "english", "de": "german"}
+    return known.get((task.pieces[0].document.language or "")[:2])
+
+
+def _opens_case(question: str) -> bool:
+    """Return whether a question names a condition, or is asked of a case that was told before it.
+
+    >>> _opens_case("A town builds a hall. Which standard must it meet?"), _opens_case("Which hall?")
+    (True, False)
+    """
+    return _conditions().search(question) is not None or re.search(r"\w{2}[.!;]\s", question) is not None
+
+
+@cache
+def _conditions() -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{alternation('made_questions', 'conditional')})\b", re.IGNORECASE)
+
+
+def _opens_with_question_word(question: str, language: Language | None) -> bool:
+    if language is None:
+        return False
+    openers = alternation("questions", "openers", language)
+    return re.match(rf"\W*(?:{openers})\b", question, re.IGNORECASE) is not None
+
+
+def _gives_answer(draft: QuestionDraft, kind: Kind) -> RejectedQuestion | None:
+    if draft.answer is None or kind in {"yes_no", "hypothetical"} or verdict_of(draft.answer):
+        return None
+    said = {word.text.casefold() for word in content(" ".join((draft.question, *draft.conversation[::2])))}
+    answer = {word.text.casefold() for word in content(draft.answer)}
+    if answer and answer <= said:
+        return RejectedQuestion(Reason.ANSWER_IN_QUESTION, f"it says its answer {draft.answer!r:.150}")
+    return None
+
+
+BEST = 5  # passages that an unanswerable question is held against
+AGREEING = 0.5  # F1 of the content words from which on two answers say the same
+SAME_MEANING = 0.85  # cosine from which on they do
+NEAR_WORDS = 1 / 3  # share of its content words that the best passages hold of a question that is on topic
+_VERDICT_TOKENS, _ANSWER_TOKENS = 200, 160
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+def failure_of(status: Status, reason: str | None, raw: str | None) -> RejectedQuestion:
+    detail = reason or f"the call ended as {status}"
+    if status in RETRYABLE:
+        return RejectedQuestion(Reason.CALL_FAILED, f"{status}: {detail}")
+    if status is Status.TRUNCATED:
+        return RejectedQuestion(Reason.TRUNCATED, detail)
+    if status is Status.REFUSED:
+        return RejectedQuestion(Reason.REFUSED, detail)
+    return RejectedQuestion(Reason.EMPTY if not (raw or "").strip() else Reason.UNREADABLE, detail)
+
+
+@dataclass(frozen=True)
+class QuestionGenerationContext:
+    """What questions are made with.
+
+    embed: texts -> unit vectors, shape (texts, dimensions); safe to use from many threads
+    """
+
+    chat: ChatModel
+    gateway: Gateway
+    nearness: Nearness
+    embed: Callable[[Sequence[str]], Matrix]
+    seed: int
+    purpose: Purpose = Purpose("questions")
+    progress: Callable[[str, int, int], None] = lambda _label, _done, _of: None
+
+
+class Verifier:
+    """Asks the model about its own questions; every verdict but the right one drops a question."""
+
+    def __init__(self, context: QuestionGenerationContext) -> None:
+        self._context = context
+
+    def fault(self, draft: QuestionDraft, task: GenerationTask) -> RejectedQuestion | None:
+        if draft.answer is None:
+            return self._answered(draft)
+        checks: list[Callable[[], RejectedQuestion | None]] = [
+            lambda: self._unsupported(draft),
+            lambda: self._known(draft, task),
+        ]
+        if task.kind == "multi_hop":
+            checks.insert(1, lambda: self._one_suffices(draft))
+        if task.kind == "follow_up":
+            checks.insert(0, lambda: self._stands_alone(draft, task))
+        return next((fault for check in checks if (fault := check()) is not None), None)
+
+    def _unsupported(self, draft: QuestionDraft) -> RejectedQuestion | None:
+        found = self._ask("supported", _quotes(draft.quotes) + _asked(draft), VerdictReply, _VERDICT_TOKENS)
+        if isinstance(found, RejectedQuestion):
+            return _doubtful(found, Reason.NOT_SUPPORTED)
+        if found.verdict == "yes":
+            return None
+        return RejectedQuestion(Reason.NOT_SUPPORTED, f"{found.verdict}: {found.reason}")
+
+    def _one_suffices(self, draft: QuestionDraft) -> RejectedQuestion | None:
+        for number, quote in enumerate(draft.quotes, 1):
+            found = self._ask("supported", _quotes([quote]) + _asked(draft), VerdictReply, _VERDICT_TOKENS)
+            if isinstance(found, RejectedQuestion):
+                return _doubtful(found, Reason.ONE_DOCUMENT_SUFFICES)
+            if found.verdict == "yes":
+                return RejectedQuestion(Reason.ONE_DOCUMENT_SUFFICES, f"quote {number} alone: {found.reason}")
+        return None
+
+    def _known(self, draft: QuestionDraft, task: GenerationTask) -> RejectedQuestion | None:
+        language = language_name(task.pieces[0].document.language)
+        asked = framed(draft.whole, "question")
+        found = self._ask("closed_book", asked, ClosedBookReply, _ANSWER_TOKENS, language=language)
+        if isinstance(found, RejectedQuestion):
+            return found if found.reason is Reason.CALL_FAILED else None  # it knows nothing that can be read
+        if found.known and self._agree(draft.answer or "", found.answer):
+            return RejectedQuestion(
+                Reason.KNOWN_WITHOUT_DOCUMENT, f"without a passage it says {found.answer!r:.200}"
+            )
+        return None
+
+    def _agree(self, made: str, said: str) -> bool:
+        if not said.strip() or verdict_of(made, alone=False) != verdict_of(said, alone=False):
+            return False
+        if not set(_NUMBER.findall(made)) <= set(_NUMBER.findall(said)):
+            return False
+        if shared_words(made, said) >= AGREEING:
+            return True
+        vectors = self._context.embed([made, said])
+        return bool(np.dot(vectors[0], vectors[1]) >= SAME_MEANING)
+
+    def _answered(self, draft: QuestionDraft) -> RejectedQuestion | None:
+        best = self._context.nearness.best(draft.question, BEST)
+        if _share(draft.question, best) < NEAR_WORDS:
+            return RejectedQuestion(
+                Reason.OFF_TOPIC, "the best passages of the corpus share hardly a word with it"
+            )
+        passages = "\n".join(framed(piece.text, "passage", number=n) for n, piece in enumerate(best, 1))
+        asked = f"{passages}\n{framed(draft.question, 'question')}"
+        found = self._ask("answered", asked, VerdictReply, _VERDICT_TOKENS)
+        if isinstance(found, RejectedQuestion):
+            return _doubtful(found, Reason.ANSWERED_BY_CORPUS)
+        if found.verdict == "no":
+            return None
+        return RejectedQuestion(Reason.ANSWERED_BY_CORPUS, f"{found.verdict}: {found.reason}")
+
+    def _stands_alone(self, draft: QuestionDraft, task: GenerationTask) -> RejectedQuestion | None:
+        if language_of(task) and depends(draft.question):
+            return None
+        conversation = "\n".join(f"- {turn}" for turn in draft.conversation)
+        asked = f"{framed(conversation, 'conversation')}\n{framed(draft.question, 'question')}"
+        found = self._ask("depends", asked, VerdictReply, _VERDICT_TOKENS)
+        if isinstance(found, RejectedQuestion):
+            return _doubtful(found, Reason.STANDS_ALONE)
+        if found.verdict == "yes":
+            return None
+        return RejectedQuestion(Reason.STANDS_ALONE, f"{found.verdict}: {found.reason}")
+
+    def _ask(
+        self, name: Verdict, material: str, shape: type[Shape], max_tokens: int, **values: object
+    ) -> Shape | RejectedQuestion:
+        messages = prompt(name).messages({"material": material, **values})
+        found = self._context.gateway.structured(
+            self._context.chat,
+            messages,
+            shape,
+            name=shape.__name__,
+            max_tokens=max_tokens,
+            seed=self._context.seed,
+            purpose=self._context.purpose,
+        )
+        return found.value or failure_of(found.status, found.reason, found.reply.raw)
+
+
+def _doubtful(fault: RejectedQuestion, reason: Reason) -> RejectedQuestion:
+    if fault.reason is Reason.CALL_FAILED:
+        return fault
+    return RejectedQuestion(reason, f"the verdict is {fault.reason}: {fault.detail}")
+
+
+def _quotes(quotes: Sequence[str]) -> str:
+    return "".join(framed(quote, "quote", number=number) + "\n" for number, quote in enumerate(quotes, 1))
+
+
+def _asked(draft: QuestionDraft) -> str:
+    return f"{framed(draft.whole, 'question')}\n{framed(draft.answer or '', 'answer')}"
+
+
+def shared_words(one: str, other: str) -> float:
+    """Return the F1 of the content words of two answers.
+
+    >>> round(shared_words("Above nine Beaufort.", "It stays above nine Beaufort"), 2)
+    0.8
+    """
+    left, right = _words(one), _words(other)
+    shared = len(left & right)
+    return 2 * shared / (len(left) + len(right)) if shared else 0.0
+
+
+def _words(text: str) -> set[str]:
+    return {word.text.casefold() for word in content(text)}
+
+
+def _share(question: str, pieces: Sequence[DocumentPiece]) -> float:
+    asked = _words(question)
+    held: set[str] = set().union(*(_words(piece.text) for piece in pieces)) if pieces else set()
+    return len(asked & held) / len(asked) if asked else 0.0
+
 
 Item = TypeVar("Item")
 _SAMPLE = 64  # passages by which it is known how near unrelated texts lie
@@ -81,7 +426,6 @@ def _in_turn(
 
 
 def _written(task: GenerationTask, context: QuestionGenerationContext) -> TaskOutcome:
-    """Ask the model for a question; return it as it stands, with the first rule that it breaks."""
     if task.kind == "multi_hop" and len(task.pieces) < 2:
         return TaskOutcome(
             task, dropped=RejectedQuestion(Reason.NO_PARTNER, "no other document is near its passage")
@@ -149,7 +493,6 @@ def _verified(one: TaskOutcome, verifier: Verifier) -> TaskOutcome:
 
 
 def reasons_of(outcomes: Sequence[TaskOutcome]) -> dict[str, int]:
-    """Return how many questions were dropped for each reason, the most frequent first."""
     counts = Counter(one.dropped.reason.value for one in outcomes if one.dropped)
     return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -187,13 +530,7 @@ def plan(
     n: int,
     partner: Callable[[DocumentPiece], DocumentPiece | None],
 ) -> list[GenerationTask]:
-    """Return the tasks of n questions, the types in turn; those of a smaller n are its beginning.
-
-    Args:
-        pieces: as `stratify_pieces` orders them.
-        kinds: each once; there are fewer tasks than n where each piece has been used for each of them.
-        partner: a piece of another document that goes with one, for `multi_hop`.
-    """
+    """Return the tasks of n questions, the types in turn; those of a smaller n are its beginning."""
     found: list[GenerationTask] = []
     n_yes_no = count()
     for number in range(min(n, len(pieces) * len(kinds))):
@@ -213,11 +550,7 @@ DEFAULT_EMBEDDER = "all-MiniLM-L6-v2"
 
 @dataclass(frozen=True)
 class Order:
-    """What is wanted.
-
-    chat: the model, how it is asked, and what it may cost
-    n: how many questions the model is to write; some are dropped
-    """
+    """What is wanted."""
 
     chat: ChatModel
     n: int
@@ -242,18 +575,13 @@ class GenerationSummary:
 
     @property
     def unfinished(self) -> int:
-        """Questions whose calls have failed in a way that may pass."""
         return self.faults.get(Reason.CALL_FAILED, 0)
 
 
 def make_for_study(
     study: Study, order: Order, name: str, study_is: str, work: BuildContext
 ) -> GenerationSummary:
-    """Make questions about a study's documents as they are now.
-
-    Args:
-        work: of the run; its gateway keeps every call.
-    """
+    """Make questions about a study's documents as they are now."""
     frame = corpus_frame(study, work)
     pieces = pieces_of(frame, work)
     embed = _embed(study, work)
@@ -304,7 +632,6 @@ def _embed(study: Study, work: BuildContext) -> Callable[[Sequence[str]], Matrix
 
 
 def review_of(outcomes: Sequence[TaskOutcome], documents: Sequence[Document], name: str) -> ReviewFile:
-    """Return what a person is given to review: what is kept first, then what was dropped and why."""
     repeated = urls_that_repeat(documents)
     language = _language(outcomes)
     questions: list[ReviewedQuestion] = []
@@ -351,7 +678,6 @@ def _id(one: TaskOutcome, taken: set[str]) -> str:
 
 
 def _question(one: TaskOutcome, name: str, language: str, repeated: set[str]) -> ReviewedQuestion | None:
-    """Return a question as it is reviewed; None where the model gave none that a file could hold."""
     draft, task = one.draft, one.task
     if draft is None:
         return None

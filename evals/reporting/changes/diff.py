@@ -25,7 +25,7 @@ from rag_assay.evals.reporting.changes.results import (
 )
 from rag_assay.evals.reporting.display import truncate
 from rag_assay.evals.reporting.standings import value_table
-from rag_assay.evals.statistics.permutation import sign_flips
+from rag_assay.evals.statistics.contrasts import sign_flips
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering, clustering
 from rag_assay.evals.statistics.resampling import Floats
 from rag_assay.evals.statistics.significance import ALPHA, holm, paired_bootstrap

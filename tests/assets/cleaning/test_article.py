@@ -11,7 +11,7 @@ from benchmarks.cleaning import measure_news
 from rag_assay.assets.cleaning.article import clean_article
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.page_cleaner import clean_html
-from rag_assay.warehouse.json_ld import lenient_json
+from rag_assay.warehouse.iso_dates import lenient_json
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "fundus-de"
 BODY = " ".join(f"Satz {number} berichtet vom Spiel am Samstag in der vollen Halle." for number in range(12))

@@ -7,8 +7,7 @@ import time
 import pytest
 
 from rag_assay.assets.cleaning.article import clean_article
-from rag_assay.assets.cleaning.blocks import paragraphs, read_blocks
-from rag_assay.assets.cleaning.code_blocks import without_numbers
+from rag_assay.assets.cleaning.blocks import paragraphs, read_blocks, without_numbers
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.tree import parse_page
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assay.assets.cleaning.content import clean_content
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.page_cleaner import clean_content
 
 PAGE = """<html lang=en><head><title>Moorings in the old harbour | Town</title>
 <meta property="article:published_time" content="2024-05-03"></head><body>

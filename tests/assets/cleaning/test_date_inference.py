@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from rag_assay.assets.cleaning.date_inference import DateReply, check_date, identity_of
+from rag_assay.assets.cleaning.batches import DateReply, check_date, identity_of
 from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.source import DateBy

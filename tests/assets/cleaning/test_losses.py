@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.losses import Losses, as_page, blocks_of, blog_losses, posts_in, rendered
 from rag_assay.assets.cleaning.article import clean_article
-from rag_assay.assets.cleaning.code_blocks import Marks
-from rag_assay.assets.cleaning.content import clean_content
+from rag_assay.assets.cleaning.blocks import Marks
+from rag_assay.assets.cleaning.page_cleaner import clean_content
 from rag_assay.assets.cleaning.tree import parse_page
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data" / "blog-18f"

@@ -23,9 +23,8 @@ from rag_assay.assets.engine.table import (
     preview,
     preview_table,
 )
-from rag_assay.warehouse.column_notes import notes_of
 from rag_assay.warehouse.errors import CorruptFileError
-from rag_assay.warehouse.schemas import ANSWERS, CHUNKS, LEADERBOARD, Schema
+from rag_assay.warehouse.schemas import ANSWERS, CHUNKS, LEADERBOARD, Schema, notes_of
 
 HOSTILE = [
     "a | b",

@@ -7,10 +7,9 @@ import pytest
 from pydantic import ValidationError
 
 from rag_assay.assets.indexing import index_table
-from rag_assay.assets.indexing.approximate import AIM, RECALL, nearest, sample
 from rag_assay.assets.indexing.index_recipe import IndexFacts, IndexRecipe, SearchParameters, read_facts
 from rag_assay.assets.indexing.index_rows import HeldRows
-from rag_assay.assets.indexing.index_table import build, open_table
+from rag_assay.assets.indexing.index_table import AIM, RECALL, build, nearest, open_table, sample
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import CHUNKS
 

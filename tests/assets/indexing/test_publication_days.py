@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from rag_assay.assets.indexing.publication_days import moment
+from rag_assay.assets.indexing.index_rows import moment
 
 
 @pytest.mark.parametrize(

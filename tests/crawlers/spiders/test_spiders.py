@@ -12,7 +12,7 @@ from rag_assay.crawlers.spiders.blog import BlogSpider
 from rag_assay.crawlers.spiders.eurlex import EurlexSpider, plain_url
 from rag_assay.crawlers.spiders.news import NewsSpider
 from rag_assay.warehouse.eurlex_notice import celex_in
-from rag_assay.warehouse.json_ld import lenient_json
+from rag_assay.warehouse.iso_dates import lenient_json
 from rag_assay.warehouse.source import Source
 from rag_assay.warehouse.source_kinds import READERS, SPIDERS
 

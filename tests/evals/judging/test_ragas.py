@@ -796,7 +796,7 @@ def test_a_metric_runs_in_a_thread_that_has_a_loop(ask: Ask) -> None:
 
 
 def test_a_metric_that_waits_is_refused() -> None:
-    from rag_assay.evals.judging.ragas.gateway_models import run_coroutine
+    from rag_assay.evals.judging.ragas.metric_runner import run_coroutine
 
     with pytest.raises(RuntimeError, match="waits for something"):
         run_coroutine(asyncio.sleep(0))

@@ -7,8 +7,7 @@ import random
 import pytest
 
 from rag_assay.evals.metrics.contract import Gold
-from rag_assay.evals.metrics.coverage import EvidenceCoverage
-from rag_assay.evals.metrics.ranking_metrics import Recall
+from rag_assay.evals.metrics.ranking_metrics import EvidenceCoverage, Recall
 from rag_assay.evals.metrics.token_budget import ContextCurve, context_curve
 from rag_assay.evals.statistics.board import front
 from rag_assay.warehouse.spans import Span

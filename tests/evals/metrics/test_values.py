@@ -10,14 +10,15 @@ import pytrec_eval
 
 from rag_assay.evals.metrics import get_metric
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric
-from rag_assay.evals.metrics.coverage import EvidenceCoverage, covered_characters
 from rag_assay.evals.metrics.ranking_metrics import (
+    EvidenceCoverage,
     HitRate,
     MeanAveragePrecision,
     Mrr,
     Ndcg,
     Precision,
     Recall,
+    covered_characters,
 )
 from rag_assay.evals.metrics.token_overlap import TokenIou, TokenPrecision, TokenRecall
 from rag_assay.warehouse.errors import InputError

@@ -13,8 +13,8 @@ import pytest
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.export.loader import open_exported
 from rag_assay.evals.export.writer import export
+from rag_assay.evals.pipeline.cell_items import known_question
 from rag_assay.evals.pipeline.pipeline import PipelineResult, open_pipeline, record_of
-from rag_assay.evals.pipeline.study_questions import known_question
 from rag_assay.evals.retrieval.query import Removal
 from rag_assay.evals.study.cells import NO_GENERATOR
 from rag_assay.evals.study.study_file import read_study

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from rag_assay.evals.query_transforms.follow_up import standalone
-from rag_assay.evals.query_transforms.rules.courtesies import is_courtesy
+from rag_assay.evals.query_transforms.rules.follow_up_cues import is_courtesy
 from rag_assay.evals.query_transforms.rules.named_dates import find_dates
 from rag_assay.evals.query_transforms.rules.publication_windows import windows
 from rag_assay.evals.retrieval.query import window_value

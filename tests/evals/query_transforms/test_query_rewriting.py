@@ -16,8 +16,8 @@ from rag_assay.evals.query_transforms.follow_up import FollowUp, standalone
 from rag_assay.evals.query_transforms.hyde import Hyde
 from rag_assay.evals.query_transforms.keywords import Keywords
 from rag_assay.evals.query_transforms.multi_query import MultiQuery
+from rag_assay.evals.query_transforms.query_rewriting import statement
 from rag_assay.evals.query_transforms.rules.follow_up_cues import depends
-from rag_assay.evals.query_transforms.rules.statements import statement
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query

@@ -22,17 +22,17 @@ from rag_assay.evals.question_generation.llm.candidates import (
     Document,
     DocumentPiece,
     Kind,
+    Nearness,
     Reason,
     TaskOutcome,
 )
-from rag_assay.evals.question_generation.llm.nearest_pieces import Nearness
 from rag_assay.evals.question_generation.llm.study_questions import (
+    QuestionGenerationContext,
     make_questions,
     plan,
     reasons_of,
     stratify_pieces,
 )
-from rag_assay.evals.question_generation.llm.verdicts import QuestionGenerationContext
 from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Gateway

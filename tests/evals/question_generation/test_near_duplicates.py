@@ -10,7 +10,7 @@ import pytest
 
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
-from rag_assay.evals.question_generation.near_duplicates import (
+from rag_assay.evals.question_generation.generator import (
     UNRELATED,
     NearDuplicates,
     beyond_chance,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag_assay.evals.metrics.contract import Gold
-from rag_assay.evals.metrics.coverage import EvidenceCoverage
+from rag_assay.evals.metrics.ranking_metrics import EvidenceCoverage
 from rag_assay.evals.question_sets.alignment import find_quote, places_of
 from rag_assay.evals.question_sets.evidence import gold_of
 from rag_assay.warehouse.spans import Span

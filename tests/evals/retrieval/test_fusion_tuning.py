@@ -12,8 +12,7 @@ import pytest
 from rag_assay.evals import metrics
 from rag_assay.evals.metrics import get_metric, has_depth
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric
-from rag_assay.evals.metrics.coverage import EvidenceCoverage
-from rag_assay.evals.metrics.ranking_metrics import HitRate, Mrr, Ndcg, Recall
+from rag_assay.evals.metrics.ranking_metrics import EvidenceCoverage, HitRate, Mrr, Ndcg, Recall
 from rag_assay.evals.retrieval.context import Memory, RetrievalContext
 from rag_assay.evals.retrieval.fusion import fuse_rankings
 from rag_assay.evals.retrieval.fusion_methods import (

@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 
 from rag_assay.evals.statistics.alpha import krippendorffs_alpha
-from rag_assay.evals.statistics.kappa import cohens_kappa
-from rag_assay.evals.statistics.raters import bias_of, change, equal_pairs, mean_of, to_the_others
+from rag_assay.evals.statistics.raters import (
+    bias_of,
+    change,
+    cohens_kappa,
+    equal_pairs,
+    mean_of,
+    to_the_others,
+)
 
 GRADES = np.array([0.0, 1, 2, 3, 4])
 RUNS = 200

@@ -7,13 +7,13 @@ import pytest
 
 from rag_assay.evals.statistics.question_clusters import Clustering
 from rag_assay.evals.study.cells import Cell
-from rag_assay.evals.successive_halving.elimination import EliminationRules, look
-from rag_assay.evals.successive_halving.race import draw_cells, race
-from rag_assay.evals.successive_halving.regret import regret_of
+from rag_assay.evals.successive_halving.elimination import EliminationRules, look, regret_of
 from rag_assay.evals.successive_halving.rungs import (
     StratifiedQuestion,
+    draw_cells,
     one_factor,
     question_order,
+    race,
     rungs,
     stays,
 )

@@ -12,8 +12,7 @@ from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.evals.reporting.changes.results import entries_of
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.orchestration.alerts.delivery import tell
-from rag_assay.orchestration.alerts.events import stored_events
+from rag_assay.orchestration.alerts.delivery import stored_events, tell
 from rag_assay.orchestration.alerts.sensor import alerts_sensor
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.stages import stages_of

@@ -14,7 +14,7 @@ import pytest
 
 from rag_assay.warehouse.cancellation import CancelledError, cancel_scope
 from rag_assay.warehouse.errors import AssayError
-from rag_assay.warehouse.remote.distributed_lock import FOLDER, Turns
+from rag_assay.warehouse.remote.mirror import FOLDER, Turns
 from rag_assay.warehouse.remote.store import RemoteStore
 from tests.fakes.object_storage import Server
 from tests.fakes.processes import ROOT, wait_until
@@ -71,7 +71,7 @@ def test_a_turn_that_is_held_long_is_not_taken(store: RemoteStore) -> None:
 HOLD = """
 import sys, time
 from rag_assay.warehouse.remote.store import RemoteStore
-from rag_assay.warehouse.remote.distributed_lock import Turns
+from rag_assay.warehouse.remote.mirror import Turns
 with Turns(RemoteStore(sys.argv[1]), beat=0.1).turn("calls/one", lambda: False):
     print("held", flush=True)
     time.sleep(100)
