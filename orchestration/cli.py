@@ -19,11 +19,9 @@ from rag_assay.orchestration.commands import (
     alerts,
     ask,
     changes,
-    chat,
     corpus,
     export,
     init,
-    leaderboard,
     models,
     parts,
     questions,
@@ -33,6 +31,7 @@ from rag_assay.orchestration.commands import (
     serve,
     show,
     try_command,
+    ui,
     usage,
     workspace,
 )
@@ -58,16 +57,15 @@ COMMANDS: dict[str, dict[str, tuple[Callable[..., None] | typer.Typer, list[str]
         "schema": (parts.schema, ["assay schema -o study.schema.json"]),
     },
     "Look": {
+        "ui": (ui.ui, ["assay ui demo --open", "assay ui demo --page chat"]),
         "list": (show.list_studies, ["assay list", "assay list demo --format html"]),
         "report": (report.report, ["assay report demo --open", "assay report demo --format csv"]),
         "verdict": (report.verdict, ["assay verdict demo"]),
         "show": (show.show, ["assay show demo blog-01"]),
         "diff": (changes.diff, ["assay diff demo@1 demo"]),
-        "leaderboard": (leaderboard.leaderboard, ["assay leaderboard --open"]),
     },
     "Ask and ship": {
         "ask": (ask.ask, ["assay ask demo blog-01", 'assay ask demo "What does a berth cost?"']),
-        "chat": (chat.chat, ["assay chat demo --open"]),
         "corpus": (corpus.app, ["assay corpus build docs/", 'assay corpus query "What does a berth cost?"']),
         "export": (export.export, ["assay export demo best/"]),
         "serve": (serve.serve, ["assay serve best/", "assay serve demo --port 8600"]),
@@ -75,12 +73,12 @@ COMMANDS: dict[str, dict[str, tuple[Callable[..., None] | typer.Typer, list[str]
     "Ratings": {
         "ratings": (
             ratings.app,
-            ["assay ratings annotate demo --open", "assay ratings queue demo anna.xlsx --annotator Anna"],
+            ["assay ratings queue demo anna.xlsx --annotator Anna"],
         ),
     },
     "Operate": {
         "alerts": (alerts.alerts, ["assay alerts demo --test"]),
-        "usage": (usage.usage, ["assay usage demo --open", "assay usage --format json"]),
+        "usage": (usage.usage, ["assay usage demo", "assay usage --format csv --panel models"]),
         "models": (models.app, ["assay models list"]),
         "workspace": (workspace.app, ["assay workspace rebuild"]),
     },

@@ -19,8 +19,7 @@ class Settings(BaseSettings):
 
     home: the workspace, which everything is written to, or its URL on object storage;
         default: `var` in the project folder
-    annotate_password, chat_password, usage_password, leaderboard_password: what the page of that name asks
-        for; unless set, it asks for nothing
+    ui_password: what the app asks for; unless set, it asks for nothing
     alerts_webhook, alerts_secret, alerts_email: who is told of all studies; the secret signs what is posted
     smtp_…: the server that alerts are mailed through
     """
@@ -28,10 +27,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="ASSAY_", env_ignore_empty=True, extra="ignore")
 
     home: Path | str = Field(default_factory=lambda: project_folder() / "var")
-    annotate_password: SecretStr | None = None
-    chat_password: SecretStr | None = None
-    usage_password: SecretStr | None = None
-    leaderboard_password: SecretStr | None = None
+    ui_password: SecretStr | None = None
     alerts_webhook: SecretStr | None = None
     alerts_secret: SecretStr | None = None
     alerts_email: str = ""
@@ -45,11 +41,6 @@ class Settings(BaseSettings):
     def place(self) -> Path:
         """Return the home as an absolute path, which need not be there; of a URL, its scratch folder."""
         return use_remote_home(str(self.home)) if is_url(str(self.home)) else _absolute(Path(self.home))
-
-    def password_of(self, page: str) -> str | None:
-        """Return what the page of a name asks for; None: it asks for nothing."""
-        secret: SecretStr | None = getattr(self, f"{page}_password")
-        return secret.get_secret_value() if secret else None
 
 
 QUIET = {

@@ -237,6 +237,7 @@ class Bought:
     depth: how many passages are read, where the cost is their length
     low, high: interval of the quality
     tied: it leads by this quality, or is tied with what does
+    pipeline: key of the cell
     """
 
     label: str
@@ -246,6 +247,7 @@ class Bought:
     low: float | None = None
     high: float | None = None
     tied: bool = False
+    pipeline: str = ""
 
 
 @dataclass(frozen=True)
@@ -329,6 +331,7 @@ def _of_depths(curves: pl.DataFrame, labels: Mapping[str, str], quality: str) ->
             row[f"characters_{depth}"] / CHARACTERS_A_TOKEN,
             row[f"value_{depth}"],
             depth,
+            pipeline=row["cell"],
         )
         for row in means.iter_rows(named=True)
         for depth in DEPTHS
@@ -409,6 +412,7 @@ def _cost_front(
             low=result.low,
             high=result.high,
             tied=bool(result.tied) or (result.difference is not None and result.p is None),
+            pipeline=one.cell.key,
         )
         for one, cost in costs
         if (result := one.results.get(quality.name)) and result.covered

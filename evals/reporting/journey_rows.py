@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from rag_assay.evals.pipeline.passages import contexts_of
-from rag_assay.evals.reporting.stored_rows import select_rows
+from rag_assay.evals.reporting.stored_rows import only_question, select_rows
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import ArtifactStore
@@ -96,49 +96,57 @@ def journey_rows(
     store: ArtifactStore,
     cells: list[str],
     questions: pl.DataFrame,
+    question: str | None = None,
 ) -> JourneyRows:
     """Read the journeys of a study's questions.
 
     cells: those that were run
     questions: schema QUESTIONS
+    question: id of the only one to read; None: all
     """
     grid = Grid([study])
     known = [grid.cells[key] for key in cells if key in grid.cells]
     rankings = {cell.key: cell.ranking for cell in known if cell.reads_ranking}
     names = sorted(set(rankings.values()))
-    hits = stored_hits(connection, names)
-    sheets, texts = _of_sheets(store, [cell.key for cell in known if cell.imported])
+    hits = stored_hits(connection, names, question)
+    sheets, texts = _of_sheets(store, [cell.key for cell in known if cell.imported], question)
     spans = merged(hits)
     documents, passages = _documents(study, store, spans, evidence_documents(questions))
     return JourneyRows(
         rankings | {key: key for key in sheets["ranking"].unique()},
         pl.concat([hits, sheets]),
-        stored_ended(connection, names),
+        stored_ended(connection, names, question),
         _taken(store, names, hits),
-        stored_lost(connection, names),
+        stored_lost(connection, names, question),
         pl.concat([passages, texts]),
         documents,
     )
 
 
-def stored_hits(connection: duckdb.DuckDBPyConnection, rankings: list[str]) -> pl.DataFrame:
+def stored_hits(
+    connection: duckdb.DuckDBPyConnection, rankings: list[str], question: str | None = None
+) -> pl.DataFrame:
     sql = f"SELECT * FROM current_hits WHERE list_contains(?, ranking) AND rank <= {HITS_SHOWN}"  # noqa: S608
-    return select_rows(connection, sql, [rankings], OF_HITS)
+    return select_rows(connection, *only_question(sql, [rankings], question), OF_HITS)
 
 
-def stored_ended(connection: duckdb.DuckDBPyConnection, rankings: list[str]) -> pl.DataFrame:
+def stored_ended(
+    connection: duckdb.DuckDBPyConnection, rankings: list[str], question: str | None = None
+) -> pl.DataFrame:
     sql = (
         "SELECT p.key AS ranking, r.question_id, r.status, r.reason FROM ranked r JOIN pointers p "
         "ON p.stage = 'rankings' AND p.artifact_id = r.artifact_id "
         "WHERE list_contains(?, p.key) AND r.status <> 'ok'"
     )
-    return select_rows(connection, sql, [rankings], ENDED)
+    return select_rows(connection, *only_question(sql, [rankings], question), ENDED)
 
 
-def stored_lost(connection: duckdb.DuckDBPyConnection, rankings: list[str]) -> pl.DataFrame:
+def stored_lost(
+    connection: duckdb.DuckDBPyConnection, rankings: list[str], question: str | None = None
+) -> pl.DataFrame:
     """Return what became of each piece of evidence (LOST)."""
     sql = "SELECT * FROM current_losses WHERE list_contains(?, ranking)"
-    return select_rows(connection, sql, [rankings], LOST)
+    return select_rows(connection, *only_question(sql, [rankings], question), LOST)
 
 
 def evidence_documents(questions: pl.DataFrame) -> set[str]:
@@ -175,12 +183,12 @@ def cut(documents: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     return own.with_columns(pl.Series("text", found, dtype=pl.String)).select(*PASSAGES)
 
 
-def _of_sheets(store: ArtifactStore, cells: list[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _of_sheets(store: ArtifactStore, cells: list[str], only: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
     hits, texts = [], []
     for key in cells:
         answers = store.current("answers", key)
         for question, passages in (contexts_of(store, answers) if answers else {}).items():
-            for rank, one in enumerate(passages[:HITS_SHOWN], 1):
+            for rank, one in enumerate(passages[:HITS_SHOWN] if only in {None, question} else (), 1):
                 name = f"{key} {question} {one.chunk}"
                 hits.append([key, question, rank, one.chunk, name, 0, len(one.text), None])
                 texts.append([name, 0, len(one.text), one.text])
@@ -197,7 +205,8 @@ def _taken(store: ArtifactStore, rankings: list[str], hits: pl.DataFrame) -> pl.
         artifact, own = store.current("rankings", key), by_ranking.get((key,))
         path = artifact and store.folder("rankings", artifact.identity) / "trace.parquet"
         if path and path.exists() and own is not None:
-            found.append(taken(pl.read_parquet(path), own))
+            asked = pl.col("question_id").is_in(own["question_id"].unique().implode())
+            found.append(taken(pl.scan_parquet(path).filter(asked).collect(), own))
     return pl.concat(found)
 
 

@@ -136,7 +136,17 @@ def leaderboard(data: ReportData, subset: Subset) -> Table:
     )
     title = "Leaderboard" if subset.name == ALL else f"Leaderboard on a {subset.name}"
     columns = _columns(data, axes, grouped=grouped)
-    return Table(title, columns, rows, rest, "sortable filterable board", name=1, row_styles=unranked)
+    keys = [(one.cell.key,) for one in shown]
+    return Table(
+        title,
+        columns,
+        rows,
+        rest,
+        "sortable filterable board",
+        name=1,
+        row_styles=unranked,
+        row_pipelines=keys,
+    )
 
 
 def _columns(data: ReportData, axes: Sequence[str], *, grouped: bool) -> list[Column]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -17,7 +17,7 @@ from rag_assay.evals.reporting import display, limits
 from rag_assay.evals.reporting.answers import verdict_words
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import breakable, link_of, safe_link
-from rag_assay.evals.reporting.sections import TitledPage
+from rag_assay.evals.reporting.sections import PageSection, TitledPage
 from rag_assay.evals.reporting.view import view
 
 FOLDER = ".data-"  # between the name of a page and the digest of what its folder holds
@@ -62,6 +62,11 @@ def render_report(data: ReportData, stem: str) -> ReportPage:
 def render_page(page: TitledPage) -> str:
     """Return a page as one HTML file in the style of the report, without a script or an outside resource."""
     return _render(page, "", title=page.title, foot=page.title, view=None, stem="")
+
+
+def render_sections(sections: Sequence[PageSection]) -> str:
+    """Return sections as HTML without a page around them, in the report's markup; all texts are escaped."""
+    return display.plain(templates().get_template("sections.html").render(sections=sections))
 
 
 def _render(page: TitledPage, script: str, *, frames: bool = False, **values: Any) -> str:
@@ -115,6 +120,12 @@ def join_files(folder: str) -> str:
         (files("rag_assay.evals.reporting") / "templates" / folder).iterdir(), key=lambda file: file.name
     )
     return "\n".join(file.read_text(encoding="utf-8") for file in found)
+
+
+def read_script(name: str) -> str:
+    """Return a script of the report, which pages of the app may show journeys with, too."""
+    path = files("rag_assay.evals.reporting") / "templates" / "scripts" / name
+    return path.read_text(encoding="utf-8")
 
 
 def policy(style: str, script: str, *, frames: bool = False) -> str:

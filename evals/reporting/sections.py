@@ -83,6 +83,7 @@ class Table:
     foot: rows below
     name: place of the column that names a row
     row_styles: place of a row -> its class
+    row_pipelines: of each row, the keys of its pipelines; a page marks them wherever they stand
     """
 
     kind: ClassVar[str] = "table"
@@ -96,6 +97,7 @@ class Table:
     foot: Sequence[Row] = ()
     name: int = 0
     row_styles: Mapping[int, str] = field(default_factory=dict)
+    row_pipelines: Sequence[Sequence[str]] = ()
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,7 @@ class Point:
     number: as in the list below the chart; None: it has none
     label: where the number is written, in pixels from the point; None: there is no room for it
     low, high: ends of its interval on the way up
+    pipeline: its key; empty: it is of none
     """
 
     x: float
@@ -208,6 +211,7 @@ class Point:
     low: float | None = None
     high: float | None = None
     label: tuple[int, int] | None = None
+    pipeline: str = ""
 
 
 @dataclass(frozen=True)

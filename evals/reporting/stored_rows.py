@@ -68,16 +68,25 @@ _SHORT_BINS = (  # whole, they are the context once more
 )
 
 
-def stored_scores(connection: duckdb.DuckDBPyConnection, cells: list[str]) -> pl.DataFrame:
+def only_question(sql: str, parameters: list[Any], question: str | None) -> tuple[str, list[Any]]:
+    """Return a query with its parameters for one question alone; None: for all of them."""
+    return (sql, parameters) if question is None else (f"{sql} AND question_id = ?", [*parameters, question])
+
+
+def stored_scores(
+    connection: duckdb.DuckDBPyConnection, cells: list[str], question: str | None = None
+) -> pl.DataFrame:
     """Return the scores of these cells (schemas.SCORES with OF_CELL)."""
     sql = "SELECT * FROM current_scores WHERE list_contains(?, cell)"
-    return select_rows(connection, sql, [cells], {**SCORES, **OF_CELL})
+    return select_rows(connection, *only_question(sql, [cells], question), {**SCORES, **OF_CELL})
 
 
-def stored_answers(connection: duckdb.DuckDBPyConnection, cells: list[str]) -> pl.DataFrame:
+def stored_answers(
+    connection: duckdb.DuckDBPyConnection, cells: list[str], question: str | None = None
+) -> pl.DataFrame:
     """Return the answers of these cells (schemas.ANSWERS with OF_CELL), of their bins the first words."""
     sql = f"SELECT *{_SHORT_BINS} FROM current_answers WHERE list_contains(?, cell)"  # noqa: S608 -- our own names
-    return select_rows(connection, sql, [cells], {**ANSWERS, **OF_CELL})
+    return select_rows(connection, *only_question(sql, [cells], question), {**ANSWERS, **OF_CELL})
 
 
 def stored_judgements(
@@ -85,6 +94,7 @@ def stored_judgements(
     judges: list[str],
     cells: list[str],
     open_metrics: frozenset[str],
+    question: str | None = None,
 ) -> pl.DataFrame:
     """Return what judges said, of each judgement the first statements.
 
@@ -92,11 +102,12 @@ def stored_judgements(
     """
     sql = (
         f"SELECT * REPLACE (NULL AS raw, list_slice(statements, 1, {STATEMENTS + 1}) AS statements) "  # noqa: S608
-        "FROM current_judgements WHERE list_contains(?, cell) AND list_contains(?, judge) "
-        "ORDER BY cell, cell_replicate, question_id, judge, metric, replicate"
+        "FROM current_judgements WHERE list_contains(?, cell) AND list_contains(?, judge)"
     )
+    sql, parameters = only_question(sql, [cells, judges], question)
+    order = " ORDER BY cell, cell_replicate, question_id, judge, metric, replicate"
     schema = {**JUDGEMENTS, "cell": pl.String, "cell_replicate": pl.Int64, "judge": pl.String}
-    rows = select_rows(connection, sql, [cells, judges], schema)
+    rows = select_rows(connection, sql + order, parameters, schema)
     name = pl.concat_str("judge", "metric", separator=".")
     return rows.with_columns(name.is_in(list(open_metrics)).alias("uncalibrated"))
 

@@ -18,7 +18,15 @@ from rag_assay.evals.reporting.appendix import (
     reading_section,
 )
 from rag_assay.evals.reporting.caveats import blind_spot_sentences
-from rag_assay.evals.reporting.contexts import contexts, cost_fronts, costs, costs_section, usd_by_cell
+from rag_assay.evals.reporting.contexts import (
+    Contexts,
+    Front,
+    contexts,
+    cost_fronts,
+    costs,
+    costs_section,
+    usd_by_cell,
+)
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.effects import effects
 from rag_assay.evals.reporting.figures.bars import (
@@ -83,6 +91,12 @@ def view(data: ReportData) -> View:
     )
 
 
+def fronts_of(data: ReportData, at_length: Contexts | None) -> tuple[Front, ...]:
+    """Return what no other pipeline beats, for each cost, that of the length of context first."""
+    found = cost_fronts(data, main_subset(data), costs(data), usd_by_cell(data), cell_labels(data))
+    return (at_length.front, *found) if at_length and at_length.front else found
+
+
 def _sections(
     data: ReportData,
     found: Sequence[RankedResult],
@@ -92,9 +106,7 @@ def _sections(
 ) -> list[PageSection | None]:
     main, labels = main_subset(data), cell_labels(data)
     at_length = contexts(data)
-    fronts = cost_fronts(data, main, costs(data), usd_by_cell(data), labels)
-    if at_length and at_length.front:
-        fronts = (at_length.front, *fronts)
+    fronts = fronts_of(data, at_length)
     charts = [one for one in (roc_figure(data), stages_figure(data)) if one]
     questions = [one.question["question_id"] for one in hard.questions]
     return [

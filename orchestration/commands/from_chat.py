@@ -5,19 +5,13 @@ from __future__ import annotations
 from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rag_assay.orchestration.commands.study_arguments import home_of, whole_study_of
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, example, plainly, say
 from rag_assay.warehouse.errors import InputError
-
-if TYPE_CHECKING:
-    from rag_assay.evals.question_generation.from_conversations import ConversationQuestion
-    from rag_assay.evals.question_generation.review import ReviewFile
-    from rag_assay.evals.study.study import Study
-    from rag_assay.warehouse.paths import Home
 
 app = typer.Typer()
 
@@ -45,6 +39,8 @@ def from_chat(
     force: Annotated[bool, typer.Option("--force", help="Drop the reviews of an existing file.")] = False,
 ) -> None:
     """Write the questions that users asked in chats as a review file."""
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.question_generation.chat_review import review_of
     from rag_assay.evals.question_generation.from_conversations import HEADING, questions_in
     from rag_assay.evals.question_generation.review import study_of_review, with_earlier_reviews, write_review
     from rag_assay.orchestration.commands.question_generation import REVIEW, named_from
@@ -64,8 +60,9 @@ def from_chat(
         what = (
             f"none of its {len(every)} questions is one of those" if every else "no user has asked anything"
         )
-        raise InputError(f"{found.study}: {what}; people ask by `assay chat {study}`")
-    file = _file(found, asked, set_name, named_from(found, study, path), where)
+        raise InputError(f"{found.study}: {what}; people ask in the app: `assay ui {study} --page chat`")
+    with closing(BuildContext(where)) as work:
+        file = review_of(found, asked, set_name, named_from(found, study, path), work)
     if not file.questions and not earlier:
         raise InputError(f"the study asks all of the {len(asked)} questions already")
     write_review(path, with_earlier_reviews(file, path) if earlier else file, HEADING)
@@ -74,24 +71,3 @@ def from_chat(
     proposed = sum(bool(one.evidence) for one in file.questions)
     say(f"{len(file.questions)} questions, asked {times} times; {proposed} have evidence proposed.")
     say(f"Now read them and set each `review`; then: assay questions review {path}")
-
-
-def _file(
-    study: Study, asked: list[ConversationQuestion], set_name: str, named: str, where: Home
-) -> ReviewFile:
-    from rag_assay.assets.engine.stage import BuildContext
-    from rag_assay.evals.pipeline.cell_items import StudyQuestions
-    from rag_assay.evals.question_generation.from_conversations import questions_of
-    from rag_assay.evals.question_generation.llm.candidates import corpus_frame, documents_of
-    from rag_assay.evals.question_generation.question_file import embed_for
-    from rag_assay.evals.question_generation.review import ReviewFile
-
-    several = len(study.corpus.sources) > 1
-    with closing(BuildContext(where)) as work:
-        documents = documents_of(corpus_frame(study, work))
-        pages = {one.doc_id: (one.url, one.source if several else None) for one in documents}
-        known = StudyQuestions(study, work).texts
-        questions = questions_of(asked, known, embed_for(study, work), pages)
-    languages = [one.language or "en" for one in questions]
-    language = max(sorted(set(languages)), key=languages.count, default="en")
-    return ReviewFile(question_set=set_name, language=language, study=named, questions=questions)

@@ -17,7 +17,6 @@ from rag_assay.warehouse.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.question_generation.llm.candidates import Kind
     from rag_assay.evals.question_generation.llm.study_questions import GenerationSummary, Order
     from rag_assay.evals.question_generation.review import Review
@@ -215,6 +214,7 @@ def review(
 ) -> None:
     """Write the accepted and edited questions of a review file as a question file."""
     from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.question_generation.chat_review import texts_in
     from rag_assay.evals.question_generation.review import read_review, study_of_review
     from rag_assay.evals.question_sets.question_files import write_yaml
 
@@ -223,7 +223,7 @@ def review(
         raise InputError(f"{path} is there already; write to another file by -o, or say --force")
     found = whole_study_of(study or _beside(file, study_of_review(file)))
     with closing(BuildContext(home_of(found))) as work:
-        read = read_review(file, _texts(found, work), accept_open=accept_open)
+        read = read_review(file, texts_in(found, work), accept_open=accept_open)
     write_yaml(read.rows, path)
     print(path)
     for sentence in _counts(read, accept_open=accept_open):
@@ -233,17 +233,6 @@ def review(
 def _beside(file: Path, named: str) -> str:
     path = file.parent / named
     return str(path) if path.is_file() else named
-
-
-def _texts(study: Study, work: BuildContext) -> Any:
-    from rag_assay.evals.question_generation.llm.candidates import corpus_frame, documents_of
-
-    documents = documents_of(corpus_frame(study, work))
-
-    def texts_of(url: str, source: str | None) -> list[str]:
-        return [one.text for one in documents if one.url == url and source in (None, one.source)]
-
-    return texts_of
 
 
 def _counts(read: Review, *, accept_open: bool) -> Iterator[str]:

@@ -1,17 +1,15 @@
-"""`assay ratings`: what annotators say of the answers of a study, on a page or in spreadsheets."""
+"""`assay ratings`: exports and imports ratings as spreadsheets; the app takes them on its page Review."""
 
 from __future__ import annotations
 
 import typer
 
-from rag_assay.orchestration.commands import annotate, import_scores, spreadsheets
+from rag_assay.orchestration.commands import import_scores, spreadsheets
 from rag_assay.orchestration.terminal.cli_errors import example
 
 app = typer.Typer(
-    no_args_is_help=True, help="Rate answers on a page or in spreadsheets; import and export ratings."
-)
-app.command("annotate", epilog=example("assay ratings annotate demo --annotator Anna --open"))(
-    annotate.annotate
+    no_args_is_help=True,
+    help="Export and import ratings as spreadsheets; `assay ui --page review` takes them in the browser.",
 )
 app.command("queue", epilog=example("assay ratings queue demo anna.xlsx --annotator Anna"))(
     spreadsheets.export_queue

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_assay.orchestration.commands.page_options import in_browser
 from rag_assay.orchestration.commands.study_arguments import prepare_home, study_of
+from rag_assay.orchestration.commands.ui import in_browser
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.paths import Home

@@ -7,19 +7,9 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, TypeVar
-from urllib.parse import quote, urlencode
 
 import typer
 
-from rag_assay.orchestration.commands.page_options import (
-    HostOption,
-    OpenOption,
-    PageOptions,
-    PortOption,
-    password_option,
-    run_page,
-    serve_page,
-)
 from rag_assay.orchestration.commands.study_arguments import prepare_home, whole_study_of
 from rag_assay.orchestration.terminal.cli_errors import complete_study, plainly, say
 from rag_assay.warehouse.errors import InputError
@@ -28,7 +18,7 @@ from rag_assay.warehouse.paths import Home
 if TYPE_CHECKING:
     import duckdb
 
-    from rag_assay.warehouse.usage import Usage, UsageChoices, UsageFilter
+    from rag_assay.warehouse.usage import Usage, UsageFilter
 
 Found = TypeVar("Found")
 _MANY = 2_000  # conversations that may take a while to be read for the first time
@@ -37,7 +27,6 @@ _MANY = 2_000  # conversations that may take a while to be read for the first ti
 class UsageFormat(StrEnum):
     """How usage is shown."""
 
-    PAGE = "page"
     JSON = "json"
     CSV = "csv"
 
@@ -49,16 +38,12 @@ def usage(  # noqa: PLR0913, PLR0917 - the options of a command
         typer.Argument(metavar="STUDY", help="Default: all studies.", autocompletion=complete_study),
     ] = None,
     format: Annotated[  # noqa: A002 -- the option's name
-        UsageFormat, typer.Option("--format", help="json and csv are printed.")
-    ] = UsageFormat.PAGE,
+        UsageFormat, typer.Option("--format", help="How usage is printed.")
+    ] = UsageFormat.JSON,
     panel: Annotated[str | None, typer.Option(metavar="NAME", help="Only this table; csv needs one.")] = None,
-    cell: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Only this cell; json and csv only.")
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="DAY", help="First day, as in 2026-03-01; json and csv only.")
-    ] = None,
-    until: Annotated[str | None, typer.Option(metavar="DAY", help="Last day; json and csv only.")] = None,
+    cell: Annotated[str | None, typer.Option(metavar="KEY", help="Only this cell.")] = None,
+    since: Annotated[str | None, typer.Option(metavar="DAY", help="First day, as in 2026-03-01.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="DAY", help="Last day.")] = None,
     time_zone: Annotated[
         str, typer.Option(metavar="NAME", help="Time zone of the days, as in Europe/Berlin.")
     ] = "UTC",
@@ -66,12 +51,8 @@ def usage(  # noqa: PLR0913, PLR0917 - the options of a command
     forget_demo: Annotated[
         bool, typer.Option("--forget-demo", help="Remove demo conversations, and stop.")
     ] = False,
-    port: PortOption = None,
-    host: HostOption = "127.0.0.1",
-    password: Annotated[bool, password_option("usage")] = False,
-    open_browser: OpenOption = False,
 ) -> None:
-    """Show what users ask, how it is answered and what it costs."""
+    """Print what users ask, how it is answered and what it costs; the app's page Monitor shows it."""
     from rag_assay.warehouse.usage import FIRST, LAST, UsageFilter
 
     where = prepare_home()
@@ -83,22 +64,7 @@ def usage(  # noqa: PLR0913, PLR0917 - the options of a command
     wanted = UsageFilter(name, cell, *days, demo, _zone(time_zone))
     if demo:
         _write_demo(name, where)
-    if format is UsageFormat.PAGE:
-        site = PageOptions("usage", (wanted.time_zone,), host, port, password, open_browser)
-        _serve(site, wanted, where)
-    else:
-        _print(wanted, where, format, panel)
-
-
-def _serve(page: PageOptions, wanted: UsageFilter, where: Home) -> None:
-    with serve_page(page, where) as server:  # it starts while DuckDB is brought up to date
-        known = _known(wanted, where)
-        asked = f"{known.questions:,} questions" + (
-            f" and {known.demo_questions:,} of demo data" if known.demo_questions else ""
-        )
-        query = {"study": wanted.study} if wanted.study else {}
-        query |= {"demo": "true"} if wanted.demo else {}
-        run_page(page, server, f"usage: {asked}", f"?{urlencode(query, quote_via=quote)}" if query else "")
+    _print(wanted, where, format, panel)
 
 
 def _print(wanted: UsageFilter, where: Home, form: UsageFormat, panel: str | None) -> None:
@@ -129,13 +95,6 @@ def _found(wanted: UsageFilter, where: Home) -> Usage:
     from rag_assay.warehouse.usage import usage as look
 
     return _up_to_date(where, lambda connection: look(connection, wanted, None))
-
-
-def _known(wanted: UsageFilter, where: Home) -> UsageChoices:
-    """Bring DuckDB up to date with the conversations, and count what there is: the page itself looks."""
-    from rag_assay.warehouse.usage import choices
-
-    return _up_to_date(where, lambda connection: choices(connection, wanted))
 
 
 def _up_to_date(where: Home, look: Callable[[duckdb.DuckDBPyConnection], Found]) -> Found:

@@ -1,9 +1,9 @@
-"""What the pages with figures share: frame, panels, tables with a CSV file, and how they read DuckDB."""
+"""What the pages with figures share: panels, tables with a CSV file, and how they read DuckDB."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -15,8 +15,6 @@ from rag_assay.evals.reporting.display import plain
 from rag_assay.evals.reporting.exports import csv_text
 from rag_assay.orchestration.web.charts import Chart
 from rag_assay.orchestration.web.chat.answer_html import label
-from rag_assay.orchestration.web.look import dress
-from rag_assay.orchestration.web.sign_in import let_in
 from rag_assay.warehouse.errors import AssayError
 
 T = TypeVar("T")
@@ -52,23 +50,6 @@ def or_trouble(look: Callable[[], T]) -> T | None:
         return None
 
 
-SHEET = "board"
-
-
-@contextmanager
-def open_page(page: str, title: str) -> Iterator[bool]:
-    """Begin a page; gives whether this session may see it."""
-    dress(title, SHEET)
-    with st.container(key="board"):
-        yield let_in(page, "en")
-
-
-def masthead(title: str, sentence: str) -> None:
-    """Show what a page is, and what holds for all of it."""
-    st.title(title, anchor=False)
-    st.caption(label(sentence, 400))
-
-
 @contextmanager
 def section(key: str, title: str, about: str) -> Iterator[None]:
     """Show a panel: its title, and a sentence of what it shows."""
@@ -89,7 +70,6 @@ def table(
     rows: pl.DataFrame,
     file: Callable[[], pl.DataFrame] | None = None,
     *,
-    columns: Mapping[str, object] | None = None,
     folded: bool = True,
     note: str = "",
 ) -> None:
@@ -103,9 +83,7 @@ def table(
         if note:
             st.caption(label(note, 400))
         shown = rows.select(_shown(name, kind) for name, kind in rows.schema.items())
-        st.dataframe(
-            shown, placeholder="–", hide_index=True, column_config=columns, key=f"table_{key}", alt=title
-        )
+        st.dataframe(shown, placeholder="–", hide_index=True, key=f"table_{key}", alt=title)
         st.download_button(
             "CSV",
             lambda: csv_text(file() if file else rows).encode("utf-8-sig"),
@@ -117,26 +95,10 @@ def table(
         )
 
 
-def figure_columns(value: str = "value") -> dict[str, object]:
-    """Return how the columns of a leaderboard are written.
-
-    value: what the values are, for their heading
-    """
-    number = st.column_config.NumberColumn(format="%.3f")
-    return {
-        "value": st.column_config.NumberColumn(value, format="%.3f"),
-        "low": number,
-        "high": number,
-        "coverage": st.column_config.NumberColumn(format="percent"),
-    }
-
-
-def nothing(sentence: str) -> None:
-    st.info(sentence, icon=":material/remove:")
-
-
 def _shown(name: str, kind: pl.DataType) -> pl.Expr:
-    column = pl.col(name)
+    column = pl.col(name).alias(name.replace("_", " "))
     if kind == pl.String:
-        return column.map_elements(plain, pl.String)
+        # Of a code, as in `thumbs_down`, the words; texts of users stay as they are.
+        is_code = name in {"why", "declined_by", "used_by", "purpose", "stage"}
+        return column.map_elements(lambda text: plain(text.replace("_", " ") if is_code else text), pl.String)
     return column.dt.replace_time_zone(None) if isinstance(kind, pl.Datetime) else column

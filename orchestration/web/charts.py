@@ -43,11 +43,11 @@ def days_stacked(rows: pl.DataFrame, colours: Mapping[str, str], what: str) -> a
 def days_lines(
     rows: pl.DataFrame, colours: Mapping[str, str], what: str, *, from_zero: bool = True
 ) -> alt.Chart:
-    """Return a line a column over days, with a point a day."""
-    long = (
-        _dated(rows.select("day", *colours))
-        .unpivot(list(colours), index="day", variable_name="which", value_name="n")
-        .drop_nulls("n")
+    """Return a line a column over days, with a point a day; it is broken where a day has no data."""
+    every = pl.DataFrame({"day": pl.date_range(rows["day"].min(), rows["day"].max(), eager=True)})  # type: ignore[arg-type]
+    # A day without data breaks the line: Vega-Lite draws none over a null.
+    long = _dated(every.join(rows.select("day", *colours), on="day", how="left")).unpivot(
+        list(colours), index="day", variable_name="which", value_name="n"
     )
     return (
         alt.Chart(long)

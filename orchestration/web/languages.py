@@ -1,14 +1,33 @@
-"""The languages of the pages: the browser's, unless the address says another."""
+"""The languages of the app: the browser's, unless the address says another; and how texts are looked up."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Literal, get_args
 
 Language = Literal["en", "de"]
 LANGUAGES: Mapping[Language, str] = {"en": "English", "de": "Deutsch"}
 PARAMETER = "lang"
 """What the language is called in the address, so that a reload keeps it."""
+
+Texts = Mapping[str, tuple[str, str]]
+"""Name of a text -> the text in English and in German, as format strings."""
+Words = Callable[..., str]
+"""(name of a text, values in it) -> the text in a language."""
+
+
+def words_in(texts: Texts, language: Language) -> Words:
+    """Return what looks up texts in a language.
+
+    >>> words_in({"n": ("{n} pages", "{n} Seiten")}, "de")("n", n=3)
+    '3 Seiten'
+    """
+    return partial(_text, texts, get_args(Language).index(language))
+
+
+def _text(texts: Texts, at: int, name: str, /, **values: object) -> str:
+    return texts[name][at].format(**values)
 
 
 def language_of(wanted: str | None, locale: str | None) -> Language:

@@ -23,7 +23,7 @@ def theme_options() -> dict[str, str]:
 def dress(title: str, *sheets: str) -> None:
     """Begin a page: its title in the browser, the style sheet of all pages, no menu of Streamlit.
 
-    sheets: style sheets beside it that the page has too, as `furniture`, that of Streamlit's own elements
+    sheets: style sheets beside it that the page has too, as `frame`, that of Streamlit's own elements
     """
     import streamlit as st
 

@@ -1,4 +1,4 @@
-"""Starts the process that serves a page, waits until it can be opened, and ends it."""
+"""Starts the process that serves the app, waits until it can be opened, and ends it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.processes import end_process
 
 FIRST_PORT, TRIED = 8501, 100
-_ENTRIES = Path(__file__).with_name("entry")
+_SCRIPT = Path(__file__).with_name("entry") / "ui.py"
 _PATIENCE = 60.0  # seconds until a server that does not answer is given up
 _GRACE = 3.5  # seconds to end in, fewer than this process has after a signal
 _LOOK = 0.2  # seconds between two looks at the process
@@ -54,16 +54,14 @@ QUIET: Mapping[str, object] = {
 
 @dataclass(frozen=True)
 class Site:
-    """A page and where it is served.
+    """The app and where it is served.
 
-    entry: name of its script in `entry/`
-    arguments: of the script
+    argument: of its script, `UiOptions.to_argument`
     host, port: that it listens on
     environment: what its process has beside ours
     """
 
-    entry: str
-    arguments: tuple[str, ...]
+    argument: str
     host: str
     port: int
     environment: Mapping[str, str]
@@ -84,16 +82,9 @@ class Site:
     @property
     def command(self) -> list[str]:
         """The process."""
-        script = _ENTRIES / f"{self.entry}.py"
         options = json.dumps(self.options)
-        return [
-            sys.executable,
-            "-m",
-            "rag_assay.orchestration.web.server",
-            str(script),
-            options,
-            *self.arguments,
-        ]
+        module = "rag_assay.orchestration.web.server"
+        return [sys.executable, "-m", module, str(_SCRIPT), options, self.argument]
 
 
 class Server:

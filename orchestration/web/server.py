@@ -13,12 +13,19 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from threading import Thread, main_thread
 
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from rag_assay.orchestration.loopback import is_same_origin, origin_of
+from rag_assay.orchestration.web.languages import PARAMETER, Language, language_of
+from rag_assay.orchestration.web.page_context import PAGES
 
 _GRACE = 3.0  # seconds to end in
 
@@ -36,11 +43,29 @@ def main(arguments: Sequence[str]) -> None:
     sys.argv = [script, *own]  # what the script gets
     net_util.get_external_ip = lambda: None  # it would ask a host of the internet
     Thread(target=_end_with_parent, daemon=True).start()
-    Thread(target=_load, args=(Path(script),), daemon=True).start()
+    Thread(target=_load, daemon=True).start()
     app = st.App(
-        script, middleware=[Middleware(OwnOrigin, lambda: config.get_option("server.corsAllowedOrigins"))]
+        script,
+        middleware=[Middleware(OwnOrigin, lambda: config.get_option("server.corsAllowedOrigins"))],
+        routes=[Route(f"/{name}", _index) for name in PAGES],
     )
     app.run(config=json.loads(options))
+
+
+@cache
+def _index_html(language: Language) -> str:
+    """Return Streamlit's page, told where its server is: it would look for it below the page's own path."""
+    from streamlit import file_util
+
+    html = (Path(file_util.get_static_dir()) / "index.html").read_text(encoding="utf-8")
+    script = '<script>window.__streamlit = { BACKEND_BASE_URL: location.origin + "/" }</script>'
+    html = html.replace('<html lang="en">', f'<html lang="{language}">', 1)
+    return html.replace("<head>", f"<head>{script}", 1)
+
+
+def _index(request: Request) -> HTMLResponse:
+    language = language_of(request.query_params.get(PARAMETER), request.headers.get("accept-language"))
+    return HTMLResponse(_index_html(language), headers={"Cache-Control": "no-cache"})
 
 
 class OwnOrigin:
@@ -77,14 +102,11 @@ class OwnOrigin:
         return all(is_same_origin(one, scope["scheme"], host) or origin_of(one) in allowed for one in origins)
 
 
-def _load(script: Path) -> None:
-    """Import what a script imports, before anybody opens it; what fails here fails there with its reason."""
-    for line in script.read_text(encoding="utf-8").splitlines():
-        if line.startswith("from rag_assay.orchestration."):
-            try:
-                importlib.import_module(line.split()[1])
-            except Exception:
-                return
+def _load() -> None:
+    """Import the pages before anybody opens one; what fails here fails there with its reason."""
+    for name in PAGES:
+        with suppress(Exception):
+            importlib.import_module(f"rag_assay.orchestration.web.pages.{name}")
 
 
 def _end_with_parent() -> None:

@@ -1,4 +1,4 @@
-"""The password of the pages: asked for once in a browser's tab.
+"""The password of the app: asked for once in a browser's tab.
 
 A browser's tab keeps a ticket in place of the password, so that a reload asks for nothing.
 """
@@ -32,12 +32,9 @@ class PasswordGate:
     Safe to use from many threads.
     """
 
-    def __init__(
-        self, password: str | None, page: str = "", clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        server = f"the {page} page"
+    def __init__(self, password: str | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._password = (
-            SecretVerifier(password, "password", server=server, log=_log.warning, clock=clock)
+            SecretVerifier(password, "password", server="the app", log=_log.warning, clock=clock)
             if password
             else None
         )
@@ -93,14 +90,15 @@ def page_home() -> Home:
 
 
 @cache
-def gate_of(page: str) -> PasswordGate:
-    """Return the gate of a page; all who look at it stand before the same one."""
-    return PasswordGate(Settings().password_of(page), page)
+def gate_here() -> PasswordGate:
+    """Return the gate of this server; all its sessions stand before the same one."""
+    secret = Settings().ui_password
+    return PasswordGate(secret.get_secret_value() if secret else None)
 
 
-def let_in(page: str, language: Language) -> bool:
-    """Return whether this session may see a page; show what asks for the password where it may not."""
-    gate = gate_of(page)
+def let_in(language: Language) -> bool:
+    """Return whether this session may see the app; show what asks for the password where it may not."""
+    gate = gate_here()
     if gate.is_open:
         return True
     state = st.session_state

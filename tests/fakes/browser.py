@@ -1,4 +1,4 @@
-"""A real Chromium, and the page of `assay ratings annotate` in it, as a person with a keyboard uses it."""
+"""A real Chromium, and the page Review in it, as a person with a keyboard uses it."""
 
 from __future__ import annotations
 

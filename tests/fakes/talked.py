@@ -1,4 +1,4 @@
-"""The football site of the demo as a small study that was run, and the page of `assay chat` on it."""
+"""The football site of the demo as a small study that was run, and the app's page Chat on it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.settings import prepare
+from rag_assay.orchestration.web.page_context import UiOptions
 from rag_assay.orchestration.web.page_process import Server, Site, serve_script
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.conversations import Begun, Conversation, Conversations
@@ -80,7 +81,7 @@ class Chatted:
     server: Server
 
     def url(self, **query: str) -> str:
-        return f"{self.site.url}?" + "&".join(f"{name}={value}" for name, value in query.items())
+        return f"{self.site.url}chat?" + "&".join(f"{name}={value}" for name, value in query.items())
 
     @property
     def chats(self) -> Conversations:
@@ -127,9 +128,8 @@ def site_of(study: Path, home: Home, cell: str = "") -> Site:
     with socket.socket() as tried:
         tried.bind(("127.0.0.1", 0))
         port = int(tried.getsockname()[1])
-    return Site(
-        "chat", ("liga", str(study), cell, "1", ""), "127.0.0.1", port, {"ASSAY_HOME": str(home.root)}
-    )
+    options = UiOptions("liga", str(study), cell)
+    return Site(options.to_argument(), "127.0.0.1", port, {"ASSAY_HOME": str(home.root)})
 
 
 ANSWERED = """n => document.querySelectorAll(".as-facts").length >= n && !document.querySelector(".as-busy")

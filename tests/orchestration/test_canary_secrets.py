@@ -159,7 +159,7 @@ def town(tmp_path: Path, assay_home: Home, monkeypatch: pytest.MonkeyPatch) -> I
             "TEAM_CHANNEL": study_hook,
             "ASSAY_ALERTS_WEBHOOK": env_hook,
             "ASSAY_ALERTS_SECRET": SECRETS["signing secret"],
-            "ASSAY_CHAT_PASSWORD": SECRETS["password of the chat"],
+            "ASSAY_UI_PASSWORD": SECRETS["password of the chat"],
             "ASSAY_SMTP_HOST": "127.0.0.1",
             "ASSAY_SMTP_PORT": str(mail.port),
             "ASSAY_SMTP_SECURITY": "none",

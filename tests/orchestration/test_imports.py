@@ -17,7 +17,10 @@ PAGE_HEAVY = [*HEAVY, "polars", "numpy", "duckdb", "dagster"]
     ("modules", "heavy"),
     [
         ("rag_assay.orchestration.definitions, rag_assay.orchestration.driver", HEAVY),
-        ("rag_assay.orchestration.web.chat.page", PAGE_HEAVY),  # it is shown while all else is loaded
+        (
+            "rag_assay.orchestration.web.app, rag_assay.orchestration.web.pages.chat",
+            PAGE_HEAVY,
+        ),  # it is shown while all else is loaded
     ],
 )
 def test_what_is_started_loads_without_heavy_libraries(modules: str, heavy: list[str]) -> None:

@@ -7,6 +7,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+from rag_assay.orchestration.web.leaderboard.rows import cell_rows, overview
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.reporting.changes.results import entries_of
@@ -18,7 +19,6 @@ from rag_assay.evals.statistics.verdict import Verdict
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.cell_selection import recommended_cell
 from rag_assay.orchestration.web.chat.catalogue import read_catalogue
-from rag_assay.orchestration.web.leaderboard.rows import cell_rows, overview
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.connection import connect
 from tests.fakes.commands import assay

@@ -15,7 +15,8 @@ from packaging.requirements import Requirement
 
 from rag_assay.assets.cleaning.page_cleaner import _FILES, _caught
 from rag_assay.evals.human.spreadsheets.score_tables import export_scores
-from rag_assay.orchestration.commands.page_options import PageOptions, serve_page
+from rag_assay.orchestration.commands.ui import serve_app
+from rag_assay.orchestration.web.page_context import UiOptions
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.extras import OPTIONAL, MissingPackageError
 from rag_assay.warehouse.inference.local_llm import LocalServer
@@ -60,7 +61,7 @@ import rag_assay.orchestration.web.page_process
 
 
 def open_page() -> None:
-    with serve_page(PageOptions("chat", (), "127.0.0.1", None, False, False), Home(Path("nowhere"))):
+    with serve_app(UiOptions(), "127.0.0.1", None, None, Home(Path("nowhere"))):
         pass
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -79,7 +80,7 @@ def intervals_figure(data: ReportData, entries: Sequence[RankedResult], cells: i
         about += (
             " A generator cannot change this metric, so cells that differ in the generator alone share a row."
         )
-    return bar_table(
+    chart = bar_table(
         "chart-intervals",
         f"Intervals of {metric.title}",
         about,
@@ -88,6 +89,7 @@ def intervals_figure(data: ReportData, entries: Sequence[RankedResult], cells: i
         left_out("the table holds them", row=len(valued) - len(shown)),
         frozenset(at for at, entry in enumerate(shown) if entry is leader),
     )
+    return replace(chart, row_pipelines=[entry.cells for entry in shown])
 
 
 def small_bars(metric: MetricInfo, entries: Sequence[RankedResult]) -> Mapping[str, Markup]:
@@ -162,7 +164,7 @@ def metrics_figure(data: ReportData, subset: Subset, labels: Mapping[str, str]) 
         return None
     names = [labels.get(one.cell.key, one.cell.key) for one in standings]
     further = len(subset.standings) - len(standings)
-    return bar_table(
+    chart = bar_table(
         "chart-metrics",
         "All metrics",
         _metrics_about(metrics, subset, labels),
@@ -171,6 +173,7 @@ def metrics_figure(data: ReportData, subset: Subset, labels: Mapping[str, str]) 
         left_out(IN_ROWS, cell=further, metric=len(measured) - len(metrics)),
         frozenset({0} if standings[0].rank == 1 else ()),
     )
+    return replace(chart, row_pipelines=[(one.cell.key,) for one in standings])
 
 
 def _known(standings: Sequence[CellStanding], metric: MetricInfo) -> dict[str, float]:

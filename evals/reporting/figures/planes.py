@@ -111,6 +111,7 @@ def _point(one: Bought, n: int | None, across: Scale, up: Scale, front: Front) -
         n,
         None if low is None else up.at(low),
         None if high is None else up.at(high),
+        pipeline=one.pipeline,
     )
 
 

@@ -238,6 +238,12 @@ def pack_blocks(tables: JourneyTables) -> Iterator[bytes]:
         yield from (one.result() for one in waiting)
 
 
+def one_block(tables: JourneyTables) -> bytes:
+    """Return all questions of a study as one block, JSON that is not packed."""
+    frames = {name: frame.sort("_question", maintain_order=True) for name, frame in tables.frames.items()}
+    return _block(frames, tables, 0, tables.count)
+
+
 def _ends(frame: pl.DataFrame, count: int) -> list[int]:
     """Return where the rows of each question begin, and where the last ones end."""
     sizes = frame.group_by("_question").len()

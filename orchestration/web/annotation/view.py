@@ -73,11 +73,6 @@ _SPEAKERS = ("Question", "Answer")
 _SIDES = ("A", "B")
 
 
-def gate_view(note: str = "") -> View:
-    """Return the view that asks for the password; it names no study."""
-    return _view("gate", "Human ratings", note=note)
-
-
 def trouble_view(reason: str) -> View:
     """Return the view of what keeps the page from being shown."""
     return _view("trouble", "Human ratings", note=plain(reason))

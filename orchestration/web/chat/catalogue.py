@@ -22,7 +22,7 @@ EXAMPLES = 4  # questions of each set
 class Choice:
     """A cell, as a person chooses it.
 
-    metric: the one that ranks the study's cells
+    metric: title of the one that ranks the study's cells
     mean: over the study's questions; None: it was not measured by it
     rank, of: its place on the leaderboard that the verdict is about; None: it has none
     declines: whether it can say that the documents do not say
@@ -123,7 +123,7 @@ def _choice(study: Study, cell: Cell, board: dict[str, dict[str, Any]]) -> Choic
     generator = study.generators.get(cell.generator)
     return Choice(
         cell,
-        row.get("metric") or study.metrics[0],
+        study.metric(row.get("metric") or study.metrics[0]).title,
         row.get("value"),
         row.get("rank"),
         sum(one["rank"] is not None for one in board.values()),

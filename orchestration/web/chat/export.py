@@ -8,7 +8,7 @@ import re
 from rag_assay.evals.generation.citations import public_url
 from rag_assay.evals.reporting.display import plain
 from rag_assay.orchestration.web.chat.facts import removed
-from rag_assay.orchestration.web.chat.translations import Words
+from rag_assay.orchestration.web.languages import Words
 from rag_assay.warehouse.conversations import Conversation, ShownPassage, Turn
 
 _SIGNS = re.compile(r"([\\`*_\[\]<>#|~!&])")

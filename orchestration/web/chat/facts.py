@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from rag_assay.evals.reporting.display import plain
-from rag_assay.orchestration.web.chat.translations import Words
+from rag_assay.orchestration.web.languages import Words
 from rag_assay.warehouse.conversations import StoredInterpretation, Turn
 from rag_assay.warehouse.status import Status
 

@@ -6,9 +6,11 @@ import streamlit as st
 
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.chat.catalogue import Choice
+from rag_assay.orchestration.web.chat.conversation_list import show_conversations
 from rag_assay.orchestration.web.chat.export import json_of, markdown_of
-from rag_assay.orchestration.web.chat.page_session import ChatPageSession, go, notify
-from rag_assay.orchestration.web.chat.translations import Words
+from rag_assay.orchestration.web.chat.page_session import ChatPageSession, notify
+from rag_assay.orchestration.web.languages import Words
+from rag_assay.orchestration.web.page_context import set_address
 from rag_assay.warehouse.conversations import Conversation
 
 _LONGEST_TITLE = 200
@@ -17,6 +19,11 @@ _LONGEST_TITLE = 200
 def show_head(session: ChatPageSession) -> None:
     with st.container(key="head", horizontal=True, vertical_alignment="center", gap="small"):
         choice, words = session.choice, session.words
+        st.button(
+            "", key="new", icon=":material/add:", help=words("new"), on_click=set_address, kwargs={"c": None}
+        )
+        with st.popover("", icon=":material/forum:", help=words("conversations"), key="conversations_menu"):
+            show_conversations(session)
         if choice is None:
             st.html(f'<p class="as-note">{words("opening")}</p>', width="stretch")
         else:
@@ -56,7 +63,7 @@ def _choose(session: ChatPageSession, choice: Choice) -> None:
         format_func=name,
         help=words("cell_help"),
         key="chosen_cell",
-        on_change=lambda: go(cell=st.session_state["chosen_cell"]),
+        on_change=lambda: set_address(cell=st.session_state["chosen_cell"]),
     )
     others = [key for key in keys if key != choice.key]
     if others:
@@ -65,7 +72,7 @@ def _choose(session: ChatPageSession, choice: Choice) -> None:
             session.rival is not None,
             key="compares",
             help=words("compare_help"),
-            on_change=lambda: go(against=others[0] if st.session_state["compares"] else None),
+            on_change=lambda: set_address(against=others[0] if st.session_state["compares"] else None),
         )
     if session.rival is not None:
         st.selectbox(
@@ -74,7 +81,7 @@ def _choose(session: ChatPageSession, choice: Choice) -> None:
             others.index(session.rival.key),
             format_func=name,
             key="chosen_rival",
-            on_change=lambda: go(against=st.session_state["chosen_rival"]),
+            on_change=lambda: set_address(against=st.session_state["chosen_rival"]),
         )
     report = session.room.home.report(session.study)
     if report.is_file():
@@ -156,5 +163,5 @@ def ask_whether_to_delete(session: ChatPageSession) -> None:
 def _delete(session: ChatPageSession) -> None:
     conversation = session.place.conversation or ""
     if session.did(lambda: session.room.service.delete(session.study, conversation)):
-        go(c=None)
+        set_address(c=None)
         notify(session.words("deleted"), "success")

@@ -14,9 +14,10 @@ from rag_assay.evals.chat.question_requests import LONGEST, QuestionRequest, che
 from rag_assay.orchestration.question_service.question_service import PendingQuestion
 from rag_assay.orchestration.web.chat.catalogue import Catalogue, Choice
 from rag_assay.orchestration.web.chat.state import ChatState
-from rag_assay.orchestration.web.chat.translations import Words
+from rag_assay.orchestration.web.languages import Words
+from rag_assay.orchestration.web.page_context import PERSON, PageContext, person_of, set_address
 from rag_assay.warehouse.conversations import Conversation, Conversations, Stamp, Turn
-from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.errors import AssayError
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,11 @@ class Listing:
     def __init__(self, chats: Conversations, study: str) -> None:
         self._chats = chats
         self._study = study
-        self._known: dict[str, tuple[Stamp, ConversationItem]] = {}
+        self._known: dict[str, tuple[Stamp, ConversationItem | None]] = {}
         self._lock = threading.Lock()
 
     def of(self, person: str) -> list[ConversationItem]:
-        """Return the conversations of a person, the last one first; without a name, those of no person."""
+        """Return the conversations of a person, the last one first. Demo data is left out."""
         with self._lock:
             now = {
                 name: stamp for (study, name), stamp in self._chats.stamps().items() if study == self._study
@@ -48,13 +49,13 @@ class Listing:
             for name in now.keys() - self._known.keys():
                 found = self._chats.read(self._study, name)
                 if found is not None:
-                    entry = ConversationItem(name, found.title, found.begun.person, found.last_at)
-                    self._known[name] = (now[name], entry)
-            mine = [entry for _, entry in self._known.values() if entry.person == person]
+                    item = ConversationItem(name, found.title, found.begun.person, found.last_at)
+                    self._known[name] = (now[name], None if found.begun.place == "demo" else item)
+            mine = [one for _, one in self._known.values() if one is not None and one.person == person]
         return sorted(mine, key=lambda one: one.last_at, reverse=True)
 
 
-CONVERSATION, PERSON, CELL, RIVAL = "c", "person", "cell", "against"
+CONVERSATION, CELL, RIVAL = "c", "cell", "against"
 
 
 @dataclass(frozen=True)
@@ -79,29 +80,6 @@ def place_here() -> ChatLocation:
     return ChatLocation(said.get(CONVERSATION), person_of(said.get(PERSON)), said.get(CELL), said.get(RIVAL))
 
 
-def go(**to: str | None) -> None:
-    """Change the address: name of a parameter -> its value; None takes it away."""
-    for name, value in to.items():
-        if value:
-            st.query_params[name] = value
-        else:
-            st.query_params.pop(name, None)
-
-
-def person_of(typed: str | None) -> str:
-    """Return a person's name in the form in which it is kept; empty for what is none.
-
-    >>> person_of("  Ada   Lovelace "), person_of("a\\u202eb"), person_of(None)
-    ('Ada Lovelace', '', '')
-    """
-    try:
-        from rag_assay.warehouse.human_scores import annotator_name  # heavy: the page is shown before
-
-        return annotator_name(typed) if typed else ""
-    except InputError:
-        return ""
-
-
 NOTICE = "notice"
 Thumbs = Literal[-1, 0, 1]
 Preferred = Literal["a", "b", "tie"]
@@ -118,6 +96,7 @@ class ChatPageSession:
     state: of the room before conversation and catalogue were read: what comes later makes the page outdated
     """
 
+    context: PageContext
     room: ChatState
     listing: Listing
     study: str
@@ -177,7 +156,7 @@ class ChatPageSession:
         except (AssayError, OSError) as error:
             notify(self.words("not_done", why=error))
         else:
-            go(c=conversation)
+            set_address(c=conversation)
 
     def _wanted(self, catalogue: Catalogue) -> list[str]:
         return [one.key for one in self.chosen(catalogue)]

@@ -9,7 +9,7 @@ from urllib.parse import quote, urldefrag, urlsplit
 from rag_assay.evals.generation.citations import public_url
 from rag_assay.evals.reporting.display import plain
 from rag_assay.orchestration.web.chat.answer_html import text_html
-from rag_assay.orchestration.web.chat.translations import Words
+from rag_assay.orchestration.web.languages import Words
 from rag_assay.warehouse.conversations import ShownPassage, Turn
 
 _WORDS = 6  # on each side of a passage that is looked for in a web page

@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from rag_assay.orchestration.web.languages import Texts
 
-from rag_assay.orchestration.web.languages import Language
-
-Words = Callable[..., str]
-"""(name of a text, values in it) -> the text in a language."""
-
-TEXTS: Mapping[str, tuple[str, str]] = {
-    "title": ("Ask {study}", "{study} fragen"),
+TEXTS: Texts = {
     "new": ("New conversation", "Neue Unterhaltung"),
     "conversations": ("Conversations", "Unterhaltungen"),
     "no_conversations": ("Nothing was asked yet.", "Noch keine Fragen."),
@@ -33,14 +26,12 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "There is no such conversation (any more). Ask a question to begin another one.",
         "Diese Unterhaltung gibt es nicht (mehr). Mit einer Frage beginnt eine neue.",
     ),
-    "settings": ("Settings", "Einstellungen"),
     "person": ("Your name (optional)", "Ihr Name (freiwillig)"),
     "person_help": (
         "Conversations are listed by it. It stands in the address, so that a reload keeps it.",
         "Danach werden Unterhaltungen aufgelistet. Er steht in der Adresse und bleibt beim Neuladen.",
     ),
     "person_bad": ("That name cannot be used: {why}", "Dieser Name geht nicht: {why}"),
-    "language": ("Language", "Sprache"),
     "cell": ("Answered by", "Es antwortet"),
     "cell_help": (
         "A cell of the study: chunking · embedder · retriever · generator, as it was measured.",
@@ -179,6 +170,16 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "A comment has at most {n} characters; this one was not kept.",
         "Ein Kommentar hat höchstens {n} Zeichen; dieser wurde nicht gespeichert.",
     ),
+    "what_was_wrong": ("What is wrong with it? One sentence.", "Was stimmt daran nicht? Ein Satz."),
+    "for_review": (
+        "Noted. The question waits in Review, to become one of the study's questions.",
+        "Notiert. Die Frage wartet unter „Bewerten“ darauf, eine Frage der Studie zu werden.",
+    ),
+    "to_review": ("Review it", "Zur Durchsicht"),
+    "same_answers": (
+        "Both pipelines gave the same answer: a tie.",
+        "Beide Pipelines gaben dieselbe Antwort: unentschieden.",
+    ),
     "vote": ("Which answer is better?", "Welche Antwort ist besser?"),
     "vote_a": ("A is better", "A ist besser"),
     "vote_tie": ("Alike", "Gleich"),
@@ -197,16 +198,3 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "Sie vom Text wissen wollen, ohne den Text.",
     ),
 }
-
-
-def words_of(language: Language) -> Words:
-    """Return what says the texts of the page in a language.
-
-    >>> words_of("de")("tokens", n=3)
-    '3 Tokens'
-    """
-    return partial(_text, 0 if language == "en" else 1)
-
-
-def _text(at: int, name: str, **values: object) -> str:
-    return TEXTS[name][at].format(**values)

@@ -8,6 +8,7 @@ from itertools import groupby
 
 import streamlit as st
 
+from rag_assay.evals.generation.citations import without_markers
 from rag_assay.evals.reporting.display import plain
 from rag_assay.orchestration.web.chat.answer_html import answer_html, label, text_html
 from rag_assay.orchestration.web.chat.facts import (
@@ -20,8 +21,8 @@ from rag_assay.orchestration.web.chat.facts import (
 )
 from rag_assay.orchestration.web.chat.page_session import ChatPageSession, Thumbs, notify
 from rag_assay.orchestration.web.chat.sources import anchor_of, sources_html
-from rag_assay.orchestration.web.chat.translations import Words
-from rag_assay.warehouse.conversations import StoredInterpretation, Turn
+from rag_assay.orchestration.web.languages import Words
+from rag_assay.warehouse.conversations import AnswerFeedback, StoredInterpretation, Turn
 from rag_assay.warehouse.status import Status
 
 _COMMENT = 10_000  # characters
@@ -162,19 +163,31 @@ def _opinion(session: ChatPageSession, turn: Turn) -> None:
     words = session.words
     kept = session.conversation.feedback.get(turn.record_id) if session.conversation else None
     thumbs = {1: 1, -1: 0}.get(kept.thumbs) if kept else None
+    is_down = kept is not None and kept.thumbs < 0
     with st.container(
         horizontal=True, gap="small", vertical_alignment="center", key=f"opinion-{turn.record_id}"
     ):
         key = f"thumbs-{turn.record_id}"
         st.feedback("thumbs", key=key, default=thumbs, on_change=_take_thumbs, args=(session, turn, key))
-        with st.popover(words("comment"), type="tertiary", icon=":material/edit_note:"):
-            said = kept.comment if kept else ""
-            with st.form(f"comment-{turn.record_id}", border=False):
-                text = f"said-{turn.record_id}"
-                st.text_area(words("comment_label"), said, key=text, max_chars=_COMMENT)
-                st.form_submit_button(words("save"), on_click=_take_comment, args=(session, turn, text))
+        if not is_down:
+            with st.popover(words("comment"), type="tertiary", icon=":material/edit_note:"):
+                _comment(session, turn, kept, words("comment_label"))
+    if is_down and not (kept and kept.comment):
+        with st.container(key=f"wrong-{turn.record_id}"):
+            _comment(session, turn, kept, words("what_was_wrong"))
+    elif is_down:
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            st.html(f'<p class="as-note">{escape(words("for_review"))}</p>', width="content")
+            session.context.link("review", words("to_review"), view="users")
     if kept and kept.comment:
         st.html(f'<blockquote class="as-comment" dir="auto">{text_html(kept.comment)}</blockquote>')
+
+
+def _comment(session: ChatPageSession, turn: Turn, kept: AnswerFeedback | None, label: str) -> None:
+    text = f"said-{turn.record_id}"
+    with st.form(f"comment-{turn.record_id}", border=False):
+        st.text_area(label, kept.comment if kept else "", key=text, max_chars=_COMMENT)
+        st.form_submit_button(session.words("save"), on_click=_take_comment, args=(session, turn, text))
 
 
 def _take_thumbs(session: ChatPageSession, turn: Turn, key: str) -> None:
@@ -194,7 +207,8 @@ def _show_pair(session: ChatPageSession, sides: Sequence[Turn]) -> None:
     words, number = session.words, sides[0].number
     said = session.conversation.votes.get(number) if session.conversation else None
     can_vote = len(sides) == 2 and all(turn.answer for turn in sides)
-    is_blind = said is None and (can_vote or len(sides) < 2)
+    is_same = can_vote and _same(sides)
+    is_blind = said is None and not is_same and (can_vote or len(sides) < 2)
     for column, turn in zip(st.columns(2), sides, strict=False):
         with column, st.chat_message("assistant"):
             st.html(f'<p class="as-kicker">{escape(words(f"answer_{turn.side}"))}</p>')
@@ -204,7 +218,11 @@ def _show_pair(session: ChatPageSession, sides: Sequence[Turn]) -> None:
             if not is_blind:
                 _facts(session, turn)
                 _opinion(session, turn)
-    if said is not None:
+    if is_same:
+        st.html(f'<p class="as-note">{escape(words("same_answers"))}</p>')
+        if said is None:
+            session.vote(number, "tie", sides[0].cell)
+    elif said is not None:
         st.html(f'<p class="as-note">{escape(words(f"voted_{said.preferred}"))}</p>')
     elif can_vote:
         st.html(f'<p class="as-kicker">{escape(words("vote"))}</p>')
@@ -216,3 +234,9 @@ def _show_pair(session: ChatPageSession, sides: Sequence[Turn]) -> None:
                     on_click=session.vote,
                     args=(number, preferred, sides[0].cell),
                 )
+
+
+def _same(sides: Sequence[Turn]) -> bool:
+    """Return whether two answers read the same, whatever passages their markers name."""
+    first, second = (without_markers(turn.answer or "").split() for turn in sides)
+    return first == second

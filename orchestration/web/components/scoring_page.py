@@ -10,7 +10,7 @@ from rag_assay.warehouse.identity import Json
 
 KEY = "page"
 _FOLDER = Path(__file__).with_name("scoring")
-_SCRIPTS = ("dom.js", "theme.js", "reading.js", "rubric.js", "frames.js", "main.js")
+_SCRIPTS = ("dom.js", "reading.js", "rubric.js", "frames.js", "main.js")
 
 
 def scoring_page(view: Mapping[str, Json], on_event: Callable[[], None]) -> None:

@@ -9,7 +9,7 @@ import streamlit as st
 
 from rag_assay.evals.reporting.display import MISSING, count, number, percent, several, truncate
 from rag_assay.orchestration.web import charts
-from rag_assay.orchestration.web.board import chart, looking, nothing, section, table
+from rag_assay.orchestration.web.board import chart, looking, section, table
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.usage import labels
 from rag_assay.warehouse.paths import Home
@@ -20,7 +20,6 @@ OUTCOMES = {"answered": charts.BLUE, "declined": charts.AMBER, "failed": charts.
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _BARS = 12  # documents, and cells, that a chart shows
 _NAME = 60  # characters of a name beside a bar
-_NONE = "No question in these days."
 
 
 class Panels:
@@ -47,6 +46,7 @@ class Panels:
 
 
 def show_panels(shown: Usage, home: Home) -> None:
+    """Show the panels that have rows."""
     panels = Panels(shown, home)
     _in_all(panels)
     _questions(panels)
@@ -82,10 +82,9 @@ def _in_all(panels: Panels) -> None:
 
 def _questions(panels: Panels) -> None:
     rows = panels.rows("questions")
+    if rows.is_empty():
+        return
     with _section("questions"):
-        if rows.is_empty():
-            nothing(_NONE)
-            return
         most = rows.sort("questions", descending=True).row(0, named=True)
         chart(
             charts.days_stacked(rows, OUTCOMES, "answers"),
@@ -96,10 +95,9 @@ def _questions(panels: Panels) -> None:
 
 def _unanswered(panels: Panels) -> None:
     rows = panels.rows("unanswered")
+    if rows.is_empty():
+        return
     with _section("unanswered"):
-        if rows.is_empty():
-            nothing("None in these days.")
-            return
         said = ", ".join(
             f"{n} × {why.replace('_', ' ')}" for why, n in sorted(rows["why"].value_counts().iter_rows())
         )
@@ -110,6 +108,8 @@ def _unanswered(panels: Panels) -> None:
 def _feedback(panels: Panels) -> None:
     rows, told = panels.rows("feedback"), panels.rows("sentences")
     whole, cells = rows.row(0, named=True), rows.slice(1).filter(pl.col("share").is_not_null())
+    if whole["share"] is None and told.is_empty():
+        return
     with _section("feedback"):
         st.markdown(label(f"Thumbs up: {labels.share_words(whole)}.", 300))
         if len(cells):
@@ -132,10 +132,9 @@ def _feedback(panels: Panels) -> None:
 
 def _votes(panels: Panels) -> None:
     rows = panels.rows("votes")
+    if rows.is_empty():
+        return
     with _section("votes"):
-        if rows.is_empty():
-            nothing("No comparison of two cells in these days.")
-            return
         st.markdown(label(labels.votes_words(rows.row(0, named=True)), 400))
         named = (
             rows.filter(pl.col("share").is_not_null())
@@ -161,6 +160,8 @@ def _pair(row: dict[str, str]) -> str:
 
 def _latency(panels: Panels) -> None:
     days = panels.rows("latency_days")
+    if days.is_empty():
+        return
     with section("latency", "Latency", PANELS["latency"].about):
         st.markdown(label(labels.latency_words(panels.rows("latency")), 400))
         if len(days):
@@ -175,10 +176,9 @@ def _latency(panels: Panels) -> None:
 
 def _models(panels: Panels) -> None:
     rows = panels.rows("models")
+    if rows.is_empty():
+        return
     with _section("models"):
-        if rows.is_empty():
-            nothing("No model was asked in these days.")
-            return
         st.markdown(
             label(f"Conversations: {labels.paid(rows, 'chat')}. Runs: {labels.paid(rows, 'study')}.", 400)
         )
@@ -205,10 +205,9 @@ def _scores(panels: Panels) -> None:
         .sort("n", "cell", descending=[True, False])["cell"]
         .to_list()
     )
+    if not cells:
+        return
     with _section("scores"):
-        if not cells:
-            nothing(_NONE)
-            return
         chosen = st.selectbox("Cell of the chart", cells, key="score_cell") if len(cells) > 1 else cells[0]
         mine = rows.filter(pl.col("cell") == chosen)
         colours = {"top_score": charts.BLUE, "confidence": charts.AMBER}
@@ -221,11 +220,10 @@ def _scores(panels: Panels) -> None:
 
 def _leaders(panels: Panels) -> None:
     rows = panels.rows("leaders")
+    studies = rows["study"].unique().sort().to_list()
+    if not studies:
+        return
     with _section("leaders"):
-        studies = rows["study"].unique().sort().to_list()
-        if not studies:
-            nothing("No study had a new result in these days.")
-            return
         chosen = (
             st.selectbox("Study of the chart", studies, key="leader_study")
             if len(studies) > 1
@@ -251,10 +249,9 @@ def _leaders(panels: Panels) -> None:
 
 def _documents(panels: Panels) -> None:
     rows = panels.rows("documents")
+    if rows.is_empty():
+        return
     with _section("documents"):
-        if rows.is_empty():
-            nothing("No answer had a passage in these days.")
-            return
         first = rows.head(_BARS)
         names, titles = [], set[str]()
         for row in first.iter_rows(named=True):
@@ -275,10 +272,9 @@ def _documents(panels: Panels) -> None:
 
 def _hours(panels: Panels) -> None:
     rows = panels.rows("hours")
+    if rows.is_empty():
+        return
     with _section("hours"):
-        if rows.is_empty():
-            nothing(_NONE)
-            return
         top = rows.sort("questions", descending=True).row(0, named=True)
         busiest = f"{WEEKDAYS[top['weekday'] - 1]} {top['hour']}:00 to {top['hour'] + 1}:00"
         st.markdown(label(f"Busiest: {busiest} ({several(top['questions'], 'question')}).", 200))
@@ -287,10 +283,9 @@ def _hours(panels: Panels) -> None:
 
 
 def _people(panels: Panels) -> None:
+    if panels.rows("people").is_empty():
+        return
     with _section("people"):
-        if panels.rows("people").is_empty():
-            nothing(_NONE)
-            return
         panels.table("people", folded=False)
 
 

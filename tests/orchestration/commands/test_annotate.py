@@ -1,4 +1,4 @@
-"""`assay ratings annotate` as a command: what it refuses, how it ends, and two people beside a run."""
+"""`assay ui` as a command: what it refuses, how it ends, and two people beside a run."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def scored(finished: Finished) -> Finished:
 @contextmanager
 def annotating(study: Path, *options: str) -> Iterator[str]:
     """Serve the page of a study by a process of its own; give its address."""
-    command = assay_command("ratings", "annotate", str(study), *options)
+    command = assay_command("ui", str(study), "--page", "review", *options)
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield (process.stdout.readline() if process.stdout else "").strip()
@@ -43,20 +43,16 @@ def annotating(study: Path, *options: str) -> Iterator[str]:
 
 def test_what_cannot_be_served_is_refused_in_a_sentence(finished: Finished) -> None:
     study = str(finished.path)
-    without = assay("ratings", "annotate", study)
-    assert (without.returncode, "rubrics: {points" in without.stderr) == (2, True)
-    open_to_all = assay("ratings", "annotate", study, "--host", "0.0.0.0")  # noqa: S104 -- it is refused
+    open_to_all = assay("ui", study, "--host", "0.0.0.0")  # noqa: S104 -- it is refused
     assert open_to_all.returncode == 2
-    assert "ASSAY_ANNOTATE_PASSWORD" in open_to_all.stderr
+    assert "ASSAY_UI_PASSWORD" in open_to_all.stderr
     for name in (" ", "x" * 81, "a\u202eb"):
-        assert assay("ratings", "annotate", study, "--annotator", name).returncode == 2
+        assert assay("ui", study, "--name", name).returncode == 2
     assert of_home(finished.home.root) == {}
 
 
 def test_ctrl_c_ends_the_page_and_its_server(scored: Finished) -> None:
-    with Terminal(
-        assay_command("ratings", "annotate", str(scored.path), "--annotator", "Ada Ü"), {}
-    ) as shown:
+    with Terminal(assay_command("ui", str(scored.path), "--name", "Ada Ü"), {}) as shown:
         shown.until("http://127.0.0.1:")  # it is said when the server answers
         assert len(of_home(scored.home.root)) == 2
         shown.type("\x03")
@@ -69,7 +65,7 @@ def test_two_people_score_while_the_study_is_run(scored: Finished) -> None:
     with chromium() as browser, annotating(scored.path) as url, tab(browser) as ada, tab(browser) as ben:
         tabs: dict[str, Any] = {"Ada": ada, "Ben": ben}
         for name, at in tabs.items():
-            at.open(f"{url}?annotator={name}")
+            at.open(f"{url}&name={name}")
         scored.edit("max_tokens: 40", "max_tokens: 30")
         command = assay_command("run", str(scored.path))
         pressed = 0
@@ -98,4 +94,4 @@ def test_the_server_ends_with_the_command_however_that_ends(scored: Finished) ->
         assert url.startswith("http://127.0.0.1:")
         assert len(of_home(scored.home.root)) == 2
     assert wait_until(lambda: not of_home(scored.home.root))
-    assert "ASSAY_ANNOTATE_PASSWORD" not in os.environ
+    assert "ASSAY_UI_PASSWORD" not in os.environ

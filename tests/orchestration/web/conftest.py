@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rag_assay.evals.human.queue import Queue, write_queue
+from rag_assay.orchestration.web.page_context import UiOptions
 from rag_assay.orchestration.web.page_process import Server, Site, serve_script
 from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.paths import Home
@@ -24,18 +25,19 @@ class Served:
     """A page that is served, of the queue in a home."""
 
     home: Home
+    study: str
     site: Site
     server: Server
 
     def url(self, annotator: str | None = None) -> str:
-        return self.site.url + (f"?annotator={annotator}" if annotator else "")
+        return f"{self.site.url}review?study={self.study}" + (f"&name={annotator}" if annotator else "")
 
     def forget(self) -> None:
         """Begin anew: nobody has scored anything."""
-        shutil.rmtree(HumanScores(self.home).folder(self.site.arguments[0]), ignore_errors=True)
+        shutil.rmtree(HumanScores(self.home).folder(self.study), ignore_errors=True)
 
     def rows(self, annotator: str | None = None) -> list[dict[str, Any]]:
-        found = HumanScores(self.home).rows(self.site.arguments[0])
+        found = HumanScores(self.home).rows(self.study)
         return [row for row in found if annotator in {None, row["annotator"]}]
 
 
@@ -44,6 +46,11 @@ def own_port() -> int:
     with socket.socket() as tried:
         tried.bind(("127.0.0.1", 0))
         return int(tried.getsockname()[1])
+
+
+def site_of(home: Home, options: UiOptions, **environment: str) -> Site:
+    """Return the app on a home, at a port that no other file of tests takes."""
+    return Site(options.to_argument(), "127.0.0.1", own_port(), {"ASSAY_HOME": str(home.root), **environment})
 
 
 @pytest.fixture(scope="module")
@@ -61,10 +68,9 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Se
         def start(queue: Queue, password: str = "", folder: Path | None = None) -> Served:
             home = Home(folder or tmp_path_factory.mktemp("home"))
             write_queue(home, queue)
-            environment = {"ASSAY_HOME": str(home.root), "ASSAY_ANNOTATE_PASSWORD": password}
-            site = Site("annotate", (queue.study,), "127.0.0.1", own_port(), environment)
+            site = site_of(home, UiOptions(queue.study, queue.study), ASSAY_UI_PASSWORD=password)
             server = stack.enter_context(serve_script(site))
             server.wait_until_ready()
-            return Served(home, site, server)
+            return Served(home, queue.study, site, server)
 
         yield start

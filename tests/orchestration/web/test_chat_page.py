@@ -1,4 +1,4 @@
-"""The page of `assay chat` in a real Chromium: a conversation in German, its sources, what outlives what."""
+"""The page Chat in a real Chromium: a conversation in German, its sources, what outlives what."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from markdown_it import MarkdownIt
 
 from rag_assay.orchestration.web.chat.translations import TEXTS
 from rag_assay.orchestration.web.page_process import serve_script
+from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.conversations import AnswerFeedback, ShownPassage, StoredInterpretation, Turn
 from rag_assay.warehouse.status import Status
-from tests.fakes.browser import axe_violations, tab
+from tests.fakes.browser import LONGEST, axe_violations, tab
 from tests.fakes.processes import wait_until
 from tests.fakes.talked import EXTRACTIVE, MODEL, ChatTab, Chatted, chatted
 
@@ -87,10 +88,7 @@ def hostile_turn(cell: str = EXTRACTIVE) -> Turn:
 def test_five_turns_in_german_with_sources_feedback_and_a_reload(chat: Chatted, at: ChatTab) -> None:
     at.open(chat.url(lang="de", cell=EXTRACTIVE))
     assert "Was möchten Sie wissen?" in at.page.locator(".as-welcome").inner_text()
-    welcome = at.page.get_by_test_id(
-        "stMainBlockContainer"
-    )  # the sidebar lists conversations by the same words
-    welcome.get_by_role("button", name="Kohlenbacher Heimspiel").click()  # the study's own question
+    at.page.get_by_role("button", name="Kohlenbacher Heimspiel").click()  # the study's own question
     at.wait()
     for question in FIVE[1:]:
         at.ask(question)
@@ -173,8 +171,11 @@ def test_renaming_and_exports_as_markdown_and_json(chat: Chatted, at: ChatTab) -
     at.page.locator(".st-key-menu button").first.click()
     at.page.get_by_role("textbox", name="Name", exact=True).fill("  Derby **und** <b>mehr</b> ")
     at.page.get_by_role("button", name="Save").first.click()
+    at.page.keyboard.press("Escape")
+    at.page.locator(".st-key-conversations_menu button").first.click()
     listed = at.page.locator(".st-key-conversations button", has_text="Derby **und** <b>mehr</b>")
     listed.wait_for()
+    at.page.keyboard.press("Escape")
     assert chat.conversation(name).title == "Derby **und** <b>mehr</b>"
     files = {}
     for kind in ("markdown", "json"):
@@ -265,9 +266,7 @@ def test_markup_anywhere_is_text(chat: Chatted, at: ChatTab) -> None:
         "img, script, iframe"
     )
     assert made.count() == 0
-    links = at.page.locator("[data-testid=stMain] a").evaluate_all(
-        "all => all.map(one => one.getAttribute('href'))"
-    )
+    links = at.page.locator(".st-key-main a").evaluate_all("all => all.map(one => one.getAttribute('href'))")
     assert links == ["#p-hostile-1"]
     assert at.page.evaluate("window.hit") is None
     at.ask(MARKUP)
@@ -292,9 +291,9 @@ def test_a_question_of_a_megabyte_is_refused_in_a_sentence(chat: Chatted, at: Ch
 
 
 def test_two_tabs_two_people_and_deleting(chat: Chatted, browser: Any, at: ChatTab) -> None:
-    at.open(chat.url(lang="en", cell=EXTRACTIVE, person="Ada")).ask(FIVE[3])
+    at.open(chat.url(lang="en", cell=EXTRACTIVE, name="Ada")).ask(FIVE[3])
     with tab(browser) as second:
-        other = ChatTab(second).open(chat.url(lang="en", cell=EXTRACTIVE, person="Ada", c=at.id))
+        other = ChatTab(second).open(chat.url(lang="en", cell=EXTRACTIVE, name="Ada", c=at.id))
         at.put(FIVE[0])
         other.put(FIVE[2])
         assert wait_until(lambda: len(chat.conversation(at.id).turns) == 3)
@@ -306,7 +305,9 @@ def test_two_tabs_two_people_and_deleting(chat: Chatted, browser: Any, at: ChatT
         assert sorted(turn.number for turn in turns) == [1, 2, 3]
         assert second.errors == []
     with tab(browser) as stranger:
-        ben = ChatTab(stranger).open(chat.url(lang="en", person="Ben"))
+        ben = ChatTab(stranger).open(chat.url(lang="en", name="Ben"))
+        ben.page.locator(".st-key-conversations_menu button").first.click()
+        ben.page.get_by_text("Nothing was asked yet.").wait_for()
         assert ben.page.locator(".st-key-conversations button").count() == 0
     name = at.id
     at.page.locator(".st-key-menu button").first.click()
@@ -327,6 +328,40 @@ def test_it_fits_the_screen_and_can_be_read(browser: Any, chat: Chatted, width: 
         assert found.errors == []
 
 
+def test_a_thumb_down_becomes_a_question_that_the_next_run_measures(chat: Chatted, at: ChatTab) -> None:
+    asked = "Wer war 2021 Platzwart in Hammerlohe?"
+    at.open(chat.url(lang="en", cell=EXTRACTIVE)).ask(asked)
+    at.page.locator("[data-testid=stFeedback] button").nth(1).click()
+    at.page.get_by_role("textbox", name="What is wrong with it? One sentence.").fill("Davon steht nichts da.")
+    at.page.get_by_role("button", name="Save").click()
+    at.page.get_by_role("link", name="Review it").click()
+
+    at.page.get_by_text("1 to decide on").wait_for(timeout=4 * LONGEST)
+    assert at.page.locator(".as-comment").inner_text() == "Davon steht nichts da."
+    at.page.get_by_role("button", name="Accept").click()
+    at.page.get_by_text("needs evidence or a ground_truth").wait_for()
+    at.page.get_by_text("The documents do not say").click()
+    at.page.get_by_role("button", name="Accept").click()
+    at.page.get_by_text("1 questions are accepted.").wait_for(timeout=4 * LONGEST)
+    at.page.get_by_role("button", name="Add to the study's questions").click()
+    at.page.get_by_text("1 questions of users are questions of liga now.").wait_for(timeout=4 * LONGEST)
+    assert "liga-asked.questions.yaml" in chat.path.read_text(encoding="utf-8")
+
+    before = ArtifactStore(chat.home).pointed_at("leaderboard", "liga")
+    at.page.get_by_role("button", name="Run the study now").click()
+    at.page.get_by_role("link", name="Follow it in Monitor").click()
+    at.page.get_by_role("heading", name="Stages").wait_for()
+    assert wait_until(lambda: ArtifactStore(chat.home).pointed_at("leaderboard", "liga") != before, 240)
+    at.page.get_by_text("Up to date.").wait_for(timeout=8 * LONGEST)
+    at.page.get_by_text("What changed").click()
+    changes = at.page.frame_locator("iframe")
+    changes.get_by_text("liga-asked").first.wait_for()
+    assert asked in changes.locator("body").inner_text()
+    at.page.get_by_role("link", name="Review").click()
+    at.page.get_by_text("Questions of users").click()
+    at.page.get_by_text("No question waits.").wait_for(timeout=4 * LONGEST)
+
+
 def test_a_server_that_is_killed_and_started_again_has_lost_nothing_and_may_ask_for_a_password(
     chat: Chatted, browser: Any
 ) -> None:
@@ -334,7 +369,7 @@ def test_a_server_that_is_killed_and_started_again_has_lost_nothing_and_may_ask_
         at = ChatTab(found).open(chat.url(lang="en", cell=EXTRACTIVE)).ask(FIVE[3])
         os.kill(chat.server.process_id, signal.SIGKILL)
         at.page.wait_for_timeout(500)
-        locked = {**chat.site.environment, "ASSAY_CHAT_PASSWORD": "Hafen 'ü'"}
+        locked = {**chat.site.environment, "ASSAY_UI_PASSWORD": "Hafen 'ü'"}
         with serve_script(replace(chat.site, environment=locked)) as again:
             again.wait_until_ready()
             found.received.clear()

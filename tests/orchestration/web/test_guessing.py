@@ -27,7 +27,7 @@ class Clocked:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.gate = PasswordGate(PASSWORD, "chat", lambda: self.now)
+        self.gate = PasswordGate(PASSWORD, lambda: self.now)
 
     def guess(self, address: str | None = "192.0.2.1", password: str = "wrong") -> float:  # noqa: S107
         """Return the seconds that it is locked for; 0: it was compared."""
@@ -115,7 +115,7 @@ def test_failures_are_logged_without_the_password_and_not_endlessly(
         clocked.now += 60
         clocked.guess("bad\naddress", "hunter2")
     last = caplog.messages[-1]
-    assert "chat page" in last
+    assert "the app" in last
     assert f"{40 - LOGGED} not logged" in last
     assert "hunter2" not in caplog.text
     assert not any("\n" in one for one in caplog.messages)

@@ -1,4 +1,4 @@
-"""The page of `assay ratings annotate` in a real Chromium, by keyboard."""
+"""The page Review in a real Chromium, by keyboard."""
 
 from __future__ import annotations
 

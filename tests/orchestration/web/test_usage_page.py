@@ -1,4 +1,4 @@
-"""The page of `assay usage` in a browser: its figures are those of the views, and nothing in them runs."""
+"""Usage in the app: its figures are those of the views, and nothing in them runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from rag_assay.evals.human.spreadsheets.formula_escaping import CSV
-from rag_assay.orchestration.web.page_process import Site, serve_script
+from rag_assay.orchestration.web.page_context import UiOptions
+from rag_assay.orchestration.web.page_process import serve_script
 from rag_assay.orchestration.web.usage import labels
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.conversations import Conversations
@@ -23,9 +24,9 @@ from rag_assay.warehouse.usage import PANELS, UsageFilter, panel
 from tests.fakes.browser import Tab, axe_violations, tab
 from tests.fakes.commands import assay
 from tests.fakes.used import SCRIPT, used_home
-from tests.orchestration.web.conftest import own_port
+from tests.orchestration.web.conftest import site_of
 
-EVERYTHING = "?days=All"
+EVERYTHING = "monitor?study=town&view=usage&days=All"
 
 
 @pytest.fixture(scope="module")
@@ -35,10 +36,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Home:
 
 @pytest.fixture(scope="module")
 def url(home: Home) -> Iterator[str]:
-    site = Site("usage", ("UTC",), "127.0.0.1", own_port(), {"ASSAY_HOME": str(home.root)})
-    with serve_script(site) as server:
+    with serve_script(site_of(home, UiOptions("town"))) as server:
         server.wait_until_ready()
-        yield site.url
+        yield server.site.url
 
 
 def opened(shown: Tab, address: str) -> Tab:
@@ -62,7 +62,7 @@ def test_the_page_shows_what_the_views_say_and_nothing_runs(
     with tab(browser, width, scheme=scheme) as shown:
         opened(shown, url + EVERYTHING)
         with connect(home.database) as connection:
-            found = {name: panel(connection, name, UsageFilter()) for name in PANELS}
+            found = {name: panel(connection, name, UsageFilter("town")) for name in PANELS}
         total = found["totals"].row(0, named=True)
         top = figures(shown)
         assert top["Questions"] == str(total["questions"])
@@ -84,7 +84,7 @@ def test_filters_keep_demo_data_apart_and_a_file_has_what_the_view_has(
     browser: Any, home: Home, url: str, tmp_path: Path
 ) -> None:
     with tab(browser) as shown:
-        opened(shown, f"{url}{EVERYTHING}&study=town&cell=%3Cscript%3E")  # there is no such cell: all
+        opened(shown, f"{url}{EVERYTHING}&cell=%3Cscript%3E")  # there is no such cell: all
         with shown.page.expect_download() as download:
             shown.page.locator(".st-key-csv_unanswered button").click()
         download.value.save_as(tmp_path / "file.csv")

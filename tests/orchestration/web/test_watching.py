@@ -10,10 +10,12 @@ import pytest
 
 from rag_assay.evals.chat.question_requests import QuestionRequest, record_question
 from rag_assay.orchestration.question_service.question_service import QuestionService
-from rag_assay.orchestration.web.chat import page
 from rag_assay.orchestration.web.chat.page_session import ChatLocation
 from rag_assay.orchestration.web.chat.state import ChatState
-from rag_assay.orchestration.web.chat.translations import words_of
+from rag_assay.orchestration.web.chat.translations import TEXTS
+from rag_assay.orchestration.web.languages import words_in
+from rag_assay.orchestration.web.page_context import PageContext, UiOptions
+from rag_assay.orchestration.web.pages import chat as page
 from rag_assay.warehouse.conversations import Conversation, Turn
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.status import Status
@@ -39,8 +41,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ChatState:
     catalogue: Future[Any] = Future()
     catalogue.set_result(None)
     monkeypatch.setattr(room, "catalogue", lambda: catalogue)
-    monkeypatch.setattr(page, "_room", lambda: room)
-    monkeypatch.setattr(page, "_arguments", lambda: page._Arguments("town", "town", None, 1.0, None))
+    monkeypatch.setattr(page, "_room", lambda *_: room)
     return room
 
 
@@ -49,18 +50,19 @@ def test_an_answer_that_arrives_while_the_page_is_drawn_makes_it_outdated(
 ) -> None:
     service = room.service
     assert isinstance(service, AnsweringService)
+    context = PageContext(room.home, "town", ("town",), "en", "", UiOptions("town", "town"), "chat", {})
     name = service.begin_conversation("town")
     monkeypatch.setattr(page, "place_here", lambda: ChatLocation(name, "", None, None))
     line = record_question(service.chats, "town", name, QuestionRequest("Who?"))
-    drawn = page._session(words_of("en"))
+    drawn = page._session(context, words_in(TEXTS, "en"))
     assert not drawn.is_outdated, "the question is being answered"
     turn = Turn(record_id=line.turn, number=1, cell="c", question="Who?", status=Status.OK, answer="Ada.")
     service.answer = turn
-    drawn = page._session(words_of("en"))
+    drawn = page._session(context, words_in(TEXTS, "en"))
     assert drawn.conversation is not None
     assert drawn.conversation.turns == ()
     assert drawn.is_outdated
-    drawn = page._session(words_of("en"))
+    drawn = page._session(context, words_in(TEXTS, "en"))
     assert drawn.conversation is not None
     assert len(drawn.conversation.turns) == 1
     assert not drawn.is_outdated

@@ -3,10 +3,14 @@
 (() => {
   const place = document.querySelector("#journey .journey");
   if (!place) return;
-  const { node, plain } = journeyParts;
-  const MOST = 200; // questions that the list shows at once
+  const { node, number, plain, rows } = journeyParts;
+  const ROWS = 20; // questions that the matrix shows at once
+  const COLUMNS = 5; // pipelines that it shows: A, B, and the first of the others
   let known = null;
   const now = { at: 0, a: 0, b: -1 };
+  let leads = false; // whether the reader is led to the question once it is shown
+  let isOpen = false; // whether a question is shown below the matrix
+  let first = 0; // place of the matrix's first row among those that match
   let matching = [];
   const form = {};
 
@@ -56,7 +60,7 @@
       select("source", "Source", lists(questions.sources.flat(), "any")),
       select("lost", "Lost by A at", [option("", "any"), option(".", "not lost"),
         ...steps.map((step, at) => option(String.fromCharCode(97 + at), step.label))]),
-      select("metric", "Wrong, right by", metrics.filter((one) => one.kind !== "cost").map((one) => option(one.name, one.title))),
+      select("metric", "Metric", metrics.map((one) => option(one.name, one.title))),
       node("label", { class: "check" }, form.wrong, node("span", {}, "wrong in A and right in B")),
       node("label", { class: "check" }, form.disputed, node("span", {}, "most disputed first")));
   };
@@ -89,7 +93,7 @@
 
   const where = node("p", { class: "where", "aria-live": "polite" });
   const body = node("article", { tabindex: -1 });
-  const list = node("details", { class: "matching" }, node("summary", {}, "Questions"), node("ol", { class: "listed" }));
+  const box = node("div", { class: "matrix-box" });
   const step = (by, label) => {
     const button = node("button", { type: "button" }, label);
     button.addEventListener("click", () => move(by));
@@ -99,9 +103,16 @@
 
   const go = (at, a, b) => { location.hash = address(at, a, b); };
 
+  // Open a question, and go to it.
+  const lead = (at, a, b) => {
+    leads = true;
+    if (location.hash === address(at, a, b)) follow();
+    else go(at, a, b);
+  };
+
   const move = (by) => {
     const here = matching.indexOf(now.at);
-    const next = here < 0 ? (by > 0 ? matching.find((at) => at > now.at) ?? matching[0] : matching[0]) : matching[here + by];
+    const next = !isOpen ? matching[first] : here < 0 ? (by > 0 ? matching.find((at) => at > now.at) ?? matching[0] : matching[0]) : matching[here + by];
     if (next !== undefined) go(next, now.a, now.b);
   };
 
@@ -109,17 +120,71 @@
     const here = matching.indexOf(now.at);
     const count = matching.length;
     const of = count === known.questions.id.length ? `${count}` : `${count} that match, of ${known.questions.id.length}`;
-    where.textContent = count === 0 ? "No question matches." : here < 0 ? `Not among the ${of}` : `Question ${here + 1} of ${of}`;
-    buttons[0].disabled = count === 0 || here === 0;
-    buttons[1].disabled = count === 0 || here === count - 1;
+    where.textContent = count === 0 ? "No question matches." : !isOpen ? `${of} questions` : here < 0 ? `Not among the ${of}` : `Question ${here + 1} of ${of}`;
+    buttons[0].disabled = count === 0 || (isOpen && here === 0);
+    buttons[1].disabled = count === 0 || (isOpen && here === count - 1);
   };
 
-  const listAll = () => {
-    if (!list.open) return;
-    const shown = matching.slice(0, MOST).map((at) => node("li", { value: at + 1 },
-      node("a", { href: address(at, now.a, now.b), dir: "auto" }, known.questions.text[at])));
-    if (matching.length > MOST) shown.push(node("li", { class: "left-out" }, `and ${matching.length - MOST} more: search for one`));
-    list.querySelector("ol").replaceChildren(...shown);
+  const answersOf = async (at, cells) => {
+    const block = await assayData.block(at);
+    const given = rows(block, "answers", at - block.first).filter((one) => known.runs[one.run][1] === 1);
+    return cells.map((cell) => given.find((one) => known.runs[one.run][0] === cell));
+  };
+
+  const rowOf = async (at, cells, values) => {
+    const { questions } = known;
+    const answers = await answersOf(at, cells);
+    const dispute = questions.dispute[at] === null ? null : `dispute ${number(questions.dispute[at])}`;
+    return { id: questions.id[at], text: questions.text[at], language: questions.language[at], kind: questions.type[at],
+      dispute: form.disputed.checked ? dispute : null,
+      cells: cells.map((cell, of) => {
+        const { ranking } = known.cells[cell];
+        const sign = ranking < 0 ? " " : known.lost[ranking][at];
+        const said = answers[of];
+        return { value: values[of][at], why: "no value", answer: said?.answer ?? null, lost: sign >= "a" ? known.steps[sign.charCodeAt(0) - 97].label : "",
+          status: !said || said.status === "ok" ? "" : said.reason ? `${said.status}: ${said.reason}` : said.status };
+      }) };
+  };
+
+  let drawing = 0;
+  const drawMatrix = async () => {
+    drawing += 1;
+    const own = drawing;
+    const others = known.cells.map((_, at) => at).filter((at) => at !== now.a && at !== now.b);
+    const cells = [now.a, ...(now.b >= 0 ? [now.b] : []), ...others].slice(0, COLUMNS);
+    const metric = known.metrics.find((one) => one.name === form.metric.value) ?? known.metrics[0];
+    const values = await Promise.all(cells.map((cell) => assayData.scores(metric.name, known.cells[cell].key)));
+    const page = matching.slice(first, first + ROWS);
+    let found;
+    try {
+      found = await Promise.all(page.map((at) => rowOf(at, cells, values)));
+    } catch (error) {
+      if (own === drawing) box.replaceChildren(node("p", { class: "warn" }, error.message));
+      return;
+    }
+    if (own !== drawing) return; // another page has been asked for since
+    const turned = (by, label) => {
+      const button = node("button", { type: "button", disabled: by < 0 ? first === 0 : first + ROWS >= matching.length }, label);
+      button.addEventListener("click", () => { first += by; drawMatrix(); });
+      return button;
+    };
+    const at = (id) => known.questions.id.indexOf(id);
+    const of = (key) => known.cells.findIndex((one) => one.key === key);
+    const steps = matching.length > ROWS ? node("div", { class: "steps" }, turned(-ROWS, `Previous ${ROWS}`), turned(ROWS, `Next ${ROWS}`),
+      node("p", { class: "where" }, `Rows ${first + 1}–${Math.min(first + ROWS, matching.length)} of ${matching.length}`)) : null;
+    box.replaceChildren(...(page.length ? [journeyTable.draw(
+      { metric, pipelines: cells.map((cell) => known.cells[cell]), rows: found },
+      (id, key) => address(at(id), of(key), now.b === of(key) ? now.a : now.b),
+      (id, key) => lead(at(id), of(key), now.b === of(key) ? now.a : now.b))] : []), ...(steps ? [steps] : []));
+    markOpen();
+  };
+  const markOpen = () => journeyTable.choose(box, isOpen ? known.questions.id[now.at] : null, [now.a, now.b].map((one) => known.cells[one]?.key));
+
+  // The matrix with the question that is shown in it.
+  const showRows = () => {
+    const here = matching.indexOf(now.at);
+    first = here < 0 || !isOpen ? 0 : Math.floor(here / ROWS) * ROWS;
+    return drawMatrix();
   };
 
   let turn = 0;
@@ -153,33 +218,44 @@
     }
     body.setAttribute("aria-busy", "false");
     body.dataset.shown = known.questions.id[at];
+    body.hidden = false;
     told();
-    listAll();
   };
 
   const refilter = async () => {
     matching = await filtered();
-    if (matching.length && !matching.includes(now.at)) go(matching[0], now.a, now.b);
+    if (isOpen && matching.length && !matching.includes(now.at)) go(matching[0], now.a, now.b);
     told();
-    listAll();
+    await showRows();
   };
 
   const follow = async (moves) => {
     const wanted = asked();
     if (wanted === null) return;
+    const before = [now.a, now.b, first].join();
+    body.hidden = false;
     if (wanted.at < 0) {
       body.replaceChildren(node("p", { class: "warn" }, `This study asks no question “${wanted.id}”.`));
       delete body.dataset.shown;
     } else {
+      isOpen = true;
       Object.assign(now, { at: wanted.at, a: Math.max(wanted.a, 0), b: wanted.b });
       history.replaceState(null, "", address(now.at, now.a, now.b)); // whole, so that it can be passed on
       form.a.value = now.a;
       form.b.value = now.b;
       matching = await filtered();
+      const here = matching.indexOf(now.at);
+      if (here >= 0) first = Math.floor(here / ROWS) * ROWS;
+      if (before === [now.a, now.b, first].join() && box.firstChild) markOpen();
+      else drawMatrix();
       await show();
       if (wanted.unknown.length) body.prepend(node("p", { class: "warn" }, `This study has no cell “${wanted.unknown.join("”, “")}”.`));
     }
-    if (moves && !place.contains(document.activeElement)) {
+    if (leads) {
+      leads = false;
+      body.scrollIntoView({ block: "start" });
+      body.focus({ preventScroll: true });
+    } else if (moves && !place.contains(document.activeElement)) {
       place.scrollIntoView();
       body.focus({ preventScroll: true });
     }
@@ -189,23 +265,25 @@
     if (known) return;
     known = await assayData.catalogue();
     if (!known || !known.questions.id.length || !known.cells.length) return;
-    place.append(choose(), node("div", { class: "steps" }, ...buttons, where), list, body);
+    body.hidden = true;
+    place.append(choose(), box, node("div", { class: "steps" }, ...buttons, where), body);
     place.hidden = false;
     const changed = () => {
       now.a = Number(form.a.value);
       now.b = Number(form.b.value);
-      go(now.at, now.a, now.b);
+      if (isOpen) go(now.at, now.a, now.b);
+      else refilter();
     };
     for (const name of ["a", "b"]) form[name].addEventListener("change", changed);
     for (const name of ["type", "set", "source", "lost", "metric", "wrong", "disputed"]) form[name].addEventListener("change", refilter);
     form.search.addEventListener("input", refilter);
     form.search.form.addEventListener("submit", (event) => event.preventDefault());
-    list.addEventListener("toggle", listAll);
     if (known.cells.length > 1) now.b = 1;
     form.b.value = now.b;
     matching = await filtered();
+    told();
     if (asked()) await follow(true);
-    else await show();
+    else await showRows();
   };
 
   place.addEventListener("keydown", (event) => {

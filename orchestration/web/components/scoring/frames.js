@@ -28,7 +28,7 @@ function head(view, act, help) {
   const name = view.annotator ? make("button", { class: "as-plain as-name", type: "button", title: "Somebody else scores", onclick: () => act("leave") }, make("bdi", {}, view.annotator)) : null;
   return make("header", { class: "as-head" },
     make("div", { class: "as-head-row" }, make("h1", {}, make("bdi", {}, view.study)), tally,
-      make("span", { class: "as-tools" }, name, lookSwitch(),
+      make("span", { class: "as-tools" }, name,
         make("button", { class: "as-plain", type: "button", "aria-label": "Keys and help", "aria-keyshortcuts": "?", onclick: help }, keyCap("?")))),
     view.progress ? bar : null);
 }
@@ -45,11 +45,6 @@ function entry(title, field, note, send, words) {
   field.addEventListener("keydown", (event) => event.stopPropagation());
   requestAnimationFrame(() => field.focus());
   return form;
-}
-
-function gate(view, act) {
-  const field = make("input", { type: "password", autocomplete: "current-password", maxlength: "1000", required: true });
-  return entry("Human ratings", field, view.note, (password) => act("unlock", { password }), { label: "Password", button: "Go in" });
 }
 
 function nameEntry(view, act) {

@@ -46,8 +46,6 @@ class Page {
     clearTimeout(this.late);
     clearInterval(this.asking);
     for (const name of view.saved) remember(localStorage, name, "");
-    if (view.kind === "gate" && !view.note && !this.tried) this.resume();
-    if (view.ticket) remember(sessionStorage, "assay.ticket", view.ticket);
     if (place(before) !== place(view)) {
       this.looked = 0;
       this.since = null;
@@ -83,26 +81,19 @@ class Page {
     field.dispatchEvent(new Event("input"));
   }
 
-  resume() {
-    this.tried = true;
-    const ticket = remembered(sessionStorage, "assay.ticket");
-    if (ticket) this.act("resume", { ticket });
-  }
-
   draw(isNewItem) {
     const { view } = this;
     const act = (kind, more) => this.act(kind, more);
     const help = helpDialog();
     const openHelp = () => help.showModal();
     const kinds = {
-      gate: () => gate(view, act),
       name: () => nameEntry(view, act),
       end: () => theEnd(view, act),
       trouble: () => trouble(view),
       item: () => make("div", { class: "as-item" }, reading(view.item), rubricPanel(view, act)),
     };
     const kept = isNewItem ? null : this.root.querySelector(".as-reading");
-    const body = make("main", { class: "as-body" }, kinds[view.kind]());
+    const body = make("div", { class: "as-body" }, kinds[view.kind]());
     if (kept) body.querySelector(".as-reading").replaceWith(kept);
     const notice = make("p", { class: "as-notice", role: "status" });
     this.root.replaceChildren(head(view, act, openHelp), body, notice, help);

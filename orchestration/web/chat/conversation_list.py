@@ -1,28 +1,28 @@
-"""The left side: a person's conversations, who they are, the language."""
+"""A person's conversations, and who they are."""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from rag_assay.orchestration.web.chat.answer_html import label
-from rag_assay.orchestration.web.chat.page_session import ChatPageSession, go, notify, person_of
-from rag_assay.orchestration.web.languages import LANGUAGES, PARAMETER, language_here
+from rag_assay.orchestration.web.chat.page_session import CONVERSATION, ChatPageSession, notify
+from rag_assay.orchestration.web.page_context import PERSON, person_of, set_address
 
 _SHOWN = 30  # conversations, until more are wanted
 _MORE = "shown_conversations"
 
 
-def show_sidebar(session: ChatPageSession) -> None:
-    """Show the list of conversations and the settings."""
-    words = session.words
-    with st.sidebar:
-        st.html(f'<h1 class="as-name">{label(session.study)}</h1>')
-        st.button(
-            words("new"), key="new", icon=":material/add:", width="stretch", on_click=go, kwargs={"c": None}
-        )
-        _list(session)
-        with st.container(key="settings"):
-            _settings(session)
+def show_conversations(session: ChatPageSession) -> None:
+    """Show the list of conversations and the name that they are listed by."""
+    _list(session)
+    st.text_input(
+        session.words("person"),
+        session.place.person,
+        key="typed_person",
+        help=session.words("person_help"),
+        on_change=_take_person,
+        args=(session,),
+    )
 
 
 def _list(session: ChatPageSession) -> None:
@@ -31,7 +31,6 @@ def _list(session: ChatPageSession) -> None:
     # What could not be asked has left one without a question.
     entries = [one for one in every if one.title or one.conversation == here]
     shown = st.session_state.setdefault(_MORE, _SHOWN)
-    st.html(f'<h2 class="as-kicker">{words("conversations")}</h2>')
     if not entries:
         st.html(f'<p class="as-note">{words("no_conversations")}</p>')
     with st.container(key="conversations", gap=None):
@@ -43,7 +42,7 @@ def _list(session: ChatPageSession) -> None:
                 key=f"to-{entry.conversation}",
                 type="secondary" if is_here else "tertiary",
                 width="stretch",
-                on_click=go,
+                on_click=set_address,
                 kwargs={"c": entry.conversation},
             )
     if len(entries) > shown:
@@ -56,30 +55,10 @@ def _list(session: ChatPageSession) -> None:
         )
 
 
-def _settings(session: ChatPageSession) -> None:
-    words = session.words
-    st.text_input(
-        words("person"),
-        session.place.person,
-        key="typed_person",
-        help=words("person_help"),
-        on_change=_take_person,
-        args=(session,),
-    )
-    st.segmented_control(
-        words("language"),
-        list(LANGUAGES),
-        default=language_here(),
-        format_func=lambda one: LANGUAGES[one],
-        key="typed_language",
-        on_change=lambda: go(**{PARAMETER: st.session_state["typed_language"]}),
-    )
-
-
 def _take_person(session: ChatPageSession) -> None:
     typed = st.session_state["typed_person"]
     name = person_of(typed)
     if typed.strip() and not name:
         notify(session.words("person_bad", why=typed[:80]))
         return
-    go(person=name, c=None)
+    set_address(**{PERSON: name, CONVERSATION: None})

@@ -1,13 +1,11 @@
-"""The page of `assay chat`. Streamlit runs it again for each event; a tab of a browser has a session.
+"""The page Chat: people talk to the documents of a study, by the pipelines that were measured.
 
 It shows the conversations and takes a question at once; the study and its cells are opened meanwhile.
 """
 
 from __future__ import annotations
 
-import sys
 import time
-from dataclasses import dataclass
 from functools import cache
 from html import escape
 
@@ -18,16 +16,16 @@ from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.chat.catalogue import Example
 from rag_assay.orchestration.web.chat.header import ask_whether_to_delete, show_head
 from rag_assay.orchestration.web.chat.page_session import NOTICE, ChatPageSession, Listing, place_here
-from rag_assay.orchestration.web.chat.sidebar import show_sidebar
 from rag_assay.orchestration.web.chat.state import ChatState
-from rag_assay.orchestration.web.chat.translations import Words, words_of
+from rag_assay.orchestration.web.chat.translations import TEXTS
 from rag_assay.orchestration.web.chat.turns import draft_html, show_question, show_turns
 from rag_assay.orchestration.web.components.follow import follow
-from rag_assay.orchestration.web.languages import language_here
-from rag_assay.orchestration.web.look import dress
-from rag_assay.orchestration.web.sign_in import let_in, page_home
+from rag_assay.orchestration.web.languages import Words
+from rag_assay.orchestration.web.page_context import PageContext, UiOptions
+from rag_assay.orchestration.web.sign_in import page_home
 from rag_assay.warehouse.errors import InputError
 
+SHEETS = ("chat/chat",)
 OFTEN, SELDOM = 0.2, 3.0  # seconds between two looks at an answer that is written; at what other tabs do
 
 
@@ -113,14 +111,9 @@ def _could_not_be_asked(session: ChatPageSession, one: PendingQuestion) -> None:
 _EXAMPLES = 4
 
 
-def page() -> None:
-    language = language_here()
-    words = words_of(language)
-    dress(words("title", study=_arguments().study), "furniture", "chat/chat")
-    if not let_in("chat", language):
-        return
-    session = _session(words)
-    show_sidebar(session)
+def render(context: PageContext) -> None:
+    words = context.words(TEXTS)
+    session = _session(context, words)
     with st.container(key="main"):
         show_head(session)
         # In a place of its own: what comes and goes here moves no turn, of which parts would stay behind.
@@ -133,7 +126,7 @@ def page() -> None:
         _left_by_others(session)
         watch = ConversationWatcher(session)
         if not _has_begun(session):
-            _welcome(session, language)
+            _welcome(session, context.language)
     ask_whether_to_delete(session)
     # What is typed is taken while an answer is written, too: it is answered after that.
     with st.container(key="ask"):
@@ -145,55 +138,34 @@ def page() -> None:
     watch.follow()
 
 
-@dataclass(frozen=True)
-class _Arguments:
-    """What the command says.
-
-    study: its name
-    path: by which it is found
-    cell: key of a cell; None: the recommended one
-    model: that answers from its passages at first; None: the cell's own
-    usd: what calls of models may cost until the server ends
-    """
-
-    study: str
-    path: str
-    cell: str | None
-    usd: float
-    model: str | None
+@cache
+def _room(reference: str, options: UiOptions) -> ChatState:
+    passages_of = options.cell if options.model else None
+    return ChatState(reference, page_home(), options.usd, options.model or None, passages_of)
 
 
 @cache
-def _arguments() -> _Arguments:
-    study, path, cell, usd, model = sys.argv[1:6]
-    return _Arguments(study, path, cell or None, float(usd), model or None)
+def _listing(room: ChatState, study: str) -> Listing:
+    return Listing(room.service.chats, study)
 
 
-@cache
-def _room() -> ChatState:
-    said = _arguments()
-    return ChatState(said.path, page_home(), said.usd, said.model, said.cell if said.model else None)
-
-
-@cache
-def _listing() -> Listing:
-    return Listing(_room().service.chats, _arguments().study)
-
-
-def _session(words: Words) -> ChatPageSession:
-    room, place, said = _room(), place_here(), _arguments()
-    state = room.state(said.study, place.conversation)
+def _session(context: PageContext, words: Words) -> ChatPageSession:
+    study = context.study
+    # Cell and model of the command are those of its study.
+    options = context.options if study == context.options.study else UiOptions(usd=context.options.usd)
+    room, place = _room(context.reference, options), place_here()
+    state = room.state(study, place.conversation)
     conversation = None
     if place.conversation:
         try:
-            conversation = room.service.conversation(said.study, place.conversation)
+            conversation = room.service.conversation(study, place.conversation)
         except InputError:  # an address that somebody has typed
             conversation = None
     catalogue = room.catalogue()
     is_read = catalogue.done() and catalogue.exception() is None
     found = catalogue.result() if is_read else None
-    cell = None if said.model else said.cell  # with a model that is the first one that is offered
-    return ChatPageSession(room, _listing(), said.study, cell, place, words, conversation, found, state)
+    cell = None if options.model else options.cell or None  # with a model: the first one that is offered
+    return ChatPageSession(room, _listing(room, study), study, cell, place, words, conversation, found, state)
 
 
 def _notice() -> None:

@@ -1,46 +1,36 @@
-"""The page of `assay usage`. Streamlit runs it for each choice; it reads the data each time."""
+"""Usage in the app: questions, answers and costs, by study, pipeline and day."""
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import streamlit as st
 
-from rag_assay.orchestration.web.board import looking, masthead, open_page, or_trouble
+from rag_assay.orchestration.web.board import looking, or_trouble
+from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.sign_in import page_home
-from rag_assay.orchestration.web.usage.labels import ALL_CELLS, ALL_STUDIES, RANGES, days_of
+from rag_assay.orchestration.web.usage.labels import ALL_CELLS, RANGES, days_of
 from rag_assay.orchestration.web.usage.panels import show_panels
 from rag_assay.warehouse.conversation_tables import write_conversations
 from rag_assay.warehouse.tables import use_database
 from rag_assay.warehouse.usage import FIRST, Usage, UsageChoices, UsageFilter, choices, usage
 
-NAME = "usage"
 _OWN_DAYS = "Dates"
 
 
-def page() -> None:
-    with open_page(NAME, "Usage: questions, answers and costs") as is_in:
-        if is_in:
-            _page()
-
-
-def _page() -> None:
-    zone = sys.argv[1]
-    masthead(
-        "Usage: questions, answers and costs",
-        f"Days and hours are those of {zone}. As of {datetime.now(ZoneInfo(zone)):%Y-%m-%d %H:%M}.",
-    )
-    demo = st.session_state.get("demo", st.query_params.get("demo") == "true")
-    found = or_trouble(lambda: _choices(UsageFilter(demo=demo, time_zone=zone)))
+def show_usage(context: PageContext) -> None:
+    zone = context.options.time_zone
+    demo = st.session_state.get("demo", context.get("demo") == "true")
+    study = context.study or None
+    found = or_trouble(lambda: _choices(UsageFilter(study, demo=demo, time_zone=zone)))
     if found is None:
         return
-    wanted = _filters(found, zone)
+    wanted = _filters(context, found, zone)
     shown = or_trouble(lambda: _look(wanted, found))
     if shown is not None:
         _say_whose(shown)
-        show_panels(shown, page_home())
+        show_panels(shown, context.workspace)
 
 
 def _choices(wanted: UsageFilter) -> UsageChoices:
@@ -58,13 +48,12 @@ def _look(wanted: UsageFilter, known: UsageChoices) -> Usage:
         return use_database(page_home(), lambda connection: usage(connection, wanted, known=known), say)
 
 
-def _filters(found: UsageChoices, zone: str) -> UsageFilter:
+def _filters(context: PageContext, found: UsageChoices, zone: str) -> UsageFilter:
     with st.container(key="filters", horizontal=True, vertical_alignment="bottom"):
-        studies = [ALL_STUDIES, *found.studies]
-        study = st.selectbox("Study", studies, key="study", bind="query-params", width=220)
-        study = study if study in found.studies else None
-        cells = [cell for of, cell in found.cells if study in {None, of}]
-        cell = st.selectbox("Cell", [ALL_CELLS, *cells], key="cell", bind="query-params", width=320)
+        cells = [cell for of, cell in found.cells if of == context.study]
+        cell = ALL_CELLS
+        if len(cells) > 1:
+            cell = st.selectbox("Pipeline", [ALL_CELLS, *cells], key="cell", bind="query-params", width=320)
         days = st.segmented_control(
             "Days",
             [*RANGES, _OWN_DAYS],
@@ -87,7 +76,7 @@ def _filters(found: UsageChoices, zone: str) -> UsageFilter:
             bind="query-params",
             help="Generated to show the page; never counted with real questions.",
         )
-    return UsageFilter(study, cell if cell in cells else None, since, until, demo, zone)
+    return UsageFilter(context.study or None, cell if cell in cells else None, since, until, demo, zone)
 
 
 def _say_whose(shown: Usage) -> None:
@@ -102,9 +91,9 @@ def _say_whose(shown: Usage) -> None:
         more = (
             "There is demo data: switch it on above."
             if known.demo_questions
-            else "To see this page filled, start it with `--demo`."
+            else "`assay usage --demo` writes demo data, to see this page filled."
         )
         st.info(
-            f"No questions yet: `assay chat STUDY` serves the page where users ask them. {more}",
+            f"No questions yet: users ask them on the page Chat. {more}",
             icon=":material/chat_bubble:",
         )

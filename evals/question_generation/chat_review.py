@@ -1,0 +1,153 @@
+"""Questions that users asked in the chat, on their way into a question set of the study.
+
+They are proposed in a review file beside the study file, which people decide on in the app or in an editor.
+Those that they accept become a question file, which the study file lists: the next run asks them.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.pipeline.study_questions import StudyQuestions
+from rag_assay.evals.question_generation.from_conversations import (
+    HEADING,
+    ConversationQuestion,
+    Only,
+    questions_in,
+    questions_of,
+)
+from rag_assay.evals.question_generation.llm.nearest_pieces import corpus_frame, documents_of
+from rag_assay.evals.question_generation.question_file import embed_for
+from rag_assay.evals.question_generation.review import (
+    ReviewedQuestion,
+    ReviewFile,
+    read_review,
+    with_earlier_reviews,
+    write_review,
+)
+from rag_assay.evals.question_sets.question_files import write_yaml
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.evals.study.study_names import BUNDLED
+from rag_assay.warehouse.atomic_write import atomic_write
+from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.paths import Home
+
+_FLOW = re.compile(r"^(questions:[ \t]*\[.*\S)([ \t]*\][ \t]*)$", re.MULTILINE)
+_BLOCK = re.compile(r"^questions:[ \t]*(?:#.*)?\n(?:(?:[ \t]*#.*|[ \t]*)\n)*([ \t]*)- ", re.MULTILINE)
+
+
+def review_of(
+    study: Study, asked: Sequence[ConversationQuestion], set_name: str, named: str, work: BuildContext
+) -> ReviewFile:
+    """Return what was asked as a review file, without what the study asks already.
+
+    named: how the file names its study
+    """
+    several = len(study.corpus.sources) > 1
+    documents = documents_of(corpus_frame(study, work))
+    pages = {one.doc_id: (one.url, one.source if several else None) for one in documents}
+    known = StudyQuestions(study, work).texts
+    questions = questions_of(asked, known, embed_for(study, work), pages)
+    languages = [one.language or "en" for one in questions]
+    language = max(sorted(set(languages)), key=languages.count, default="en")
+    return ReviewFile(question_set=set_name, language=language, study=named, questions=questions)
+
+
+def texts_in(study: Study, work: BuildContext) -> Callable[[str, str | None], list[str]]:
+    """Return (URL, source or None) -> the texts of the study's documents there."""
+    documents = documents_of(corpus_frame(study, work))
+
+    def texts_of(url: str, source: str | None) -> list[str]:
+        return [one.text for one in documents if one.url == url and source in (None, one.source)]
+
+    return texts_of
+
+
+class ChatReview:
+    """The review of a study's chat questions. Safe to use from many threads of one process.
+
+    path: of the review file
+    questions: of the question file that is made of what is accepted
+    """
+
+    def __init__(self, study: Study, home: Home) -> None:
+        self.study = study
+        self.home = home
+        self.set_name = f"{study.study}-asked"
+        self.path = study.path.with_name(f"{self.set_name}.review.yaml")
+        self.questions = study.path.with_name(f"{self.set_name}.questions.yaml")
+        self._turn = threading.Lock()
+
+    def file(self, only: Only = "down") -> ReviewFile:
+        """Return the questions that fit, with what was decided before; nothing is written."""
+        asked = [one for one in questions_in(Conversations(self.home).of(self.study.study)) if one.fits(only)]
+        with closing(BuildContext(self.home)) as work:
+            found = review_of(self.study, asked, self.set_name, self.study.path.name, work)
+        return with_earlier_reviews(found, self.path) if self.path.exists() else found
+
+    def decide(self, file: ReviewFile, question: ReviewedQuestion) -> ReviewFile:
+        """Write what was decided on a question; return the review file with it."""
+        with self._turn:
+            current = with_earlier_reviews(file, self.path) if self.path.exists() else file
+            every = (question if one.id == question.id else one for one in current.questions)
+            decided = current.model_copy(update={"questions": tuple(every)})
+            write_review(self.path, decided, HEADING)
+        return decided
+
+    def add_to_study(self) -> int:
+        """Write the accepted questions as a question file that the study lists; return how many they are.
+
+        Raises:
+            InputError: nothing is accepted, a quote does not stand in its document, or the study file cannot
+                be edited; then nothing was changed.
+        """
+        if self.study.path.resolve().parent == BUNDLED.resolve():
+            name = self.study.path.name
+            raise InputError(f"{name} comes with rag-assay and is not changed; run a copy of it as your own")
+        with self._turn, closing(BuildContext(self.home)) as work:
+            read = read_review(self.path, texts_in(self.study, work))
+            text = self.study.path.read_text(encoding="utf-8")
+            edited = with_question_file(text, self.questions.name)
+            write_yaml(read.rows, self.questions)
+            if edited != text:
+                _replace(self.study.path, edited)
+                try:
+                    read_study(self.study.path)
+                except InputError:
+                    _replace(self.study.path, text)
+                    raise
+        return len(read.rows)
+
+
+def _replace(path: Path, text: str) -> None:
+    with atomic_write(path) as new:
+        new.write_text(text, encoding="utf-8")
+
+
+def with_question_file(text: str, name: str) -> str:
+    r"""Return the text of a study file that lists a question file, after those that it lists already.
+
+    >>> with_question_file("study: s\nquestions: [{file: a.yaml}]\n", "b.yaml")
+    'study: s\nquestions: [{file: a.yaml}, {file: b.yaml}]\n'
+    >>> print(with_question_file("questions:\n  - file: a.yaml\nmetrics: [mrr]\n", "b.yaml"))
+    questions:
+      - file: b.yaml
+      - file: a.yaml
+    metrics: [mrr]
+    <BLANKLINE>
+    """
+    if re.search(rf"\bfile:\s*[\"']?{re.escape(name)}\b", text):
+        return text
+    if found := _FLOW.search(text):
+        return f"{text[: found.end(1)]}, {{file: {name}}}{text[found.start(2) :]}"
+    if found := _BLOCK.search(text):
+        at = found.start(1)
+        return f"{text[:at]}{found[1]}- file: {name}\n{text[at:]}"
+    raise InputError(f"add `- file: {name}` to `questions` of the study file; it could not be edited here")

@@ -1,0 +1,220 @@
+"""Two pipelines on the same questions: paired difference, wins and losses, questions by difference."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from markupsafe import Markup
+
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.display import (
+    breakable,
+    interval,
+    number,
+    p_value,
+    several,
+    truncate,
+    with_sign,
+)
+from rag_assay.evals.reporting.figures.bars import intervals_figure
+from rag_assay.evals.reporting.sections import Column, PageSection, Table, TableFigure, numbers
+from rag_assay.evals.reporting.standings import RankedResult, entries, main_subset
+from rag_assay.evals.statistics.bootstrap import CONFIDENCE
+from rag_assay.evals.statistics.question_clusters import Clustering
+from rag_assay.evals.statistics.resampling import student, sums_of
+from rag_assay.evals.statistics.verdict import FEWEST_CLUSTERS
+
+Basis = Literal["context", "passages"]
+EQUAL = 1e-12  # smaller differences are none
+_TOKENS = re.compile(r"@\d+tokens$")
+_PASSAGES = re.compile(r"@\d+$")
+Pair = tuple[str, float, float]
+"""A question, and its values in the first and the second pipeline; NaN: there is none."""
+
+
+def bases(data: ReportData) -> dict[Basis, MetricInfo]:
+    """Return the first metric at an equal context, and the first at an equal number of passages."""
+    found: dict[Basis, MetricInfo] = {}
+    for one in data.metrics:
+        if _TOKENS.search(one.name):
+            found.setdefault("context", one)
+        elif one.kind == "retrieval" and _PASSAGES.search(one.name):
+            found.setdefault("passages", one)
+    return found
+
+
+def intervals_of(data: ReportData, metric: MetricInfo, most: int) -> Table | None:
+    """Return the chart of intervals of a metric, its rows in the order of the verdict.
+
+    most: rows
+    """
+    subset = main_subset(data)
+    of = {one.cell.key: one for one in subset.standings}
+    rows = [
+        RankedResult(one.label, one.rank, of[one.cells[0]].results[metric.name], one.cells)
+        for one in entries(data, subset)
+        if metric.name in of[one.cells[0]].results
+    ]
+    shown = replace(data, metrics=(metric, *(one for one in data.metrics if one != metric)))
+    return intervals_figure(shown, rows[:most], len(of))
+
+
+@dataclass(frozen=True)
+class PairComparison:
+    """The first pipeline's values of a metric less the second's, over the questions of which both have one.
+
+    low, high: interval of the difference; None: too few clusters of questions, or no spread
+    p, tied: of the leaderboard, where one of the two leads; else None
+    questions: the smallest difference first; those that lack a value in one of the two last
+    """
+
+    metric: MetricInfo
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    tied: bool | None
+    questions: tuple[Pair, ...]
+
+    @property
+    def known(self) -> list[float]:
+        return [a - b for _, a, b in self.questions if not np.isnan(a - b)]
+
+    @property
+    def wins(self) -> int:
+        sign = 1 if self.metric.higher_is_better else -1
+        return sum(sign * one > EQUAL for one in self.known)
+
+    @property
+    def losses(self) -> int:
+        sign = 1 if self.metric.higher_is_better else -1
+        return sum(sign * one < -EQUAL for one in self.known)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The comparison in words, as the report's page says it."""
+        name, unit, n = self.metric.title, self.metric.unit, len(self.known)
+        if self.difference is None:
+            return (f"No question has a value of {name} in both.",)
+        ends = interval(self.low, self.high, unit)
+        within = f"{CONFIDENCE:.0%} interval {ends}".replace("%", " %")
+        if self.low is None:
+            within = "too few questions for an interval, or the same difference on each"
+        if self.p is not None:
+            verdict = "tied" if self.tied else "significantly different"
+            within += f"; {p_value(self.p)}, as on the leaderboard: {verdict}"
+        elif self.low is not None:
+            within += ", Student's, of this pair alone"
+        ties = n - self.wins - self.losses
+        lacking = len(self.questions) - n
+        counts = (
+            f"The first is better on {self.wins}, as good on {ties}, worse on {self.losses} of "
+            f"{several(n, 'question')}."
+        )
+        if lacking:
+            counts += f" {lacking} more {'has' if lacking == 1 else 'have'} no value in one of the two."
+        return f"Mean difference of {name}: {with_sign(self.difference, unit)} ({within}).", counts
+
+
+def compare_pair(
+    data: ReportData,
+    clusters: Clustering,
+    metric: MetricInfo,
+    pair: tuple[str, str],
+    values: Mapping[tuple[str, str], float],
+    questions: Sequence[str],
+) -> PairComparison:
+    """Compare two pipelines; with the leader, by what the leaderboard says.
+
+    values: (question, pipeline) -> value; questions: of the study, in its order
+    """
+    first, second = pair
+    nan = float("nan")
+    rows = [(one, values.get((one, first), nan), values.get((one, second), nan)) for one in questions]
+    rows = [row for row in rows if not (np.isnan(row[1]) and np.isnan(row[2]))]
+    both = [row for row in rows if not np.isnan(row[1] - row[2])]
+    ordered = sorted(both, key=lambda row: row[1] - row[2])
+    ordered += [row for row in rows if np.isnan(row[1] - row[2])]
+    if not both:
+        return PairComparison(metric, None, None, None, None, None, tuple(ordered))
+    stored = _of_leaderboard(data, metric, first, second)
+    if stored is None:
+        differences = np.array([a - b for _, a, b in both])
+        mean, low, high = _interval(differences, [one for one, *_ in both], clusters)
+        stored = mean, low, high, None, None
+    return PairComparison(metric, *stored, tuple(ordered))
+
+
+Stored = tuple[float | None, float | None, float | None, float | None, bool | None]
+
+
+def _of_leaderboard(data: ReportData, metric: MetricInfo, first: str, second: str) -> Stored | None:
+    leader = data.verdict.leader.cell if data.verdict.leader else None
+    if leader not in {first, second} or first == second:
+        return None
+    other = second if first == leader else first
+    mine = {"subset": main_subset(data).name, "metric": metric.name, "cell": other}
+    rows = data.leaderboard.filter(pl.col("p").is_not_null(), **mine)
+    if rows.is_empty():
+        return None
+    row = rows.row(0, named=True)
+    ends = (row["difference_low"], row["difference_high"])
+    if first != leader:
+        return row["difference"], *ends, row["p"], row["tied"]
+    low, high = (None if end is None else -end for end in reversed(ends))
+    return -row["difference"], low, high, row["p"], row["tied"]
+
+
+def _interval(
+    differences: np.ndarray, questions: Sequence[str], clusters: Clustering
+) -> tuple[float, float | None, float | None]:
+    """Return the mean and Student's interval over clusters of questions."""
+    from scipy.special import stdtrit
+
+    sums = sums_of(differences[:, None], clusters.codes(questions))
+    mean, groups = float(sums.mean[0]), float(sums.groups[0])
+    squares = (sums.residual**2).sum(axis=0)
+    error = float(student(sums.mean, squares, sums.total, sums.groups)[0][0])
+    if groups < FEWEST_CLUSTERS or not error > 0:
+        return mean, None, None
+    half = float(stdtrit(groups - 1, (1 + CONFIDENCE) / 2)) * error
+    return mean, mean - half, mean + half
+
+
+def pair_section(
+    found: PairComparison,
+    names: tuple[str, str],
+    texts: Mapping[str, str],
+    links: Mapping[str, str],
+    most: int,
+) -> PageSection:
+    """Return the comparison with a table of the questions on which the two differ most, either way.
+
+    texts: question -> its text; links: question -> where its journey is
+    most: rows
+    """
+    metric = found.metric
+    apart = sorted(
+        (row for row in found.questions if abs(row[1] - row[2]) > EQUAL), key=lambda row: row[1] - row[2]
+    )
+    half = most // 2
+    shown = apart if len(apart) <= most else [*apart[:half], *apart[-half:]]
+    rows = []
+    for question, a, b in shown:
+        text = truncate(texts[question], 160)
+        named = Markup('<a href="{}" dir="auto">{}</a>').format(links[question], breakable(text))
+        figures = [TableFigure(number(one, metric.unit), sort=one) for one in (a, b)]
+        rows.append([named, *figures, TableFigure(with_sign(a - b, metric.unit), sort=a - b)])
+    columns = [Column("Question", style="cell"), *numbers("First (A)", "Second (B)", "Difference")]
+    left = (
+        f"{several(len(apart) - len(shown), 'further question')} between them." if len(apart) > most else ""
+    )
+    table = Table("Questions by difference", columns, rows, left)
+    title = f"{names[0]} less {names[1]}"
+    same = "The two have the same value on every question."
+    return PageSection("pair", title, [*found.sentences, table if rows else same])

@@ -1,0 +1,377 @@
+"""The matrix of questions and pipelines, and journeys: read from DuckDB when they are shown."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from rag_assay.evals.question_sets.losses import Loss
+from rag_assay.evals.reporting.data import MetricInfo, ReportData
+from rag_assay.evals.reporting.journey.packs import one_block, tables_of
+from rag_assay.evals.reporting.journey.section import Dispute, catalogue, disputes, rankings_of, runs_of
+from rag_assay.evals.reporting.journey_rows import evidence_documents, journey_rows
+from rag_assay.evals.reporting.retrieval_funnel import depth, fates_of
+from rag_assay.evals.reporting.rows import board_data
+from rag_assay.evals.reporting.stale_results import StoredResult, stored_result
+from rag_assay.evals.reporting.standings import cell_labels, group_of, main_subset
+from rag_assay.evals.reporting.stored_rows import (
+    OF_CELL,
+    cards_of,
+    select_rows,
+    stored_answers,
+    stored_judgements,
+    stored_losses,
+    stored_people,
+    stored_questions,
+    stored_scores,
+    uncalibrated_metrics,
+)
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.schemas import SCORES, Status
+from rag_assay.warehouse.tables import on_whole_database
+
+if TYPE_CHECKING:
+    import duckdb
+
+ANSWER_CHARACTERS = 200  # of an answer that a cell of the matrix shows
+FOUND = "found"
+"""In place of a step that lost the question: the ranking holds the evidence that it needs."""
+
+
+@dataclass(frozen=True)
+class MatrixFilter:
+    """Which questions a matrix shows, and in which order.
+
+    search: words that the question or its id holds
+    lost: a step (`Loss`) at which the first pipeline lost the question, or FOUND
+    is_regression: only questions that are wrong in the first pipeline and right in the second
+    by_dispute: the most disputed first, and none without a dispute
+    """
+
+    metric: str
+    pipelines: tuple[str, ...]
+    search: str = ""
+    type: str = ""
+    source: str = ""
+    lost: str = ""
+    is_regression: bool = False
+    by_dispute: bool = False
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """What one pipeline made of one question.
+
+    value: of the chosen metric, the mean over the replicates that have one; None: `why` says why
+    answer: its beginning, of the first replicate; None: there is none
+    status: of the answer, if it is not `ok`; "" otherwise
+    lost: the step that lost the question, FOUND, or "" where nothing is known
+    """
+
+    value: float | None
+    why: str
+    answer: str | None
+    status: str
+    lost: str
+
+
+@dataclass(frozen=True)
+class MatrixRow:
+    """A question and what each pipeline made of it; type: by which questions are grouped."""
+
+    question_id: str
+    question: str
+    language: str | None
+    type: str
+    dispute: Dispute | None
+    cells: tuple[MatrixCell, ...]
+
+
+class QuestionMatrix:
+    """The questions of one study as it was run; scores, answers and losses are read for what is shown.
+
+    Raises InputError where the study was not run, or files that it names changed since then.
+    """
+
+    def __init__(self, study: Study, home: Home) -> None:
+        self.home = home
+        self.data: ReportData = board_data(study, home)
+        self.result: StoredResult = stored_result(study, home, as_run=True)
+        self.study = self.result.study
+        self.labels = _recommended_first(self.data)
+        self._lost: dict[str, Mapping[str, str]] = {}
+
+    @property
+    def metrics(self) -> Mapping[str, MetricInfo]:
+        return {one.name: one for one in self.data.metrics}
+
+    @cached_property
+    def questions(self) -> pl.DataFrame:
+        """Schema QUESTIONS with `kind`, the type by which questions are grouped, and `sources`."""
+        rows = _read_questions(self.result, self.study, self.home)
+        pieces = rows.select(
+            "question_id", doc_id=pl.col("evidence").list.eval(pl.element().struct.field("doc_id"))
+        ).explode("doc_id")
+        held = pieces.join(self._sources(evidence_documents(rows)), on="doc_id")
+        sources = held.group_by("question_id").agg(sources=pl.col("source").unique().sort())
+        return rows.with_columns(kind=group_of("type")).join(
+            sources, on="question_id", how="left", maintain_order="left"
+        )
+
+    def _sources(self, documents: set[str]) -> pl.DataFrame:
+        store, found = self.result.store, [pl.DataFrame(schema={"doc_id": pl.String, "source": pl.String})]
+        for source in self.study.corpus.sources:
+            if artifact := store.current("documents", source):
+                path = store.folder("documents", artifact.identity) / "documents.parquet"
+                rows = read_parquet(path, ["doc_id"]).filter(pl.col("doc_id").is_in(list(documents)))
+                found.append(rows.select("doc_id", pl.lit(source).alias("source")))
+        return pl.concat(found)
+
+    @cached_property
+    def disputes(self) -> Mapping[str, Dispute]:
+        """Question -> its dispute, as the report has it."""
+        return disputes(_dispute_data(self, self.home))
+
+    def lost(self, pipeline: str) -> Mapping[str, str]:
+        """Return question -> the step that lost it in the ranking of a pipeline, or FOUND."""
+        if pipeline not in self._lost:
+            self._lost[pipeline] = _read_lost(self, pipeline, self.home)
+        return self._lost[pipeline]
+
+    def values(self, metric: str, pipelines: Sequence[str]) -> Mapping[tuple[str, str], float]:
+        """Return (question, pipeline) -> its value of a metric; pairs without one are absent."""
+        return _read_values(self, metric, list(pipelines), self.home)
+
+    def matching(self, wanted: MatrixFilter) -> list[str]:
+        """Return the ids of the questions that fit, in the order of the study or of their disputes."""
+        rows = self.questions
+        text = pl.concat_str("question", pl.lit(" "), "question_id").str.to_lowercase()
+        for word in wanted.search.lower().split():
+            rows = rows.filter(text.str.contains(word, literal=True))
+        if wanted.type:
+            rows = rows.filter(pl.col("kind") == wanted.type)
+        if wanted.source:
+            rows = rows.filter(pl.col("sources").list.contains(wanted.source))
+        ids: list[str] = rows["question_id"].to_list()
+        if wanted.lost and wanted.pipelines:
+            lost = self.lost(wanted.pipelines[0])
+            ids = [one for one in ids if lost.get(one) == wanted.lost]
+        if wanted.is_regression and len(wanted.pipelines) > 1:
+            ids = self._regressions(ids, wanted)
+        if wanted.by_dispute:
+            found = self.disputes
+            known = [one for one in ids if one in found and found[one].value > 0]
+            ids = sorted(known, key=lambda one: -found[one].value)
+        return ids
+
+    def _regressions(self, ids: Sequence[str], wanted: MatrixFilter) -> list[str]:
+        metric, (first, second) = self.metrics[wanted.metric], wanted.pipelines[:2]
+        values = self.values(wanted.metric, (first, second))
+        pairs = {one: (values.get((one, first)), values.get((one, second))) for one in ids}
+        return [one for one, (a, b) in pairs.items() if is_regression(metric, a, b)]
+
+    def rows(self, wanted: MatrixFilter, ids: Sequence[str]) -> list[MatrixRow]:
+        """Return the rows of some questions, each with a cell a pipeline."""
+        cells = _read_cells(self, wanted, list(ids), self.home)
+        lost = {one: self.lost(one) for one in wanted.pipelines}
+        own = pl.DataFrame({"question_id": list(ids)}, schema={"question_id": pl.String})
+        asked = own.join(self.questions, on="question_id", maintain_order="left")
+        found = self.disputes if wanted.by_dispute else {}
+        return [
+            MatrixRow(
+                row["question_id"],
+                row["question"],
+                row["language"],
+                row["kind"],
+                found.get(row["question_id"]),
+                tuple(
+                    replace(
+                        cells.get((row["question_id"], one), NO_CELL),
+                        lost=lost[one].get(row["question_id"], ""),
+                    )
+                    for one in wanted.pipelines
+                ),
+            )
+            for row in asked.iter_rows(named=True)
+        ]
+
+    def journey(self, question_id: str, pipelines: Sequence[str]) -> dict[str, Any]:
+        """Return what `journey_view.js` shows of a question in some pipelines.
+
+        Returns: `known`, a catalogue of this question alone; `block`, its rows; `measured`, for each pipeline
+            `values` by metric, and `why` there is none: (replicate, status, reason)
+        """
+        return _read_journey(self, question_id, list(pipelines), self.home)
+
+
+NO_CELL = MatrixCell(None, "not measured", None, "", "")
+
+
+def is_regression(metric: MetricInfo, first: float | None, second: float | None) -> bool:
+    """Return whether the first value is wrong and the second right: below and above the middle of the range.
+
+    Of a metric without bounds: whether the second is better.
+    """
+    if first is None or second is None:
+        return False
+    sign = 1.0 if metric.higher_is_better else -1.0
+    if metric.worst is None or metric.ideal is None:
+        return sign * (second - first) > 0
+    middle = (metric.worst + metric.ideal) / 2
+    return sign * (first - middle) < 0 <= sign * (second - middle)
+
+
+def _recommended_first(data: ReportData) -> dict[str, str]:
+    labels = cell_labels(data)
+    ranked = [one.cell.key for one in main_subset(data).standings]
+    picks = [one.cell for one in (data.verdict.recommended, data.verdict.leader) if one]
+    return {key: labels[key] for key in dict.fromkeys([*picks, *ranked, *labels]) if key in labels}
+
+
+# The home is an argument of each, by which `on_whole_database` finds the database.
+
+
+@on_whole_database
+def _read_questions(result: StoredResult, study: Study, home: Home) -> pl.DataFrame:
+    del home
+    with result.store.connect() as connection:
+        return stored_questions(connection, Grid([study]).set_keys(study.study))
+
+
+@on_whole_database
+def _read_lost(matrix: QuestionMatrix, pipeline: str, home: Home) -> dict[str, str]:
+    del home
+    cell = Grid([matrix.study]).cells.get(pipeline)
+    if cell is None or not cell.reads_ranking:
+        return {}
+    with matrix.result.store.connect() as connection:
+        losses = stored_losses(connection, {cell.ranking: pipeline})
+    fates = fates_of(losses, matrix.questions, depth(matrix.data.primary))
+    return {question: lost or FOUND for _, question, lost in fates.iter_rows()}
+
+
+@on_whole_database
+def _read_values(
+    matrix: QuestionMatrix, metric: str, pipelines: list[str], home: Home
+) -> dict[tuple[str, str], float]:
+    del home
+    with matrix.result.store.connect() as connection:
+        rows = connection.execute(
+            "SELECT question_id, cell, avg(value) FROM current_scores WHERE metric = ? "
+            "AND list_contains(?, cell) AND status = 'ok' AND value IS NOT NULL GROUP BY ALL",
+            [metric, pipelines],
+        ).fetchall()
+    return {(question, cell): value for question, cell, value in rows if math.isfinite(value)}
+
+
+_SCORED = """
+SELECT question_id, cell, avg(value) FILTER (status = 'ok') AS value, first(status ORDER BY replicate)
+    FILTER (status <> 'ok') AS status, first(reason ORDER BY replicate) FILTER (status <> 'ok') AS reason
+FROM current_scores WHERE metric = ? AND list_contains(?, cell) AND list_contains(?, question_id) GROUP BY ALL
+"""
+_ANSWERED = f"""
+SELECT question_id, cell, status, left(answer, {ANSWER_CHARACTERS + 1}), reason FROM current_answers
+WHERE replicate = 1 AND list_contains(?, cell) AND list_contains(?, question_id)
+"""  # noqa: S608 -- a number of ours
+
+
+@on_whole_database
+def _read_cells(
+    matrix: QuestionMatrix, wanted: MatrixFilter, ids: list[str], home: Home
+) -> dict[tuple[str, str], MatrixCell]:
+    del home
+    cells = list(wanted.pipelines)
+    with matrix.result.store.connect() as connection:
+        scored = connection.execute(_SCORED, [wanted.metric, cells, ids]).fetchall()
+        answered = connection.execute(_ANSWERED, [cells, ids]).fetchall()
+    found: dict[tuple[str, str], MatrixCell] = {}
+    for question, cell, value, status, reason in scored:
+        why = "" if value is not None else ": ".join(one for one in (status, reason) if one)
+        found[question, cell] = replace(NO_CELL, value=value, why=why)
+    for question, cell, status, answer, reason in answered:
+        known = found.get((question, cell), NO_CELL)
+        failed = "" if status == Status.OK else ": ".join(one for one in (status, reason) if one)
+        found[question, cell] = replace(known, answer=answer, status=failed)
+    return found
+
+
+@on_whole_database
+def _dispute_data(matrix: QuestionMatrix, home: Home) -> ReportData:
+    del home
+    result, cells = matrix.result, list(matrix.labels)
+    study = result.study
+    people = stored_people(study, result.store)
+    with result.store.connect() as connection:
+        sql = "SELECT * FROM current_scores WHERE metric = ? AND list_contains(?, cell)"
+        scores = select_rows(connection, sql, [matrix.data.primary.name, cells], {**SCORES, **OF_CELL})
+        judgements = _judgements(connection, study, cells) if people is not None else None
+    return replace(
+        matrix.data, questions=matrix.questions, scores=scores, people=people, judgements=judgements
+    )
+
+
+def _judgements(
+    connection: duckdb.DuckDBPyConnection, study: Study, cells: list[str], question: str | None = None
+) -> pl.DataFrame:
+    open_metrics = uncalibrated_metrics(study, cards_of(connection, study))
+    return stored_judgements(connection, list(study.judges), cells, open_metrics, question)
+
+
+@on_whole_database
+def _read_journey(
+    matrix: QuestionMatrix, question_id: str, pipelines: list[str], home: Home
+) -> dict[str, Any]:
+    del home
+    result, cells = matrix.result, Grid([matrix.study]).cells
+    study, asked = result.study, matrix.questions.filter(pl.col("question_id") == question_id)
+    first: dict[str, str] = {}
+    for key in pipelines:
+        if key in cells and cells[key].reads_ranking:
+            first.setdefault(cells[key].ranking, key)
+    with result.store.connect() as connection:
+        journey = journey_rows(connection, study, result.store, pipelines, asked, question_id)
+        data = replace(
+            matrix.data,
+            questions=asked,
+            scores=stored_scores(connection, pipelines, question_id),
+            answers=stored_answers(connection, pipelines, question_id),
+            judgements=_judgements(connection, study, pipelines, question_id),
+            losses=stored_losses(connection, first),
+            people=stored_people(study, result.store),
+            journey=journey,
+        )
+    runs = runs_of(data, pipelines)
+    labels = {key: matrix.labels[key] for key in pipelines}
+    tables = tables_of(data, journey, runs, rankings_of(journey, pipelines))
+    return {
+        "known": catalogue(data, journey, labels, runs, {}),
+        "block": json.loads(one_block(tables)),
+        "measured": [_measured(data, key) for key in pipelines],
+    }
+
+
+def _measured(data: ReportData, pipeline: str) -> dict[str, Any]:
+    own = data.scores.filter(pl.col("cell") == pipeline)
+    means = dict(data.values.filter(pl.col("cell") == pipeline).select("metric", "value").iter_rows())
+    bad = own.filter((pl.col("status") != "ok") | pl.col("value").is_null())
+    why: dict[str, list[list[Any]]] = {}
+    for metric, *reason in bad.select("metric", "replicate", "status", "reason").iter_rows():
+        why.setdefault(metric, []).append(reason)
+    names = [one.name for one in data.metrics]
+    return {
+        "values": [means.get(name) for name in names],
+        "why": [why.get(name, []) for name in names],
+    }
+
+
+LOST_WORDS: Mapping[str, str] = {str(loss): loss.label for loss in Loss} | {FOUND: FOUND}
+"""Names of the steps at which questions are lost, for readers."""

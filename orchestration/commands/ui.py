@@ -1,0 +1,163 @@
+"""`assay ui`: the app, in which a study is decided on, looked at, rated, tried and watched."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote, urlencode
+
+import typer
+
+from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, study_of
+from rag_assay.orchestration.settings import Settings
+from rag_assay.orchestration.terminal.cli_errors import complete_study, plainly, say
+from rag_assay.orchestration.web.page_context import PERSON, STUDY, UiOptions
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.extras import require
+from rag_assay.warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from rag_assay.evals.study.study import Study
+    from rag_assay.orchestration.web.page_process import Server
+
+VARIABLE = "ASSAY_UI_PASSWORD"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")  # all else is a path
+
+
+class UiPage(StrEnum):
+    """The pages of the app."""
+
+    VERDICT = "verdict"
+    QUESTIONS = "questions"
+    COMPARE = "compare"
+    REVIEW = "review"
+    CHAT = "chat"
+    MONITOR = "monitor"
+
+
+@plainly
+def ui(  # noqa: PLR0913, PLR0917 - the options of a command
+    study: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="STUDY", help="Default: the study that was run last.", autocompletion=complete_study
+        ),
+    ] = None,
+    page: Annotated[UiPage, typer.Option(help="The page to open.")] = UiPage.VERDICT,
+    name: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Your name, for ratings and conversations.")
+    ] = None,
+    cell: Annotated[
+        str | None,
+        typer.Option(metavar="CELL", help="Cell that answers first in Chat; default: the recommended one."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Model that answers in Chat instead of the cell's own, unmeasured; local/NAME needs no key."
+        ),
+    ] = None,
+    budget_usd: Annotated[
+        float, typer.Option(min=0, help="US dollars that calls of paid models may cost.")
+    ] = 1.0,
+    time_zone: Annotated[
+        str, typer.Option(metavar="NAME", help="Time zone of days in Monitor, as in Europe/Berlin.")
+    ] = "UTC",
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Default: the first free port from 8501.")
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; other than loopback, a password is needed.")
+    ] = "127.0.0.1",
+    password: Annotated[
+        bool,
+        typer.Option(
+            "--password", help=f"Ask in this terminal for the app's password; {VARIABLE} sets it too."
+        ),
+    ] = False,
+    open_browser: Annotated[bool, typer.Option("--open", help="Open the app in the browser.")] = False,
+) -> None:
+    """Serve the app until Ctrl-C: verdict, questions, comparison, ratings, chat and monitoring."""
+    from rag_assay.warehouse.human_scores import annotator_name
+
+    said = {STUDY: "", PERSON: annotator_name(name) if name is not None else ""}
+    where = prepare_home()
+    is_path = study is not None and (not _NAME.fullmatch(study) or Path(study).is_file())
+    known = study_of(study) if study and is_path else None
+    said[STUDY] = known.study if known else study or ""
+    options = UiOptions(said[STUDY], study or "", cell or "", model or "", budget_usd, time_zone)
+    with serve_app(options, host, port, _password(host, wanted=password), where) as server:
+        if study and (cell or model or not _was_run(said[STUDY], where)):  # else the page reads it
+            found = known or study_of(study)
+            home_of(found)
+            if cell or model:
+                _refuse_unknown(found, cell, model)
+        query = urlencode({key: value for key, value in said.items() if value}, quote_via=quote)
+        _run(server, f"{server.site.url}{page.value}" + (f"?{query}" if query else ""), opens=open_browser)
+
+
+@contextmanager
+def serve_app(
+    options: UiOptions, host: str, port: int | None, secret: str | None, where: Home
+) -> Iterator[Server]:
+    """Start the app's server, which loads while the block makes ready what it shows."""
+    require("streamlit", "the app")
+    from rag_assay.orchestration.web.page_process import Site, free_port, serve_script
+
+    environment = {"ASSAY_HOME": str(where.root), **({VARIABLE: secret} if secret else {})}
+    with serve_script(Site(options.to_argument(), host, free_port(host, port), environment)) as server:
+        yield server
+
+
+def _run(server: Server, url: str, *, opens: bool) -> None:
+    server.wait_until_ready()
+    say("the app is served until Ctrl-C:")
+    print(url, flush=True)
+    if opens and not in_browser(url):
+        say("no browser was found here; open that address with one of yours")
+    server.wait()
+
+
+def in_browser(url: str) -> bool:
+    """Open an address in the browser; return whether there is one."""
+    try:
+        return webbrowser.open(url)
+    except (webbrowser.Error, OSError):
+        return False
+
+
+def _password(host: str, *, wanted: bool) -> str | None:
+    from rag_assay.orchestration.loopback import is_loopback
+
+    known = Settings().ui_password
+    secret = known.get_secret_value() if known else None
+    if wanted and not secret:
+        secret = getpass.getpass("Password for the app: ").strip()
+        if not secret:
+            raise InputError("the password is empty")
+    if not secret and not is_loopback(host):
+        raise InputError(
+            f"--host {host}: others than this machine could open the app; set {VARIABLE}, or give --password"
+        )
+    return secret
+
+
+def _was_run(study: str, where: Home) -> bool:
+    from rag_assay.warehouse.artifacts import ArtifactStore
+
+    return study in ArtifactStore(where).keys("leaderboard")
+
+
+def _refuse_unknown(study: Study, cell: str | None, model: str | None) -> None:
+    from rag_assay.evals.chat.model_override import cell_for_model
+    from rag_assay.orchestration.cell_selection import named_cell
+
+    asked = named_cell(study, cell) if cell else next(one for one in study.cells())
+    if model:
+        cell_for_model(study, asked, model)

@@ -1,0 +1,237 @@
+"""Review of what users asked: answers with a thumb down become questions of the study, and are measured."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from functools import lru_cache
+from html import escape
+from typing import Any
+
+import streamlit as st
+from pydantic import ValidationError
+
+from rag_assay.evals.question_generation.chat_review import ChatReview
+from rag_assay.evals.question_generation.review import ReviewedQuestion, ReviewFile
+from rag_assay.evals.question_sets.question_files import EvidenceQuote
+from rag_assay.evals.reporting.live_boards import run_now
+from rag_assay.evals.study.run_studies import find_known
+from rag_assay.orchestration.web.chat.answer_html import label, text_html
+from rag_assay.orchestration.web.languages import Texts, Words
+from rag_assay.orchestration.web.page_context import PageContext
+from rag_assay.orchestration.web.sign_in import page_home
+from rag_assay.warehouse.conversations import Conversations
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.paths import Home
+from rag_assay.warehouse.validation_errors import in_words
+
+TEXTS: Texts = {
+    "users_about": (
+        "Questions whose answers got a thumb down. Say what the right answer is, or where it stands: "
+        "accepted questions join the study's questions and are asked of every pipeline in the next run.",
+        "Fragen, deren Antworten einen Daumen nach unten bekamen. Die richtige Antwort nennen, oder wo sie "
+        "steht; angenommene Fragen kommen zu denen der Studie und werden im nächsten Lauf jeder Pipeline "
+        "gestellt.",
+    ),
+    "none_open": (
+        "No question waits. In Chat, a thumb down with a sentence puts one here.",
+        "Keine Frage wartet. Im Chat bringt ein Daumen nach unten mit einem Satz eine hierher.",
+    ),
+    "waiting": ("{n} to decide on", "{n} zu entscheiden"),
+    "asked": ("Asked {n} times, {down} thumbs down.", "{n}-mal gefragt, {down} Daumen nach unten."),
+    "question": ("Question", "Frage"),
+    "truth": ("Right answer", "Richtige Antwort"),
+    "page": ("Page of the evidence", "Seite des Belegs"),
+    "quote": ("Quote from that page, letter by letter", "Zitat von dieser Seite, Buchstabe für Buchstabe"),
+    "unanswerable": ("The documents do not say", "Die Dokumente sagen es nicht"),
+    "accept": ("Accept", "Annehmen"),
+    "drop": ("Drop", "Verwerfen"),
+    "passages": ("Passages of the answer", "Textstellen der Antwort"),
+    "accepted": ("{n} questions are accepted.", "{n} Fragen sind angenommen."),
+    "add": ("Add to the study's questions", "Zu den Fragen der Studie nehmen"),
+    "added": (
+        "{n} questions of users are questions of {study} now. The next run asks them.",
+        "{n} Fragen von Nutzern gehören jetzt zu {study}. Der nächste Lauf stellt sie.",
+    ),
+    "run": ("Run the study now", "Studie jetzt laufen lassen"),
+    "started": ("The run has started.", "Der Lauf hat begonnen."),
+    "follow": ("Follow it in Monitor", "In „Betrieb“ verfolgen"),
+    "changes": ("What changed", "Was sich änderte"),
+    "not_done": ("That was not done: {why}", "Das ging nicht: {why}"),
+}
+_NOTICE = "users_notice"
+_STARTING = threading.Lock()
+_LONGEST = 2_000
+
+
+@lru_cache(maxsize=8)
+def _review(reference: str) -> ChatReview:
+    home = page_home()
+    return ChatReview(find_known(reference, home), home)
+
+
+@lru_cache(maxsize=8)
+def _file(review: ChatReview, _stamp: object) -> ReviewFile:
+    return review.file()
+
+
+def _stamp(review: ChatReview, study: str) -> tuple[object, ...]:
+    chats = sorted(
+        (name, one) for (of, name), one in Conversations(review.home).stamps().items() if of == study
+    )
+    files = [one.stat().st_mtime_ns for one in (review.path, review.study.path) if one.exists()]
+    return (*chats, *files)
+
+
+def show_user_questions(context: PageContext) -> None:
+    """Show the questions of users that wait for a decision, and what to do with those that are accepted."""
+    words = context.words(TEXTS)
+    st.caption(words("users_about"))
+    if (said := st.session_state.pop(_NOTICE, None)) is not None:
+        kind, text = said
+        (st.success if kind == "success" else st.error)(label(text, 1_000))
+    try:
+        review = _review(context.reference)
+        with st.spinner("…"):
+            file = _file(review, _stamp(review, context.study))
+    except AssayError as error:
+        st.error(label(words("not_done", why=error), 1_000))
+        return
+    waiting = [one for one in file.questions if one.review == "open" and one.asked and one.asked.down]
+    if not waiting:
+        st.info(words("none_open"), icon=":material/inbox:")
+    else:
+        st.html(f'<p class="as-kicker">{escape(words("waiting", n=len(waiting)))}</p>')
+    for one in waiting:
+        _one(review, file, one, words)
+    _next(context, review, file, words)
+
+
+def _one(review: ChatReview, file: ReviewFile, one: ReviewedQuestion, words: Words) -> None:
+    with st.container(border=True, key=f"user-{one.id}"):
+        told = one.asked
+        if told:
+            st.html(f'<p class="as-note">{escape(words("asked", n=told.times, down=told.down))}</p>')
+            for comment in told.comments:
+                st.html(f'<blockquote class="as-comment" dir="auto">{text_html(comment)}</blockquote>')
+        with st.form(f"decide-{one.id}", border=False):
+            st.text_area(
+                words("question"), one.question, key=f"question-{one.id}", max_chars=_LONGEST, height=68
+            )
+            st.text_area(
+                words("truth"), one.ground_truth or "", key=f"truth-{one.id}", max_chars=_LONGEST, height=68
+            )
+            pages = list(dict.fromkeys(passage.url for passage in one.passages))
+            if pages:
+                st.selectbox(words("page"), pages, key=f"page-{one.id}")
+                st.text_area(words("quote"), key=f"quote-{one.id}", max_chars=_LONGEST, height=68)
+            st.checkbox(words("unanswerable"), not one.answerable, key=f"cannot-{one.id}")
+            with st.container(horizontal=True, gap="small"):
+                for decision, kind in (("accept", "primary"), ("drop", "secondary")):
+                    st.form_submit_button(
+                        words(decision),
+                        type=kind,  # type: ignore[arg-type]
+                        key=f"{decision}-{one.id}",
+                        on_click=_decide,
+                        args=(review, file, one, decision, words),
+                    )
+        if one.passages:
+            shown = "".join(
+                f'<p class="as-note">{escape(passage.url)}</p><div class="as-text" dir="auto">'
+                f"{text_html(passage.text)}</div>"
+                for passage in one.passages
+            )
+            st.html(
+                f'<details class="as-more"><summary>{escape(words("passages"))}</summary>{shown}</details>'
+            )
+
+
+def _decide(review: ChatReview, file: ReviewFile, one: ReviewedQuestion, decision: str, words: Words) -> None:
+    try:
+        review.decide(file, _decided(one, decision))
+    except ValidationError as error:
+        st.session_state[_NOTICE] = (
+            "error",
+            words("not_done", why=in_words(error, ReviewedQuestion)[0].text),
+        )
+    except (AssayError, OSError) as error:
+        st.session_state[_NOTICE] = ("error", words("not_done", why=error))
+
+
+def _decided(one: ReviewedQuestion, decision: str) -> ReviewedQuestion:
+    """Return a question as the form says it; edited where that is another than was proposed."""
+    written = one.model_dump()
+    if decision == "drop":
+        return ReviewedQuestion.model_validate({**written, "review": "drop"})
+    state = st.session_state
+    typed = {
+        name: str(state.get(f"{name}-{one.id}") or "").strip() for name in ("question", "truth", "quote")
+    }
+    answerable = not state.get(f"cannot-{one.id}")
+    evidence = [found.model_dump() for found in one.evidence] if answerable else []
+    if typed["quote"] and answerable:
+        page = EvidenceQuote(url=state.get(f"page-{one.id}"), quote=typed["quote"])
+        evidence.append(page.model_dump())
+    new: dict[str, Any] = {
+        "question": typed["question"],
+        "ground_truth": typed["truth"] or None,
+        "answerable": answerable,
+        "evidence": evidence,
+    }
+    is_same = (
+        all(written[name] == value for name, value in new.items() if name != "evidence")
+        and not typed["quote"]
+    )
+    return ReviewedQuestion.model_validate({**written, **new, "review": "accept" if is_same else "mend"})
+
+
+def _next(context: PageContext, review: ChatReview, file: ReviewFile, words: Words) -> None:
+    accepted = [one for one in file.questions if one.review in {"accept", "mend"}]
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key="users_next"):
+        if accepted:
+            st.html(f"<p>{escape(words('accepted', n=len(accepted)))}</p>", width="content")
+            st.button(
+                words("add"), key="users_add", type="primary", on_click=_add, args=(context, review, words)
+            )
+        if review.questions.exists():
+            if run_now(context.workspace) is None:
+                st.button(
+                    words("run"), key="users_run", on_click=_run, args=(review, context.workspace, words)
+                )
+            else:
+                context.link("monitor", words("follow"), icon=":material/monitoring:")
+            context.link("monitor", words("changes"), icon=":material/difference:", view="changes")
+
+
+def _add(context: PageContext, review: ChatReview, words: Words) -> None:
+    try:
+        n = review.add_to_study()
+    except (AssayError, OSError) as error:
+        st.session_state[_NOTICE] = ("error", words("not_done", why=error))
+    else:
+        _review.cache_clear()  # the study file lists them now
+        st.session_state[_NOTICE] = ("success", words("added", n=n, study=context.study))
+
+
+def _run(review: ChatReview, home: Home, words: Words) -> None:
+    """Start a run of the study, in a process that outlives this page."""
+    with _STARTING:
+        if run_now(home) is not None:
+            return
+        command = [
+            sys.executable,
+            "-m",
+            "rag_assay.orchestration.start",
+            "run",
+            str(review.study.path.resolve()),
+        ]
+        with (home.root / "ui-run.log").open("ab") as log:
+            subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+    st.session_state[_NOTICE] = ("success", words("started"))

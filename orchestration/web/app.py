@@ -1,0 +1,147 @@
+"""The app of `assay ui`: one Streamlit application, its pages and the frame around them.
+
+A page is a module in `pages/` with `render(context: PageContext) -> None`. The frame sets the title and the
+style sheets, asks for the password, and shows the navigation.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from functools import cache, partial
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from rag_assay.orchestration.web.chat.answer_html import label
+from rag_assay.orchestration.web.languages import LANGUAGES, PARAMETER, Language, language_here, words_in
+from rag_assay.orchestration.web.look import dress
+from rag_assay.orchestration.web.page_context import (
+    PAGES,
+    PERSON,
+    STUDY,
+    PageContext,
+    options_here,
+    person_of,
+)
+from rag_assay.orchestration.web.sign_in import let_in, page_home
+from rag_assay.warehouse.artifacts import ArtifactStore
+
+if TYPE_CHECKING:
+    from streamlit.navigation.page import StreamlitPage
+
+    from rag_assay.warehouse.paths import Home
+
+TEXTS = {
+    "verdict": ("Verdict", "Ergebnis"),
+    "questions": ("Questions", "Fragen"),
+    "compare": ("Compare", "Vergleich"),
+    "review": ("Review", "Bewerten"),
+    "chat": ("Chat", "Chat"),
+    "monitor": ("Monitor", "Betrieb"),
+    "study": ("Study", "Studie"),
+    "no_study": (
+        "No study was run in this workspace yet. Run one, as in `assay run demo`, and reload this page.",
+        "In diesem Workspace lief noch keine Studie. `assay run demo` startet eine; dann neu laden.",
+    ),
+    "unknown_study": (
+        "There is no study {name} in this workspace.",
+        "In diesem Workspace gibt es keine Studie {name}.",
+    ),
+}
+
+
+def main() -> None:
+    """Run the page of the address. Streamlit calls this for each event; a tab of a browser has a session."""
+    language = language_here()
+    words = words_in(TEXTS, language)
+    pages: dict[str, StreamlitPage] = {}
+    for name in PAGES:
+        pages[name] = st.Page(
+            partial(_show, name, pages, language),
+            title=words(name),
+            url_path=name,
+        )
+    # The default page has no path of its own: `/` leads to the first one.
+    start = st.Page(partial(_open_first, pages), title=words(PAGES[0]), default=True)
+    st.navigation([start, *pages.values()], position="hidden").run()
+
+
+def _open_first(pages: dict[str, StreamlitPage]) -> None:
+    st.switch_page(pages[PAGES[0]], query_params=st.query_params.to_dict())
+
+
+def _show(name: str, pages: dict[str, StreamlitPage], language: Language) -> None:
+    words = words_in(TEXTS, language)
+    module = page_module(name)
+    dress(words(name), "frame", *getattr(module, "SHEETS", ()))
+    if not let_in(language):
+        return
+    context = _context(name, pages, language)
+    _masthead(context)
+    if not context.study and name != "monitor":
+        wanted = context.get(STUDY)
+        with st.container(key="trouble"):
+            st.info(words("unknown_study", name=label(wanted)) if wanted else words("no_study"))
+        return
+    module.render(context)
+
+
+@cache
+def page_module(name: str) -> ModuleType:
+    """Return the module of a page, imported when it is first shown."""
+    return import_module(f"rag_assay.orchestration.web.pages.{name}")
+
+
+def _context(page: str, pages: dict[str, StreamlitPage], language: Language) -> PageContext:
+    home, options = page_home(), options_here()
+    studies = studies_in(home)
+    if options.study and options.study not in studies:  # it was not run here: its file is known
+        studies = (options.study, *studies)
+    wanted = st.query_params.get(STUDY) or options.study or (studies[0] if studies else "")
+    study = wanted if wanted in studies else ""
+    person = person_of(st.query_params.get(PERSON))
+    return PageContext(home, study, studies, language, person, options, page, pages)
+
+
+def studies_in(home: Home) -> tuple[str, ...]:
+    """Return the names of the studies that were run in a workspace, the last one first; no slices."""
+    store = ArtifactStore(home)
+    whole = [name for name in store.keys("leaderboard") if "@" not in name]
+    return tuple(sorted(whole, key=lambda name: (-(store.pointed_at("leaderboard", name) or 0.0), name)))
+
+
+def _masthead(context: PageContext) -> None:
+    words = context.words(TEXTS)
+    with st.container(key="frame"), st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if len(context.studies) > 1:
+            st.selectbox(
+                words("study"),
+                context.studies,
+                context.studies.index(context.study) if context.study else None,
+                key="frame_study",
+                label_visibility="collapsed",
+                width=190,
+                on_change=_take_study,
+                args=(context,),
+            )
+        elif context.study:
+            st.html(f'<p class="as-study">{label(context.study)}</p>', width="content")
+        with st.container(key="pages", horizontal=True, gap="small", vertical_alignment="center"):
+            for name in PAGES:
+                with st.container(key="here", width="content") if name == context.page else nullcontext():
+                    context.link(name, words(name))
+        other: Language = "de" if context.language == "en" else "en"
+        st.button(
+            LANGUAGES[other],
+            key="language",
+            type="tertiary",
+            on_click=context.set,
+            kwargs={PARAMETER: other},
+        )
+
+
+def _take_study(context: PageContext) -> None:
+    """Show another study; what the address says of the old one means nothing there."""
+    st.query_params.from_dict(context.address(**{STUDY: st.session_state["frame_study"]}))

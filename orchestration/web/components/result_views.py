@@ -1,0 +1,68 @@
+"""The components that show results: sections of the report, and the matrix of questions with its journeys.
+
+Both are drawn by the templates, styles and scripts of the report, in a shadow root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+
+from rag_assay.evals.reporting.page import join_files, read_script
+from rag_assay.warehouse.identity import Json
+
+_FOLDER = Path(__file__).with_name("results")
+_SHARED = ("journey_parts.js", "journey_diff.js", "journey_table.js", "journey_view.js")
+Listen = Callable[[], None]
+
+
+def show_sections(key: str, html: str, layout: str = "") -> dict[str, str] | None:
+    """Show HTML of `render_sections`; return the query of a link in it that was just used.
+
+    layout: `two`: the second section stands beside the first where there is room
+    """
+    followed = getattr(
+        _sections()(key=key, data={"html": html, "layout": layout}, on_follow_change=_pass), "follow", None
+    )
+    return (
+        {str(name): str(value) for name, value in followed.items()} if isinstance(followed, Mapping) else None
+    )
+
+
+def show_questions(key: str, view: Mapping[str, Json], on_open: Listen, on_page: Listen) -> None:
+    """Show a page of the matrix, and the journey of the question that is open."""
+    _questions()(key=key, data=dict(view), on_open_change=on_open, on_page_change=on_page)
+
+
+@cache
+def _sections() -> Callable[..., object]:
+    from streamlit.components import v2
+
+    return v2.component(
+        "assay_sections", html='<div class="as-sections"></div>', css=_styles(), js=_read("sections.js")
+    )
+
+
+@cache
+def _questions() -> Callable[..., object]:
+    from streamlit.components import v2
+
+    html = (
+        '<div class="as-questions"><div class="matrix-box journey"></div>'
+        '<aside class="panel journey" tabindex="-1" aria-label="The open question" hidden></aside></div>'
+    )
+    scripts = [*map(read_script, _SHARED), _read("questions.js")]
+    return v2.component("assay_questions", html=html, css=_styles(), js="\n".join(scripts))
+
+
+def _styles() -> str:
+    return f"{join_files('styles')}\n{_read('results.css')}"
+
+
+def _read(name: str) -> str:
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+def _pass() -> None:
+    """Streamlit returns a trigger's value only where a function listens to it."""

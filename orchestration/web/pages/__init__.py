@@ -1,0 +1,1 @@
+"""The pages of the app, each a module with `render(context: PageContext) -> None`."""

@@ -1,0 +1,266 @@
+"""The page Monitor: runs as they go, crawls, alerts, and what users ask and what it costs."""
+
+from __future__ import annotations
+
+import socket
+from base64 import b64encode
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from html import escape
+
+import streamlit as st
+
+from rag_assay.evals.reporting.display import plain
+from rag_assay.evals.reporting.live_boards import run_now
+from rag_assay.orchestration.alerts.journal import Journal
+from rag_assay.orchestration.terminal.outcome_sentences import crawl_sentence
+from rag_assay.orchestration.web.board import or_trouble
+from rag_assay.orchestration.web.chat.answer_html import label
+from rag_assay.orchestration.web.languages import Words
+from rag_assay.orchestration.web.page_context import PageContext
+from rag_assay.orchestration.web.run_progress import CELL_STAGES, StudyProgress, study_progress
+from rag_assay.orchestration.web.usage.view import show_usage
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.paths import Home
+
+SHEETS = ("board",)
+_AGAIN = "4s"  # until a page looks again by itself while a run is under way
+_DAGSTER = ("127.0.0.1", 3000)
+_RUNS = 5  # runs of Dagster that are listed
+_ALERTS = 20
+_CELLS = 60  # pipelines that the progress of is shown
+VIEWS = ("runs", "changes", "usage")
+_CHANGES_HEIGHT = 900  # pixels
+
+TEXTS = {
+    "title": ("Monitor", "Betrieb"),
+    "view": ("Show", "Zeigen"),
+    "runs": ("Runs", "Läufe"),
+    "usage": ("Usage", "Nutzung"),
+    "changes": ("What changed", "Was sich änderte"),
+    "one_result": (
+        "{study} has one result. After the next run, what changed stands here.",
+        "{study} hat ein Ergebnis. Nach dem nächsten Lauf steht hier, was sich änderte.",
+    ),
+    "changes_of": (
+        "The last result against the one before",
+        "Das letzte Ergebnis gegen das davor",
+    ),
+    "no_study": ("No study was run in this workspace yet.", "In diesem Workspace lief noch keine Studie."),
+    "running": (
+        "A run is under way: {command} (process {process}). This page follows it.",
+        "Ein Lauf ist im Gange: {command} (Prozess {process}). Diese Seite folgt ihm.",
+    ),
+    "complete": (
+        "Up to date. Last result: {at} UTC.",
+        "Auf dem neuesten Stand. Letztes Ergebnis: {at} UTC.",
+    ),
+    "unfinished": (
+        "Nothing is running. {done} of {n} results are built; `assay run {study}` builds the others.",
+        "Zurzeit läuft nichts. {done} von {n} Ergebnissen sind fertig; `assay run {study}` macht weiter.",
+    ),
+    "stages": ("Stages", "Stufen"),
+    "stages_about": (
+        "Results of each stage that are built from the current inputs.",
+        "Ergebnisse jeder Stufe, die aus den jetzigen Eingaben entstanden sind.",
+    ),
+    "cells": ("Pipelines", "Pipelines"),
+    "cells_about": (
+        "Which stages of a pipeline are built, and how its answers ended.",
+        "Welche Stufen einer Pipeline fertig sind, und wie ihre Antworten endeten.",
+    ),
+    "cells_more": ("The first {n} of {of}.", "Die ersten {n} von {of}."),
+    "pipeline": ("Pipeline", "Pipeline"),
+    "endings": ("How answers ended", "Ausgang der Antworten"),
+    "done": ("built", "fertig"),
+    "open": ("to do", "offen"),
+    "crawls": ("Crawls", "Crawls"),
+    "alerts": ("Alerts", "Meldungen"),
+    "no_alerts": ("No alert so far.", "Bisher keine Meldung."),
+    "dagster": ("Open Dagster", "Dagster öffnen"),
+    "no_dagster": (
+        "For logs and events of runs, start the Dagster UI: `make dev`, or `dagster dev` in your project.",
+        "Protokolle der Läufe zeigt Dagster: `make dev`, oder `dagster dev` im eigenen Projekt.",
+    ),
+    "kind_run": ("run", "Lauf"),
+    "kind_check": ("check", "Prüfung"),
+    "kind_best": ("new best pipeline", "neue beste Pipeline"),
+    "kind_leader": ("new leader", "neuer Erster"),
+    "kind_budget": ("budget", "Budget"),
+    "kind_test": ("test", "Test"),
+}
+
+
+def render(context: PageContext) -> None:
+    words = context.words(TEXTS)
+    with st.container(key="board"):
+        st.title(words("title"), anchor=False)
+        view = context.choose("view", VIEWS, words)
+        if view == "usage":
+            show_usage(context)
+        elif not context.study:
+            st.info(words("no_study"))
+        elif view == "changes":
+            _changes(context, words)
+        else:
+            _show_runs(context, words)
+
+
+def _show_runs(context: PageContext, words: Words) -> None:
+    is_running = run_now(context.workspace) is not None
+
+    def show() -> None:
+        _progress(context, words, was_running=is_running)
+
+    st.fragment(show, run_every=_AGAIN if is_running else None)()
+    _alerts(context, words)
+    _dagster(words)
+
+
+def _changes(context: PageContext, words: Words) -> None:
+    """Show what differs between the last two results of the study, as `assay diff` does."""
+    page = or_trouble(lambda: _changes_page(context.study, context.workspace))
+    if page is None:
+        return
+    if not page:
+        st.info(words("one_result", study=label(context.study)), icon=":material/difference:")
+        return
+    # A `data:` address has an origin of its own: nothing in it reaches the app.
+    url = f"data:text/html;charset=utf-8;base64,{b64encode(page.encode()).decode()}"
+    st.iframe(url, height=_CHANGES_HEIGHT, alt=words("changes_of"))
+
+
+def _changes_page(study: str, home: Home) -> str:
+    """Return the comparison of the last two results as HTML; empty where there is one result."""
+    from rag_assay.evals.reporting.changes.diff import diff
+    from rag_assay.evals.reporting.changes.diff_page import diff_page
+    from rag_assay.evals.reporting.changes.results import history_of
+    from rag_assay.evals.reporting.page import render_page
+
+    found = history_of(study, home, lambda name: name)
+    if len(found) < 2:
+        return ""
+    return render_page(diff_page(diff(found[-2], found[-1], ArtifactStore(home))))
+
+
+def _progress(context: PageContext, words: Words, *, was_running: bool) -> None:
+    now = run_now(context.workspace)
+    if was_running != (now is not None):
+        st.rerun()
+    found = or_trouble(lambda: study_progress(context.reference, context.workspace))
+    if found is None:
+        return
+    if now is not None:
+        said = words(
+            "running", command=label(now.command or "assay run", 120), process=label(now.process, 20)
+        )
+        st.info(said, icon=":material/progress_activity:")
+    else:
+        _standing(context, found, words)
+    _stages(found, words)
+    _cells(found, words)
+    if found.crawls:
+        with st.container(key="panel_crawls", border=True):
+            st.header(words("crawls"), anchor=False)
+            st.html(_list(crawl_sentence(source, row) for source, row in found.crawls.items()))
+
+
+def _standing(context: PageContext, found: StudyProgress, words: Words) -> None:
+    if found.is_complete:
+        at = ArtifactStore(context.workspace).pointed_at("leaderboard", context.study)
+        moment = datetime.fromtimestamp(at or 0, UTC)
+        st.success(words("complete", at=f"{moment:%Y-%m-%d %H:%M}"), icon=":material/check:")
+        return
+    done, n = sum(one.done for one in found.stages), sum(one.keys for one in found.stages)
+    said = words("unfinished", done=f"{done:,}", n=f"{n:,}", study=context.study)
+    st.info(said, icon=":material/pause_circle:")
+
+
+def _stages(found: StudyProgress, words: Words) -> None:
+    rows = "".join(
+        f"<li><span>{escape(one.stage.replace('_', ' '))}</span>"
+        f'<progress max="{one.keys}" value="{one.done}" aria-label="{escape(one.stage)}"></progress>'
+        f"<span>{one.done:,} / {one.keys:,}</span></li>"
+        for one in found.stages
+    )
+    with st.container(key="panel_stages", border=True):
+        st.header(words("stages"), anchor=False)
+        st.caption(words("stages_about"))
+        st.html(f'<ol class="as-stages">{rows}</ol>')
+
+
+def _cells(found: StudyProgress, words: Words) -> None:
+    heads = [words("pipeline"), *CELL_STAGES, words("endings")]
+    rows = []
+    for one in found.cells[:_CELLS]:
+        endings = ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in one.answers.items())
+        marks = [_mark(one.done.get(stage), words) for stage in CELL_STAGES]
+        name = escape(one.cell.partition(".")[2].replace(".", " · "))
+        rows.append(f'<tr><th scope="row">{name}</th>{"".join(marks)}<td>{escape(endings)}</td></tr>')
+    head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
+    with st.container(key="panel_cells", border=True):
+        st.header(words("cells"), anchor=False)
+        st.caption(words("cells_about"))
+        st.html(
+            '<div class="as-scroll" tabindex="0" role="region" aria-label="'
+            f'{escape(words("cells"))}"><table class="as-cells"><thead><tr>{head}</tr></thead>'
+            f"<tbody>{''.join(rows)}</tbody></table></div>"
+        )
+        if len(found.cells) > _CELLS:
+            st.caption(words("cells_more", n=_CELLS, of=f"{len(found.cells):,}"))
+
+
+def _mark(done: bool | None, words: Words) -> str:
+    if done is None:
+        return "<td>–</td>"
+    return f'<td class="{"as-good" if done else "as-open"}">{escape(words("done" if done else "open"))}</td>'
+
+
+def _alerts(context: PageContext, words: Words) -> None:
+    lines = Journal(context.workspace, context.study).lines()
+    events = [one for one in lines if one["line"].startswith("event ")][-_ALERTS:]
+    with st.container(key="panel_alerts", border=True):
+        st.header(words("alerts"), anchor=False)
+        if not events:
+            st.caption(words("no_alerts"))
+            return
+        st.html(_list(_alert(one, words) for one in reversed(events)))
+
+
+def _alert(event: dict[str, str], words: Words) -> str:
+    kind = f"kind_{event.get('kind')}"
+    name = words(kind) if kind in TEXTS else str(event.get("kind"))
+    return f"{str(event.get('at'))[:16].replace('T', ' ')} · {name} · {event.get('title')}"
+
+
+def _list(lines: Iterable[str]) -> str:
+    return f'<ul class="as-lines">{"".join(f"<li>{escape(plain(one))}</li>" for one in lines)}</ul>'
+
+
+def _dagster(words: Words) -> None:
+    """Link to the runs in the Dagster UI where it is started, or say how it is."""
+    host, port = _DAGSTER
+    with socket.socket() as tried:
+        tried.settimeout(0.1)
+        is_there = tried.connect_ex(_DAGSTER) == 0
+    if not is_there:
+        st.caption(words("no_dagster"))
+        return
+    url = f"http://{host}:{port}"
+    st.link_button(words("dagster"), f"{url}/runs", icon=":material/open_in_new:")
+    st.html(_runs(url))
+
+
+def _runs(url: str) -> str:
+    """Return links to the last runs of Dagster."""
+    import dagster as dg
+
+    with dg.DagsterInstance.get() as instance:
+        records: Sequence[dg.RunRecord] = instance.get_run_records(limit=_RUNS)
+    lines = [
+        f'<li><a href="{url}/runs/{escape(one.dagster_run.run_id)}" target="_blank" rel="noopener">'
+        f"{one.create_timestamp:%Y-%m-%d %H:%M} · {escape(one.dagster_run.job_name)}</a> · "
+        f"{escape(one.dagster_run.status.value.replace('_', ' ').lower())}</li>"
+        for one in records
+    ]
+    return f'<ul class="as-lines">{"".join(lines)}</ul>'

@@ -1,0 +1,200 @@
+"""The page Questions: questions by pipelines, and the journey of a question through them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import streamlit as st
+
+from rag_assay.evals.reporting.question_matrix import (
+    FOUND,
+    LOST_WORDS,
+    MatrixFilter,
+    MatrixRow,
+    QuestionMatrix,
+)
+from rag_assay.orchestration.web.address_state import choose_many, choose_one, type_words
+from rag_assay.orchestration.web.chat.answer_html import label
+from rag_assay.orchestration.web.components.result_views import show_questions
+from rag_assay.orchestration.web.languages import Texts, Words
+from rag_assay.orchestration.web.page_context import PageContext
+from rag_assay.orchestration.web.study_results import matrix_of, read_or_tell
+from rag_assay.warehouse.identity import digest
+
+SHEETS = ("results", "questions")
+PAGE = 50  # questions that are shown at once
+FIRST = 5  # pipelines that are shown until others are chosen
+LONGEST = 90  # characters of a pipeline's name in a list
+
+TEXTS: Texts = {
+    "title": ("Questions", "Fragen"),
+    "about": (
+        "Every question in the chosen pipelines: score, the step that lost it, and the answer. Open one to "
+        "follow it. Keys: arrows move, j and k open the next and the previous question, Escape closes it.",
+        "Jede Frage in den gewählten Pipelines: Wert, verlierender Schritt, Antwort. Ein Klick öffnet sie. "
+        "Tasten: Pfeile bewegen, j und k öffnen die nächste und vorige Frage, Escape schließt sie.",
+    ),
+    "pipelines": ("Pipelines (the first is A, the second B)", "Pipelines (die erste ist A, die zweite B)"),
+    "choose": ("Pipelines", "Pipelines"),
+    "filters": ("Filters", "Filter"),
+    "metric": ("Metric", "Metrik"),
+    "search": ("Search", "Suche"),
+    "type": ("Type", "Art"),
+    "source": ("Source", "Quelle"),
+    "lost": ("Lost at, in A", "Verloren bei, in A"),
+    "any": ("any", "alle"),
+    "order": ("Show", "Zeigen"),
+    "all": ("all questions", "alle Fragen"),
+    "regressions": ("wrong in A, right in B", "falsch in A, richtig in B"),
+    "disputed": ("most disputed first", "umstrittenste zuerst"),
+    "where": (
+        "Questions {{first}}–{{last}} of {{n}}, {{total}} in all",
+        "Fragen {{first}}–{{last}} von {{n}}, {{total}} insgesamt",
+    ),
+    "none": ("No question matches.", "Keine Frage passt."),
+    "previous": ("Previous page", "Vorige Seite"),
+    "next": ("Next page", "Nächste Seite"),
+    "close": ("Close", "Schließen"),
+    "beside": ("Beside it", "Daneben"),
+    "alone": ("no other pipeline", "keine andere Pipeline"),
+    "unknown": ("This study asks no such question.", "Diese Studie stellt diese Frage nicht."),
+}
+_DRAWN = ("where", "none", "previous", "next", "close", "beside", "alone", "unknown")
+KEY = "matrix"
+
+
+def render(context: PageContext) -> None:
+    words = context.words(TEXTS)
+    matrix = matrix_of(context)
+    if matrix is None:
+        return
+    st.subheader(words("title"), anchor=False)
+    st.caption(label(words("about"), 400))
+    wanted = _filter(context, matrix, words)
+    view = read_or_tell(lambda: _view(context, matrix, wanted, words))
+    if view is not None:
+        show_questions(KEY, view, lambda: _open(context), lambda: _turn(context))
+
+
+def _filter(context: PageContext, matrix: QuestionMatrix, words: Words) -> MatrixFilter:
+    """Show the controls; their state is in the address."""
+    metrics, labels = matrix.metrics, matrix.labels
+
+    def choice(name: str, options: Sequence[str], titles: Mapping[str, str] | None = None) -> str:
+        title = {"": words("any"), **(titles or {})}
+        return choose_one(context, name, words(name), ["", *options], lambda one: title.get(one, one))
+
+    with st.container(horizontal=True, key="filters", vertical_alignment="bottom"):
+        search = type_words(context, "search", words("search"))
+        metric = choose_one(
+            context, "metric", words("metric"), list(metrics), lambda one: metrics[one].title, 260
+        )
+        with st.popover(words("choose"), icon=":material/view_column:"):
+            pipelines = choose_many(
+                context,
+                "pipelines",
+                words("pipelines"),
+                list(labels),
+                lambda one: labels[one][:LONGEST],
+                list(labels)[:FIRST],
+            )
+        with st.popover(words("filters"), icon=":material/filter_list:"):
+            kind = choice("type", matrix.questions["kind"].unique().sort().to_list())
+            source = choice(
+                "source", matrix.questions["sources"].explode().drop_nulls().unique().sort().to_list()
+            )
+            lost = choice("lost", list(LOST_WORDS), LOST_WORDS)
+            orders = ["all", *(["regressions"] if len(pipelines) > 1 else []), "disputed"]
+            order = choose_one(context, "order", words("order"), orders, words)
+    return MatrixFilter(
+        metric,
+        tuple(pipelines),
+        search,
+        kind,
+        source,
+        lost,
+        is_regression=order == "regressions",
+        by_dispute=order == "disputed",
+    )
+
+
+def _view(context: PageContext, matrix: QuestionMatrix, wanted: MatrixFilter, words: Words) -> dict[str, Any]:
+    ids = matrix.matching(wanted)
+    most = max(0, (len(ids) - 1) // PAGE)
+    typed = context.get("page") or ""
+    first = PAGE * (min(int(typed) - 1, most) if typed.isdecimal() and int(typed) > 0 else 0)
+    rows = matrix.rows(wanted, ids[first : first + PAGE])
+    metric = matrix.metrics[wanted.metric]
+    table = {
+        "metric": {"unit": metric.unit, "worst": metric.worst, "ideal": metric.ideal},
+        "pipelines": [{"key": one, "label": matrix.labels[one]} for one in wanted.pipelines],
+        "rows": [_row(one) for one in rows],
+    }
+    texts = {name: words(name) for name in _DRAWN}
+    view = {
+        "matrix": table,
+        "first": first,
+        "size": PAGE,
+        "matching": len(ids),
+        "total": matrix.questions.height,
+        "words": texts,
+        "place": digest([first, wanted.metric, *wanted.pipelines]),
+    }
+    return {**view, "serial": digest(view), "open": _opened(context, matrix, wanted)}
+
+
+def _row(row: MatrixRow) -> dict[str, Any]:
+
+    return {
+        "id": row.question_id,
+        "text": row.question,
+        "language": row.language,
+        "kind": row.type,
+        "dispute": row.dispute.words if row.dispute else None,
+        "cells": [
+            {
+                "value": one.value,
+                "why": one.why,
+                "answer": one.answer,
+                "status": one.status,
+                "lost": "" if one.lost == FOUND else LOST_WORDS.get(one.lost, one.lost),
+            }
+            for one in row.cells
+        ],
+    }
+
+
+def _opened(context: PageContext, matrix: QuestionMatrix, wanted: MatrixFilter) -> dict[str, Any] | None:
+    question = context.get("question")
+    if not question:
+        return None
+    shown, beside = context.get("show"), context.get("beside")
+    pipeline = shown if shown in matrix.labels else wanted.pipelines[0]
+    other = beside if beside in matrix.labels and beside != pipeline else None
+    is_known = question in matrix.questions["question_id"]
+    pair = [pipeline, *([other] if other else [])]
+    return {
+        "question": question,
+        "pipeline": pipeline,
+        "beside": other,
+        "choices": [[key, name] for key, name in matrix.labels.items()],
+        "journey": matrix.journey(question, pair) if is_known else None,
+    }
+
+
+def _open(context: PageContext) -> None:
+    asked = st.session_state[KEY].get("open")
+    if not isinstance(asked, Mapping):
+        return
+    names = {"question": "question", "show": "pipeline", "beside": "beside"}
+    found = {name: asked.get(of) for name, of in names.items()}
+    context.set(
+        **{name: str(value) if value and found["question"] else None for name, value in found.items()}
+    )
+
+
+def _turn(context: PageContext) -> None:
+    page = st.session_state[KEY].get("page")
+    if isinstance(page, int | float):
+        context.set(page=str(int(page) + 1) if page > 0 else None)

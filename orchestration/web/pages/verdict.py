@@ -1,0 +1,96 @@
+"""The page Verdict: which pipeline to use, how sure that is, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+
+import streamlit as st
+
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.page import render_sections
+from rag_assay.evals.reporting.pair_comparison import intervals_of
+from rag_assay.evals.reporting.sections import Block, Details, PageSection, PageTemplate
+from rag_assay.evals.reporting.trust import trust_lines
+from rag_assay.orchestration.web.chat.answer_html import label
+from rag_assay.orchestration.web.components.result_views import show_sections
+from rag_assay.orchestration.web.languages import Texts, Words
+from rag_assay.orchestration.web.page_context import PageContext
+from rag_assay.orchestration.web.study_results import choose_metric, report_of
+
+SHEETS = ("results",)
+ROWS = 12  # of the chart
+
+TEXTS: Texts = {
+    "compare": ("Compare", "Vergleichen"),
+    "questions": ("Questions", "Fragen"),
+    "try": ("Try it", "Ausprobieren"),
+    "ship": ("Ship it", "Ausliefern"),
+    "export": (
+        "Write the pipeline as a folder that runs on any machine:",
+        "Die Pipeline als Ordner schreiben, der überall läuft:",
+    ),
+    "serve": ("Serve that folder as an HTTP API:", "Diesen Ordner als HTTP-API anbieten:"),
+    "serve_here": ("Or serve it from this workspace:", "Oder aus diesem Workspace anbieten:"),
+    "trust": ("What this rests on", "Worauf das beruht"),
+    "in_english": ("", "Die Sätze des Ergebnisses stehen auf Englisch, wie im Bericht."),
+    "notes": ("Read this first ({n})", "Vorab zu lesen ({n})"),
+    "reading": ("How to read this chart", "Wie das Diagramm zu lesen ist"),
+    "none": ("No pipeline has a value of this metric.", "Keine Pipeline hat einen Wert dieser Metrik."),
+}
+
+
+def render(context: PageContext) -> None:
+    words = context.words(TEXTS)
+    data = report_of(context)
+    if data is None:
+        return
+    decision, *reasons = data.verdict.sentences
+    st.header(label(decision, 500), anchor=False)
+    if data.part:
+        st.warning(label(data.part, 400), icon=":material/content_cut:")
+    st.markdown("\n".join(f"- {label(one, 600)}" for one in reasons))
+    if words("in_english"):
+        st.caption(words("in_english"))
+    _buttons(context, data, words)
+    if data.notes:
+        with st.expander(words("notes", n=len(data.notes)), icon=":material/warning:"):
+            st.markdown("\n".join(f"- {label(one, 600)}" for one in data.notes))
+    metric = choose_metric(context, data)
+    show_sections("verdict_sections", _html(data, metric, words), "two")
+
+
+def _buttons(context: PageContext, data: ReportData, words: Words) -> None:
+    picks = [one.cell for one in (data.verdict.recommended, data.verdict.leader) if one]
+    pair = list(dict.fromkeys([*picks, *data.verdict.tied, *data.verdict.worse]))[:2]
+    with st.container(key="next", horizontal=True, gap="small", vertical_alignment="center"):
+        pipelines: Mapping[str, str] = dict(zip(("a", "b"), pair, strict=False))
+        context.link("compare", words("compare"), icon=":material/compare_arrows:", **pipelines)
+        context.link("questions", words("questions"), icon=":material/table_chart:")
+        context.link("chat", words("try"), icon=":material/chat:")
+        with st.popover(words("ship"), icon=":material/package_2:"):
+            name = shlex.quote(context.reference)
+            for text, command in (
+                ("export", f"assay export {name} best/"),
+                ("serve", "assay serve best/"),
+                ("serve_here", f"assay serve {name} --port 8600"),
+            ):
+                st.caption(words(text))
+                st.code(command, language="bash")
+
+
+def _html(data: ReportData, metric: str, words: Words) -> str:
+
+    info = next(one for one in data.metrics if one.name == metric)
+    chart = intervals_of(data, info, ROWS)
+    blocks: list[Block] = [words("none")]
+    if chart:
+        blocks = [replace(chart, about=""), Details(words("reading"), [chart.about])]
+    lines = PageTemplate("trust.html", {"trust": trust_lines(data), "linked": False})
+    return render_sections(
+        [
+            PageSection("chart", chart.caption if chart else info.title, blocks),
+            PageSection("trust", words("trust"), [lines]),
+        ]
+    )

@@ -1,0 +1,259 @@
+"""Verdict, Questions and Compare in a real Chromium: what they show is what the report shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from rag_assay.evals.reporting.data import ReportData
+from rag_assay.evals.reporting.display import interval, number
+from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.pair_comparison import compare_pair
+from rag_assay.evals.reporting.question_matrix import MatrixFilter, QuestionMatrix
+from rag_assay.evals.statistics.question_clusters import clustering
+from rag_assay.evals.study.run_studies import note
+from rag_assay.orchestration.web.page_context import UiOptions
+from rag_assay.orchestration.web.page_process import Site, serve_script
+from rag_assay.warehouse.paths import Home
+from tests.fakes.browser import Tab, axe_violations, tab
+from tests.fakes.tiny import TEXTS
+from tests.fakes.town import PLAIN, QUESTIONS, Town
+from tests.orchestration.web.conftest import own_port
+
+HOSTILE = "<img src=x onerror=\"document.title='gone'\"> **bold** </script> $x$ ?"
+RETRIEVERS = {"bm25": {"bm25": {"k": 5}}, "dense": {"dense": {"k": 5}}, "few": {"bm25": {"k": 1}}}
+STUDY = {
+    **PLAIN,
+    "retrievers": RETRIEVERS,
+    "metrics": ["evidence_coverage@2000tokens", "ndcg@10", "retrieval_latency"],
+}
+WAYS = ((1280, "light"), (1280, "dark"), (390, "light"), (390, "dark"))
+
+pytestmark = pytest.mark.models
+
+
+@dataclass
+class Result:
+    """The study that was run, and where the app shows it."""
+
+    home: Home
+    data: ReportData
+    matrix: QuestionMatrix
+    site: Site
+
+    def url(self, page: str, query: str = "") -> str:
+        return f"{self.site.url}{page}?study=tiny{query}"
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Result]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASSAY_STUDIES", str(tmp_path_factory.mktemp("none")))
+        town = Town(tmp_path_factory.mktemp("town"), patch)
+        hostile = f"  - id: hostile\n    answerable: false\n    question: '{HOSTILE.replace(chr(39), chr(39) * 2)}'\n"
+        (town.folder / "ferry.questions.yaml").write_text(QUESTIONS + hostile)
+        data = town.run(STUDY, "home", docs={**TEXTS, "hostile": f"A hostile page about the sea. {HOSTILE}"})
+        note(town.bench.study, town.bench.home)
+        options = UiOptions(study="tiny", reference=str(town.folder / "tiny.yaml"))
+        environment = {"ASSAY_HOME": str(town.bench.home.root), "ASSAY_STUDIES": str(town.folder)}
+        site = Site("ui", (options.to_argument(),), "127.0.0.1", own_port(), environment)
+        with serve_script(site) as server:
+            server.wait_until_ready()
+            matrix = QuestionMatrix(town.bench.study, town.bench.home)
+            yield Result(town.bench.home, data, matrix, site)
+
+
+@pytest.fixture
+def opened(browser: Any) -> Iterator[Tab]:
+    with tab(browser) as found:
+        yield found
+        assert found.errors == []
+        assert "gone" not in found.page.title()
+
+
+def text_of(opened: Tab, selector: str) -> str:
+    return opened.text(selector).replace("\u2060", "")
+
+
+def query_of(opened: Tab) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(opened.page.url).query)
+
+
+def waits(opened: Tab, script: str, *arguments: object) -> None:
+    opened.page.wait_for_function(script, arg=list(arguments))
+
+
+def shows(opened: Tab, question: str) -> None:
+    """Wait until the journey of a question is open; empty: until none is."""
+    opened.page.wait_for_selector(f".as-questions[data-shown={quoted(question)}]")
+
+
+def quoted(text: str) -> str:
+    return '"' + text.replace('"', '\\"') + '"'
+
+
+def test_the_verdict_is_the_stored_one_with_the_intervals_of_the_leaderboard(
+    opened: Tab, result: Result
+) -> None:
+    verdict = result.data.verdict
+    opened.page.goto(result.url("verdict"))
+    opened.page.wait_for_selector(".as-sections .trust li")
+    text = text_of(opened, "[data-testid=stMain]")
+    for sentence in verdict.sentences:
+        assert sentence in text
+    first = opened.page.locator("#chart tbody tr").first.inner_text()
+    assert verdict.leader is not None
+    assert number(verdict.leader.value) in first
+    assert interval(verdict.leader.low, verdict.leader.high) in first
+    opened.page.get_by_text("Equal number of passages").click()
+    title = next(one.title for one in result.data.metrics if one.name == "ndcg@10")
+    opened.page.wait_for_selector(f"#chart h2:has-text('{title}')")
+    assert query_of(opened)["basis"] == ["passages"]
+    rows = [row.inner_text() for row in opened.page.locator("#chart tbody tr").all()]
+    board = result.data.leaderboard.filter(metric="ndcg@10", cell=verdict.leader.cell)
+    assert any(number(board["value"][0]) in row for row in rows)
+
+
+def test_the_verdict_leads_to_everything_else(opened: Tab, result: Result) -> None:
+    opened.page.goto(result.url("verdict"))
+    opened.page.wait_for_selector(".as-sections .trust li")
+    opened.page.get_by_role("button", name="Ship it").click()
+    opened.page.wait_for_selector("code:has-text('assay export')")
+    opened.page.keyboard.press("Escape")
+    opened.page.locator(".st-key-next a", has_text="Compare").click()
+    opened.page.wait_for_selector("#pair table, #pair p")
+    assert query_of(opened)["a"] == [result.data.verdict.recommended.cell]  # type: ignore[union-attr]
+
+
+def test_the_matrix_holds_the_scores_of_the_report(opened: Tab, result: Result) -> None:
+    matrix = result.matrix
+    opened.page.goto(result.url("questions"))
+    opened.page.wait_for_selector("table.questions")
+    wanted = MatrixFilter(result.data.primary.name, tuple(matrix.labels))
+    ids = matrix.matching(wanted)
+    rows = opened.page.locator("table.questions tbody tr")
+    assert [row.get_attribute("data-question") for row in rows.all()] == ids
+    for row, known in zip(rows.all(), matrix.rows(wanted, ids), strict=True):
+        shown = [one.inner_text() for one in row.locator("td b").all()]
+        assert [one.lstrip("✓✗ ") for one in shown] == [number(cell.value) for cell in known.cells]
+        assert known.question in row.locator("th").inner_text()
+    assert opened.page.locator("table.questions img").count() == 0
+
+
+def test_a_question_opens_beside_the_matrix_and_its_address_leads_back(opened: Tab, result: Result) -> None:
+    first, second = list(result.matrix.labels)[:2]
+    opened.page.goto(result.url("questions"))
+    opened.page.locator("tr[data-question=noon] td a").nth(1).click()
+    shows(opened, "noon")
+    assert query_of(opened)["show"] == [second]
+    assert opened.page.locator(".panel mark").first.inner_text()
+    opened.page.locator(".panel select").select_option(first)
+    opened.page.wait_for_selector(".panel .pair.two")
+    opened.page.reload()
+    shows(opened, "noon")
+    opened.page.wait_for_selector(".panel .pair.two")
+    opened.page.keyboard.press("j")
+    ids = result.matrix.questions["question_id"].to_list()
+    following = ids[ids.index("noon") + 1]
+    shows(opened, following)
+    opened.page.keyboard.press("k")
+    shows(opened, "noon")
+    opened.page.keyboard.press("Escape")
+    shows(opened, "")
+    assert "question" not in query_of(opened)
+
+
+def test_arrows_move_between_the_places_of_the_matrix(opened: Tab, result: Result) -> None:
+    opened.page.goto(result.url("questions"))
+    opened.page.locator("table.questions tbody tr").first.locator("th a").focus()
+    opened.page.keyboard.press("ArrowRight")
+    opened.page.keyboard.press("ArrowDown")
+    opened.page.keyboard.press("Enter")
+    second = result.matrix.questions["question_id"][1]
+    shows(opened, second)
+    assert query_of(opened)["show"] == [next(iter(result.matrix.labels))]
+
+
+def test_filters_are_in_the_address(opened: Tab, result: Result) -> None:
+    few = next(one for one in result.matrix.labels if ".few." in one)
+    wanted = MatrixFilter("ndcg@10", (few, next(iter(result.matrix.labels))), is_regression=True)
+    ids = result.matrix.matching(wanted)
+    pipelines = "".join(f"&pipelines={one}" for one in wanted.pipelines)
+    opened.page.goto(result.url("questions", f"{pipelines}&metric=ndcg@10&order=regressions"))
+    opened.page.wait_for_selector(".matrix-box .where")
+    rows = opened.page.locator("table.questions tbody tr")
+    assert [row.get_attribute("data-question") for row in rows.all()] == ids
+    opened.page.goto(result.url("questions"))
+    opened.page.get_by_label("Search").fill("ferry")
+    opened.page.keyboard.press("Enter")
+    waits(opened, "() => location.search.includes('search=ferry')")
+    found = result.matrix.matching(MatrixFilter("ndcg@10", wanted.pipelines, search="ferry"))
+    opened.page.wait_for_selector(f".where:has-text('of {len(found)},')")
+
+
+def test_hostile_texts_stay_texts(opened: Tab, result: Result) -> None:
+    opened.page.goto(result.url("questions", "&question=hostile"))
+    opened.page.wait_for_selector(".panel h3")
+    assert opened.page.locator(".panel h3").inner_text() == HOSTILE
+    assert opened.page.locator(".panel img, .panel script").count() == 0
+    opened.page.goto(result.url("questions", "&question=%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E"))
+    opened.page.wait_for_selector(".panel .warn")
+    assert opened.page.locator(".panel img").count() == 0
+
+
+def test_a_comparison_is_that_of_the_leaderboard_and_leads_to_its_questions(
+    opened: Tab, result: Result
+) -> None:
+    data, matrix = result.data, result.matrix
+    leader = data.verdict.leader.cell  # type: ignore[union-attr]
+    other = next(one for one in matrix.labels if ".few." in one)
+    opened.page.goto(result.url("compare", f"&a={other}&b={leader}&basis=passages"))
+    opened.page.wait_for_selector("#pair")
+    values = matrix.values("ndcg@10", (other, leader))
+    asked = matrix.questions["question_id"].to_list()
+    clusters = clustering(matrix.questions, matrix.study.clusters)
+    found = compare_pair(data, clusters, matrix.metrics["ndcg@10"], (other, leader), values, asked)
+    text = text_of(opened, "#pair")
+    for sentence in found.sentences:
+        assert sentence in text
+    row = data.leaderboard.filter(cell=other, metric="ndcg@10").row(0, named=True)
+    if row["p"] is not None:
+        assert (found.difference, found.p, found.tied) == (row["difference"], row["p"], row["tied"])
+    link = opened.page.locator("#pair tbody a").first
+    link.click()
+    opened.page.wait_for_selector(".panel .pair.two")
+    assert query_of(opened)["show"] == [other]
+    assert query_of(opened)["beside"] == [leader]
+
+
+@pytest.mark.parametrize("view", ["axes", "costs"])
+def test_axes_and_costs_are_the_sections_of_the_report(opened: Tab, result: Result, view: str) -> None:
+    opened.page.goto(result.url("compare", f"&view={view}"))
+    opened.page.wait_for_selector(".as-sections section table")
+    page = render_html(result.data)
+    for title in opened.page.locator(".as-sections section > h2").all_inner_texts():
+        assert title in page
+
+
+def test_axe_finds_nothing_on_any_page(browser: Any, result: Result) -> None:
+    pages: dict[str, Callable[[Tab], object]] = {
+        result.url("verdict"): lambda one: one.page.wait_for_selector(".as-sections .trust li"),
+        result.url("questions", "&question=noon"): lambda one: one.page.wait_for_selector(".panel h3"),
+        result.url("compare"): lambda one: one.page.wait_for_selector("#pair"),
+        result.url("compare", "&view=costs&lang=de"): lambda one: one.page.wait_for_selector(
+            ".as-sections section"
+        ),
+    }
+    for width, scheme in WAYS:
+        with tab(browser, width, scheme=scheme) as shown:
+            for url, wait in pages.items():
+                shown.page.goto(url)
+                wait(shown)
+                shown.page.wait_for_timeout(400)
+                assert axe_violations(shown.page) == [], (url, width, scheme)
+                assert shown.page.evaluate("document.documentElement.scrollWidth") <= width
+            assert shown.errors == []
