@@ -18,7 +18,7 @@ export ASSAY_HOME ?= $(CURDIR)/var
 test: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock sbom demo test drill cluster lint format dev report bench-grid bench-idle bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-serving bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
+.PHONY: help setup lock sbom demo test drill cluster lint format dev report bench-grid bench-idle bench-try bench-demo bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-serving bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -73,6 +73,12 @@ report: $(READY) ## write the HTML report of a study that was run (STUDY=demo)
 
 bench-grid: $(READY) ## measure orchestration overhead per cell and stage
 	@$(BIN)/python -m benchmarks.grid
+
+bench-try: $(READY) ## measure `assay try` on a terminal: first ranking, end, last screen (TARGET=folder; GIF=file: draw it)
+	@$(BIN)/python -m benchmarks.trial $(or $(TARGET),docs) $(if $(GIF),--gif $(GIF))
+
+bench-demo: $(READY) ## measure the demo by stage, in seconds of the processor and by the clock
+	@$(BIN)/python -m benchmarks.demo
 
 bench-idle: $(READY) ## measure runs with nothing to do: of 1,000 cells and 20,000 calls, the hundredth of a study, by component
 	@$(BIN)/python -m benchmarks.idle

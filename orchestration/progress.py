@@ -1,4 +1,4 @@
-"""Progress on the terminal: the stage of the moment, what takes longer than two seconds, what is finished."""
+"""Progress of a run: on a terminal what is under way and what failed, elsewhere a few lines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from collections import Counter
 from types import TracebackType
 from typing import Self
 
-from rich.console import Group
+from rich.console import Group, RenderableType
+from rich.live import Live
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -22,6 +23,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.spinner import Spinner
 from rich.table import Column
 from rich.text import Text
 
@@ -42,16 +44,29 @@ class _Rate(ProgressColumn):
 
 
 class Bars:
-    """Shows a run on stderr: bars for what is under way, lines that stay for the stages that are finished.
+    """Shows how far a run is. Use it as a context manager; pass `tell` as the progress of a `Driver`, and the
+    object itself as its watch.
 
-    Where stderr is no terminal, a line now and then stands for the bars. Use as a context manager; pass
-    `tell` as the progress of a `Driver`, and the object itself as its watch.
+    On a terminal, bars stand for what is under way and are erased in the end. Only the failures of a stage
+    stay, and the sentences of a run in which something failed. The terminal is that of stderr, else that of
+    stdout, so that a stderr that is a file holds failures alone. Where neither is a terminal, each finished
+    stage is a line on stderr, and a line now and then stands for the bars.
     """
 
     def __init__(self) -> None:
-        # A Dagster run redirects stdout and stderr into its logs; this copy still leads to the terminal.
-        self._stream = os.fdopen(os.dup(sys.stderr.fileno()), "w", encoding="utf-8", errors="replace")
-        self.console = console(self._stream, force_terminal=self._stream.isatty() or None)
+        # A Dagster run redirects stdout and stderr into its logs; these copies still lead to the terminal.
+        shown = sys.stdout if sys.stdout.isatty() and not sys.stderr.isatty() else sys.stderr
+        self._streams = [
+            os.fdopen(os.dup(one.fileno()), "w", encoding="utf-8", errors="replace")
+            for one in (shown, sys.stderr)
+        ]
+        self.console, self._stays = (
+            console(one, force_terminal=one.isatty() or None) for one in self._streams
+        )
+        if self._stays.is_terminal:  # of which one console keeps what stays above the bars
+            self._stays = self.console
+        self._live: Live | None = None
+        self._between = Spinner("dots", text("looking for what is to be done"))  # between two stages
         label = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         self._progress = Progress(
             SpinnerColumn(),
@@ -62,34 +77,52 @@ class Bars:
             TimeElapsedColumn(),
             TimeRemainingColumn(),
             console=self.console,
-            transient=True,
             expand=True,
         )
         self._begun: dict[str, float] = {}
         self._tasks: dict[str, TaskID] = {}
         self._last_line_at: dict[str, float] = {}
         self._sentences: Counter[str] = Counter()
+        self._failed = False
         self._stage = ""
         self._place = ""  # `stage 4 of 10`
+
+    @property
+    def is_live(self) -> bool:
+        """Whether there is a terminal on which progress is shown."""
+        return self.console.is_terminal
+
+    def above(self) -> RenderableType | None:
+        """Return what is shown above the bars of a terminal."""
+        return None
+
+    def _shown(self) -> RenderableType:
+        sentence = next(reversed(self._sentences), "")
+        now = self._progress if self._tasks else self._between
+        lines = [self.above(), text(sentence, "dim") if sentence else None, now]
+        return Group(*(one for one in lines if one is not None))
 
     def begin(self, stage: str, number: int, of: int) -> None:
         """Hear that a stage begins, the ``number``-th ``of`` so many."""
         self._stage, self._place = stage, f"stage {number:>{len(str(of))}} of {of}"
-        if self.console.is_terminal:
+        if self.is_live:
             self._tasks[stage] = self._progress.add_task(f"{self._place}: {stage}", total=None)
 
     def end(self, report: StageReport) -> None:
-        """Receive what came of the stage that began last: it is written down for good."""
+        """Receive what came of the stage that began last."""
         for label in list(self._tasks):
             self._end(label)
-        self._print(*stage_lines(report, self._place))
+        failed = bool(report.failed or report.left_out)
+        self._failed = self._failed or failed
+        if failed or not self.is_live:
+            self._print(*stage_lines(report, self._place))
 
     def tell(self, label: str, done: int, of: int) -> None:
         """Hear how far a piece of work is; ``of`` 0 means a sentence, which is shown once."""
         now = time.monotonic()
         if of == 0:
             self._sentences[label] += 1
-            if self._sentences[label] == 1:
+            if self._sentences[label] == 1 and not self.is_live:
                 self._print(text(label, "dim"))
             return
         begun = self._begun.setdefault(label, now)
@@ -100,8 +133,8 @@ class Bars:
 
     def _show(self, label: str, done: int, of: int, now: float) -> None:
         shown = plain(f"{self._place}: {label}" if label == self._stage and self._place else label)
-        if not self.console.is_terminal:
-            if now - self._last_line_at.setdefault(label, self._begun[label]) >= SELDOM:
+        if not self.is_live:
+            if done and now - self._last_line_at.setdefault(label, self._begun[label]) >= SELDOM:
                 self._last_line_at[label] = now
                 self._print(text(f"  {shown}: {done} of {of}"))
             return
@@ -117,18 +150,25 @@ class Bars:
 
     def _print(self, *lines: Text) -> None:
         if lines:  # together: a log that is read meanwhile has all of a stage or nothing
-            self.console.print(Group(*lines), soft_wrap=not self.console.is_terminal)
+            self._stays.print(Group(*lines), soft_wrap=not self._stays.is_terminal)
 
     def __enter__(self) -> Self:
-        if self.console.is_terminal:  # elsewhere it would end with an empty line
-            self._progress.start()
+        if self.is_live:
+            self._live = Live(
+                get_renderable=self._shown, console=self.console, transient=True, refresh_per_second=8
+            )
+            self._live.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.console.is_terminal:
-            self._progress.stop()
-        again = {sentence: n for sentence, n in self._sentences.items() if n > 1}
-        self._print(*(text(f"said {n:,} times: {sentence}", "dim") for sentence, n in again.items()))
-        self._stream.close()
+        if self._live is not None:
+            self._live.stop()
+            if self._failed:
+                self._print(*(text(sentence, "dim") for sentence in self._sentences))
+        if self._failed or not self.is_live:
+            again = {sentence: n for sentence, n in self._sentences.items() if n > 1}
+            self._print(*(text(f"said {n:,} times: {sentence}", "dim") for sentence, n in again.items()))
+        for stream in self._streams:
+            stream.close()

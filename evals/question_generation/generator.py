@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -110,6 +109,7 @@ def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
 TOKENIZERS: tuple[Tokenizer, ...] = ("plain", "stemmed", "lemmatised")
 PARAMETERS = Parameters("okapi", 1.5, 0.75, 0.25, 0.0)
 WORDS = 100  # of a passage
+BLOCK = 128  # questions that are embedded together
 _WORD = re.compile(r"\S+")
 
 Place = tuple[str, int, int]
@@ -188,15 +188,28 @@ AGAIN = "the evidence stands more than once in its document"
 LOST = "the evidence is not found in its document"
 
 
-class Near(NamedTuple):
-    """How like each other questions are.
+class Near:
+    """How like each other questions are, embedded as far as they are looked at.
 
-    vectors: of the questions, unit length, shape (questions, dimensions)
-    chance: `chance_cosine` of the embedder
+    Args:
+        questions: in the order in which they are looked at.
+        embed: questions -> unit vectors, shape (questions, dimensions).
+        chance: `chance_cosine` of the embedder.
     """
 
-    vectors: Matrix
-    chance: float = 0.0
+    def __init__(
+        self, questions: Sequence[str], embed: Callable[[Sequence[str]], Matrix], chance: float = 0.0
+    ) -> None:
+        self.chance = chance
+        self._questions, self._embed = questions, embed
+        self._blocks: dict[int, Matrix] = {}
+
+    def vector(self, number: int) -> Matrix:
+        """Return the vector of a question; those that follow it are embedded with it."""
+        block, row = divmod(number, BLOCK)
+        if block not in self._blocks:
+            self._blocks[block] = self._embed(self._questions[block * BLOCK : (block + 1) * BLOCK])
+        return self._blocks[block][row]
 
 
 def in_turn(kinds: Iterable[Sequence[QuestionCandidate]]) -> list[QuestionCandidate]:
@@ -316,10 +329,10 @@ def _usable(
             tally.drop(Drop(one.kind, places))
         elif of_document[one.evidence[0].doc_id] >= most:
             tally.drop(Drop(one.kind, f"its document has {most} questions already"))
-        elif kept.like(one.question, near.vectors[number]):
+        elif kept.like(one.question, near.vector(number)):
             tally.drop(Drop(one.kind, "repeats another question"))
         else:
-            kept.keep(one.question, near.vectors[number])
+            kept.keep(one.question, near.vector(number))
             of_document[one.evidence[0].doc_id] += 1
             yield number
 
@@ -397,7 +410,7 @@ def made(
     documents = sum(1 for _ in texts())
     if not candidates:
         return GeneratedQuestions([], tally, documents)
-    near = Near(embed([one.question for one in candidates]), chance)
+    near = Near([one.question for one in candidates], embed, chance)
     evidence = EvidenceIndex(candidates, texts, plan.seed)
     questions = chosen(candidates, near, evidence, plan.n, documents, tally)
     return GeneratedQuestions(verify_questions(questions, texts, tally), tally, documents)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,23 @@ Each can be edited, and deleted; results are kept by the id. They tell less than
 docs/questions.md, "Made without a model"."""
 
 
-def make_for(study: Study, plan: GenerationPlan, work: BuildContext) -> GeneratedQuestions:
-    made_questions = made(_texts(study, work), plan, embed_for(study, work), work.home)
+def make_for(
+    study: Study,
+    plan: GenerationPlan,
+    work: BuildContext,
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> GeneratedQuestions:
+    """Make questions from the documents of a study.
+
+    turn: is entered while questions are embedded, for a caller whose other threads use the model
+    """
+    embed_alone = embed_for(study, work)
+
+    def embed(questions: Sequence[str]) -> Matrix:
+        with turn():
+            return embed_alone(questions)
+
+    made_questions = made(_texts(study, work), plan, embed, work.home)
     if not made_questions.questions:
         reasons = "; ".join(made_questions.tally.lines()[:8])
         raise InputError(

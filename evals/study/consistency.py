@@ -175,6 +175,9 @@ def _restricted(
     axes: Sequence[str],
     within: Place,
 ) -> Iterator[Finding]:
+    if "generators" in axes and restriction.get("others") is not None:
+        text = f"`others` is about the pipelines that a generator leaves out, and `{name}` is none"
+        yield Finding((*within, "others"), "no_generator", text)
     for axis in axes:
         place: Place = (*within, axis)
         values = restriction.get(axis)
@@ -192,7 +195,8 @@ def _without_ranking(data: Mapping[str, Any], name: str, restriction: dict[str, 
     if kind is None or GENERATORS[kind].reads == "ranking":
         return []
     text = f"`{kind}` reads no ranking and is one cell of the study; only `sample` restricts it"
-    axes = (axis for axis in ("chunkings", "embedders", "retrievers") if restriction.get(axis) is not None)
+    keys = ("chunkings", "embedders", "retrievers", "others")
+    axes = (axis for axis in keys if restriction.get(axis) is not None)
     return [Finding(("restrict", name, axis), "reads_no_ranking", text) for axis in axes]
 
 

@@ -79,7 +79,7 @@ class ImportedStudy(Study):
         return [
             Cell(self.study, *one.axes, self._sample(one.generator), imported=True)
             for one in self.sheet_cells
-            if self._allowed(one.generator, one.chunking, one.embedder, one.retriever)
+            if self._restriction(one.generator).allows(one.chunking, one.embedder, one.retriever)
         ]
 
     def times(self, cell: Cell) -> int:

@@ -154,6 +154,8 @@ class Restriction(Strict):
 
     sample: only for so many questions, drawn by the study's seed; the cells of a generator are compared on
         those questions, and a judge's metrics are measured on them
+    others: of a generator: `rankings` compares the pipelines that it leaves out by their rankings alone;
+        default: they are no cells
     """
 
     generators: tuple[Name, ...] | None = None
@@ -161,6 +163,7 @@ class Restriction(Strict):
     embedders: tuple[Name, ...] | None = None
     retrievers: tuple[Name, ...] | None = None
     sample: Annotated[int, Field(ge=1)] | None = None
+    others: Literal["rankings"] | None = None
 
     def allows(self, chunking: str, embedder: str, retriever: str, generator: str | None = None) -> bool:
         wanted = (

@@ -161,8 +161,7 @@ class Study(BuildHalf):
             for chunking in self.chunkings
             for embedder in self.embedders
             for retriever in self.retrievers
-            for generator in self.generators or (NO_GENERATOR,)
-            if self.reads(generator) == "ranking" and self._allowed(generator, chunking, embedder, retriever)
+            for generator in self._generators_of(chunking, embedder, retriever)
         ]
         others = [
             Cell(self.study, UNREAD, UNREAD, UNREAD, generator, self._sample(generator))
@@ -170,6 +169,13 @@ class Study(BuildHalf):
             if self.reads(generator) != "ranking"
         ]
         return grid + others
+
+    def _generators_of(self, *place: str) -> list[str]:
+        """Return the generators of a chunking, embedder and retriever, last `none` for its rankings alone."""
+        reading = [name for name in self.generators if self.reads(name) == "ranking"]
+        allowed = [name for name in reading if self._restriction(name).allows(*place)]
+        by_rankings = any(self._restriction(name).others == "rankings" for name in {*reading} - {*allowed})
+        return [*allowed, *([NO_GENERATOR] if by_rankings or not self.generators else [])]
 
     def reads(self, generator: str) -> Reads:
         found = self.generators.get(generator)
@@ -214,7 +220,7 @@ class Study(BuildHalf):
         return [name for name in self.judges if self._judges(name, cell)]
 
     def _judges(self, name: str, cell: Cell) -> bool:
-        restriction = self.restrict.get(name, Restriction())
+        restriction = self._restriction(name)
         has_answers = cell.generator != NO_GENERATOR
         applies = has_answers or any("answer" not in one.needs for one in self.judges[name].judged_metrics)
         return applies and restriction.allows(cell.chunking, cell.embedder, cell.retriever, cell.generator)
@@ -272,11 +278,10 @@ class Study(BuildHalf):
         return [cell for cell in self.cells() if cell.reads_ranking]
 
     def _sample(self, part: str) -> int | None:
-        restriction = self.restrict.get(part)
-        return restriction.sample if restriction else None
+        return self._restriction(part).sample
 
-    def _allowed(self, generator: str, chunking: str, embedder: str, retriever: str) -> bool:
-        return self.restrict.get(generator, Restriction()).allows(chunking, embedder, retriever)
+    def _restriction(self, part: str) -> Restriction:
+        return self.restrict.get(part, Restriction())
 
     def sampled(self, question_ids: list[str], size: int | None) -> list[str]:
         """Draw ``size`` questions by the seed, in their order; a question more in the set moves one at most.

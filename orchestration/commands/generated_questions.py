@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ def make_without_model(
     where = home_of(study)
     if not walk(study, where, only=("pages", "documents")).is_there("documents"):
         return FAILED
-    make_questions(study, where, plan, path)
+    say_left_out(make_questions(study, where, plan, path))
     print(path)
     if path.resolve() not in {study.resolve(one.file) for one in study.questions if one.file}:
         say(f"{study.path} does not ask them yet; add to its questions:  - file: {path}")
@@ -56,16 +57,31 @@ def free_path(path: Path, *, force: bool) -> Path:
     return path
 
 
-def make_questions(study: Study, where: Home, plan: GenerationPlan, path: Path) -> GeneratedQuestions:
-    """Make questions from the documents of a study, write them to a file, and say what came of it."""
+def say_left_out(questions: GeneratedQuestions) -> None:
+    """Say which candidates were left out, and why."""
+    say("Left out:")
+    for line in questions.tally.lines() or ["nothing"]:
+        say(f"  {line}")
+
+
+def make_questions(
+    study: Study,
+    where: Home,
+    plan: GenerationPlan,
+    path: Path,
+    tell: Callable[[str], None] = say,
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> GeneratedQuestions:
+    """Make questions from the documents of a study, write them to a file, and say what came of it.
+
+    turn: is entered while questions are embedded, for a caller whose other threads use the model
+    """
     from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.question_generation.question_file import counts, make_for, write_questions
 
-    with closing(BuildContext(where, lambda sentence, _done, of: say(sentence) if not of else None)) as work:
-        questions = make_for(study, plan, work)
+    with closing(BuildContext(where, lambda sentence, _done, of: tell(sentence) if not of else None)) as work:
+        questions = make_for(study, plan, work, turn)
     write_questions(questions, study, path)
     documents = f"{questions.documents:,} document{'' if questions.documents == 1 else 's'}"
-    say(f"{len(questions.questions)} questions made from {documents}: {counts(questions)}. Left out:")
-    for line in questions.tally.lines() or ["nothing"]:
-        say(f"  {line}")
+    tell(f"{len(questions.questions)} questions made from {documents}: {counts(questions)}.")
     return questions

@@ -67,7 +67,7 @@ def fill_in(study: Path, questions: Path) -> bool:
     """
     from rag_assay.evals.question_generation.generator import GenerationPlan
     from rag_assay.evals.study.study_file import read_study
-    from rag_assay.orchestration.commands.generated_questions import make_questions
+    from rag_assay.orchestration.commands.generated_questions import make_questions, say_left_out
     from rag_assay.orchestration.commands.run_stages import walk
     from rag_assay.orchestration.commands.study_arguments import home_of
     from rag_assay.warehouse.errors import InputError
@@ -82,7 +82,7 @@ def fill_in(study: Path, questions: Path) -> bool:
         say(f"The documents could not be read; {questions} is a template to fill in.")
         return False
     try:
-        make_questions(found, where, GenerationPlan(), questions)
+        say_left_out(make_questions(found, where, GenerationPlan(), questions))
     except InputError as error:
         say(f"{error.findings[0]}. {questions} is a template to fill in; then: assay check {study}")
         return True

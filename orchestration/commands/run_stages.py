@@ -39,7 +39,8 @@ def walk(
     with Bars() as bars:
         driver = Driver(study, where, bars.tell, bars, spread)
         result = driver.run(only, again=again, keys=keys, budgets=budgets)
-    show_end(result)
+    if not bars.is_live:
+        show_end(result)
     return result
 
 
@@ -76,13 +77,14 @@ def show(study: Study, where: Home, result: RunReport) -> ReportData:
 
     Returns what is shown.
     """
+    from rag_assay.evals.reporting.display import plain
     from rag_assay.evals.reporting.rows import report_data
     from rag_assay.orchestration.run_report import failure_notes
     from rag_assay.orchestration.terminal.tables import show_leaderboard
 
     if result.is_there("report"):
-        say(f"Report:     {where.report(study.study)}   (assay report {study.study} --open)")
-    say(f"Dagster UI: http://127.0.0.1:3000, once started with\n  {_how_to_open_dagster(where)}\n")
+        print(plain(f"Report: {where.report(study.study)} (assay report {study.study} --open)"))
+    print(plain(f"Dagster UI: {_how_to_open_dagster(where)}\n"))
     # Last, for its last line is the answer.
     data = report_data(study, where, failure_notes(result.stages), with_hits=False)
     show_leaderboard(data)

@@ -1,17 +1,20 @@
-"""`assay try`: a ranked grid on a folder or site, in one command."""
+"""`assay try`: a ranked grid on a folder, file or site, in one command."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home
-from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, plainly, say, width
+from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, plainly, width
 
 if TYPE_CHECKING:
     from rag_assay.evals.study.study import Study
+    from rag_assay.orchestration.run_report import RunReport
     from rag_assay.orchestration.templates.trials import TrialFiles
     from rag_assay.warehouse.paths import Home
 
@@ -19,77 +22,77 @@ if TYPE_CHECKING:
 AGREEMENT = "docs/questions.md"
 PROSE = 100  # columns, also of a wider terminal
 TELLS = (
-    "What this can tell, and what not. The {n} questions were made from the documents' own words. They "
-    "show which chunk size keeps an answer together, and which retriever finds what the documents say in "
-    "their own words. They do not show how it does with users' words, with answers that are spread over "
-    "several documents, or with questions that no document answers. They are least certain between "
-    "lexical and dense retrieval ({agreement} has the measured agreement with human-written questions). "
-    "Read, edit or replace them:"
+    "The {n} questions were made from the documents' own words: they show which chunk size keeps an answer "
+    "together, and which retriever finds what the documents say in their own words. They do not show how it "
+    "does with users' words ({agreement} has the measured agreement with human-written questions). Edit them:"
 )
+BYTES_OF_WORD = 7  # of a text, with its markup
+WORDS_A_SECOND = 2500  # that a core embeds, cut in one way
+AT_LEAST = 25  # seconds that a trial takes beside
 
 
 @plainly
 def try_out(
     target: Annotated[
-        str, typer.Argument(metavar="FOLDER|URL", help="A folder of documents, or a website's start page.")
+        str,
+        typer.Argument(
+            metavar="FOLDER|FILE|URL", help="A folder of documents, a file, or a website's start page."
+        ),
     ],
     n: Annotated[int, typer.Option("--n", min=1, max=5000, help="Questions to make, at most.")] = 100,
     seed: Annotated[int, typer.Option(help="Random seed of the questions.")] = 7,
     again: Annotated[bool, typer.Option("--again", help="Crawl again and make new questions.")] = False,
 ) -> int:
-    """Compare a small grid of pipelines on a folder or website, without an API key.
+    """Compare a small grid of pipelines on a folder, file or website, without an API key.
 
-    The questions are made from the documents; the study is stored in the workspace.
+    The questions are made from the documents; the study is stored in the workspace. Pipelines are shown as
+    they are measured; Ctrl-C leaves the table, and the same command continues.
     """
-    from rag_assay.evals.study.run_studies import note
-    from rag_assay.evals.study.study_file import read_study
-    from rag_assay.orchestration.commands.run_stages import show, walk
-    from rag_assay.orchestration.templates.trials import trial_of
+    from rag_assay.orchestration.terminal.trial_screen import TrialScreen
 
     where = prepare_home()
-    trial = trial_of(target, where)
-    say(f"The study of this trial: {trial.study}")
-    study = read_study(trial.study)
-    home_of(study)
-    if not _asked(trial, study, where, n, seed, again=again):
-        return FAILED
-    study = read_study(trial.study)
-    note(study, where)
-    report = walk(study, where)
-    if not report.is_there("leaderboard"):
-        return FAILED
-    if trial.questions:
-        from rag_assay.evals.question_sets.question_files import read_yaml
+    screen = TrialScreen(estimate_of(target))
+    try:
+        with screen:
+            from rag_assay.evals.question_generation.generator import GenerationPlan
+            from rag_assay.orchestration.templates.trials import trial_of
+            from rag_assay.orchestration.trial_run import TrialRun
 
-        count = len(read_yaml(trial.questions))
-        say(fill(TELLS.format(n=count, agreement=AGREEMENT), min(width(), PROSE)))
-        say(f"  {trial.questions}\nand run again:  assay run {study.study}\n")
-    show(study, where, report)  # last, for the result is what stays on the screen
+            trial = trial_of(target, where)
+            run = TrialRun(trial, where, screen)
+            home_of(run.study)
+            report = run.result(GenerationPlan(n=n, seed=seed), again=again)
+    except KeyboardInterrupt:
+        screen.leave()
+        raise
+    if report is None or not report.is_there("leaderboard"):
+        return FAILED
+    _show(trial, run.study, where, report)
     return DONE if report.ok else FAILED
 
 
-def _asked(trial: TrialFiles, study: Study, where: Home, n: int, seed: int, *, again: bool) -> bool:
-    """Read the documents and make questions from them, unless that was done; return whether there are any."""
-    from rag_assay.evals.question_generation.generator import GenerationPlan
-    from rag_assay.orchestration.commands.generated_questions import make_questions
-    from rag_assay.orchestration.commands.run_stages import walk
-    from rag_assay.orchestration.templates.trials import MANY
+def estimate_of(target: str) -> str:
+    """Say how long a trial takes, by the size of its files."""
+    if "://" in target:
+        return f"A trial of {target}: a page a second is read, then about a minute for the pipelines."
+    from rag_assay.warehouse.files import walk
 
-    if trial.is_asked and not again:
-        return True
-    if not walk(study, where, only=("pages", "documents"), again=again).is_there("documents"):
-        return False
-    if trial.questions is not None:
-        make_questions(study, where, GenerationPlan(n=n, seed=seed), trial.questions)
-    words = _words(study, where)
-    if words > MANY and trial.cut_once():
-        say(f"{words:,} words are many: cut in one way alone, into windows of 256 tokens.")
-    return True
+    path = Path(target).expanduser()
+    files = [one for one in (walk(path) if path.is_dir() else [path]) if one.is_file()]
+    unpacked = (one.stat().st_size * (3 if one.suffix == ".gz" else 1) for one in files)
+    words = sum(unpacked) // BYTES_OF_WORD
+    seconds = AT_LEAST + 2 * words / WORDS_A_SECOND / max(1, len(os.sched_getaffinity(0)))
+    minutes = f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
+    count = f"{len(files):,} file{'' if len(files) == 1 else 's'}"
+    return f"A trial of {target}: {count}, up to {words:,} words; about {minutes} in all."
 
 
-def _words(study: Study, where: Home) -> int:
-    from rag_assay.warehouse.artifacts import ArtifactStore
+def _show(trial: TrialFiles, study: Study, where: Home, report: RunReport) -> None:
+    from rag_assay.evals.question_sets.question_files import read_yaml
+    from rag_assay.orchestration.commands.run_stages import show
 
-    store = ArtifactStore(where)
-    found = (store.current("documents", source) for source in study.corpus.sources)
-    return sum(int(artifact.meta.get("words", 0)) for artifact in found if artifact)
+    if trial.questions:
+        count = len(read_yaml(trial.questions))
+        print(fill(TELLS.format(n=count, agreement=AGREEMENT), min(width(), PROSE)))
+        print(f"  {trial.questions}\nand run again:  assay run {study.study}\n")
+    show(study, where, report)  # last, for the result is what stays on the screen

@@ -20,10 +20,13 @@ NAMES = {"de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl":
 
 
 def language_of(folder: Path) -> str | None:
-    """Return the language (ISO 639-1) that most texts of a folder are in; None where none could be told."""
+    """Return the language (ISO 639-1) that most texts of a folder are in; None where none could be told.
+
+    folder: or a single file
+    """
     paths = sorted(
         path
-        for path in islice(folder.rglob("*"), LOOKED_AT)
+        for path in islice(folder.rglob("*") if folder.is_dir() else [folder], LOOKED_AT)
         if path.suffix.lower() in READABLE and path.is_file()
     )
     step = max(1, len(paths) // FILES)

@@ -70,13 +70,17 @@ def graded_split(splits: Sequence[str]) -> str:
     return next((name for name in ("test", "dev") if name in splits), splits[0])
 
 
-def sources_in(folder: Path) -> FolderContents:
-    """Return the sources that read a folder: `folder` for documents alone, else a reader for each kind."""
+def sources_in(target: Path) -> FolderContents:
+    """Return the sources that read a folder: `folder` for documents alone, else a reader for each kind.
+
+    target: a folder, or a single file
+    """
+    folder = target if target.is_dir() else target.parent
     documents: dict[str, Path] = {}
     passages: list[tuple[str, Path, dict[Column, str]]] = []
     found = FolderContents()
     others: Counter[str] = Counter()
-    for path in walk(folder):
+    for path in walk(folder) if folder == target else [target]:
         name, kind = path.name.lower(), path.suffix.lower()
         if name.endswith(jsonl.LINES + jsonl.WHOLE + table.SUFFIXES):
             reader = "table" if name.endswith(table.SUFFIXES) else "jsonl"
@@ -93,10 +97,7 @@ def sources_in(folder: Path) -> FolderContents:
             others[kind or "no suffix"] += 1
     if others:
         found.left_out.insert(0, f"{_listed(others)}: no reader reads these kinds of files")
-    if documents and not passages and "warc" not in documents:
-        found.sources = [("folder", folder, {})]
-    else:
-        found.sources = [(reader, folder, {}) for reader in sorted(documents)] + _merged(passages, folder)
+    found.sources = _sources_of(target, documents, passages)
     found.left_out += [f"{path}: one source more than {MOST}" for _, path, _ in found.sources[MOST:]]
     del found.sources[MOST:]
     first = next(iter(documents.values()), None)
@@ -105,6 +106,16 @@ def sources_in(folder: Path) -> FolderContents:
     elif passages:
         found.url = f"{passages[0][1].relative_to(folder).as_posix()}#1"
     return found
+
+
+def _sources_of(
+    target: Path, documents: Mapping[str, Path], passages: Sequence[tuple[str, Path, dict[Column, str]]]
+) -> list[tuple[str, Path, dict[Column, str]]]:
+    if not target.is_dir():
+        return [*((reader, target, {}) for reader in documents), *passages]
+    if documents and not passages and "warc" not in documents:
+        return [("folder", target, {})]
+    return [*((reader, target, {}) for reader in sorted(documents)), *_merged(passages, target)]
 
 
 def _listed(kinds: Counter[str]) -> str:

@@ -168,9 +168,9 @@ def _graded(path: str, splits: list[str]) -> str:
 
 
 def language_of_target(target: str) -> str | None:
-    """Return the language of a folder's texts; None of a site, and where none could be told."""
-    folder = Path(target).expanduser()
-    return language_of(folder) if folder.is_dir() else None
+    """Return the language of a folder's or file's texts; None of a site, and where none could be told."""
+    found = Path(target).expanduser()
+    return language_of(found) if found.exists() else None
 
 
 class Described(NamedTuple):
@@ -191,10 +191,10 @@ class Described(NamedTuple):
 def describe_source(
     target: str, *, name: str | None = None, pages: int = 500, base: Path | None = None
 ) -> Described:
-    """Return what a study says of a folder or URL.
+    """Return what a study says of a folder, file or URL.
 
     Args:
-        target: the folder or URL.
+        target: the folder, file or URL.
         name: what its sources are called after; by default the folder or the host.
         pages: of a site, at most.
         base: the folder that paths are relative to; default: they are absolute.
@@ -214,8 +214,8 @@ def describe_source(
         name = name or _slug(host)
         return Described(name, target, {f"{name}-pages": source}, target)
     folder = Path(target).expanduser()
-    if not folder.is_dir():
-        raise InputError(f"{target!r} is neither a folder nor a URL that begins with http:// or https://")
+    if not folder.exists():
+        raise InputError(f"{target!r} is no folder, no file and no URL that begins with http:// or https://")
     name = name or _slug(folder.resolve().name)
     sources, url = _sources(folder.resolve(), name, base)
     return Described(name, " ".join(str(folder).split()), sources, url)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from rag_assay.orchestration.templates.study_files import (
 )
 from rag_assay.warehouse.paths import Home
 
-MANY = 800_000  # words of a corpus, from which on it is cut in one way alone so that a trial ends in minutes
+MANY = 300_000  # words of a corpus, from which on it is cut in one way alone so that a trial ends in minutes
 PAGES = 200  # of a site
 TARGET, STUDY, MADE = "target.txt", "study.yaml", "made.questions.yaml"
 
@@ -46,10 +47,13 @@ retrievers:
   hybrid: {hybrid}
 {asked}"""
 SECOND = "  tokens-128: {tokens: {size: 128, overlap: 0}}\n"
+ANSWERED = "  extractive: {chunkings: [tokens-256], retrievers: [bm25, hybrid], others: rankings}\n"
 MADE_QUESTIONS = """
 generators:
-  extractive: {{extractive: {{context_tokens: 2000, max_tokens: 80}}}}
+  extractive: {{extractive: {{context_tokens: 1000, max_tokens: 48}}}}
 
+restrict: # the pipelines that answer; the others are compared by their rankings
+{answered}
 questions:
   - file: {file}
 
@@ -83,6 +87,13 @@ class TrialFiles(NamedTuple):
         self.study.write_text(text.replace(SECOND, "", 1), encoding="utf-8")
         return SECOND in text
 
+    def answer(self, chunking: str, retrievers: Sequence[str]) -> None:
+        """Let these pipelines answer, unless that was chosen before."""
+        text = self.study.read_text(encoding="utf-8")
+        places = f"chunkings: [{chunking}], retrievers: [{', '.join(retrievers)}]"
+        chosen = f"  extractive: {{{places}, others: rankings}} # chosen by their rankings\n"
+        self.study.write_text(text.replace(ANSWERED, chosen, 1), encoding="utf-8")
+
 
 def trial_of(target: str, where: Home) -> TrialFiles:
     """Return the trial of a folder or URL, written where there is none yet."""
@@ -93,7 +104,7 @@ def trial_of(target: str, where: Home) -> TrialFiles:
     if found.study.exists() and (found.questions is None or found.questions.exists()):
         return found
     name, what, sources, url = describe_source(target, name=f"try-{folder.name}", pages=PAGES)
-    asked = MADE_QUESTIONS.format(file=MADE)
+    asked = MADE_QUESTIONS.format(file=MADE, answered=ANSWERED)
     if splits:
         asked = GRADED.format(path=quote_yaml(called), split=graded_split(splits))
     folder.mkdir(parents=True, exist_ok=True)

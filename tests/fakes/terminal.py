@@ -52,7 +52,7 @@ class Terminal:
         """Read until words are written; return what came up to them since the last call, without colours."""
         deadline = time.monotonic() + seconds
         while (found := self.plain(self.written).find(words, self._heard)) < 0:
-            if not self._read(deadline - time.monotonic()):
+            if not self.read(deadline - time.monotonic()):
                 raise AssertionError(f"{words!r} was not written: {self.written[-3000:]!r}")
         begin, self._heard = self._heard, found + len(words)
         return self.plain(self.written)[begin : self._heard]
@@ -64,11 +64,12 @@ class Terminal:
     def ended(self, seconds: float = 60) -> int:
         """Read to the end; return the exit code."""
         deadline = time.monotonic() + seconds
-        while self._read(deadline - time.monotonic()):
+        while self.read(deadline - time.monotonic()):
             pass
         return self.process.wait(max(1.0, deadline - time.monotonic()))
 
-    def _read(self, seconds: float) -> bool:
+    def read(self, seconds: float) -> bool:
+        """Read what is written within so many seconds; return whether there was something."""
         if seconds <= 0 or not select.select([self._ours], [], [], seconds)[0]:
             return False
         try:

@@ -34,8 +34,8 @@ def test_run_reports_and_exports(assay_home: Home, study_path: Path) -> None:
     assert "Warning" not in done.stderr
     assert "nDCG @ 10" in done.stdout
     report = assay_home.reports / "town.html"
-    assert str(report) in done.stderr
-    assert "make dev" in done.stderr
+    assert str(report) in done.stdout
+    assert "make dev" in done.stdout
     assert "<script>" not in report.read_text().split("</style>")[1].split("<body")[0]
 
     written = report.stat().st_mtime_ns
@@ -179,7 +179,7 @@ def test_init_writes_a_study_that_checks(assay_home: Home, tmp_path: Path, study
     assert assay("check", str(own)).returncode == 0
     nothing = assay("init", str(tmp_path / "absent"), "-o", str(tmp_path / "x.yaml"))
     assert nothing.returncode == 2
-    assert "neither a folder nor a URL" in nothing.stderr
+    assert "is no folder, no file and no URL" in nothing.stderr
 
 
 def test_init_writes_relative_paths_and_names_that_are_free(assay_home: Home, tmp_path: Path) -> None:

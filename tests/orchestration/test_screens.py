@@ -64,7 +64,30 @@ def test_run_of_a_finished_study(finished: Finished) -> None:
 def test_run_from_nothing(assay_home: Home, study_path: Path) -> None:
     screen = seen("run", str(study_path))
     assert ends_with_result(screen, study_path, assay_home)
-    assert any("stage" in line and "report" in line for line in screen.lines)
+    assert not [line for line in screen.lines if line.startswith("stage ")], "progress is erased"
+    assert len(screen.lines) <= ROWS
+
+
+def test_what_fails_stays(assay_home: Home, study_path: Path) -> None:
+    study_path.write_text(study_path.read_text().replace("path: docs", "path: gone"))
+    with Terminal(assay_command("run", str(study_path)), {}, columns=COLUMNS, rows=ROWS) as terminal:
+        assert terminal.ended(280) == 1
+        screen = "\n".join(Screen(terminal.written, COLUMNS, ROWS).last)
+    assert re.search(r"stage +1 of \d+ +pages +1 failed", screen), screen
+
+
+@pytest.mark.parametrize("command", ["run", "try"])
+def test_success_leaves_stderr_empty(
+    assay_home: Home, study_path: Path, tmp_path: Path, command: str
+) -> None:
+    """Progress is on the terminal, be it that of stdout alone; on stderr is what went wrong."""
+    target, errors = study_path if command == "run" else study_path.parent / "docs", tmp_path / "errors"
+    shell = ["sh", "-c", 'errors=$1; shift; exec "$@" 2>"$errors"', "sh", str(errors)]
+    whole = [*shell, *assay_command(command, str(target))]
+    with Terminal(whole, {}, columns=COLUMNS, rows=ROWS) as terminal:
+        assert terminal.ended(280) == 0, errors.read_text()
+        assert "\x1b[2K" in terminal.written, "progress was shown, and erased"
+    assert errors.read_text() == ""
 
 
 def test_try_of_a_folder(assay_home: Home, tmp_path: Path) -> None:
@@ -74,7 +97,7 @@ def test_try_of_a_folder(assay_home: Home, tmp_path: Path) -> None:
     screen = seen("try", str(tmp_path / "notes"))
     (made,) = (assay_home.root / "tries").glob("*/study.yaml")
     assert ends_with_result(screen, made, assay_home)
-    assert "What this can tell" in " ".join(screen.lines), "above the result"
+    assert "questions were made from" in " ".join(screen.lines), "above the result"
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,11 @@ from rag_assay.evals.question_sets.question_files import UNFILLED, read_yaml
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.templates import trials
 from rag_assay.orchestration.templates.trials import MADE, trial_of
+from rag_assay.orchestration.trial_run import parts_of
 from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
+from tests.fakes.processes import assay_command
+from tests.fakes.terminal import Screen, Terminal
 from tests.orchestration.test_making_questions import PILOTS
 
 pytestmark = pytest.mark.models
@@ -45,10 +48,14 @@ def test_a_folder_gives_a_ranked_grid_and_says_what_it_can_tell(assay_home: Home
     assert done.returncode == 0, done.stderr
     assert "tokens-256" in done.stdout
     assert "hybrid" in done.stdout
-    told = done.stderr[done.stderr.index("What this can tell, and what not") :].split("\n  /")[0]
+    assert "Evidence coverage in 2,000 tokens so far: tokens-256 · bm25 " in done.stderr, "ranked first"
+    told = done.stdout[done.stdout.index("questions were made from") :].split("\n  /")[0]
     assert max(map(len, told.splitlines())) <= 100
     study = read_study(assay_home.root / "tries" / "my-notes-2" / "study.yaml")
     assert len(study.cells()) == 6
+    answered = [cell for cell in study.cells() if cell.generator != "none"]
+    assert 1 <= len(answered) <= 2
+    assert "# chosen by their rankings" in study.path.read_text()
     questions = study.path.with_name(MADE)
     kept = questions.read_text().replace("What is a mooring?", "What do visitors call the place for a night?")
     questions.write_text(kept)
@@ -62,6 +69,41 @@ def test_a_folder_gives_a_ranked_grid_and_says_what_it_can_tell(assay_home: Home
         "picture.xyz",
         "pilots of ellery.md",
     ]
+
+
+def test_a_single_file_is_tried(assay_home: Home, folder: Path) -> None:
+    done = assay("try", str(folder / "pilots of ellery.md"))
+    assert done.returncode == 0, done.stderr
+    assert "A trial of" in done.stderr
+    assert "1 file, up to" in done.stderr
+    (study,) = (assay_home.root / "tries").glob("*/study.yaml")
+    assert len(read_study(study).cells()) == 6
+
+
+def test_the_parts_of_a_trial_begin_with_words(assay_home: Home, folder: Path) -> None:
+    study = read_study(trial_of(str(folder), assay_home).study)
+    first, *others = parts_of(study)
+    assert {cell.short for cell in first.cells()} == {
+        "tokens-256.words.bm25.none",
+        "tokens-128.words.bm25.none",
+    }
+    assert [list(one.chunkings) for one in others] == [["tokens-256"], ["tokens-128"]]
+    assert {cell.short for one in others for cell in one.cells()} == {
+        f"{chunking}.minilm.{retriever}.none"
+        for chunking in study.chunkings
+        for retriever in ("bm25", "dense", "hybrid")
+    }
+
+
+def test_an_interrupted_trial_leaves_what_it_has_measured(assay_home: Home, folder: Path) -> None:
+    with Terminal(assay_command("try", str(folder)), {}, columns=100, rows=30) as terminal:
+        terminal.until("best so far first", 200)
+        terminal.type("\x03")
+        assert terminal.ended(60) == 130
+        screen = "\n".join(Screen(terminal.written, 100, 30).last)
+    assert "tokens-256 · bm25" in screen
+    assert "These are means without tests" in screen
+    assert "stopped." in screen
 
 
 def test_two_folders_of_one_name_are_two_trials(assay_home: Home, folder: Path, tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ WORDS = ["anchor", "berth", "canal", "dock", "eddy", "fairway", "gale", "harbour
 
 def near(number: int) -> Near:
     """Vectors that have nothing to do with each other."""
-    return Near(np.eye(number, dtype=np.float32))
+    vectors = np.eye(number, dtype=np.float32)
+    return Near([str(at) for at in range(number)], lambda asked: vectors[[int(one) for one in asked]])
 
 
 def question(number: int, words: str, quote: str | None = None) -> QuestionCandidate:

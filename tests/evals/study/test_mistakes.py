@@ -225,6 +225,7 @@ JUDGES = [
     ("sample: 2", "retrievers: [bm52]", 18, "unknown_retriever"),
     ("sample: 2", "sample: 0", 18, "greater_than_equal"),
     ("{small: {sample: 2}", "{extractive: {generators: [extractive]}", 18, "no_judge"),
+    ("{small: {sample: 2}", "{small: {others: rankings}", 18, "no_generator"),
     ("ndcg@10", "smal.supported", 21, "unknown_judge"),
     ("ndcg@10", "small.suported", 21, "unknown_metric"),
     ("ndcg@10", "small.supported, small.supported", 21, "doubled_metric"),

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from rag_assay.assets.recipes.build_half import absolute
 from rag_assay.evals.questions import Questions
+from rag_assay.evals.study.cells import NO_GENERATOR
 from rag_assay.evals.study.grid import Grid, question_sets, read_questions_of, set_name
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
@@ -37,6 +38,17 @@ def test_restrictions_make_a_sparse_grid(study: Study) -> None:
         "tiny.t32.minilm.dense.extractive",
     ]
     assert [cell.subset for cell in study.cells()] == ["all", "all", "all", "sample of 2", "all"]
+
+
+def test_pipelines_that_no_generator_answers_are_compared_by_rankings(tmp_path: Path) -> None:
+    restricted = "restrict:\n  extractive: {retrievers: [dense], others: rankings}\nquestions:\n"
+    study = read_study(write_study(tmp_path, {"questions:\n": restricted}))
+    assert [cell.short for cell in study.cells()] == ["t16.minilm.bm25.none", "t16.minilm.dense.extractive"]
+    assert {metric.kind for metric in study.metrics_of(study.cells()[0])}.isdisjoint({"answer"})
+    both = restricted.replace("dense", "dense, bm25")
+    assert NO_GENERATOR not in {
+        cell.generator for cell in read_study(write_study(tmp_path, {"questions:\n": both})).cells()
+    }
 
 
 def test_keys_are_named_once(study: Study) -> None:

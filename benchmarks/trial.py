@@ -1,0 +1,130 @@
+"""What a user waits for: `assay try` on a terminal of 100 columns and 30 rows, measured and recorded.
+
+    python -m benchmarks.trial FOLDER [--cast FILE] [--gif FILE]
+
+Prints the seconds, by the clock and of the processor, until the first pipelines are ranked and until the end,
+and then the last screen. `--cast` writes what was seen for asciinema, `--gif` draws it. A trial begins in an
+empty workspace; the weights of models are fetched first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.fakes.processes import assay_command
+from tests.fakes.terminal import Screen, Terminal
+
+COLUMNS, ROWS = 100, 30
+RANKED = "best so far first"
+FRAME = 0.5  # seconds between two pictures at least
+LETTER, LINE = 8, 17  # pixels
+LONGEST = 2.0  # seconds that a picture is shown, but for the last
+FONT = "DejaVuSansMono.ttf"
+
+
+class Written(NamedTuple):
+    """What a command has written, and when."""
+
+    seconds: float
+    text: str
+
+
+class Recording(NamedTuple):
+    """What a command wrote on a terminal.
+
+    first: seconds by the clock and of the processor until RANKED was written; None: it never was
+    """
+
+    code: int
+    written: list[Written]
+    first: tuple[float, float] | None
+    seconds: float
+    processor: float
+
+
+def record(command: Sequence[str], home: Path) -> Recording:
+    """Run a command on a terminal, in a workspace."""
+    begin, before = time.monotonic(), _of_children()
+    written: list[Written] = []
+    first = None
+    with Terminal(command, {"ASSAY_HOME": str(home)}, columns=COLUMNS, rows=ROWS) as terminal:
+        seen = 0
+        while terminal.read(1800):
+            at, text = time.monotonic() - begin, terminal.written[seen:]
+            seen = len(terminal.written)
+            written.append(Written(at, text))
+            if first is None and RANKED in text:
+                first = at, _of_process(terminal.process.pid)
+        code = terminal.ended()
+    return Recording(code, written, first, time.monotonic() - begin, _of_children() - before)
+
+
+def _of_children() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
+
+
+def _of_process(process: int) -> float:
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def write_cast(recording: Recording, path: Path) -> None:
+    """Write a recording as asciinema's text, version 2."""
+    head = {"version": 2, "width": COLUMNS, "height": ROWS}
+    events = ([round(one.seconds, 3), "o", one.text] for one in recording.written)
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in [head, *events]), encoding="utf-8")
+
+
+def draw(recording: Recording, path: Path) -> None:
+    """Draw a recording as an animated GIF."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    font = ImageFont.truetype(FONT, 13)
+    frames, durations = [], []
+    text, last = "", 0.0
+    for at, (seconds, part) in enumerate(recording.written):
+        text += part
+        is_last = at + 1 == len(recording.written)
+        if seconds - last < FRAME and not is_last:
+            continue
+        picture = Image.new("P", (COLUMNS * LETTER + 16, ROWS * LINE + 16), 255)
+        ImageDraw.Draw(picture).multiline_text(
+            (8, 8), "\n".join(Screen(text, COLUMNS, ROWS).last), 0, font, spacing=2
+        )
+        frames.append(picture)
+        durations.append(8000 if is_last else int(1000 * min(LONGEST, seconds - last)))
+        last = seconds
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=durations, loop=0, optimize=True)
+
+
+def main() -> None:
+    """Record a trial, and print what it took."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("target")
+    parser.add_argument("--cast", type=Path)
+    parser.add_argument("--gif", type=Path)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = record(assay_command("try", given.target), Path(folder))
+    if found.first:
+        print(f"first ranking: {found.first[0]:.1f} s, {found.first[1]:.1f} s of the processor")
+    print(
+        f"in all: {found.seconds:.1f} s, {found.processor:.1f} s of the processor, exit code {found.code}\n"
+    )
+    print("\n".join(Screen("".join(one.text for one in found.written), COLUMNS, ROWS).last))
+    if given.cast:
+        write_cast(found, given.cast)
+    if given.gif:
+        draw(found, given.gif)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""What `assay try` shows while it runs: the pipelines that are measured so far, the best first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import polars as pl
+from rich.box import SIMPLE_HEAD
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from rag_assay.evals.reporting.display import MISSING, several
+from rag_assay.evals.study.study import Study
+from rag_assay.orchestration.progress import Bars
+from rag_assay.orchestration.run_report import StageReport
+from rag_assay.orchestration.terminal.cli_errors import console, text, width
+from rag_assay.orchestration.terminal.tables import stage_lines
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import Home
+
+COLUMNS = 3  # metrics
+
+
+class PipelineMeans(NamedTuple):
+    """A pipeline, and the means of the metrics that it has so far."""
+
+    chunking: str
+    retriever: str
+    means: dict[str, float]
+
+    @property
+    def label(self) -> str:
+        return f"{self.chunking} · {self.retriever}"
+
+
+def means_of(study: Study, home: Home) -> dict[tuple[str, str], PipelineMeans]:
+    """Return the pipelines of a study that have scores; those with answers have more metrics."""
+    store = ArtifactStore(home)
+    found: dict[tuple[str, str], PipelineMeans] = {}
+    for cell in study.cells():
+        artifact = store.current("scores", cell.key)
+        if artifact is not None:
+            path = store.folder("scores", artifact.identity) / "scores.parquet"
+            rows = read_parquet(path, ["metric", "value"]).drop_nulls("value")
+            place = (cell.chunking, cell.retriever)
+            one = found.setdefault(place, PipelineMeans(*place, {}))
+            one.means.update(rows.group_by("metric").agg(pl.col("value").mean()).rows())
+    return found
+
+
+class TrialScreen(Bars):
+    """Bars below a table of the pipelines that are measured so far; without a terminal, lines.
+
+    Args:
+        estimate: how long the trial takes.
+    """
+
+    def __init__(self, estimate: str) -> None:
+        super().__init__()
+        self._estimate = estimate
+        self._metrics: list[tuple[str, str]] = []  # name and heading
+        self._pipelines: list[PipelineMeans] = []
+        self._waiting: list[str] = []
+        self._followed: tuple[Study, Sequence[Study], Home] | None = None
+        if not self.is_live:
+            self._print(text(estimate))
+
+    @property
+    def pipelines(self) -> list[PipelineMeans]:
+        return self._pipelines
+
+    def begin(self, stage: str, number: int, of: int) -> None:
+        """Hear that a stage begins; a trial runs some of them several times, so that they have no number."""
+        super().begin(stage, number, of)
+        self._place = ""
+
+    def end(self, report: StageReport) -> None:
+        """Receive what came of a stage; what succeeded is seen in the table."""
+        if report.stage == "scores":
+            self._look()
+        for label in list(self._tasks):
+            self._end(label)
+        if report.failed or report.left_out:
+            self._failed = True
+            self._print(*stage_lines(report, "a stage of the trial failed"))
+        elif not self.is_live and report.built and report.seconds >= 5:
+            self._print(text(f"  {report.stage}: {report.built} in {report.seconds:.0f} s"))
+
+    def follow(self, study: Study, parts: Sequence[Study], home: Home) -> None:
+        """Show what is measured of a study, from now on and whenever scores are computed.
+
+        parts: of the study, as they are run; a pipeline of a later one counts in place of an earlier one's
+        """
+        self._followed = (study, parts, home)
+        self._look()
+
+    def _look(self) -> None:
+        if self._followed is None:
+            return
+        study, parts, home = self._followed
+        known: dict[tuple[str, str], PipelineMeans] = {}
+        for part in parts:
+            known |= means_of(part, home)
+        first = study.metric(study.metrics[0])
+        ranked = [one for one in known.values() if first.name in one.means]
+        ranked.sort(key=lambda one: one.means[first.name], reverse=first.higher_is_better)
+        self._metrics = [(name, study.metric(name).title) for name in study.metrics]
+        places = dict.fromkeys((cell.chunking, cell.retriever) for cell in study.cells())
+        self._waiting = [" · ".join(place) for place in places if place not in known]
+        if not self.is_live and ranked != self._pipelines:
+            shown = ", ".join(f"{one.label} {one.means[first.name]:.3f}" for one in ranked)
+            self._print(text(f"{first.title} so far: {shown}"))
+        self._pipelines = ranked
+
+    def above(self) -> RenderableType | None:
+        """Return the estimate, and below it the pipelines."""
+        return Group(*self._lines(), "")
+
+    def _lines(self) -> Iterator[RenderableType]:
+        yield text(self._estimate)
+        if self._pipelines:
+            yield self.table()
+
+    def table(self) -> Table:
+        """Return the pipelines that are measured so far; the others follow."""
+        there = {name for one in self._pipelines for name in one.means}
+        shown = [one for one in self._metrics if one[0] in there][:COLUMNS]
+        table = Table(box=SIMPLE_HEAD, padding=(0, 2, 0, 0), title_justify="left")
+        table.add_column("pipeline, best so far first")
+        for _, heading in shown:
+            table.add_column(heading, justify="right", overflow="fold", max_width=24)
+        for one in self._pipelines:
+            values = (one.means.get(name) for name, _ in shown)
+            table.add_row(text(one.label), *(MISSING if v is None else f"{v:.3f}" for v in values))
+        for label in self._waiting:
+            table.add_row(text(label, "dim"), *("…" for _ in shown))
+        return table
+
+    def leave(self) -> None:
+        """Print what is measured so far to standard output, where the trial is ended early."""
+        if self._pipelines:
+            console(width=width()).print(self.table())
+            waiting = several(len(self._waiting), "pipeline")
+            line = f"These are means without tests; {waiting} not measured yet."
+            console(width=width()).print(text(line))
