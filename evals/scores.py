@@ -84,13 +84,41 @@ class Scores(Stage):
         """
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
-        reads = any("documents" in study.metric(name).reads for name in study.metrics)
+        reads = study.study in self._reading_documents
         documents = [PartitionRef("documents", source) for source in study.corpus.sources] if reads else []
         answers = [] if cell.generator == NO_GENERATOR else [PartitionRef("answers", key)]
         sets = [PartitionRef("questions", name) for name in self.grid.set_keys(cell.study)]
         rankings = [PartitionRef("rankings", cell.ranking)] if cell.reads_ranking else []
         judgements = [PartitionRef("judgements", one.key) for one in self._judgements(key)]
         return [*rankings, *answers, *sets, *documents, *judgements, *self._annotations(cell)]
+
+    @cached_property
+    def _reading_documents(self) -> frozenset[str]:
+        return frozenset(
+            name
+            for name, study in self.grid.studies.items()
+            if any("documents" in study.metric(one).reads for one in study.metrics)
+        )
+
+    @cached_property
+    def _computed(self) -> dict[str, str]:
+        """By study, the digest of its metrics that neither judges nor people give."""
+        return {
+            name: digest(
+                [
+                    [metric.name, *metric.all_versions()]
+                    for metric in map(study.metric, study.metrics)
+                    if not isinstance(metric, JudgedScores | PeopleScores)
+                ]
+            )
+            for name, study in self.grid.studies.items()
+        }
+
+    @cached_property
+    def _spending(self) -> frozenset[str]:
+        return frozenset(
+            name for name, study in self.grid.studies.items() if may_cost(*map(study.metric, study.metrics))
+        )
 
     def _annotations(self, cell: Cell) -> list[PartitionRef]:
         asked = self.grid.studies[cell.study].rubrics and cell.generator != NO_GENERATOR
@@ -104,11 +132,10 @@ class Scores(Stage):
     def recipes(self, key: str) -> dict[str, str]:
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
-        own = [study.metric(name) for name in study.metrics]
-        metrics = [[m.name, *m.all_versions()] for m in own if not isinstance(m, JudgedScores | PeopleScores)]
-        people = [m for m in study.metrics_of(cell) if isinstance(m, PeopleScores)]
+        measured = study.metrics_of(cell) if study.judges or study.rubrics else []
+        people = [m for m in measured if isinstance(m, PeopleScores)]
         judged: dict[str, list[list[str]]] = {}
-        for metric in study.metrics_of(cell):
+        for metric in measured:
             if isinstance(metric, JudgedScores):
                 judged.setdefault(metric.judge, []).append([metric.name, *metric.all_versions()])
         gaps = {one.judge for one in self.grid.judgements_of(cell)} - {
@@ -117,7 +144,7 @@ class Scores(Stage):
         if people and not self._annotations(cell):
             gaps.add(PEOPLE)
         return {
-            f"metrics.{study.study}": digest(metrics),
+            f"metrics.{study.study}": self._computed[study.study],
             **{f"judged.{study.study}.{judge}": digest(found) for judge, found in judged.items()},
             **(
                 {f"people.{study.study}": digest([[m.name, *m.all_versions()] for m in people])}
@@ -139,8 +166,7 @@ class Scores(Stage):
         return LOCAL_MODEL
 
     def spends(self, key: str) -> bool:
-        study = self.grid.studies[self.grid.cells[key].study]
-        return may_cost(*map(study.metric, study.metrics))
+        return self.grid.cells[key].study in self._spending
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         cell = self.grid.cells[key]

@@ -15,6 +15,7 @@ from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.assets.engine.stage import PartitionRef, Stage
 from rag_assay.assets.recipes.build_half import Build
 from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.sections import Schedule
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.names import identifiers
 from rag_assay.warehouse.artifacts import ArtifactStore
@@ -22,6 +23,7 @@ from rag_assay.warehouse.cron import longest_gap
 from rag_assay.warehouse.paths import home
 
 SLACK = timedelta(hours=1)  # that a crawl may take
+WEEKLY = "0 6 * * 1"  # an hour after the crawls of sources that have no schedule of their own
 
 
 def with_freshness(
@@ -93,27 +95,34 @@ def _schedule(name: str, source: str, cron: str, layout: ProjectLayout) -> dg.Sc
 def study_schedules(
     studies: Mapping[str, Study], jobs: Mapping[str, dg.JobDefinition]
 ) -> list[dg.ScheduleDefinition]:
-    """Return a schedule for each study whose file says when: it crawls again and brings the study up to date.
+    """Return a schedule for each study: it crawls again and brings the study up to date. In UTC.
+
+    It is off unless the study's file says `active`; a file without a schedule gets one for `WEEKLY`.
 
     jobs: the jobs of the studies, by the studies' names
     """
     return [
-        dg.ScheduleDefinition(
-            name=f"{jobs[name].name}_schedule",
-            job=jobs[name],
-            cron_schedule=study.schedule.cron,
-            execution_timezone="UTC",
-            run_config={"again": True},
-            default_status=dg.DefaultScheduleStatus.RUNNING
-            if study.schedule.active
-            else dg.DefaultScheduleStatus.STOPPED,
-            description=f"Crawls the sources of {name} again and runs it ({study.schedule.cron} UTC). It may "
-            "ask paid models, within the budgets of the study. "
-            + ("On, as the study says." if study.schedule.active else "Switched off until you start it."),
-        )
+        _study_schedule(name, study.schedule or Schedule(cron=WEEKLY), jobs[name])
         for name, study in sorted(studies.items())
-        if study.schedule is not None
     ]
+
+
+def _study_schedule(name: str, schedule: Schedule, job: dg.JobDefinition) -> dg.ScheduleDefinition:
+    status, text = (
+        (dg.DefaultScheduleStatus.RUNNING, "On, as the study says.")
+        if schedule.active
+        else (dg.DefaultScheduleStatus.STOPPED, "Switched off until you start it.")
+    )
+    return dg.ScheduleDefinition(
+        name=f"{job.name}_schedule",
+        job=job,
+        cron_schedule=schedule.cron,
+        execution_timezone="UTC",
+        run_config={"again": True},
+        default_status=status,
+        description=f"Crawls the sources of {name} again and runs it ({schedule.cron} UTC). It may ask paid "
+        f"models, within the budgets of the study. {text}",
+    )
 
 
 @dataclass(frozen=True)

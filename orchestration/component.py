@@ -12,8 +12,8 @@ from rag_assay.assets.engine.layout import ProjectLayout, StageKind
 from rag_assay.assets.engine.submission import current_code
 from rag_assay.evals.study.study_file import StudyCollection, read_study
 from rag_assay.evals.successive_halving.records import narrow_study
-from rag_assay.orchestration.definitions import definitions_of
 from rag_assay.orchestration.resources import Workspace
+from rag_assay.orchestration.study_definitions import definitions_of
 from rag_assay.orchestration.templates.study_files import short_name, write_study
 from rag_assay.warehouse.paths import home
 

@@ -1,4 +1,4 @@
-"""Dagster's instance for the driver's process: cheaper writes to its log, and plain words when they fail."""
+"""Dagster's instance for the driver's process: cheaper writes to its log."""
 
 from __future__ import annotations
 
@@ -17,10 +17,6 @@ import dagster as dg
 # costs 39-43 ms of CPU instead of 8, more than building it in a grid of cheap cells (`make bench-grid`).
 from dagster._core.storage.sqlite_storage import DagsterSqliteStorage, SqliteEventLogStorage  # type: ignore[attr-defined]
 from sqlalchemy import Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError
-
-from rag_assay.warehouse.errors import AssayError
-from rag_assay.warehouse.inference.redaction import one_line
 
 _NO_COMPUTE_LOGS = {
     "compute_logs": {
@@ -118,33 +114,3 @@ class Storage(DagsterSqliteStorage):
 
 def _without_waiting(connection: sqlite3.Connection, _record: object) -> None:
     connection.execute("PRAGMA synchronous = NORMAL").close()
-
-
-def is_of_log(error: BaseException) -> bool:
-    """Return whether an error says that Dagster's log of runs, a file or a server, cannot be used."""
-    # Of dagster-postgres, which only instances on a server have installed.
-    names = {one.__name__ for one in type(error).__mro__}
-    return isinstance(error, DBAPIError) or "DagsterPostgresException" in names
-
-
-@contextmanager
-def plain_failures(folder: Path) -> Iterator[None]:
-    """Say in a sentence that the log of the instance in ``folder`` cannot be used.
-
-    That is a full disk or a torn file, or a server that is gone.
-    """
-    try:
-        yield
-    except Exception as error:
-        if not is_of_log(error):
-            raise
-        if not isinstance(error, DBAPIError):
-            reason = one_line(str(getattr(error.__cause__, "orig", None) or error))
-            raise AssayError(
-                f"Dagster's database of runs cannot be used ({reason}). Start it, and run again: "
-                "results that were stored are kept"
-            ) from error
-        raise AssayError(
-            f"{folder}: Dagster's log of runs cannot be used ({error.orig}). See that the disk has room; "
-            "if that does not help, move the folder away and run again: only the UI's history is in it"
-        ) from error

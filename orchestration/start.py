@@ -18,9 +18,14 @@ Python's own (700, 10, 10) search hundreds of times while modules are imported, 
 """
 
 
+def collect_seldom() -> None:
+    """Search for cycles less often, in a process that imports and holds much."""
+    gc.set_threshold(*_COLLECT_AFTER)
+
+
 def main() -> None:
     """Run the command line in a process of its own, which ends within seconds of any signal to stop."""
-    gc.set_threshold(*_COLLECT_AFTER)
+    collect_seldom()
     code = [1]  # that of an uncaught error
     end_at_once_after(code)
     guard()

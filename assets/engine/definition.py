@@ -53,18 +53,21 @@ def partitions(stage: Stage) -> dg.StaticPartitionsDefinition:
     return dg.StaticPartitionsDefinition(stage.keys() or ["none"])
 
 
-def mapping(stage: Stage, upstream: Stage | None) -> dg.StaticPartitionMapping:
-    """Return which partitions of ``upstream`` (None: of the recipes) go into which of ``stage``."""
-    downstream: dict[str, set[str]] = {}
+def partition_mappings(stage: Stage) -> dict[str, dg.StaticPartitionMapping]:
+    """Return which partitions of the assets that a stage is shown to be built from go into which of it.
+
+    By the assets' names: those of `lineage_of`, and that of the recipes.
+    """
+    recipes = recipes_name(stage)
+    found: dict[str, dict[str, set[str]]] = {name: {} for name in (*lineage_of(stage), recipes)}
     for key in stage.keys():
-        sources = (
-            [need.key for need in stage.needs(key) if need.stage == upstream.name]
-            if upstream
-            else list(stage.recipes(key))
-        )
-        for source in sources:
-            downstream.setdefault(source, set()).add(key)
-    return dg.StaticPartitionMapping({source: sorted(keys) for source, keys in downstream.items()})
+        sources = [(need.stage, need.key) for need in stage.needs(key) if need.stage in found]
+        for name, source in (*sources, *((recipes, one) for one in _recipes(stage, key))):
+            found[name].setdefault(source, set()).add(key)
+    return {
+        name: dg.StaticPartitionMapping({source: sorted(keys) for source, keys in known.items()})
+        for name, known in found.items()
+    }
 
 
 UNSHOWN = frozenset({"checks", "recipes", "made_of", "source", "by_cell", "inputs", "sha256", "cut_by"})
@@ -154,32 +157,30 @@ class RunOptions:
     report: Callable[[KeyOutcome], None] = lambda _outcome: None
 
 
-def as_asset(
-    stage: Stage,
-    stages: dict[str, Stage] | None,
-    bounds: Mapping[str, int] | None = None,
-) -> dg.AssetsDefinition:
-    """Return the Dagster asset of a stage.
+def as_assets(
+    stage: Stage, bounds: Mapping[str, int] | None = None
+) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
+    """Return the Dagster asset of a stage, and that of its recipes.
 
     One run covers any range of its partitions. Each successful key is logged as a materialization with its
     data version and provenance once it is committed; at the end the run fails if any key did.
 
-    stages: all stages, for the dependencies; None leaves them out
     bounds: of `backfill_bounds`, where there are backfills
     """
     partitions_def = partitions(stage)
     key = asset_key(stage)
+    mappings = partition_mappings(stage)
     spec = dg.AssetSpec(
         key,
         group_name=stage.layout.group or stage.group,
         description=stage.description,
-        deps=_dependencies(stage, stages) if stages else [],
+        deps=[dg.AssetDep(asset_key(stage, name), partition_mapping=one) for name, one in mappings.items()],
         partitions_def=partitions_def,
         code_version=stage.code_version,
         kinds=set(stage.kinds),
         owners=[f"team:{type(stage).__module__.split('.')[1]}"],
-        tags={ASKS_MODELS: "paid" if any(map(stage.spends, stage.keys())) else "free"} if stages else {},
-        metadata=asset_metadata(stage) if stages else {},
+        tags={ASKS_MODELS: "paid" if any(map(stage.spends, stage.keys())) else "free"},
+        metadata=asset_metadata(stage),
         skippable=True,
     )
 
@@ -198,7 +199,8 @@ def as_asset(
     def materialize(context: dg.AssetExecutionContext) -> Iterator[Result]:
         yield from _materialized(stage, context)
 
-    return materialize
+    recipes = mappings[recipes_name(stage)].downstream_partition_keys_by_upstream_partition_key
+    return materialize, _recipe_asset(stage, sorted(recipes))
 
 
 def _check_specs(stage: Stage, partitions_def: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
@@ -346,16 +348,6 @@ def _backfill_policy(stage: Stage, bounds: Mapping[str, int] | None) -> dg.Backf
     if stage.by_source:
         return dg.BackfillPolicy.multi_run(1)
     return dg.BackfillPolicy.multi_run(bounds[stage.name]) if bounds else dg.BackfillPolicy.single_run()
-
-
-def _dependencies(stage: Stage, stages: dict[str, Stage]) -> list[dg.AssetDep]:
-    return [
-        *(
-            dg.AssetDep(asset_key(stage, name), partition_mapping=mapping(stage, stages[name]))
-            for name in lineage_of(stage)
-        ),
-        dg.AssetDep(recipe_key(stage), partition_mapping=mapping(stage, None)),
-    ]
 
 
 def _events(
@@ -531,11 +523,15 @@ def lineage_of(stage: Stage) -> tuple[str, ...]:
     return stage.upstream if stage.lineage is None else stage.lineage
 
 
+def recipes_name(stage: Stage) -> str:
+    return stage.family or f"{stage.name}_recipes"
+
+
 def recipe_key(stage: Stage) -> dg.AssetKey:
-    return asset_key(stage, stage.family or f"{stage.name}_recipes")
+    return asset_key(stage, recipes_name(stage))
 
 
-def recipe_asset(stage: Stage) -> dg.AssetsDefinition:
+def _recipe_asset(stage: Stage, recipes: Sequence[str]) -> dg.AssetsDefinition:
     """Return the observable asset of the recipes of a stage: a partition each, its digest the data version.
 
     A changed recipe makes exactly the partitions stale that depend on it. Dagster's automation sees a change
@@ -547,7 +543,7 @@ def recipe_asset(stage: Stage) -> dg.AssetsDefinition:
         group_name=stage.layout.group or "recipes",
         description=f"The recipes of the {stage.name}, from the study files. The data version of each is the "
         "digest of its parameters and code version.",
-        partitions_def=dg.StaticPartitionsDefinition(sorted(recipe_versions(stage)) or ["none"]),
+        partitions_def=dg.StaticPartitionsDefinition(recipes or ["none"]),
         skippable=True,
     )
 
@@ -562,13 +558,14 @@ def recipe_asset(stage: Stage) -> dg.AssetsDefinition:
 
 def recipe_versions(stage: Stage) -> dict[str, str]:
     """Return name -> digest of every recipe that a stage depends on."""
-    found: dict[str, str] = {}
-    for key in stage.keys():
-        try:
-            found.update(stage.recipes(key))
-        except AssayError:
-            continue  # a file that is not there now; the run says so
-    return found
+    return {name: version for key in stage.keys() for name, version in _recipes(stage, key).items()}
+
+
+def _recipes(stage: Stage, key: str) -> dict[str, str]:
+    try:
+        return stage.recipes(key)
+    except AssayError:
+        return {}  # a file that is not there now; the run says so
 
 
 def recipe_observations(stages: Sequence[Stage], instance: dg.DagsterInstance) -> list[dg.AssetObservation]:

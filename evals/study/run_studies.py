@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,10 +24,11 @@ from rag_assay.evals.study.study_file import (
     is_path,
     name_in,
     named_parts,
+    read_studies,
     read_study,
     study_path,
 )
-from rag_assay.evals.study.study_names import study_files
+from rag_assay.evals.study.study_names import BUNDLED, study_files
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
@@ -142,6 +144,12 @@ def recorded_studies(home: Home) -> list[Path]:
     for path in imported_files(home):
         found.setdefault(path, 0.0)
     return sorted(found, key=lambda path: (-found[path], path))
+
+
+def own_studies(home: Home) -> StudyCollection:
+    """Return the studies that were run or imported, and those of `ASSAY_STUDIES`; without any, the demo."""
+    own = study_files() if os.environ.get("ASSAY_STUDIES") else []
+    return read_studies([*recorded_studies(home), *own] or [BUNDLED / "demo.yaml"])
 
 
 def refuse_taken(study: Study, home: Home) -> None:

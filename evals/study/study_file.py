@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +115,7 @@ __all__ = [
     "is_path",
     "name_in",
     "named_parts",
-    "read_book",
+    "read_studies",
     "read_study",
     "study_path",
 ]
@@ -300,10 +300,14 @@ def named_parts(study: Study) -> list[tuple[str, str, str]]:
     return [("study", study.study, str(study.path)), *recipes, *sets]
 
 
-def read_book(folder: Path | None = None, also: Sequence[Path] = ()) -> StudyCollection:
-    """Read all study files of a folder for the Dagster definitions, and those of ``also`` before them."""
+def read_studies(paths: Iterable[Path]) -> StudyCollection:
+    """Read study files; of two that cannot stand side by side, the first.
+
+    A file that cannot be used is left out with a warning, so that one mistake does not hide all other
+    studies; `assay check FILE` says the same of it as an error.
+    """
     studies: list[Study] = []
-    for path in dict.fromkeys([*also, *(path.resolve() for path in study_files(folder))]):
+    for path in dict.fromkeys(path.resolve() for path in paths):
         try:
             study = read_study(path)
             StudyCollection([*studies, study])

@@ -14,8 +14,8 @@ from pathlib import Path
 import dagster as dg
 
 from rag_assay.assets.engine.stage import Progress
-from rag_assay.orchestration.event_log import plain_failures
 from rag_assay.orchestration.interrupts import watch_interrupts
+from rag_assay.orchestration.log_errors import plain_failures
 from rag_assay.orchestration.run_history import prune
 from rag_assay.orchestration.runs.run_monitor import close_lost_runs
 from rag_assay.orchestration.settings import instance_folder

@@ -19,7 +19,7 @@ from rag_assay.evals.study.run_studies import note
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.successive_halving.records import narrow_study
 from rag_assay.orchestration.alerts import delivery
-from rag_assay.orchestration.event_log import plain_failures
+from rag_assay.orchestration.log_errors import plain_failures
 from rag_assay.orchestration.names import job_name
 from rag_assay.orchestration.run_report import StageReport, failure_text, stage_counts
 from rag_assay.orchestration.runs.home_lock import hold_home, process_tags

@@ -21,7 +21,7 @@ from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.assets.engine.stage import BuildContext, KeyOutcome, PartitionRef, Progress, Stage, blocked_by
 from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
-from rag_assay.orchestration.event_log import is_of_log
+from rag_assay.orchestration.log_errors import is_of_log
 from rag_assay.orchestration.run_report import RunReport, StageReport, failure_notes
 from rag_assay.orchestration.runs.results import keep_current, keep_result, restore_sources
 from rag_assay.orchestration.stages import stages_of

@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 from rag_assay.evals.study.grid import Grid
-from rag_assay.evals.study.study_file import read_book
+from rag_assay.evals.study.study_file import read_studies
+from rag_assay.evals.study.study_names import study_files
 from rag_assay.orchestration.stages import stages_of
 
 REPOSITORY = Path(__file__).parents[2]
@@ -29,7 +30,7 @@ def stages_named(text: str) -> list[str]:
 
 
 def stages() -> list[str]:
-    return list(stages_of(Grid(list(read_book().studies.values()))))
+    return list(stages_of(Grid(list(read_studies(study_files()).studies.values()))))
 
 
 def test_every_path_exists() -> None:

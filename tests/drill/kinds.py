@@ -338,8 +338,8 @@ def by_dagster(study: Path) -> Callable[[], int]:
 
         from rag_assay.evals.study.grid import Grid
         from rag_assay.evals.study.study_file import read_study
-        from rag_assay.orchestration.definitions import definitions_of
         from rag_assay.orchestration.stages import stages_of
+        from rag_assay.orchestration.study_definitions import definitions_of
 
         impatient_models()
         found = read_study(study)

@@ -201,7 +201,7 @@ def job(study: Path) -> Callable[[], int]:
         import dagster as dg
 
         from rag_assay.evals.study.study_file import read_study
-        from rag_assay.orchestration.definitions import definitions_of
+        from rag_assay.orchestration.study_definitions import definitions_of
 
         impatient_models()
         found = read_study(study)

@@ -17,6 +17,11 @@ from pathlib import Path
 from rag_assay.orchestration.settings import Settings, prepare
 from tests.fakes.processes import ROOT
 
+AT_ONCE = """\
+run_coordinator:
+  module: dagster.core.run_coordinator
+  class: DefaultRunCoordinator
+"""  # the queue of runs would need the daemon
 LONGEST = 120.0  # seconds until the UI answers, on a machine that does much else
 
 

@@ -13,10 +13,10 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.automation import AUTOMATION, CARRIED
-from rag_assay.orchestration.definitions import definitions_of
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.settings import prepare
 from rag_assay.orchestration.stages import stages_of
+from rag_assay.orchestration.study_definitions import definitions_of
 from rag_assay.warehouse.paths import Home, home
 from tests.orchestration.conftest import STUDY, replace_in, write_study
 

@@ -17,7 +17,7 @@ import dagster as dg
 import pytest
 
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.orchestration.definitions import definitions_of
+from rag_assay.orchestration.study_definitions import definitions_of
 from rag_assay.warehouse.paths import Home
 from tests.fakes.canaries import contents, leaks
 from tests.fakes.commands import assay

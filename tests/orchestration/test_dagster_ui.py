@@ -4,38 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import pytest
 
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.driver import Driver
+from rag_assay.orchestration.loopback import free_loopback_port
 from rag_assay.orchestration.settings import prepare
 from rag_assay.warehouse.paths import home
 from tests.fakes.browser import Tab, chromium, tab
-from tests.fakes.dagster_ui import dagster_ui
+from tests.fakes.dagster_ui import AT_ONCE, dagster_ui
+from tests.fakes.openai_server import FakeOpenAI, answer
 from tests.orchestration.conftest import STUDY, replace_in, write_study
 
 pytestmark = pytest.mark.models
 HOSTILE = '<img src="https://evil.example/a.png" onerror="alert(1)"> ![b](https://evil.example/c.png) | d | e'
 
 
-AT_ONCE = """\
-run_coordinator:
-  module: dagster.core.run_coordinator
-  class: DefaultRunCoordinator
-"""  # the queue of runs would need the daemon
 RUN = 180_000  # milliseconds that a run may take, which is a process that imports all of it
 
 
 @pytest.fixture(scope="module")
-def ui(weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+def server() -> str:
+    """The address of a model server that is down, until a test starts it."""
+    return f"http://127.0.0.1:{free_loopback_port()}/v1"
+
+
+@pytest.fixture(scope="module")
+def ui(
+    server: str, weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Tab]:
     """The UI of a small study with one cell that failed, in a tab; a document of it is hostile."""
     weights("all-MiniLM-L6-v2")
     folder = tmp_path_factory.mktemp("dagster-ui")
     path = write_study(folder)
     (folder / "texts" / "hostile.txt").write_text(f"{HOSTILE} and some words that make it a document.")
-    dead = "{model: openai/dead, api_base: 'http://127.0.0.1:9/v1', limits: {retries: 0, timeout: 1}}"
+    dead = f"{{model: openai/dead, api_base: '{server}', limits: {{retries: 0, timeout: 1}}}}"
     study = replace_in(path, "generators:\n", f"generators:\n  dead: {{llm: {dead}}}\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ASSAY_HOME", str(folder / "var"))
@@ -49,7 +54,7 @@ def ui(weights: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory)
     failed = [key for stage in report.stages for key in stage.failed]
     assert len(failed) == len(study.retrievers), "each retriever's cell whose generator asks a dead server"
     with (
-        dagster_ui(folder / "var", ASSAY_STUDIES=str(folder)) as address,
+        dagster_ui(folder / "var", ASSAY_STUDIES=str(folder), OPENAI_API_KEY="sk-scripted") as address,
         chromium() as browser,
         tab(browser, 1400, 900) as found,
     ):
@@ -72,12 +77,12 @@ def test_the_graph_shows_its_groups_and_their_assets(ui: Tab) -> None:
         ui.page.get_by_text(name, exact=True).first.wait_for()
 
 
-def test_a_failed_cell_is_visible_by_name_beside_those_that_are_there(ui: Tab) -> None:
+def test_a_failed_cell_is_visible_by_name_beside_those_that_are_there(ui: Tab, server: str) -> None:
     go(ui, "/assets/answers?view=partitions")
     ui.page.get_by_text("Missing (3)").wait_for()  # two that failed, and that of the study not run yet
     ui.page.get_by_text("Materialized (2)").wait_for()
     go(ui, "/assets/answers?view=checks&checkDetail=built")
-    ui.page.get_by_text("nothing listens at http://127.0.0.1:9/v1").first.wait_for()
+    ui.page.get_by_text(f"nothing listens at {server}").first.wait_for()
     ui.page.get_by_text(".dead").first.wait_for()
 
 
@@ -133,3 +138,23 @@ def test_a_launched_run_with_a_failing_cell_says_which_and_leaves_the_good(ui: T
     go(ui, "/assets/answers?view=partitions")
     ui.page.get_by_text("Missing (2)").wait_for()
     ui.page.get_by_text("Materialized (3)").wait_for()
+
+
+def test_a_failed_run_is_retried_by_clicks_and_only_what_failed_runs(ui: Tab, server: str) -> None:
+    launch(ui, "town", "RUN_FAILURE")
+    failed = ui.page.url
+    ui.page.get_by_text("Errored (4)").wait_for()
+    with FakeOpenAI(respond=lambda _request: answer("Twelve."), port=urlsplit(server).port or 0) as model:
+        ui.page.get_by_role("button", name="Re-execute all").locator("xpath=following::button[1]").click()
+        ui.page.get_by_text("From failure").click()
+        ui.page.wait_for_url(lambda url: url != failed)
+        ui.page.get_by_text("RUN_SUCCESS").first.wait_for(timeout=RUN)
+    ui.page.get_by_text("Succeeded (4)").wait_for()
+    ui.page.get_by_text("['answers', 'leaderboard', 'report', 'scores']").wait_for()
+    assert len(model.requests) == 3 + 2, (
+        "the questions of the two cells that had failed, of which one has no passage"
+    )
+    go(ui, "/assets/answers?view=partitions")
+    ui.page.get_by_text("Materialized (5)").wait_for()
+    go(ui, "/assets/answers?view=checks&checkDetail=built")
+    ui.page.get_by_text("It is there.").first.wait_for()

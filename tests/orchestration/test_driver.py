@@ -248,7 +248,7 @@ def test_killed_run_goes_on_and_its_dagster_run_is_closed(finished: Finished) ->
 
 def test_scheduled_crawl_is_a_row_and_its_documents_are_made(assay_home: Home, study_path: Path) -> None:
     """What a schedule of the UI starts, without the driver: pages and documents of one source."""
-    from rag_assay.orchestration.definitions import definitions_of
+    from rag_assay.orchestration.study_definitions import definitions_of
 
     definitions = definitions_of([read_study(study_path)])
     with dg.DagsterInstance.get() as instance:

@@ -12,7 +12,8 @@ import pytest
 from dagster_postgres.utils import retry_pg_connection_fn
 from sqlalchemy import create_engine
 
-from rag_assay.orchestration.event_log import MOST_OPEN, EventLog, open_instance, plain_failures
+from rag_assay.orchestration.event_log import MOST_OPEN, EventLog, open_instance
+from rag_assay.orchestration.log_errors import plain_failures
 from rag_assay.orchestration.settings import Settings, prepare
 from rag_assay.warehouse.errors import AssayError
 

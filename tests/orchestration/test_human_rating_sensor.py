@@ -20,9 +20,9 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration import human_rating_sensor
-from rag_assay.orchestration.definitions import definitions_of
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.human_rating_sensor import AFTER_SCORES, REFRESH
+from rag_assay.orchestration.study_definitions import definitions_of
 from rag_assay.orchestration.terminal.question_view import show_question
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.connection import connect

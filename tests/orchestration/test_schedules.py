@@ -15,7 +15,8 @@ from dagster._core.test_utils import freeze_time
 from dagster._time import get_current_datetime
 
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.orchestration.definitions import definitions_of
+from rag_assay.orchestration.automation import WEEKLY
+from rag_assay.orchestration.study_definitions import definitions_of
 from tests.fakes.tiny import write_study
 
 DAILY = {"study: tiny": 'study: tiny\nschedule: "0 5 * * *"'}
@@ -48,10 +49,14 @@ def test_a_study_is_crawled_again_and_run_when_its_file_says(
     assert dg.validate_run_config(job, dict(request.run_config))
 
 
-def test_a_study_without_a_schedule_has_none(tmp_path: Path) -> None:
+def test_a_study_without_a_schedule_has_a_weekly_one_that_is_off(tmp_path: Path) -> None:
     definitions = of(tmp_path, {})
-    names = {one.name for one in definitions.get_repository_def().schedule_defs}
-    assert names == {"crawl_docs_schedule"}
+    repository = definitions.get_repository_def()
+    names = {one.name for one in repository.schedule_defs}
+    assert names == {"crawl_docs_schedule", "study_tiny_schedule"}
+    schedule = repository.get_schedule_def("study_tiny_schedule")
+    assert schedule.cron_schedule == WEEKLY
+    assert schedule.default_status is dg.DefaultScheduleStatus.STOPPED
     assert definitions.resolve_asset_graph().get(dg.AssetKey("pages")).freshness_policy is None
 
 

@@ -14,10 +14,10 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.loader import LoadingContextForTest
 
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.orchestration.definitions import definitions_of
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.run_report import StageReport
 from rag_assay.orchestration.settings import prepare
+from rag_assay.orchestration.study_definitions import definitions_of
 from rag_assay.warehouse.paths import home
 from tests.orchestration.conftest import QUESTIONS, STUDY, TEXTS, write_study
 

@@ -12,7 +12,7 @@ import pytest
 
 from rag_assay.assets.chunks import _Tally
 from rag_assay.assets.engine.builder import build_key, checks_of
-from rag_assay.assets.engine.definition import OPTIONS, RunOptions, as_asset, recipe_asset
+from rag_assay.assets.engine.definition import OPTIONS, RunOptions, as_assets
 from rag_assay.assets.engine.row_checks import at_most
 from rag_assay.assets.engine.stage import BuildContext, Check
 from rag_assay.evals.answers import _checks as checks_of_answers
@@ -73,7 +73,7 @@ def test_dagster_shows_a_blocked_key_as_failed_and_runs_nothing_from_it(work: Bu
     letters, words = Vowels({"a": "a", "b": "b"}), Words({"bad": ["b"], "good": ["a"]})
     known = {"letters": letters, "words": words}
     definitions = dg.Definitions(
-        assets=[*map(recipe_asset, known.values()), *(as_asset(stage, known) for stage in known.values())],
+        assets=[one for stage in known.values() for one in as_assets(stage)],
         resources={OPTIONS: RunOptions()},
     )
     assert definitions.resolve_asset_graph().get_check_spec(_key()).blocking

@@ -13,10 +13,9 @@ from rag_assay.assets.engine.definition import (
     IDENTITY_TAG,
     OPTIONS,
     RunOptions,
-    as_asset,
-    mapping,
+    as_assets,
+    partition_mappings,
     partitions,
-    recipe_asset,
     recipe_versions,
 )
 from rag_assay.assets.engine.stage import KeyOutcome, Stage
@@ -54,9 +53,8 @@ class Runs:
     def __init__(self, instance: dg.DagsterInstance, *stages: Stage) -> None:
         self.instance = instance
         self.outcomes: list[KeyOutcome] = []
-        known = {stage.name: stage for stage in stages}
         self.definitions = dg.Definitions(
-            assets=[*map(recipe_asset, stages), *(as_asset(stage, known) for stage in stages)],
+            assets=[one for stage in stages for one in as_assets(stage)],
             resources={OPTIONS: RunOptions(report=self.outcomes.append)},
         )
 
@@ -160,7 +158,7 @@ def test_a_recipe_whose_file_is_gone_does_not_hide_the_others(letters: Letters) 
 
 def test_partitions_map_to_what_they_are_built_from(letters: Letters, words: Words) -> None:
     assert partitions(words).get_partition_keys() == ["w1", "w2"]
-    found = mapping(words, letters)
+    found = partition_mappings(words)["letters"]
     up, down = partitions(letters), partitions(words)
 
     def parents(key: str) -> set[str]:

@@ -13,7 +13,7 @@ from rag_assay.assets.chunking.structure import Structure
 from rag_assay.assets.chunks import Chunks
 from rag_assay.assets.documents import Documents
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
-from rag_assay.assets.engine.definition import mapping, partitions
+from rag_assay.assets.engine.definition import partition_mappings, partitions
 from rag_assay.assets.pages import Pages
 from rag_assay.assets.recipes.build_half import Build, BuildHalf, Chunking
 from rag_assay.assets.tokenization.tokenizer import tokenizer_of
@@ -168,7 +168,9 @@ def test_chunks_map_to_the_documents_of_their_corpus(build: Build) -> None:
     assert [need.key for need in chunks.needs("town.t16")] == ["blog", "memos"]
     up, down = partitions(documents), partitions(chunks)
     subset = down.subset_with_partition_keys(["town.whole"])
-    found = mapping(chunks, documents).get_upstream_mapped_partitions_result_for_partitions(subset, down, up)
+    found = partition_mappings(chunks)["documents"].get_upstream_mapped_partitions_result_for_partitions(
+        subset, down, up
+    )
     assert set(found.partitions_subset.get_partition_keys()) == {"blog", "memos"}
 
 

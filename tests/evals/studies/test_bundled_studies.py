@@ -9,7 +9,8 @@ import pytest
 
 from rag_assay.evals.question_sets.alignment import find_quote
 from rag_assay.evals.study.grid import read_questions_of
-from rag_assay.evals.study.study_file import BUNDLED, read_book, read_study
+from rag_assay.evals.study.study_file import BUNDLED, read_studies, read_study
+from rag_assay.evals.study.study_names import study_files
 
 SHARED = Path(__file__).parents[4] / "shared" / "data" / "eurlex-energy" / "html"
 ELSEWHERE = ("beir", "eurlex_questions")  # their data lies where a variable says
@@ -30,7 +31,7 @@ def test_names_mean_the_same_in_all_of_them(
     for variable in variables:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.delenv("ASSAY_STUDIES", raising=False)
-    assert set(read_book().studies) == {"demo", "eurlex_energy", "sportnews", "blog"}
+    assert set(read_studies(study_files()).studies) == {"demo", "eurlex_energy", "sportnews", "blog"}
     messages = [record.message for record in caplog.records]
     assert [one for one in messages if not any(variable in one for variable in variables)] == []
 

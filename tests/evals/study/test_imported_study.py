@@ -19,7 +19,8 @@ from rag_assay.evals.study.run_studies import (
     refuse_taken,
 )
 from rag_assay.evals.study.study_check import check_study
-from rag_assay.evals.study.study_file import StudyCollection, read_book, read_study
+from rag_assay.evals.study.study_file import StudyCollection, read_studies, read_study
+from rag_assay.evals.study.study_names import study_files
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home
 from tests.fakes.imported import QUESTIONS, grid, imported, put_sheet, row
@@ -156,7 +157,7 @@ def test_it_is_known_by_its_name_wherever_the_home_lies(home: Home, tmp_path: Pa
     assert known_path("ferry", home) == path.resolve()
     assert find_known("ferry", home).study == "ferry"
     assert [one.cells for one in known_studies(home) if one.name == "ferry"] == [4]
-    assert "ferry" in read_book(tmp_path, also=recorded_studies(home)).studies
+    assert "ferry" in read_studies([*recorded_studies(home), *study_files(tmp_path)]).studies
     with pytest.raises(InputError, match="did you mean `ferry`"):
         known_path("fery", home)
     note(read_study(path), home)

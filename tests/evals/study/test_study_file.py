@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rag_assay.evals.study.study_file import BUNDLED, StudyCollection, find_study, read_book, read_study
+from rag_assay.evals.study.study_file import BUNDLED, StudyCollection, find_study, read_studies, read_study
+from rag_assay.evals.study.study_names import study_files
 from rag_assay.warehouse.errors import InputError
 from tests.fakes.tiny import QUESTIONS, STUDY, write_study
 
@@ -201,7 +202,7 @@ def test_a_broken_file_is_left_out_of_the_book_with_a_warning(
     write_study(tmp_path, {"study: tiny": "study: other", "seed: 7": "sed: 7"}, name="other")
     (tmp_path / "torn.yaml").write_text("study: [")
     with caplog.at_level(logging.WARNING):
-        book = read_book(tmp_path)
+        book = read_studies(study_files(tmp_path))
     assert list(book.studies) == ["tiny"]
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2
@@ -232,7 +233,7 @@ def test_the_bundled_studies_are_good(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("ASSAY_QUESTIONS", str(tmp_path / "exam.txt"))
     monkeypatch.delenv("ASSAY_STUDIES", raising=False)
     there = {path.stem for path in BUNDLED.glob("*.yaml") if not path.name.endswith(".questions.yaml")}
-    assert there == set(read_book().studies) >= {"demo", "beir"}
+    assert there == set(read_studies(study_files()).studies) >= {"demo", "beir"}
 
 
 @pytest.mark.parametrize(
@@ -253,9 +254,9 @@ def test_a_study_that_waits_for_its_variable_is_left_out_without_a_word(
         "study: waits\nsources: {a: {reader: folder, path: '${ASSAY_NOWHERE}'}}\n"
     )
     with caplog.at_level(logging.INFO):
-        assert not read_book(tmp_path).studies
+        assert not read_studies(study_files(tmp_path)).studies
         assert not caplog.records
         (tmp_path / "wrong.yaml").write_text("study: '${ASSAY_NOWHERE}'\nstudy: twice\n")
-        assert not read_book(tmp_path).studies
+        assert not read_studies(study_files(tmp_path)).studies
     (record,) = caplog.records
     assert "wrong.yaml" in record.getMessage()

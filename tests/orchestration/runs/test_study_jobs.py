@@ -18,12 +18,12 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.evals.successive_halving.records import KEPT, narrow_study
-from rag_assay.orchestration.definitions import definitions_of
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.runs import home_lock
 from rag_assay.orchestration.runs import run as study_run
 from rag_assay.orchestration.runs.jobs import study_job
 from rag_assay.orchestration.stages import stages_of
+from rag_assay.orchestration.study_definitions import definitions_of
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.paths import Home, home

@@ -1,0 +1,59 @@
+"""The assets, checks, jobs, schedules and sensors of studies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import dagster as dg
+
+from rag_assay.assets.engine.definition import OPTIONS, as_assets, backfill_bounds
+from rag_assay.assets.engine.layout import ProjectLayout
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.study import Study
+from rag_assay.orchestration.alerts.sensor import alerts_sensor
+from rag_assay.orchestration.automation import (
+    automate_assets,
+    automation_sensor,
+    crawl_schedules,
+    recipes_sensor,
+    study_schedules,
+    with_freshness,
+)
+from rag_assay.orchestration.human_rating_sensor import refresh_job, scores_sensor
+from rag_assay.orchestration.names import identifiers
+from rag_assay.orchestration.resources import Workspace
+from rag_assay.orchestration.runs.jobs import study_job
+from rag_assay.orchestration.stages import stages_of
+
+
+def definitions_of(
+    studies: Sequence[Study],
+    layout: ProjectLayout = ProjectLayout(),  # noqa: B008 -- it is frozen
+    workspace: Workspace | None = None,
+) -> dg.Definitions:
+    """Return the definitions of studies, without resources or an executor that others could clash with."""
+    grid = Grid(list(studies))
+    stages = stages_of(grid, layout)
+    bounds = backfill_bounds(stages)
+    resource = workspace or Workspace()
+    key = layout.name(OPTIONS)
+    refresh = refresh_job(stages, layout, resource)
+    names = {name: layout.name(one) for name, one in identifiers(grid.studies).items()}
+    jobs = {
+        name: study_job(one.unsearched(), names[name], layout=layout)
+        for name, one in sorted(grid.studies.items())
+    }
+    assets, recipes = zip(*(as_assets(stage, bounds) for stage in stages.values()), strict=True)
+    assets = with_freshness(automate_assets(assets, stages), grid, layout)
+    schedules = [*crawl_schedules(grid.build, layout), *study_schedules(grid.studies, jobs)]
+    return dg.Definitions(
+        assets=[*recipes, *dg.with_resources(assets, {key: resource})],
+        schedules=schedules if layout.schedules else [],
+        jobs=[refresh, *jobs.values()],
+        sensors=[
+            scores_sensor(stages, refresh, layout),
+            alerts_sensor(grid.studies, stages, layout),
+            recipes_sensor(list(stages.values()), layout),
+            automation_sensor(layout),
+        ],
+    )
