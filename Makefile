@@ -108,7 +108,8 @@ bench-indexes: $(READY) ## measure building, updating and searching indexes: sec
 bench-scale: $(READY) ## measure a large index: memory of every process, seconds, disk, a plan for 50 million chunks (CHUNKS="50000 200000 1000000")
 	@$(BIN)/python -m benchmarks.scale $(CHUNKS)
 
-bench-retrieval: $(READY) ## measure every retriever: latency, and a grid of 16 combinations x 3 chunk sizes (DATA=folder with scifact)
+bench-retrieval: $(READY) ## measure every retriever: latency, and a grid of 16 combinations x 3 chunk sizes; bm25 beside bm25s, if installed (DATA=folder with scifact)
+	@$(BIN)/python -m benchmarks.words $(DATA)
 	@$(BIN)/python -m benchmarks.retrieval $(DATA) --random-vectors
 
 bench-scifact: $(READY) ## print the table of docs/retrieval-results.md (DATA=folder with scifact)

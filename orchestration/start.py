@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
+from rag_assay.orchestration import unchanged
 from rag_assay.orchestration.shutdown import STOPPED, end_at_once_after, guard, stopped_sentence, was_stopped
 
 _COLLECT_AFTER = (50_000, 20, 20)
@@ -30,7 +31,8 @@ def main() -> None:
     end_at_once_after(code)
     guard()
     try:
-        run()
+        if not unchanged.answer(sys.argv[1:]):
+            run()
         code[0] = 0
     except KeyboardInterrupt:  # outside of any command
         code[0] = STOPPED

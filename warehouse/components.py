@@ -6,20 +6,10 @@ A study writes a part as `{kind: {its parameters}}`; in memory it is an instance
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from operator import itemgetter
-from typing import Annotated, Any, ClassVar, Union
+from functools import cache
+from typing import Any, ClassVar
 
-from pydantic import (
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    GetCoreSchemaHandler,
-    SerializationInfo,
-    Tag,
-    TypeAdapter,
-    create_model,
-)
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, SerializationInfo, create_model
 from pydantic_core import CoreSchema, core_schema
 
 from rag_assay.warehouse.identity import digest
@@ -47,10 +37,9 @@ class Component(Recipe):
 class OneOf:
     """Marks a field that holds a part of one of some registries: `Annotated[Retriever, OneOf(RETRIEVERS)]`.
 
-    To mypy, the value is what the annotation says. To pydantic, it is a union whose discriminator is the one
-    key of `{kind: {its parameters}}`; an instance passes as it is, and is written back as such a mapping. The
-    registries may be filled after the field's class was made: the union is built at its first use, and what
-    another package adds joins it when it is first named.
+    To mypy, the value is what the annotation says. To pydantic, it is a mapping of one key,
+    `{kind: {its parameters}}`; an instance passes as it is, and is written back as such a mapping. The
+    registries may be filled after the field's class was made: a kind is imported when it is named.
     """
 
     def __init__(
@@ -66,7 +55,6 @@ class OneOf:
         self._registries = registries
         self._shorthand = shorthand
         self.beside = beside
-        self._foreign: dict[str, type[Component]] = {}
 
     @property
     def sorts(self) -> list[str]:
@@ -96,10 +84,11 @@ class OneOf:
         named = [name for name in kinds if isinstance(written, dict) and written[name] is not None]
         if not isinstance(written, dict) or len(named) != 1 or len(kinds) != len(written):
             raise self._refusal(written, kinds)
-        return self._union.validate_python({named[0]: written[named[0]]})
+        (name,) = named
+        return getattr(_holder(name, kinds[name]).model_validate({name: written[name]}), name)
 
     def _named(self, written: object) -> dict[str, type[Component]]:
-        """Return the kinds that a mapping names; those of other packages join the union."""
+        """Return the kinds that a mapping names."""
         kinds = {}
         for name in written if isinstance(written, dict) else ():
             try:
@@ -108,9 +97,6 @@ class OneOf:
                 raise error_at((name,), str(error)) from error
             if kind is not None:
                 kinds[name] = kind
-                if kind.package is not None and name not in self._foreign:
-                    self._foreign[name] = kind
-                    self.__dict__.pop("_union", None)
         return kinds
 
     def _find(self, name: str) -> type[Component] | None:
@@ -119,18 +105,6 @@ class OneOf:
             if name in registry:
                 return registry[name]
         return None
-
-    @cached_property
-    def _union(self) -> TypeAdapter[Any]:
-        built_in = {name: kind for one in self._registries for name in one.built_in if (kind := one[name])}
-        choices: list[Any] = [
-            Annotated[kind, BeforeValidator(itemgetter(name)), Tag(name)]
-            for name, kind in {**built_in, **self._foreign}.items()
-        ]
-        if len(choices) == 1:  # a union needs another one, here of no name
-            choices.append(Annotated[None, Tag("")])
-        union: Any = Annotated[Union[tuple(choices)], Discriminator(lambda written: next(iter(written)))]  # noqa: UP007
-        return TypeAdapter(union)
 
     def _refusal(self, written: object, kinds: dict[str, type[Component]]) -> ValueError:
         fields: dict[str, Any] = {name: (kind | None, None) for name, kind in kinds.items()}
@@ -142,6 +116,13 @@ class OneOf:
             self.read,
             serialization=core_schema.plain_serializer_function_ser_schema(_nested, info_arg=True),
         )
+
+
+@cache
+def _holder(name: str, kind: type[Component]) -> type[BaseModel]:
+    """Return a model of one field, whose errors name the kind before the parameter."""
+    fields: dict[str, Any] = {name: (kind, ...)}
+    return create_model("Kinds", **fields)
 
 
 def one_of(annotation: Any) -> OneOf | None:

@@ -23,7 +23,7 @@ class Strict(BaseModel):
     quotes are numbers: `${NAME}` gives text, and so does YAML for 1e-3.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     @field_validator("*", mode="before")
     @classmethod

@@ -21,7 +21,7 @@ from rag_assay.evals.question_generation.from_conversations import (
     questions_in,
     questions_of,
 )
-from rag_assay.evals.question_generation.llm.nearest_pieces import corpus_frame, documents_of
+from rag_assay.evals.question_generation.llm.candidates import corpus_frame, documents_of
 from rag_assay.evals.question_generation.question_file import embed_for
 from rag_assay.evals.question_generation.review import (
     ReviewedQuestion,

@@ -151,8 +151,9 @@ class FirstPlaces:
             self._models[way, titled] = Bm25Scores.of(merge_forms(self._plain[titled], way), PARAMETERS)
         model = self._models[way, titled]
         words = way.counted(question_tokens(question.question))
-        rows, scores = model.score(dict.fromkeys(words, 1.0))
-        return len(rows) > 0 and touches(self._places[int(rows[int(np.argmax(scores))])], evidence)
+        return any(
+            touches(self._places[row], evidence) for row in model.best(dict.fromkeys(words, 1.0), 1).rows
+        )
 
 
 def touches(place: Place, others: Iterable[Place]) -> bool:

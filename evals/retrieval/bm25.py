@@ -282,10 +282,6 @@ class Bm25(WordSearch):
             words = expand_words(words, plain, context.embed, index, vocabulary, self.expand)
         if self.feedback:
             # Of all chunks, whatever the query allows: a filter takes results away, and changes no other.
-            first = Ranking.best(*model.score(words), self.feedback.chunks)
+            first = model.best(words, self.feedback.chunks)
             words = interpolate_models(words, first, terms.of_chunks, self.feedback)
-        rows, scores = model.score(words)
-        if query.allowed is not None:
-            allowed = query.permitted(rows)
-            rows, scores = rows[allowed], scores[allowed]
-        return Ranking.best(rows, scores, self.k)
+        return model.best(words, self.k, query.allowed)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_assay.assets.indexing.lexical import Lexical
+from rag_assay.evals.retrieval.ranking import Mask, Ranking, Rows, lower_bound
 
 Floats = npt.NDArray[np.float64]
 Variant = Literal["okapi", "plus", "l", "lower_bounded"]
@@ -27,7 +28,26 @@ class Parameters:
     delta: float
 
 
-@dataclass(frozen=True)
+HELD = 2_000_000  # saturations that a model keeps for its next queries: 16 MB
+LONG, SHARE = 4_096, 16  # a word in more chunks, and in more than 1 of 16, may not be worth adding up
+ROUNDING = 1e-9  # more than the share of a score that the order of its sum changes
+
+
+class _Word(NamedTuple):
+    """A word of a query: it adds weight * saturation to the score of each chunk that holds it.
+
+    weight: that of the query times the idf
+    limit: weight * its largest saturation
+    rows: of the chunks that hold it, rising
+    """
+
+    number: int
+    weight: float
+    limit: float
+    rows: npt.NDArray[np.int32]
+
+
+@dataclass
 class Bm25Scores:
     """A BM25 model of a corpus for sparse postings; but for `lower_bounded`, as rank-bm25 0.2.2 computes it.
 
@@ -39,6 +59,9 @@ class Bm25Scores:
     parameters: Parameters
     idf: Floats
     norms: Floats
+    _most: dict[int, float] = field(default_factory=dict, repr=False)  # word -> its largest saturation
+    _kept: dict[int, Floats] = field(default_factory=dict, repr=False)  # word -> its saturations
+    _held: int = 0  # numbers in `_kept`
 
     @classmethod
     def of(cls, lexical: Lexical, parameters: Parameters) -> Bm25Scores:
@@ -47,29 +70,99 @@ class Bm25Scores:
         norms = 1 - parameters.b + parameters.b * lengths / (mean or 1.0)
         return cls(lexical, parameters, inverse_frequencies(lexical, parameters), norms)
 
-    def score(self, words: Mapping[str, float]) -> tuple[npt.NDArray[np.int64], Floats]:
-        """Return the rows, rising, that hold at least one of the words, and their scores.
+    def best(self, words: Mapping[str, float], k: int, allowed: Mask | None = None) -> Ranking:
+        """Rank the chunks that hold at least one of the words, and return the first k.
 
         A word's part in a score is multiplied by its weight: how often the question says it, or less for one
         that the question does not say itself. Words that the corpus lacks add nothing.
-        """
-        known = [(self.lexical.numbers[word], weight) for word, weight in words.items() if word in self]
-        total = np.zeros(len(self.norms))
-        found = np.zeros(len(self.norms), np.bool_)
-        for number, weight in known:
-            part = slice(int(self.lexical.begins[number]), int(self.lexical.begins[number + 1]))
-            rows = self.lexical.rows[part]
-            total[rows] += weight * self.idf[number] * self._saturated(rows, self.lexical.counts[part])
-            found[rows] = True
-        self.lexical.let_go()
-        at = np.flatnonzero(found)
-        scores = total[at]
-        if self.parameters.variant == "plus":  # rank-bm25 gives delta to the chunks without the word, too
-            scores += self.parameters.delta * sum(weight * self.idf[number] for number, weight in known)
-        return at, scores
 
-    def __contains__(self, word: str) -> bool:
-        return word in self.lexical.numbers
+        allowed: chunks that may be found, shape (chunks,); None: all
+        """
+        numbers = self.lexical.numbers
+        known = [self._word(numbers[word], weight) for word, weight in words.items() if word in numbers]
+        is_plus = (
+            self.parameters.variant == "plus"
+        )  # rank-bm25 gives delta to the chunks without the word, too
+        constant = self.parameters.delta * sum(word.weight for word in known) if is_plus else 0.0
+        rows, scores = self._found(known, k, allowed, constant)
+        self.lexical.let_go()
+        return Ranking.best(rows, scores + constant if is_plus else scores, k)
+
+    def _found(
+        self, words: Sequence[_Word], k: int, allowed: Mask | None, constant: float
+    ) -> tuple[Rows, Floats]:
+        """Return rows, rising, that hold a word, the first k among them; and their scores.
+
+        Frequent words are looked up only in chunks that can still be among the first k (MaxScore: Turtle and
+        Flood, 1995). Scores are summed in the order of the words, to the last bit those of a full sum.
+        """
+        total = np.zeros(len(self.norms)) if allowed is None else np.where(allowed, 0.0, -np.inf)
+        if any(word.weight <= 0 for word in words):  # no score then says whether a chunk holds a word
+            rows = np.unique(np.concatenate([word.rows for word in words]))
+            rows = rows[total[rows] == 0]
+            return rows, self._scores(words, rows)
+        is_long = [len(word.rows) > max(LONG, len(total) // SHARE) for word in words]
+        for word, long in zip(words, is_long, strict=True):
+            if not long:
+                self._add(word, total)
+        margin = ROUNDING * (sum(word.limit for word in words) + constant)
+        if not any(is_long):
+            rows = _rows_above(total, lower_bound(total, k) - margin)
+            return rows, total[rows]
+        rows = self._survivors(
+            [word for word, long in zip(words, is_long, strict=True) if long], total, k, margin
+        )
+        return rows, self._scores(words, rows)
+
+    def _survivors(self, words: Sequence[_Word], total: Floats, k: int, margin: float) -> Rows:
+        """Return the rows, rising, that can be among the first k when these words are added."""
+        words = sorted(words, key=lambda word: len(word.rows))
+        for number, word in enumerate(words):
+            rest = words[number:]
+            least = lower_bound(total, k) - margin - sum(one.limit for one in rest)
+            rows = np.flatnonzero(total >= least) if least > 0 else None
+            if rows is not None and SHARE * len(rows) < sum(len(one.rows) for one in rest):
+                scores = total[rows] + self._scores(rest, rows)
+                return rows[scores >= lower_bound(scores, k) - margin]
+            self._add(word, total)
+        return _rows_above(total, lower_bound(total, k) - margin)
+
+    def _word(self, number: int, weight: float) -> _Word:
+        part = self._part(number)
+        if number not in self._most:
+            self._most[number] = float(self._saturations(number, part).max())
+        weight = float(weight * self.idf[number])
+        return _Word(number, weight, weight * self._most[number], self.lexical.rows[part])
+
+    def _part(self, number: int) -> slice:
+        return slice(int(self.lexical.begins[number]), int(self.lexical.begins[number + 1]))
+
+    def _add(self, word: _Word, total: Floats) -> None:
+        np.add.at(total, word.rows, word.weight * self._saturations(word.number, self._part(word.number)))
+
+    def _scores(self, words: Sequence[_Word], rows: Rows) -> Floats:
+        """Return what words add to the scores of some rows, shape (rows,)."""
+        scores = np.zeros(len(rows))
+        among = rows.astype(np.int32)  # as the postings are, for otherwise these would be copied
+        for word in words:
+            at = word.rows.searchsorted(among)
+            at[at == len(word.rows)] = 0
+            held = np.flatnonzero(word.rows[at] == among)
+            counts = self.lexical.counts[self._part(word.number)][at[held]]
+            scores[held] += word.weight * self._saturated(among[held], counts)
+        return scores
+
+    def _saturations(self, number: int, part: slice) -> Floats:
+        if number in self._kept:
+            return self._kept[number]
+        found = self._saturated(self.lexical.rows[part], self.lexical.counts[part])
+        self._held += len(found)
+        if self._held > HELD:
+            self._kept.clear()
+            self._held = len(found)
+        if len(found) <= HELD:
+            self._kept[number] = found
+        return found
 
     def _saturated(self, rows: npt.NDArray[np.int32], counts: npt.NDArray[np.int32]) -> Floats:
         """Return what a word adds to each row before it is multiplied by its idf (plus: without delta)."""
@@ -80,6 +173,11 @@ class Bm25Scores:
             return counts * (k1 + 1) * shifted / (k1 + shifted)
         part = counts * (k1 + 1) / (counts + k1 * norms)
         return part + self.parameters.delta if self.parameters.variant == "lower_bounded" else part
+
+
+def _rows_above(total: Floats, least: float) -> Rows:
+    """Return the rows of at least such a score, rising; of any score above 0 if it is not above 0."""
+    return np.flatnonzero(total >= least if least > 0 else total > 0)
 
 
 def inverse_frequencies(lexical: Lexical, parameters: Parameters) -> Floats:

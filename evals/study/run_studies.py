@@ -123,9 +123,13 @@ def forget(name: str, home: Home) -> list[Path]:
     return forget_results(name, home)
 
 
+def record_of(study: Study, home: Home) -> Path:
+    """Return the file that tells that a study was run, and by its time when."""
+    return home.root / "studies" / f"{digest(str(study.path))}.json"
+
+
 def note(study: Study, home: Home) -> None:
-    path = home.root / "studies" / f"{digest(str(study.path))}.json"
-    with atomic_write(path) as temporary:
+    with atomic_write(record_of(study, home)) as temporary:
         temporary.write_text(json.dumps({"study": study.study, "path": str(study.path)}))
     if mirror := mirror_of(home):
         mirror.push("studies")  # workers on other machines make their definitions of it

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +12,7 @@ import typer
 from rag_assay.orchestration.commands.run_stages import search_of, show, walk
 from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, study_as_written
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, GATE_FAILED, StudyArgument, plainly, say
+from rag_assay.orchestration.unchanged import Recorder, recorder, workspace_state
 from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
@@ -143,9 +145,12 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     if junit and not junit.absolute().parent.is_dir():
         raise InputError(f"--junit {junit}: there is no folder {junit.absolute().parent}")
     where = home_of(whole)
-    _look_ahead(found)
+    is_reachable = _look_ahead(found)
     note(found, where)
     note_slice(found, where)
+    recording = recorder()
+    if recording:
+        recording.before = workspace_state(where.root)
     if recrawl and not walk(found, where, only=("pages", "documents"), again=True, keys=tuple(recrawl)).ok:
         return FAILED
     budgets = Budgets()
@@ -153,7 +158,41 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     found = search_of(found, where, budgets, spread) if stages is None else narrow_study(found, where)
     report = walk(found, where, stages, budgets=budgets, spread=spread)
     last = only if stages is not None and "leaderboard" not in stages else None
-    return _show_result(found, where, report, gates, last, junit, github=github)
+    with recording.printing() if recording else nullcontext():
+        code = _show_result(found, where, report, gates, last, junit, github=github)
+    if recording and code == DONE and report.unchanged and is_reachable:
+        _remember(recording, whole, where)
+    return code
+
+
+def _remember(recording: Recorder, study: Study, where: Home) -> None:
+    """Let the next run answer at once if nothing has changed; not of studies that do more than that."""
+    from rag_assay.evals.study.run_studies import record_of
+    from rag_assay.orchestration.alerts.delivery import channels_of
+    from rag_assay.orchestration.settings import instance_folder
+    from rag_assay.warehouse.remote import mirror_of
+
+    is_plain = study.search is None and not channels_of(study) and mirror_of(where) is None
+    if is_plain and instance_folder(where) == where.dagster:
+        named = {str(path) for text in _texts(study.model_dump(mode="json")) for path in _files(study, text)}
+        with suppress(OSError, ValueError):  # the next run is an ordinary one then
+            recording.store(where.root, record_of(study, where), named)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
+
+
+def _files(study: Study, text: str) -> Iterator[Path]:
+    """Yield the file that a text of a study may be the path of."""
+    with suppress(OSError, ValueError):  # too long for a path, or with a zero byte
+        path = study.path.parent / text
+        if path.is_file():
+            yield path
 
 
 def _show_result(
@@ -244,11 +283,16 @@ def _write_for_ci(
         tell_github(found, summary(study, report, results, data))
 
 
-def _look_ahead(study: Study) -> None:
-    """Read the question files, for a typo must not cost a crawl; tell of models that cannot be asked."""
+def _look_ahead(study: Study) -> bool:
+    """Read the question files, for a typo must not cost a crawl; tell of models that cannot be asked.
+
+    Returns whether all models can be asked.
+    """
     from rag_assay.evals.study.grid import read_questions_of
     from rag_assay.evals.study.study_check import unreachable_models
 
     read_questions_of(study)
-    for reason in unreachable_models(study):
+    reasons = unreachable_models(study)
+    for reason in reasons:
         say(f"warning: {reason}; what needs it will fail")
+    return not reasons

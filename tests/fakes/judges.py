@@ -203,9 +203,7 @@ def in_the_registry(*kinds: type[Judge]) -> Iterator[None]:
     added = {kind.kind: kind for kind in kinds}
     try:
         JUDGES._built_in.update(added)
-        mark.__dict__.pop("_union", None)  # made of the kinds that were there when it was first used
         yield
     finally:
         for name in added:
             del JUDGES._built_in[name]
-        mark.__dict__.pop("_union", None)

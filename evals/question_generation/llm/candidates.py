@@ -78,9 +78,7 @@ class Nearness:
 
     def _by_words(self, text: str) -> list[int]:
         counts = Counter(word.text.casefold() for word in content(text))
-        rows, scores = self._scores.score({word: float(n) for word, n in counts.items()})
-        order = np.lexsort((rows, -scores))[:CANDIDATES]
-        return [int(rows[at]) for at in order.tolist()]
+        return self._scores.best(counts, CANDIDATES).rows.tolist()
 
     def _cosines(self, text: str, rows: Sequence[int]) -> Matrix:
         vectors = self._embed([text, *(self._pieces[row].text for row in rows)])

@@ -32,7 +32,7 @@ def signatures(kind: type[Strict]) -> Iterator[tuple[str, str]]:
     for name, annotation in vars(kind).get("__annotations__", {}).items():
         if not name.startswith("_"):
             yield name, str(annotation)
-    for name, member in vars(kind).items():
+    for name, member in list(vars(kind).items()):
         function = member.fget if isinstance(member, property) else getattr(member, "__func__", member)
         if inspect.isfunction(function) and not name.startswith("_") and name not in FREE:
             yield name, " ".join(map(str, function.__annotations__.values()))

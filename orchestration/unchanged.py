@@ -1,0 +1,259 @@
+"""Answers `assay run STUDY` from the last run that had nothing to do, where nothing it has read is different.
+
+A run that finds everything up to date stores the state of what it has read: of the files that were opened and
+the folders that were listed (both by an audit hook), of all files of the workspace, of the modules that were
+imported, and the environment; and what it printed. The next `assay run` of the same arguments compares names,
+sizes, times and inodes, and prints the same again, before anything heavy is imported. It is an ordinary run
+where any of them differs or cannot be read. A run stores nothing where an input changed after it began.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import io
+import json
+import os
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
+from typing import Any, TextIO
+
+FOLDER = "unchanged"  # of the workspace
+VERSION = 1
+_VOLATILE = (
+    "_",
+    "SHLVL",
+    "OLDPWD",
+    "PWD",
+    "WINDOWID",
+    "COLUMNS",
+    "LINES",
+)  # variables that no result depends on
+_OWN = ("run.lock", FOLDER, "studies")  # parts of the workspace that an idle run writes
+_SYSTEM = ("/proc/", "/sys/", "/dev/null", "/dev/urandom", "/dev/tty")
+_MOST = 50_000  # files of a folder beside an input; more are not looked through
+_SLACK = 50_000_000  # nanoseconds: file systems tell times in steps of some milliseconds
+_recorder: Recorder | None = None
+
+
+def answer(arguments: Sequence[str]) -> bool:
+    """Print what the last idle run of these arguments did, if nothing has changed; else return False."""
+    global _recorder  # noqa: PLW0603 -- an audit hook is one for a process, too
+    is_plain = len(arguments) == 2 and arguments[0] == "run" and not arguments[1].startswith("-")
+    if not is_plain or sys.stdout is None or sys.stderr is None:
+        return False
+    begin, stored = time.perf_counter(), None
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        stored = _stored(arguments)
+    if stored is None:
+        _recorder = Recorder(arguments)
+        return False
+    with suppress(BrokenPipeError):
+        _write("stderr", f"{time.perf_counter() - begin:.1f} s in all; nothing was to be done\n\n")
+        for name, text in stored:
+            _write(name, text)
+    return True
+
+
+def _write(name: str, text: str) -> None:
+    stream = getattr(sys, name)
+    stream.reconfigure(errors="replace")  # as every command does
+    stream.write(text)
+    stream.flush()
+
+
+def recorder() -> Recorder | None:
+    """Return what records this process; None: its command is no plain `assay run STUDY`."""
+    return _recorder
+
+
+def _stored(arguments: Sequence[str]) -> list[tuple[str, str]] | None:
+    root = _root()
+    record = json.loads(_path(root, arguments).read_text(encoding="utf-8"))
+    if record["version"] != VERSION or record["situation"] != _situation(arguments):
+        return None
+    with (root / "run.lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)  # else another run is under way
+        inputs = record["files"], record["folders"]
+        if _digest(_facts(*inputs)) != record["inputs"] or workspace_state(root) != record["workspace"]:
+            return None
+    Path(record["study"]).touch()  # the study that was run last
+    return [(name, text) for name, text in record["printed"] if name in {"stdout", "stderr"}]
+
+
+class Recorder:
+    """Hears which files this process opens and which folders it lists."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self.arguments = list(arguments)
+        self.situation = _situation(arguments)
+        self.started = time.time_ns() - _SLACK
+        self.opened: set[str] = set()
+        self.listed: set[str] = set()
+        self.printed: list[tuple[str, str]] = []
+        self.before: str | None = None  # the state of the workspace when the run began
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, given: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(given[0], str | bytes):
+            mode, flags = given[1], given[2]
+            reads = not set(mode) & set("wax+") if isinstance(mode, str) else not (flags or 0) & os.O_ACCMODE
+            if reads:
+                self.opened.add(os.fsdecode(given[0]))
+        elif event in {"os.scandir", "os.listdir"} and isinstance(given[0], str | bytes | os.PathLike):
+            self.listed.add(os.fsdecode(given[0]))
+
+    @contextmanager
+    def printing(self) -> Iterator[None]:
+        """Keep what is printed meanwhile."""
+        with (
+            redirect_stdout(_Tee(sys.stdout, "stdout", self.printed)),
+            redirect_stderr(_Tee(sys.stderr, "stderr", self.printed)),
+        ):
+            yield
+
+    def store(self, root: Path, study: Path, named: Iterable[str]) -> bool:
+        """Store what was heard and printed; return whether that can be relied on.
+
+        study: the record of the study in the workspace
+        named: files that the study names, opened or not
+        """
+        after = workspace_state(root)
+        if after != self.before:
+            return False
+        files, folders = self._inputs(root, named)
+        facts = _facts(files, folders)
+        if any(times and max(times) >= self.started for _, *times in facts if times[0] is not None):
+            return False
+        record = {
+            "version": VERSION,
+            "situation": self.situation,
+            "files": files,
+            "folders": folders,
+            "inputs": _digest(facts),
+            "workspace": after,
+            "study": str(study),
+            "printed": self.printed,
+        }
+        path = _path(root, self.arguments)
+        path.parent.mkdir(exist_ok=True)
+        new = path.with_suffix(f".{os.getpid()}.tmp")
+        new.write_text(json.dumps(record), encoding="utf-8")
+        new.replace(path)
+        return True
+
+    def _inputs(self, root: Path, named: Iterable[str]) -> tuple[list[str], list[str]]:
+        """Return files and folders outside the workspace that decide what a run does, sorted."""
+        here, python = f"{root}/", (f"{sys.prefix}/", f"{sys.base_prefix}/")
+        scratch = {str(root), tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir())}
+        modules = {file for one in list(sys.modules.values()) if (file := getattr(one, "__file__", None))}
+        files = {os.path.abspath(one) for one in {*self.opened, *named}}  # noqa: PTH100 -- of text
+        files = {one for one in files if not one.startswith((here, *_SYSTEM)) and not one.endswith(".pyc")}
+        # Temporary files are gone; elsewhere one that is not there is looked for again.
+        files = {one for one in files if os.path.dirname(one) not in scratch or os.path.exists(one)}  # noqa: PTH110, PTH120
+        folders = {os.path.dirname(one) for one in files} | set(map(os.path.abspath, self.listed))  # noqa: PTH120
+        folders = {one for one in folders if not f"{one}/".startswith((here, *python, *_SYSTEM))}
+        packages = {one for one in sys.path if one.startswith(python)}
+        return sorted(files | modules), sorted(folders - scratch | packages)
+
+
+class _Tee(io.TextIOBase):
+    """Writes to a stream and keeps what is written."""
+
+    def __init__(self, stream: TextIO, name: str, kept: list[tuple[str, str]]) -> None:
+        self._stream, self._name, self._kept = stream, name, kept
+
+    def write(self, text: str) -> int:
+        self._kept.append((self._name, text))
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._stream.encoding
+
+
+def _root() -> Path:
+    from rag_assay.warehouse.paths import project_folder
+
+    place = os.environ.get("ASSAY_HOME") or str(project_folder() / "var")
+    return Path(place).expanduser().resolve()  # one at a URL is no folder that holds a record
+
+
+def _path(root: Path, arguments: Sequence[str]) -> Path:
+    return root / FOLDER / f"{_digest([str(Path.cwd()), *arguments])[:20]}.json"
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+def _situation(arguments: Sequence[str]) -> str:
+    """Digest all that a run depends on beside files: it holds secrets of the environment."""
+    environment = sorted(one for one in os.environ.items() if one[0] not in _VOLATILE)
+    streams = [(one.isatty(), one.encoding) for one in (sys.stdout, sys.stderr)]
+    size = os.get_terminal_size(1).columns if streams[0][0] else 0
+    return _digest([sys.version, sys.executable, str(Path.cwd()), *arguments, environment, streams, size])
+
+
+def _facts(files: Iterable[str], folders: Iterable[str]) -> list[list[Any]]:
+    """Return the state of each file, and of each file in folders: what it is, and its times."""
+    facts: list[list[Any]] = [_of_file(path) for path in files]
+    for folder in folders:
+        facts.append(_of_file(folder, is_folder=True))
+        with suppress(OSError), os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda one: one.name)
+            if len(found) > _MOST:
+                raise ValueError(f"{folder} holds too many files")
+            facts += [_of_file(one.path) for one in found if not one.is_dir()]
+    return facts
+
+
+def _of_file(path: str, *, is_folder: bool = False) -> list[Any]:
+    try:
+        at = Path(path).stat() if is_folder else os.stat(path)  # noqa: PTH116 -- of two thousand
+    except OSError:
+        return [path, None]
+    if is_folder or stat.S_ISDIR(at.st_mode):
+        return [path, at.st_mtime_ns]
+    return [f"{path}\0{at.st_size}\0{at.st_ino}", at.st_mtime_ns, at.st_ctime_ns]
+
+
+def workspace_state(root: Path) -> str:
+    """Digest the name, size and times of every file of the workspace, and the studies that were run in it."""
+    found = hashlib.sha256()
+    for part in sorted(one for one in os.listdir(root) if one not in _OWN):  # noqa: PTH208 -- a million files
+        _walk(found, str(root / part), part)
+    if models := os.environ.get("ASSAY_MODELS"):
+        _walk(found, str(Path(models).expanduser()), "models")
+    records = sorted((root / "studies").glob("*.json"), key=lambda one: one.stat().st_mtime_ns)
+    texts = [one.read_text(encoding="utf-8") for one in records]
+    # Of files with one name, the one that was run last is meant by it.
+    found.update(json.dumps(sorted(texts, key=lambda one: str(json.loads(one)["study"]))).encode())
+    return found.hexdigest()
+
+
+def _walk(found: Any, path: str, name: str) -> None:
+    at = os.stat(path)  # noqa: PTH116
+    if not stat.S_ISDIR(at.st_mode):
+        found.update(f"{name}\0{at.st_size}\0{at.st_mtime_ns}\0{at.st_ctime_ns}\0{at.st_ino}\n".encode())
+        return
+    found.update(f"{name}/\n".encode())
+    for one in sorted(os.listdir(path)):  # noqa: PTH208
+        _walk(found, f"{path}/{one}", one)

@@ -1,0 +1,188 @@
+"""A run is answered from the last one exactly where nothing that it has read is different."""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from rag_assay.orchestration import unchanged
+from rag_assay.orchestration.unchanged import Recorder, answer, workspace_state
+
+ARGUMENTS = ("run", "study.yaml")
+HEAVY = ("dagster", "polars", "torch", "numpy", "pyarrow", "duckdb", "pydantic", "typer", "litellm", "scrapy")
+
+
+class Place:
+    """A workspace, a study beside it, its documents, and a module that it imports."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.root = folder / "var"
+        self.study = folder / "study.yaml"
+        self.named = folder / "elsewhere" / "only-looked-at.bin"
+        self.absent = folder / "prompts" / "own.md"
+        self.documents = folder / "docs"
+        self.module = folder / "lib" / "acme_parts.py"
+        self.artifact = self.root / "chunks" / "a" / "chunks.parquet"
+        self.record = self.root / "studies" / "s.json"
+        for path in (self.study, self.named, self.documents / "a.md", self.module, self.artifact):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("x = 1")
+        self.absent.parent.mkdir()
+        self.record.parent.mkdir()
+        self.record.write_text('{"study": "s", "path": "study.yaml"}')
+        (self.root / "run.lock").touch()
+
+    def run(self, meanwhile: Callable[[], object] = lambda: None) -> bool:
+        """Read everything as an idle run does, print, and store; return whether that was stored."""
+        recorder = Recorder(ARGUMENTS)
+        recorder.before = workspace_state(self.root)
+        self.study.read_text()
+        for name in os.listdir(self.documents):  # noqa: PTH208 -- the other event
+            (self.documents / name).read_text()
+        with pytest.raises(FileNotFoundError):
+            self.absent.read_text()
+        meanwhile()
+        with recorder.printing():
+            sys.stdout.write("the leaderboard\n")
+            sys.stderr.write("its report\n")
+        return recorder.store(self.root, self.record, [str(self.named)])
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    found = Place(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ASSAY_HOME", str(found.root))
+    monkeypatch.delenv("ASSAY_MODELS", raising=False)
+    monkeypatch.setenv("ACME_KEY", "one")
+    monkeypatch.setattr(unchanged, "_recorder", None)
+    monkeypatch.syspath_prepend(str(found.module.parent))
+    spec = importlib.util.spec_from_file_location("acme_parts", found.module)
+    assert spec is not None
+    monkeypatch.setitem(sys.modules, "acme_parts", importlib.util.module_from_spec(spec))
+    time.sleep(0.1)  # what is younger than the run is not relied on
+    return found
+
+
+def in_place(path: Path) -> None:
+    """Change a byte, and neither the size nor the time of the change."""
+    at = path.stat()
+    path.write_text("x = 2")
+    os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns))
+
+
+def replaced(path: Path) -> None:
+    new = path.with_name("new")
+    new.write_bytes(path.read_bytes())
+    os.utime(new, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+    new.replace(path)
+
+
+CHANGES: dict[str, Callable[[Place], object]] = {
+    "the study file": lambda place: in_place(place.study),
+    "the study file is another one of equal contents": lambda place: replaced(place.study),
+    "a document": lambda place: in_place(place.documents / "a.md"),
+    "a document is added": lambda place: (place.documents / "b.md").write_text("b"),
+    "a document is gone": lambda place: (place.documents / "a.md").unlink(),
+    "a document has another name": lambda place: (place.documents / "a.md").rename(place.documents / "c.md"),
+    "a file that is named and not opened": lambda place: in_place(place.named),
+    "a file that was looked for is there": lambda place: place.absent.write_text("prompt"),
+    "a file beside the study": lambda place: (place.folder / "study.questions.yaml").write_text("[]"),
+    "a module": lambda place: in_place(place.module),
+    "an artifact is damaged": lambda place: in_place(place.artifact),
+    "an artifact is truncated": lambda place: os.truncate(place.artifact, 1),
+    "an artifact is gone": lambda place: place.artifact.unlink(),
+    "a rating is added": lambda place: (place.root / "people.jsonl").write_text("{}"),
+    "another study of a name was run": lambda place: (place.root / "studies" / "t.json").write_text(
+        '{"study": "s", "path": "other.yaml"}'
+    ),
+    "what was stored is torn": lambda place: [
+        os.truncate(one, one.stat().st_size // 2) for one in (place.root / unchanged.FOLDER).iterdir()
+    ],
+    "the workspace is gone": lambda place: place.root.rename(place.folder / "moved"),
+}
+
+
+def test_nothing_has_changed(place: Place, capfd: pytest.CaptureFixture[str]) -> None:
+    assert not answer(ARGUMENTS)
+    assert place.run()
+    capfd.readouterr()
+    os.utime(place.record)
+    (place.root / "run.lock").write_text("4711")
+    for _ in range(2):
+        assert answer(ARGUMENTS)
+        out, err = capfd.readouterr()
+        assert out == "the leaderboard\n"
+        assert err.endswith(" s in all; nothing was to be done\n\nits report\n")
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_leads_to_an_ordinary_run(place: Place, change: str) -> None:
+    assert place.run()
+    assert answer(ARGUMENTS)
+    CHANGES[change](place)
+    assert not answer(ARGUMENTS)
+
+
+def test_another_situation_leads_to_an_ordinary_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert place.run()
+    for others in (
+        ("run", "other.yaml"),
+        ("run", "study.yaml", "--dry-run"),
+        ("check", "study.yaml"),
+        ("run",),
+    ):
+        assert not answer(others)
+    with monkeypatch.context() as changed:
+        changed.setenv("ACME_KEY", "two")
+        assert not answer(ARGUMENTS)
+    with monkeypatch.context() as changed:
+        changed.chdir(place.documents)
+        assert not answer(ARGUMENTS)
+    with monkeypatch.context() as changed:
+        changed.setattr(sys, "version", "3.99")
+        assert not answer(ARGUMENTS)
+    with ExitStack() as stack:  # another run is under way
+        lock = stack.enter_context((place.root / "run.lock").open("a"))
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert not answer(ARGUMENTS)
+    with monkeypatch.context() as changed:
+        changed.setenv("SHLVL", "7")
+        assert answer(ARGUMENTS), "no result depends on that"
+
+
+@pytest.mark.parametrize("change", ["a document", "a document is gone", "a module", "a rating is added"])
+def test_what_changes_while_it_is_read_is_not_relied_on(place: Place, change: str) -> None:
+    assert not place.run(lambda: CHANGES[change](place))
+    assert not answer(ARGUMENTS)
+
+
+def test_weights_elsewhere_belong_to_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = place.folder / "models" / "m" / "model.safetensors"
+    weights.parent.mkdir(parents=True)
+    weights.write_text("x = 1")
+    monkeypatch.setenv("ASSAY_MODELS", str(weights.parents[1]))
+    time.sleep(0.1)
+    assert place.run()
+    assert answer(ARGUMENTS)
+    in_place(weights)
+    assert not answer(ARGUMENTS)
+
+
+def test_nothing_heavy_is_imported_for_an_answer(place: Place) -> None:
+    program = (
+        f"import sys; from rag_assay.orchestration import start; start.unchanged.answer({ARGUMENTS}); "
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert not set(HEAVY) & set(done.stdout.split())
