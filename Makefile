@@ -45,7 +45,7 @@ demo: $(READY) ## crawl the sample sites, run a real grid on them, show its lead
 	@$(BIN)/assay run demo
 
 test: $(READY) ## run all tests in parallel (JOBS=1: serially)
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --maxprocesses 4 --durations 10
+	@$(BIN)/python -m pytest -p tests.parallel --jobs $(JOBS) --durations 10
 
 drill: $(READY) ## kill and damage runs in every known way, then in random steps (SEED=7; LONG=1: more of them); each must end with the rows of an undisturbed run
 	@$(BIN)/python -m tests.drill --seed $(or $(SEED),7) $(if $(LONG),--points 8 --each 3)

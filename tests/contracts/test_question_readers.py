@@ -21,6 +21,7 @@ from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import QUESTIONS
 
 Rows = list[dict[str, Any]]
+Data = bytes | Callable[[], bytes]
 
 
 def read(path: Path, form: str | None = None, **said: Any) -> Rows:
@@ -54,6 +55,11 @@ def as_parquet(rows: Rows) -> bytes:
     out = BytesIO()
     pl.DataFrame(rows, infer_schema_length=None).write_parquet(out)
     return out.getvalue()
+
+
+def made(data: Data) -> bytes:
+    """Return data that is given, or made in the test: polars' threads must not start at import."""
+    return data if isinstance(data, bytes) else data()
 
 
 TABLES: dict[str, Callable[[Rows], bytes]] = {
@@ -311,7 +317,7 @@ def test_autorag(tmp_path: Path) -> None:
     ]
 
 
-WRONG: dict[str, tuple[str, bytes, str]] = {
+WRONG: dict[str, tuple[str, Data, str]] = {
     "wrong columns": ("s.csv", b"id,quest\na,Who?\n", "s.csv:1: unknown column 'quest'; did you mean"),
     "no columns": ("s.csv", b"\xff\xfe\x00", "not UTF-8 text"),
     "empty": ("s.csv", b"", "s.csv: there is no question in it"),
@@ -372,7 +378,7 @@ WRONG: dict[str, tuple[str, bytes, str]] = {
     "nested garbage": ("s.jsonl", b'{"question": "Who?", "evidence": [{"url": {"a": [1]}}]}', "evidence"),
     "half a gzip file": ("s.jsonl.gz", gzip.compress(b"x" * 1000)[:20], "not a whole gzip file"),
     "no Parquet": ("s.parquet", b"PAR1 this is none PAR1", "s.parquet: not a Parquet file that can be read"),
-    "half a Parquet file": ("s.parquet", as_parquet(OURS)[:-40], "s.parquet: not a Parquet file"),
+    "half a Parquet file": ("s.parquet", lambda: as_parquet(OURS)[:-40], "s.parquet: not a Parquet file"),
     "a number for JSON": ("s.json", b"3", "expected a SQuAD file"),
     "an empty list": ("s.json", b"[]", "there is no question in it"),
 }
@@ -382,7 +388,7 @@ WRONG: dict[str, tuple[str, bytes, str]] = {
 def test_wrong_input_is_a_sentence_with_its_file_and_row(tmp_path: Path, what: str) -> None:
     name, data, said = WRONG[what]
     path = tmp_path / name
-    path.write_bytes(data)
+    path.write_bytes(made(data))
     findings = told(path)
     assert any(said in finding for finding in findings), findings
     assert all(finding.startswith(name) for finding in findings)
@@ -436,12 +442,12 @@ def read_or_told(path: Path, form: str | None) -> tuple[Rows, tuple[str, ...]]:
 
 
 SUFFIXES = ("s.jsonl", "s.csv", "s.json", "s.txt", "s.parquet", "s.jsonl.gz", "s.questions.yaml")
-GOOD = {
+GOOD: dict[str, Data] = {
     "s.jsonl": as_jsonl(OURS),
-    "s.csv": as_csv(OURS),
+    "s.csv": lambda: as_csv(OURS),
     "s.json": squad(asked(0, "A")),
     "s.txt": b"Who?=I\nWhat?=x\n",
-    "s.parquet": as_parquet(OURS),
+    "s.parquet": lambda: as_parquet(OURS),
     "s.jsonl.gz": gzip.compress(as_jsonl(OURS)),
     "s.questions.yaml": b"question_set: s\nquestions:\n- {id: a, question: Who?, ground_truth: x}\n",
 }
@@ -457,7 +463,7 @@ GOOD = {
 )
 def test_damaged_files_are_read_or_refused_in_a_sentence(tmp_path: Path, name: str, seed: int) -> None:
     rng = random.Random(seed)
-    data = bytearray(GOOD[name])
+    data = bytearray(made(GOOD[name]))
     for _ in range(rng.randint(1, 4)):
         at = rng.randrange(len(data))
         change = rng.choice(["flip", "cut", "copy", "put"])

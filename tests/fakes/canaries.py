@@ -12,7 +12,6 @@ from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import duckdb
-import lancedb
 import polars as pl
 import zstandard
 
@@ -84,5 +83,7 @@ def _duckdb(path: Path) -> Iterator[bytes]:
 
 
 def _lance(path: Path) -> bytes:
+    import lancedb
+
     table = lancedb.connect(str(path.parent)).open_table(path.stem)
     return "\n".join(str(row) for row in table.to_arrow().to_pylist()).encode()
