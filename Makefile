@@ -3,7 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# The lock pins all packages. pip compiles on one core, compileall on all.
+# The lock pins all packages. pip compiles on one core, compileall on all. uv installs in a tenth of pip's time, but finds no
+# CPU build of torch, and not what only pip is configured to find: then pip does it.
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile
 # Modules that are rarely imported, a third of all: not compiled.
 SELDOM := /(tests?|testing|sympy|langchain_community)/|/transformers/models/|/litellm/proxy/
@@ -11,14 +12,12 @@ STUDY ?= demo
 JOBS ?= auto
 DATA ?= ../shared/data
 SAMPLE ?= 0
-# `dagster dev` advises `dg dev` at each start, which only developers have installed.
-SUPERSEDED := ignore:Function `dev_command` is superseded:FutureWarning
 export ASSAY_HOME ?= $(CURDIR)/var
 # Tests start many processes: let them share compiled modules.
 test: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock sbom demo test drill cluster lint format dev report bench-grid bench-idle bench-try bench-demo bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-serving bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report clean distclean
+.PHONY: help setup lock sbom demo test test-dagster drill cluster lint format dev report bench-grid bench-idle bench-try bench-demo bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-serving bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report bench-matrix bench-pages clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -28,9 +27,11 @@ setup: $(READY) ## install everything into .venv (other targets do this too)
 $(READY): requirements.lock torch.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rag-assay needs Python 3.11 or newer; say PYTHON=/path/to/it")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "Installing into $(VENV) (about 3 minutes the first time) ..."
-	@$(INSTALL) -r torch.lock
-	@$(INSTALL) --require-hashes -r requirements.lock
+	@echo "Installing into $(VENV) (about 2 minutes the first time) ..."
+	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > $(VENV)/uv.lock && $(INSTALL) --require-hashes -r $(VENV)/uv.lock
+	@$(INSTALL) -r torch.lock & torch=$$!; \
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements.lock \
+	|| $(INSTALL) --require-hashes -r requirements.lock && wait $$torch
 	@$(INSTALL) --no-build-isolation -e .
 	@$(BIN)/python -m compileall -qq -j 0 -x '$(SELDOM)' $(VENV)/lib || true # some packages bring templates that are no Python
 	@touch $(READY)
@@ -46,6 +47,11 @@ demo: $(READY) ## crawl the sample sites, run a real grid on them, show its lead
 
 test: $(READY) ## run all tests in parallel (JOBS=1: serially)
 	@$(BIN)/python -m pytest -p tests.parallel --jobs $(JOBS) --durations 10
+
+test-dagster: $(READY) ## run the tests of the Dagster definitions with the newest Dagster that pyproject.toml allows
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-compile --target "$$folder" 'dagster>=1.13.27,<2' 'dagster-shared<2' 'dagster-pipes<2' && \
+	PYTHONPATH="$$folder:src:." $(BIN)/python -m pytest -q -p no:cacheprovider tests/orchestration/test_definitions.py tests/orchestration/test_event_log.py tests/assets/engine
 
 drill: $(READY) ## kill and damage runs in every known way, then in random steps (SEED=7; LONG=1: more of them); each must end with the rows of an undisturbed run
 	@$(BIN)/python -m tests.drill --seed $(or $(SEED),7) $(if $(LONG),--points 8 --each 3)
@@ -64,9 +70,8 @@ format: $(READY) ## format the code and fix what the linter can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-dev: $(READY) ## open the Dagster UI on http://127.0.0.1:3000 with all assets of all studies
-	@$(BIN)/python -m rag_assay.orchestration.settings
-	@DAGSTER_HOME=$(ASSAY_HOME)/dagster PYTHONWARNINGS='$(SUPERSEDED)' $(BIN)/dagster dev -h 127.0.0.1 -p 3000 -m rag_assay.orchestration.definitions
+dev: $(READY) ## open the Dagster UI on http://127.0.0.1:3000 with the studies of the workspace, and the app beside it
+	@$(BIN)/assay dev
 
 report: $(READY) ## write the HTML report of a study that was run (STUDY=demo)
 	@$(BIN)/assay report $(STUDY)
@@ -148,6 +153,12 @@ bench-imports: $(READY) ## measure the import of a spreadsheet of 100,000 rows: 
 
 bench-report: $(READY) ## measure the report of a million scores: seconds to read, compute, render and open, sizes
 	@$(BIN)/python -m benchmarks.report
+
+bench-matrix: $(READY) ## measure the page Questions with 1,000 questions and 100 pipelines: seconds to read and to open
+	@$(BIN)/python -m benchmarks.matrix
+
+bench-pages: $(READY) ## measure how soon the result pages of the app open, and write their pictures to docs (STUDY=demo)
+	@$(BIN)/python -m benchmarks.app_pages docs --study $(or $(STUDY),demo)
 
 bench-verdict: $(READY) ## measure the verdict on simulated studies: false claims, regret, chances, intervals, seconds (STUDIES=600)
 	@$(BIN)/python -m benchmarks.verdict --studies $(or $(STUDIES),600)

@@ -35,7 +35,7 @@ def main() -> None:
     arguments = parser.parse_args()
     options = UiOptions(study=arguments.study, reference=arguments.study)
     environment = {"ASSAY_HOME": str(home().root)}
-    site = Site("ui", (options.to_argument(),), "127.0.0.1", free_port("127.0.0.1", None), environment)
+    site = Site(options.to_argument(), "127.0.0.1", free_port("127.0.0.1", None), environment)
     with serve_script(site) as server:
         server.wait_until_ready()
         _pictures(site.url, arguments.study, arguments.folder)

@@ -18,11 +18,11 @@ import numpy as np
 import polars as pl
 import yaml
 
+from benchmarks.rank_agreement import Values, agreement, halves
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.question_generation.generator import DEFAULT, GeneratedQuestions, GenerationPlan, by_kind
 from rag_assay.evals.question_generation.kinds import KINDS
 from rag_assay.evals.question_generation.question_file import make_for, write_questions
-from rag_assay.evals.statistics.agreement import Values, agreement, halves
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.evals.study.study_names import BUNDLED

@@ -222,5 +222,5 @@ def _people(size: Size, cells: list[dict[str, Any]], draw: np.random.Generator) 
         pl.concat(scores),
         agreement,
         {},
-        "assay ratings annotate",
+        "assay ui --page review",
     )

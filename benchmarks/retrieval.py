@@ -24,7 +24,7 @@ import polars as pl
 import yaml
 
 from rag_assay.assets.tokenization.tokenizer import load_tokenizer
-from rag_assay.evals.rankings import RankingRows
+from rag_assay.evals.pipeline.ranking_rows import RankingRows
 from rag_assay.evals.retrieval.clock import Clock
 from rag_assay.evals.retrieval.context import Memory, RetrievalContext, TextEmbedder
 from rag_assay.evals.retrieval.index import OpenIndex

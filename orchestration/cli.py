@@ -20,6 +20,7 @@ from rag_assay.orchestration.commands import (
     ask,
     changes,
     corpus,
+    dev,
     export,
     init,
     models,
@@ -77,6 +78,7 @@ COMMANDS: dict[str, dict[str, tuple[Callable[..., None] | typer.Typer, list[str]
         ),
     },
     "Operate": {
+        "dev": (dev.dev, ["assay dev"]),
         "alerts": (alerts.alerts, ["assay alerts demo --test"]),
         "usage": (usage.usage, ["assay usage demo", "assay usage --format csv --panel models"]),
         "models": (models.app, ["assay models list"]),

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import dagster as dg
 from pydantic import BaseModel, Field
@@ -12,7 +12,7 @@ from rag_assay.assets.engine.layout import ProjectLayout, StageKind
 from rag_assay.assets.engine.submission import current_code
 from rag_assay.evals.study.study_file import StudyCollection, read_study
 from rag_assay.evals.successive_halving.records import narrow_study
-from rag_assay.orchestration.resources import Workspace
+from rag_assay.orchestration.resources import Crawler, Gateway, Models, Workspace
 from rag_assay.orchestration.study_definitions import definitions_of
 from rag_assay.orchestration.templates.study_files import short_name, write_study
 from rag_assay.warehouse.paths import home
@@ -48,7 +48,8 @@ def build_definitions(
             executors.
         pools: pools of the steps of each kind of stage. Default: `local_model` and `duckdb`.
         schedules: whether crawls and studies have schedules; they are off until somebody starts them.
-        workspace: where everything is stored. Default: `ASSAY_HOME`, else `var`.
+        workspace: where everything is stored (default: `ASSAY_HOME`, else `var`), with the models, gateway
+            and crawler of its runs.
 
     Raises:
         InputError: a study file cannot be used.
@@ -152,6 +153,19 @@ class StudyComponent(dg.Component, dg.Model, dg.Resolvable):
             description="The folder of model weights. Default: ASSAY_MODELS, else `models` in the workspace."
         ),
     ] = ""
+    budget: Annotated[
+        dict[Literal["max_usd", "max_tokens", "max_calls"], Any] | None,
+        dg.Resolver.default(
+            description="What a run may spend on calls of models, beside the budgets of its studies.",
+            examples=[{"max_usd": 5}],
+        ),
+    ] = None
+    crawl_again: Annotated[
+        bool,
+        dg.Resolver.default(
+            description="Crawl a source whenever its pages are materialized, changed or not."
+        ),
+    ] = True
 
     @classmethod
     def get_spec(cls) -> dg.ComponentTypeSpec:
@@ -167,5 +181,10 @@ class StudyComponent(dg.Component, dg.Model, dg.Resolvable):
             op_tags=self.op_tags,
             pools=self.pools,
             schedules=self.schedules,
-            workspace=Workspace(home=self.home, models=self.models),
+            workspace=Workspace(
+                self.home,
+                Models(folder=self.models),
+                Gateway(**(self.budget or {})),
+                Crawler(again=self.crawl_again),
+            ),
         )

@@ -84,6 +84,7 @@ class Bars:
         self._last_line_at: dict[str, float] = {}
         self._sentences: Counter[str] = Counter()
         self._failed = False
+        self._left_out: list[str] = []  # stages
         self._stage = ""
         self._place = ""  # `stage 4 of 10`
 
@@ -112,10 +113,15 @@ class Bars:
         """Receive what came of the stage that began last."""
         for label in list(self._tasks):
             self._end(label)
-        failed = bool(report.failed or report.left_out)
-        self._failed = self._failed or failed
-        if failed or not self.is_live:
-            self._print(*stage_lines(report, self._place))
+        self._keep(report, *stage_lines(report, self._place))
+
+    def _keep(self, report: StageReport, *lines: Text) -> None:
+        """Print lines of a stage that stay; on a terminal those of failures, and not what these left out."""
+        self._failed = self._failed or bool(report.failed)
+        if report.left_out and not report.failed:
+            self._left_out.append(report.stage)
+        if report.failed or not self.is_live:
+            self._print(*lines)
 
     def tell(self, label: str, done: int, of: int) -> None:
         """Hear how far a piece of work is; ``of`` 0 means a sentence, which is shown once."""
@@ -167,6 +173,10 @@ class Bars:
             self._live.stop()
             if self._failed:
                 self._print(*(text(sentence, "dim") for sentence in self._sentences))
+            if self._left_out:
+                self._print(
+                    text(f"Left out because of that, all or in part: {', '.join(self._left_out)}.", "red")
+                )
         if self._failed or not self.is_live:
             again = {sentence: n for sentence, n in self._sentences.items() if n > 1}
             self._print(*(text(f"said {n:,} times: {sentence}", "dim") for sentence, n in again.items()))

@@ -40,14 +40,14 @@ def definitions_of(
     refresh = refresh_job(stages, layout, resource)
     names = {name: layout.name(one) for name, one in identifiers(grid.studies).items()}
     jobs = {
-        name: study_job(one.unsearched(), names[name], layout=layout)
+        name: study_job(one.unsearched(), names[name], layout=layout, options=resource)
         for name, one in sorted(grid.studies.items())
     }
-    assets, recipes = zip(*(as_assets(stage, bounds) for stage in stages.values()), strict=True)
-    assets = with_freshness(automate_assets(assets, stages), grid, layout)
+    pairs = [as_assets(stage, bounds) for stage in stages.values()]
+    assets = with_freshness(automate_assets([one for one, _ in pairs], stages), grid, layout)
     schedules = [*crawl_schedules(grid.build, layout), *study_schedules(grid.studies, jobs)]
     return dg.Definitions(
-        assets=[*recipes, *dg.with_resources(assets, {key: resource})],
+        assets=[*(recipes for _, recipes in pairs), *dg.with_resources(assets, {key: resource})],
         schedules=schedules if layout.schedules else [],
         jobs=[refresh, *jobs.values()],
         sensors=[

@@ -38,7 +38,7 @@ CONVERSATIONS: Schema = {
     "size": pl.Int64,  # of the file that these rows are of, in bytes
     "changed_ns": pl.Int64,  # when that was written last
 }
-_TYPES = {bool: pl.Boolean, int: pl.Int64, float: pl.Float64, AwareDatetime: UTC_TIME}
+_TYPES: dict[Any, Any] = {bool: pl.Boolean, int: pl.Int64, float: pl.Float64, AwareDatetime: UTC_TIME}
 _OF_TURN = (
     *("number", "at", "cell", "side", "question", "language", "asked_at", "question_id", "status", "reason"),
     *("declined", "answer", "model", "confidence", "turns_left_out", "prompt_tokens", "completion_tokens"),
@@ -52,7 +52,7 @@ _OF_UNDERSTOOD = ("kind", "text", "value", "removed")
 
 
 def _columns(record: type[BaseModel], names: Iterable[str]) -> Schema:
-    kinds = {name: record.model_fields[name].annotation for name in names}
+    kinds: dict[str, Any] = {name: record.model_fields[name].annotation for name in names}
     return {
         name: next((column for kind, column in _TYPES.items() if kind in (of, *get_args(of))), pl.String)
         for name, of in kinds.items()

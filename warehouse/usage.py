@@ -1,4 +1,4 @@
-"""Usage of a corpus: the panels of `assay usage`, each a query on a view of its own.
+"""Usage of a corpus: the panels of the page Monitor and of `assay usage`, each a query on a view of its own.
 
 The views (`migrations/m022_usage.sql`) hold a row an answer; a panel counts those of a study, a cell and some
 days. `PANELS` alone defines what is counted, so that page, terminal and files agree.

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
-from rag_assay.assets.embedding.windows import average_windows, refuse_long, unit
+from rag_assay.assets.embedding.windows import average_windows, count_tokens, refuse_long, unit
 from rag_assay.assets.tokenization.tokenizer import load_tokenizer
 from rag_assay.warehouse.encodable import all_encodable
 from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+BATCH_TOKENS = 1_024  # of a batch on a processor: larger ones leave its cache
 
 
 class LocalEmbedder:
@@ -68,11 +70,18 @@ class LocalEmbedder:
     def encode(self, texts: Sequence[str]) -> Matrix:
         self.model.max_seq_length = self.recipe.max_tokens  # recipes of one model share its loaded weights
         found = self.model.encode(
-            list(texts), batch_size=self.recipe.batch_size, show_progress_bar=False, convert_to_tensor=True
+            list(texts), batch_size=self._batch_size(texts), show_progress_bar=False, convert_to_tensor=True
         )
         vectors = np.asarray(found.float().cpu().numpy(), np.float32)
         # Not by the model: a length that is computed in bf16 is off by a thousandth.
         return unit(vectors) if self.recipe.normalise else vectors
+
+    def _batch_size(self, texts: Sequence[str]) -> int:
+        """Return how many texts are computed together: on a processor, as many as its cache takes."""
+        if self.model.device.type != "cpu":
+            return self.recipe.batch_size
+        longest = min(max(count_tokens(texts, self.tokenizer)), self.recipe.max_tokens)
+        return max(1, min(self.recipe.batch_size, BATCH_TOKENS // longest))
 
 
 def has_bf16() -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, groupby
 from typing import Annotated, ClassVar, NamedTuple
 
@@ -13,6 +13,7 @@ from pydantic import Field
 
 from rag_assay.assets.chunking.sentence_splitter import sentence_places
 from rag_assay.evals.generation.answer_prompt import frame_passages
+from rag_assay.evals.generation.answer_sentences import Stretch, is_placed, stretches
 from rag_assay.evals.generation.context_budget import Count, bound_count
 from rag_assay.evals.generation.contract import Answer, Bin, GenerationContext, Passage, Request, with_costs
 from rag_assay.evals.generation.llm import Llm
@@ -56,50 +57,12 @@ def context_sentences(passages: Sequence[Passage]) -> list[Sentence]:
     return [
         sentence
         for places in documents.values()
-        for stretch in _stretches(passages, places)
+        for stretch in stretches(passages, places)
         for sentence in _sentences(stretch, passages)
     ]
 
 
-def is_placed(passage: Passage) -> bool:
-    return bool(passage.document) and passage.end - passage.start == len(passage.text)
-
-
-@dataclass(frozen=True)
-class _Stretch:
-    """Text of a document that some passages hold without a gap."""
-
-    start: int
-    text: str
-    places: tuple[int, ...]
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
-
-
-def _stretches(passages: Sequence[Passage], places: Sequence[int]) -> Iterator[_Stretch]:
-    """Put passages of one document together by their offsets.
-
-    Between neighbouring chunks one blank may lie that belongs to neither.
-    """
-    ordered = sorted(places, key=lambda place: (passages[place].start, place))
-    current: _Stretch | None = None
-    for place in ordered:
-        passage = passages[place]
-        if current is not None and passage.start <= current.end + 1:
-            blank = " " * (passage.start - current.end)
-            rest = passage.text[max(0, current.end - passage.start) :]
-            current = _Stretch(current.start, current.text + blank + rest, (*current.places, place))
-            continue
-        if current is not None:
-            yield current
-        current = _Stretch(passage.start, passage.text, (place,))
-    if current is not None:
-        yield current
-
-
-def _sentences(stretch: _Stretch, passages: Sequence[Passage]) -> Iterator[Sentence]:
+def _sentences(stretch: Stretch, passages: Sequence[Passage]) -> Iterator[Sentence]:
     """Yield the sentences of a stretch: joined, they are its text; of white space alone there is none."""
     found = sentence_places(stretch.text)
     starts = [0, *(start for start, _ in found[1:])]
@@ -109,7 +72,7 @@ def _sentences(stretch: _Stretch, passages: Sequence[Passage]) -> Iterator[Sente
         yield Sentence(place, begin, stop, stretch.text[start:end])
 
 
-def _holder(start: int, end: int, stretch: _Stretch, passages: Sequence[Passage]) -> int:
+def _holder(start: int, end: int, stretch: Stretch, passages: Sequence[Passage]) -> int:
     """Return the passage that holds most of a sentence; of equals, the one that was ranked first."""
     if len(stretch.places) == 1:
         return stretch.places[0]

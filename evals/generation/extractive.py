@@ -1,37 +1,49 @@
-"""Extractive answers: the sentences of the passages that fit the question best; no model writes them.
+"""Extractive answers: the sentences of the passages that answer a question best; no model writes them.
 
-A sentence's score is ``(1 - w) * cosine(question, sentence) + w * overlap(question, sentence)``. The overlap
-is the share of the question's terms that the sentence holds, each weighted by its rarity among the sentences,
-``log((N + 1) / (df + 0.5))`` with N sentences, df of them holding the term.
+Each sentence has features: its cosine with the question, the share of the question's terms that it holds,
+each weighted by its rarity among the sentences, ``log((N + 1) / (df + 0.5))`` with N sentences, df of them
+holding the term, the same of what stands around it, the rank of its passage, and whether it has the date,
+number or name that is asked for. Their weighted sum orders the sentences; that of the best one, as a
+probability, is how sure the answer is. Both were fitted on questions with and without an answer
+(`extractive.json` says on which).
 
-Where each sentence stands is known, so that citations need no markers in the text: it stays what was quoted.
+Where each sentence stands is known, so that citations need no markers in the text.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from itertools import accumulate
-from typing import Annotated, ClassVar, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
-from rag_assay.assets.chunking.sentence_splitter import sentences
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.evals.generation.answer_sentences import Stretch, Unit, answer_units, passage_stretches
 from rag_assay.evals.generation.citations import claims
 from rag_assay.evals.generation.contract import (
     Answer,
     Citation,
     GenerationContext,
     Generator,
+    Passage,
     Request,
     citation,
+)
+from rag_assay.evals.generation.direct_answers import (
+    Expected,
+    candidates,
+    direct_answer,
+    expected_answer,
 )
 from rag_assay.evals.question_sets.no_answer_sentence import unanswered
 from rag_assay.evals.word_lists import entries
@@ -41,43 +53,58 @@ Embed = Callable[[list[str]], npt.NDArray[np.floating]]
 """Texts -> their embeddings: (n, d), each row of length 1."""
 
 CountTokens = Callable[[Sequence[str]], list[int]]
-
-OVERLAP_WEIGHT = 0.3
-REMEMBERED = 2048  # passages whose sentences are kept: some 40 MB
+Floats = npt.NDArray[np.float64]
 
 _WORD = re.compile(r"\w+")
 _STEM = 6  # letters: a crude stem that serves German and English alike ("directive", "directives")
+_CLOSE, _CLOSE_BESIDE = 0.2, 0.8
+"""By how much a further sentence may be worse than the best one, as log odds: of another text, of its own."""
+_FEW_TERMS = 4  # a shorter sentence says little by itself
+_MOST = 2  # sentences that are chosen; what completes them comes with them
+_SURE = 0.7  # below this probability no short answer is put first
+
+
+@cache
+def fitted() -> dict[str, Any]:
+    """Return the weights, and what they were fitted on."""
+    found: dict[str, Any] = json.loads(Path(__file__).with_name("extractive.json").read_text("utf-8"))
+    return found
 
 
 class Extractive(Generator):
     """Quotes the best sentences of the first passages within a token budget; needs no model but the embedder.
 
+    A date, number or name that is asked for comes first. It declines where no sentence is likely to answer.
+
     max_tokens: budget of the answer, by the tokenizer of the embedder
-    min_score: below this score of the best sentence it says that the documents do not say; None: never
+    min_score: below this probability that the best sentence answers it says that the documents do not say;
+        None: never, which is the default of one with a `gate`
     """
 
     kind: ClassVar[str] = "extractive"
-    code_version: ClassVar[str] = "4"
+    code_version: ClassVar[str] = "5"
     varies: ClassVar[bool] = False
     writes_markers: ClassVar[bool] = False
 
     max_tokens: Annotated[int, Field(ge=8, le=4096)] = 80
-    min_score: Annotated[float, Field(ge=-1, le=2)] | None = None
+    min_score: Annotated[float, Field(ge=-1, le=2)] | None = fitted()["confidence"]["threshold"]
+
+    @property
+    def least(self) -> float | None:
+        """The `min_score` that holds: beside a gate only one that the study names."""
+        return None if self.gate and "min_score" not in self.model_fields_set else self.min_score
 
     @property
     def declines(self) -> bool:
-        return super().declines or self.min_score is not None
+        return super().declines or self.least is not None
 
     def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
         """Quote what fits each question best; the sentences of all requests are embedded together, each once.
 
         An answer's seconds are those of its own question; embedding and counting are not among them.
         """
-        drafts = [
-            _Draft.of(request.question, [passage.text for passage in request.passages])
-            for request in requests
-        ]
-        vectors = _embedded(drafts, context.embed)
+        drafts = [Draft.of(request.question, request.passages) for request in requests]
+        vectors = embedded(drafts, context.embed)
         passages = _counted(
             (passage.text for request in requests for passage in request.passages), context.count_tokens
         )
@@ -85,13 +112,13 @@ class Extractive(Generator):
         quoted = []
         for draft in drafts:
             begin = time.perf_counter()
-            found = draft.answer(vectors, self.max_tokens, counts, context.count_tokens, self.min_score)
+            found = draft.answer(vectors, self.max_tokens, counts, context.count_tokens, self.least)
             quoted.append((found, draft.seconds + time.perf_counter() - begin))
         written = context.count_tokens([found.text for found, _ in quoted]) if quoted else []
         return [
             Answer(
                 status=Status.OK if found.text else Status.REFUSED,
-                reason=None if found.text else "no sentence reaches the generator's min_score",
+                reason=None if found.text else _reason(found, self.least),
                 text=found.text or unanswered(request.language),
                 raw=found.text,
                 citations=tuple(_citations(found, request)),
@@ -100,6 +127,7 @@ class Extractive(Generator):
                 completion_tokens=tokens,
                 usd=0.0,
                 cached=False,
+                confidence=None if self.gate else found.confidence,
             )
             for request, (found, seconds), tokens in zip(requests, quoted, written, strict=True)
         ]
@@ -108,7 +136,13 @@ class Extractive(Generator):
         return [embedder.revision()]
 
 
-def _citations(quoted: _Quoted, request: Request) -> list[Citation]:
+def _reason(found: Quoted, minimum: float | None) -> str:
+    if found.confidence is None or minimum is None:
+        return "the passages hold no sentence"
+    return f"no sentence reaches the min_score of {minimum:.2g}: the best one has {found.confidence:.2g}"
+
+
+def _citations(quoted: Quoted, request: Request) -> list[Citation]:
     """Return for each sentence of the text the passages that it stands in, best passage first.
 
     Sentences are those that `claims` finds in the text: two pieces without a full stop may be one.
@@ -138,7 +172,7 @@ def extract(
     max_tokens: bound of the answer, whose tokens are those of its sentences, each counted by itself; a best
         sentence that is longer is cut at a word
     count_tokens: texts -> tokens of each
-    minimum: abstain (return "") when no sentence scores this much (scores lie within -0.7 … 1); None: never
+    minimum: abstain (return "") when the best sentence is less likely to answer; None: never
 
     Returns "" when the passages hold no sentence.
     """
@@ -153,32 +187,35 @@ def extract_many(
     minimum: float | None = None,
 ) -> list[str]:
     """Answer many (question, passages) as `extract` does, embedding each distinct text once, in one batch."""
-    drafts = [_Draft.of(question, passages) for question, passages in requests]
-    vectors = _embedded(drafts, embed)
+    drafts = [Draft.of(question, list(map(Passage, passages))) for question, passages in requests]
+    vectors = embedded(drafts, embed)
     counts = _counted(_sentences_of(drafts), count_tokens)
     return [draft.answer(vectors, max_tokens, counts, count_tokens, minimum).text for draft in drafts]
 
 
-class _Sentence(NamedTuple):
-    """A sentence with what is compared of it: its text in small letters, and its terms."""
-
-    text: str
-    key: str
-    terms: frozenset[str]
-
-
 @dataclass(frozen=True)
-class _Candidate:
-    sentence: _Sentence
-    place: int  # in reading order
-    passage: int  # the first one that holds it, from 0
+class Candidate:
+    """A sentence that may answer.
+
+    place: among the candidates, in reading order
+    passage: the first one that holds it, from 0
+    stretch: which stretch of text it stands in; those with the same number are read without a gap
+    terms, around: of the sentence, and of the heading, title and list that it stands in
+    """
+
+    unit: Unit
+    place: int
+    passage: int
+    stretch: int
+    terms: frozenset[str]
+    around: frozenset[str]
 
     @property
     def text(self) -> str:
-        return self.sentence.text
+        return self.unit.text
 
 
-class _Piece(NamedTuple):
+class Piece(NamedTuple):
     """Characters of a quoted text, and the passage that they stand in, from 0."""
 
     start: int
@@ -186,47 +223,12 @@ class _Piece(NamedTuple):
     passage: int
 
 
-class _Quoted(NamedTuple):
+class Quoted(NamedTuple):
+    """An answer; confidence: the probability that it is one, None where there is no sentence."""
+
     text: str = ""
-    pieces: tuple[_Piece, ...] = ()
-
-
-@dataclass(frozen=True)
-class _Draft:
-    """A question and the sentences that may answer it, in reading order."""
-
-    question: str
-    candidates: list[_Candidate]
-    seconds: float
-
-    @staticmethod
-    def of(question: str, passages: Sequence[str]) -> _Draft:
-        split = [_split(passage) for passage in passages]
-        begin = time.perf_counter()
-        candidates = _candidates([found for found, _ in split])
-        seconds = time.perf_counter() - begin + sum(seconds for _, seconds in split)
-        return _Draft(question, candidates, seconds)
-
-    def answer(
-        self,
-        vectors: Vectors,
-        max_tokens: int,
-        counts: Mapping[str, int],
-        count_tokens: CountTokens,
-        minimum: float | None,
-    ) -> _Quoted:
-        """Return the quotation; ``counts`` has the tokens of each of its sentences."""
-        rows = [vectors.rows[candidate.text] for candidate in self.candidates]
-        cosines = vectors.matrix[rows] @ vectors.matrix[vectors.rows[self.question]]
-        scores = _scores(self.question, self.candidates, cosines)
-        best_first = sorted(self.candidates, key=lambda one: (-scores[one.place], one.place))
-        if not best_first or (minimum is not None and scores[best_first[0].place] < minimum):
-            return _Quoted()
-        best = best_first[0]
-        if counts[best.text] > max_tokens:
-            cut = _cut(best.text, max_tokens, count_tokens)
-            return _Quoted(cut, (_Piece(0, len(cut), best.passage),))
-        return _composed(best_first, max_tokens, counts)
+    pieces: tuple[Piece, ...] = ()
+    confidence: float | None = None
 
 
 @dataclass(frozen=True)
@@ -237,14 +239,165 @@ class Vectors:
     rows: Mapping[str, int]
 
 
-def _embedded(drafts: Sequence[_Draft], embed: Embed) -> Vectors:
+SENTENCE_FEATURES = ("cosine", "overlap", "around", "rank", "has_kind", "lacks_kind", "short")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A question and the sentences that may answer it, in reading order."""
+
+    question: str
+    wanted: Expected | None
+    candidates: list[Candidate]
+    seconds: float
+
+    @staticmethod
+    def of(question: str, passages: Sequence[Passage]) -> Draft:
+        begin = time.perf_counter()
+        found = _candidates(passages)
+        return Draft(question, expected_answer(question), found, time.perf_counter() - begin)
+
+    def answer(
+        self,
+        vectors: Vectors,
+        max_tokens: int,
+        counts: Mapping[str, int],
+        count_tokens: CountTokens,
+        minimum: float | None,
+    ) -> Quoted:
+        """Return the quotation; ``counts`` has the tokens of each of its sentences."""
+        if not self.candidates:
+            return Quoted()
+        features = self.features(vectors)
+        scores = sentence_scores(features)
+        order = sorted(range(len(scores)), key=lambda at: (-scores[at], at))
+        confidence = _probability(float(scores[order[0]]))
+        if minimum is not None and confidence < minimum:
+            return Quoted(confidence=confidence)
+        best = self.candidates[order[0]]
+        if counts[best.text] > max_tokens:
+            cut = _cut(best.text, max_tokens, count_tokens)
+            return Quoted(cut, (Piece(0, len(cut), best.passage),), confidence)
+        first = self._direct(best, confidence)
+        room = max_tokens - (count_tokens([first])[0] if first else 0)
+        if room < counts[best.text]:
+            first, room = "", max_tokens
+        chosen = self._chosen(order, scores, room, counts)
+        return _composed(first, best, chosen, confidence)
+
+    def features(self, vectors: Vectors) -> Floats:
+        """Return the features of each sentence, shape (sentences, `SENTENCE_FEATURES`)."""
+        rows = [vectors.rows[candidate.text] for candidate in self.candidates]
+        matrix = np.asarray(vectors.matrix[rows], np.float64)
+        question = np.asarray(vectors.matrix[vectors.rows[self.question]], np.float64)
+        terms = sorted(_terms(self.question))
+        weights = _rarity(terms, [one.terms for one in self.candidates])
+        found = np.zeros((len(rows), len(SENTENCE_FEATURES)))
+        # Rounded, so that the last bits, which depend on the batch, never break a tie.
+        found[:, 0] = np.round(matrix @ question, 6)
+        for at, one in enumerate(self.candidates):
+            beside = one.around | self._beside(at, -1) | self._beside(at, 1)
+            kind = bool(self.wanted and candidates(self.wanted, self.question, one.text))
+            asks = self.wanted is not None and self.wanted.kind != "yes_no"
+            found[at, 1:] = (
+                _share(one.terms, terms, weights),
+                _share(one.terms | beside, terms, weights),
+                1 / (1 + one.passage),
+                asks and kind,
+                asks and not kind,
+                len(one.terms) < _FEW_TERMS,
+            )
+        return found
+
+    def _beside(self, at: int, step: int) -> frozenset[str]:
+        other = at + step
+        if (
+            not 0 <= other < len(self.candidates)
+            or self.candidates[other].stretch != self.candidates[at].stretch
+        ):
+            return frozenset()
+        return self.candidates[other].terms
+
+    def _direct(self, best: Candidate, confidence: float) -> str:
+        """Return the short answer that is put first; "" where none stands out."""
+        if self.wanted is None or confidence < _SURE:
+            return ""
+        found = direct_answer(self.wanted, self.question, best.text)
+        return _finished(found) if found else ""
+
+    def _chosen(
+        self, order: Sequence[int], scores: Floats, room: int, counts: Mapping[str, int]
+    ) -> list[Candidate]:
+        """Return the best sentences that fit, with what completes them, in reading order a stretch."""
+        taken: dict[int, Candidate] = {}
+        n_chosen = 0
+        for at in order:
+            one = self.candidates[at]
+            close = _CLOSE_BESIDE if one.stretch == self.candidates[order[0]].stretch else _CLOSE
+            if n_chosen >= _MOST or at in taken or scores[at] < scores[order[0]] - close:
+                continue
+            if counts[one.text] > room:
+                continue
+            n_chosen += 1
+            for other in (one, *self._completing(at)):
+                if other.place not in taken and counts[other.text] <= room:
+                    taken[other.place] = other
+                    room -= counts[other.text]
+        groups = dict.fromkeys(self.candidates[at].stretch for at in order if at in taken)
+        return [one for group in groups for _, one in sorted(taken.items()) if one.stretch == group]
+
+    def _completing(self, at: int) -> Iterator[Candidate]:
+        """Yield what a sentence needs to be understood: the clause before a list, its items, or a name."""
+        one = self.candidates[at]
+        near = [other for other in self.candidates if other.stretch == one.stretch]
+        if one.unit.lead:
+            yield from (other for other in near if other.text == one.unit.lead)
+        elif one.text.endswith(":"):
+            yield from (other for other in near if other.unit.lead == one.text and other.place > at)
+        elif _points_back(one.text) and at > 0:
+            before = self.candidates[at - 1]
+            if before.stretch == one.stretch and before.unit.paragraph in {
+                one.unit.paragraph,
+                one.unit.paragraph - 1,
+            }:
+                yield before
+
+
+def sentence_scores(features: Floats) -> Floats:
+    """Return the log odds of each sentence; rounded, so that the last bits never break a tie."""
+    known = fitted()["sentence"]
+    weights = np.array([known["weights"][one] for one in SENTENCE_FEATURES])
+    return np.asarray(np.round(features @ weights + known["intercept"], 6))
+
+
+def _probability(score: float) -> float:
+    known = fitted()["confidence"]
+    return round(1 / (1 + math.exp(-(known["slope"] * score + known["intercept"]))), 4)
+
+
+def _finished(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
+
+
+def _points_back(text: str) -> bool:
+    """Whether a sentence begins with a word that stands for something in the one before."""
+    found = _WORD.search(text)
+    return found is not None and found[0].casefold() in _pronouns()
+
+
+@cache
+def _pronouns() -> frozenset[str]:
+    return frozenset(entries("extractive", "pronouns"))
+
+
+def embedded(drafts: Sequence[Draft], embed: Embed) -> Vectors:
     texts = dict.fromkeys(draft.question for draft in drafts)
-    texts.update(dict.fromkeys(candidate.text for draft in drafts for candidate in draft.candidates))
+    texts.update(dict.fromkeys(_sentences_of(drafts)))
     matrix = embed(list(texts)) if texts else np.empty((0, 1))
     return Vectors(matrix, {text: row for row, text in enumerate(texts)})
 
 
-def _sentences_of(drafts: Sequence[_Draft]) -> Iterator[str]:
+def _sentences_of(drafts: Sequence[Draft]) -> Iterator[str]:
     return (candidate.text for draft in drafts for candidate in draft.candidates)
 
 
@@ -253,28 +406,40 @@ def _counted(texts: Iterable[str], count_tokens: CountTokens) -> dict[str, int]:
     return dict(zip(distinct, count_tokens(distinct), strict=True)) if distinct else {}
 
 
-@lru_cache(maxsize=REMEMBERED)
-def _split(passage: str) -> tuple[tuple[_Sentence, ...], float]:
-    """Return the sentences of a passage and the seconds that this takes: retrievers find the same ones."""
-    begin = time.perf_counter()
-    found = tuple(
-        _Sentence(sentence, sentence.casefold(), _terms(sentence)) for sentence in sentences(passage)
-    )
-    return found, time.perf_counter() - begin
-
-
-def _candidates(passages: Sequence[Sequence[_Sentence]]) -> list[_Candidate]:
+def _candidates(passages: Sequence[Passage]) -> list[Candidate]:
     """Return the distinct sentences in reading order.
 
-    Chunks overlap, so one also begins or ends within a sentence: a part of another candidate is left out.
+    Chunks overlap, so one also begins or ends within a sentence: a part of another candidate is left out, and
+    what a chunk's edge cut, where there is anything whole.
     """
-    distinct: dict[str, tuple[_Sentence, int]] = {}
-    for number, passage in enumerate(passages):
-        for sentence in passage:
-            distinct.setdefault(sentence.key, (sentence, number))
-    together = "\n".join(distinct)  # sentences hold no line feed
-    kept = [found for key, found in distinct.items() if together.count(key) == 1]
-    return [_Candidate(sentence, place, number) for place, (sentence, number) in enumerate(kept)]
+    distinct: dict[str, tuple[Unit, int, Stretch]] = {}
+    for number, stretch in enumerate(passage_stretches(passages)):
+        for unit in answer_units(stretch.text, stretch.start == 0):
+            known = distinct.get(unit.text.casefold())
+            if known is None or known[0].is_broken:
+                distinct[unit.text.casefold()] = (unit, number, stretch)
+    whole = {key: found for key, found in distinct.items() if not found[0].is_broken} or distinct
+    together = "\n".join(whole)  # sentences hold no line feed
+    kept = [found for key, found in whole.items() if together.count(key) == 1]
+    found = []
+    for place, (unit, number, stretch) in enumerate(kept):
+        passage = _holder(unit, stretch, passages)
+        of = passages[passage]
+        around = _terms(" ".join([unit.lead, unit.heading, of.title or "", *of.section]))
+        found.append(Candidate(unit, place, passage, number, _terms(unit.text), around))
+    return found
+
+
+def _holder(unit: Unit, stretch: Stretch, passages: Sequence[Passage]) -> int:
+    """Return the passage that holds most of a sentence; of equals, the one that was ranked first."""
+    if len(stretch.places) == 1:
+        return stretch.places[0]
+    start, end = stretch.start + unit.start, stretch.start + unit.end
+
+    def held(place: int) -> int:
+        return min(end, passages[place].end) - max(start, passages[place].start)
+
+    return max(stretch.places, key=lambda place: (held(place), -place))
 
 
 @cache
@@ -288,35 +453,24 @@ def _terms(text: str) -> frozenset[str]:
     return frozenset(word if word.isdigit() else word[:_STEM] for word in words if word not in stop_words)
 
 
-def _scores(question: str, found: list[_Candidate], cosines: npt.NDArray[np.floating]) -> list[float]:
-    terms_of_question = sorted(_terms(question))
-    held = [candidate.sentence.terms for candidate in found]
-    weights = {
-        term: math.log((len(held) + 1) / (sum(term in terms for terms in held) + 0.5))
-        for term in terms_of_question
-    }
+def _rarity(terms: Sequence[str], held: Sequence[frozenset[str]]) -> dict[str, float]:
+    return {term: math.log((len(held) + 1) / (sum(term in one for one in held) + 0.5)) for term in terms}
+
+
+def _share(held: frozenset[str], terms: Sequence[str], weights: Mapping[str, float]) -> float:
     whole = sum(weights.values())
-    scores = []
-    for cosine, terms in zip(cosines, held, strict=True):
-        overlap = sum(weights[term] for term in terms_of_question if term in terms) / whole if whole else 0.0
-        # Rounded, so that the last bits, which depend on the batch, never break a tie.
-        scores.append(round((1 - OVERLAP_WEIGHT) * float(cosine) + OVERLAP_WEIGHT * overlap, 6))
-    return scores
+    return sum(weights[term] for term in terms if term in held) / whole if whole else 0.0
 
 
-def _composed(best_first: Sequence[_Candidate], max_tokens: int, counts: Mapping[str, int]) -> _Quoted:
-    """Join the best sentences that fit, in reading order; the best one of all fits."""
-    taken, room = [], max_tokens
-    for candidate in best_first:
-        if counts[candidate.text] <= room:
-            taken.append(candidate)
-            room -= counts[candidate.text]
-    taken.sort(key=lambda one: one.place)
-    ends = list(accumulate((len(one.text) + 1 for one in taken), initial=0))
+def _composed(first: str, best: Candidate, chosen: Sequence[Candidate], confidence: float) -> Quoted:
+    """Join the short answer, which is of the best sentence's passage, and the sentences."""
+    parts = [(first, best.passage), *((one.text, one.passage) for one in chosen)]
+    parts = [part for part in parts if part[0]]
+    ends = list(accumulate((len(text) + 1 for text, _ in parts), initial=0))
     pieces = (
-        _Piece(start, start + len(one.text), one.passage) for start, one in zip(ends, taken, strict=False)
+        Piece(start, start + len(text), passage) for start, (text, passage) in zip(ends, parts, strict=False)
     )
-    return _Quoted(" ".join(one.text for one in taken), tuple(pieces))
+    return Quoted(" ".join(text for text, _ in parts), tuple(pieces), confidence)
 
 
 def _cut(text: str, max_tokens: int, count_tokens: CountTokens) -> str:

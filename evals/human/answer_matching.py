@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.pipeline.cell_items import current_items
-from rag_assay.evals.rubrics.rubric import metric_name
 from rag_assay.evals.spreadsheet_import.import_run import (
     ImportSummary,
     alone,
     changes,
     check_rejects,
+    count_scores,
     name_of_file,
     read_drafts,
 )
@@ -79,7 +79,7 @@ def match_sheet(
         questions=len({draft.question for draft, _ in found}),
         cells=len({cell for _, one in found for cell in one.cells}),
         answers=len({one.item_id for _, one in found}),
-        scores=_counted(scores),
+        scores=count_scores(scores),
         added=new.added,
         corrected=new.corrected,
         withdrawn=new.withdrawn,
@@ -146,19 +146,6 @@ def _scores(
         version = read.rubrics[key[0]].version
         at = draft.scored_at or now
         score = HumanScore("", study.study, annotator, item, key[0], version, at, key[1], value)
-        scores.append((line, HumanScore(**{**vars(score), "comment": draft.comment})))
+        scores.append((line, replace(score, comment=draft.comment)))
     wrong = {line for line, _ in rejects}
     return [(line, one) for line, one in scores if line not in wrong], len(doubles - wrong)
-
-
-def _counted(scores: Sequence[tuple[int, HumanScore]]) -> dict[str, Counter[float]]:
-    found: dict[str, Counter[float]] = {}
-    for metric, value in _values(scores):
-        found.setdefault(metric, Counter())[value] += 1
-    return found
-
-
-def _values(scores: Sequence[tuple[int, HumanScore]]) -> Iterator[tuple[str, float]]:
-    for _, one in scores:
-        if one.value is not None:
-            yield metric_name(one.rubric, one.criterion), one.value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import zip_longest
@@ -83,11 +83,14 @@ _DETERMINED = (
     r"dies\w*|welche\w*|which|what)\s+"
 )
 TURNS = 6  # questions of the conversation that are read
-CARRIED = 6  # names that are carried over at most
+CARRIED = 6  # names and words that are carried over at most
+WORDS = 3  # … of them words that are no names, where their rarity is known: more drown the question
 SHORT_ANSWER = 20  # words; single nouns of a longer one are no names
 LONGEST = 80  # characters of a name: what is longer is a pasted text
 MOST_NAMES = 20  # of a question in which one is replaced
 RESERVED = 2  # … of them places for names of the last answer
+Frequency = Callable[[str], int]
+"""Word in small letters -> in how many chunks it stands."""
 
 
 class FollowUp(ByModel):
@@ -98,10 +101,10 @@ class FollowUp(ByModel):
     By rules: it depends on it where it begins with "and", "what about", "und", …, where a pronoun comes
     before anything that it could stand for, or where it is shorter than four words. "And in 2023?" then
     takes its place in the question before, and so does the date that "und davor?" counts from its date;
-    otherwise the names of the turns before are put behind it.
+    otherwise the names of the turns before are put behind it, and their three rarest words.
     """
 
-    code_version: ClassVar[str] = "3"
+    code_version: ClassVar[str] = "4"
     kind: ClassVar[str] = "follow_up"
     prompt: ClassVar[Prompt] = PROMPT
 
@@ -111,24 +114,34 @@ class FollowUp(ByModel):
     def read(self, query: Query, index: OpenIndex, context: RetrievalContext) -> list[Query]:
         if not query.conversation:
             return [query]
-        text = self._standalone(query, context)
+        text = self._standalone(query, index, context)
         if text != query.text:
             known = query.understand(self.kind, "standalone", query.text, text)
             text = query.text if known.status == "removed" else text
         return [replace(rewritten(query, text, context.embed), conversation=())]
 
-    def _standalone(self, query: Query, context: RetrievalContext) -> str:
+    def _standalone(self, query: Query, index: OpenIndex, context: RetrievalContext) -> str:
         said = [turn[: MAX_READ // TURNS] for turn in query.conversation[-2 * TURNS :]]
         conversation = "\n".join(f"- {turn}" for turn in said)
         user = f"{quote_input(conversation, 'conversation')}\n{quote_input(query.text)}"
         reply = self.ask(query, context, StandaloneReply, user, _MAX_TOKENS)
         if reply is not None:
             return reply.standalone.strip() if reply.depends else query.text
-        return standalone(query.text, query.conversation, query.asked_at)
+        return standalone(
+            query.text, query.conversation, query.asked_at, lambda word: len(index.lexical.postings(word)[0])
+        )
 
 
-def standalone(text: str, conversation: tuple[str, ...], asked_at: str | None = None) -> str:
+def standalone(
+    text: str,
+    conversation: tuple[str, ...],
+    asked_at: str | None = None,
+    frequency: Frequency | None = None,
+) -> str:
     """Return the question as it would be asked without the conversation (question and answer by turns).
+
+    asked_at: the day from which dates such as "last week" are counted on ("and the week before?")
+    frequency: the rarest `WORDS` words that are no names are carried over; None: the first ones
 
     >>> standalone("And in 2022/23?", ("Who won the league in 2021/22?", "Steelbrück."))
     'Who won the league in 2022/23?'
@@ -150,16 +163,16 @@ def standalone(text: str, conversation: tuple[str, ...], asked_at: str | None = 
         return text
     before, answer = turns[0]
     for later, its_answer in turns[1:]:
-        before = _joined(later, before, answer, asked_at) if _leans(later) else later
+        before = _joined(later, before, answer, asked_at, frequency) if _leans(later) else later
         answer = its_answer
-    return _joined(text, before, answer, asked_at)
+    return _joined(text, before, answer, asked_at, frequency)
 
 
 def _leans(text: str) -> bool:
     return not is_courtesy(text) and (depends(text) or shift_in(OPENERS.sub("", text)) is not None)
 
 
-def _joined(text: str, before: str, answer: str, asked_at: str | None) -> str:
+def _joined(text: str, before: str, answer: str, asked_at: str | None, frequency: Frequency | None) -> str:
     moved = _moved(text, before, asked_at)
     if moved and moved.is_whole:
         return moved.text
@@ -171,7 +184,7 @@ def _joined(text: str, before: str, answer: str, asked_at: str | None) -> str:
         return swapped
     plain = text.casefold()
     fresh = [name for name in _answered(answer) if name.casefold() not in plain]
-    topics = [topic for topic in dict.fromkeys(_topics(before)) if topic.casefold() not in plain]
+    topics = [topic for topic in _topics(before, frequency) if topic.casefold() not in plain]
     if moved:  # the date that it was counted from is another one
         topics = [topic for topic in topics if moved.old.casefold() not in topic.casefold()]
     kept = topics[: CARRIED - len(fresh[:RESERVED])]
@@ -250,12 +263,21 @@ def _dated(question: str, old: Dated, new: str) -> str:
     return question[:start] + new + question[old.end :]
 
 
-def _topics(question: str) -> list[str]:
+def _topics(question: str, frequency: Frequency | None) -> list[str]:
+    """Return what a question is about: its names, then the rarest of its other content words.
+
+    German nouns are names here; beside them other words are left out, as are words that no chunk holds.
+    """
     found = names(question)
     if found and language(question) == "de":
         return found
     named = " ".join(found).casefold().split()
-    return [*found, *(word.text for word in content(question) if word.text.casefold() not in named)]
+    others = [word.text for word in content(question) if word.text.casefold() not in named]
+    if frequency is None:
+        return [*found, *others]
+    counts = {word: frequency(word.casefold()) for word in others}
+    held = [word for word in others if counts[word]]
+    return [*found, *sorted(held, key=lambda word: counts[word])[:WORDS]]
 
 
 def _swapped(text: str, before: str) -> str | None:

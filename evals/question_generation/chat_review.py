@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.evals.pipeline.study_questions import StudyQuestions
+from rag_assay.evals.pipeline.cell_items import StudyQuestions
 from rag_assay.evals.question_generation.from_conversations import (
     HEADING,
     ConversationQuestion,

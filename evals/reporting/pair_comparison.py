@@ -22,7 +22,7 @@ from rag_assay.evals.reporting.display import (
     with_sign,
 )
 from rag_assay.evals.reporting.figures.bars import intervals_figure
-from rag_assay.evals.reporting.sections import Column, PageSection, Table, TableFigure, numbers
+from rag_assay.evals.reporting.sections import Column, PageSection, Row, Table, TableFigure, numbers
 from rag_assay.evals.reporting.standings import RankedResult, entries, main_subset
 from rag_assay.evals.statistics.bootstrap import CONFIDENCE
 from rag_assay.evals.statistics.question_clusters import Clustering
@@ -123,7 +123,6 @@ class PairComparison:
 
 def compare_pair(
     data: ReportData,
-    clusters: Clustering,
     metric: MetricInfo,
     pair: tuple[str, str],
     values: Mapping[tuple[str, str], float],
@@ -145,7 +144,7 @@ def compare_pair(
     stored = _of_leaderboard(data, metric, first, second)
     if stored is None:
         differences = np.array([a - b for _, a, b in both])
-        mean, low, high = _interval(differences, [one for one, *_ in both], clusters)
+        mean, low, high = _interval(differences, [one for one, *_ in both], data.clusters)
         stored = mean, low, high, None, None
     return PairComparison(metric, *stored, tuple(ordered))
 
@@ -204,7 +203,7 @@ def pair_section(
     )
     half = most // 2
     shown = apart if len(apart) <= most else [*apart[:half], *apart[-half:]]
-    rows = []
+    rows: list[Row] = []
     for question, a, b in shown:
         text = truncate(texts[question], 160)
         named = Markup('<a href="{}" dir="auto">{}</a>').format(links[question], breakable(text))

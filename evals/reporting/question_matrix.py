@@ -28,7 +28,6 @@ from rag_assay.evals.reporting.stored_rows import (
     stored_judgements,
     stored_losses,
     stored_people,
-    stored_questions,
     stored_scores,
     uncalibrated_metrics,
 )
@@ -108,16 +107,15 @@ class QuestionMatrix:
         self.result: StoredResult = stored_result(study, home, as_run=True)
         self.study = self.result.study
         self.labels = _recommended_first(self.data)
+        self.questions = self._with_sources(self.data.questions)
         self._lost: dict[str, Mapping[str, str]] = {}
 
     @property
     def metrics(self) -> Mapping[str, MetricInfo]:
         return {one.name: one for one in self.data.metrics}
 
-    @cached_property
-    def questions(self) -> pl.DataFrame:
-        """Schema QUESTIONS with `kind`, the type by which questions are grouped, and `sources`."""
-        rows = _read_questions(self.result, self.study, self.home)
+    def _with_sources(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return questions with `kind`, by which they are grouped, and the `sources` of their evidence."""
         pieces = rows.select(
             "question_id", doc_id=pl.col("evidence").list.eval(pl.element().struct.field("doc_id"))
         ).explode("doc_id")
@@ -238,13 +236,6 @@ def _recommended_first(data: ReportData) -> dict[str, str]:
 
 
 # The home is an argument of each, by which `on_whole_database` finds the database.
-
-
-@on_whole_database
-def _read_questions(result: StoredResult, study: Study, home: Home) -> pl.DataFrame:
-    del home
-    with result.store.connect() as connection:
-        return stored_questions(connection, Grid([study]).set_keys(study.study))
 
 
 @on_whole_database

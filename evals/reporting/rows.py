@@ -41,7 +41,7 @@ from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.statistics import significance
 from rag_assay.evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from rag_assay.evals.statistics.comparison import primary_of
-from rag_assay.evals.statistics.question_clusters import clustering
+from rag_assay.evals.statistics.question_clusters import Clustering, clustering
 from rag_assay.evals.statistics.verdict import Verdict
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.complexity import unmeasured, unpriced
@@ -51,7 +51,7 @@ from rag_assay.evals.successive_halving.records import stored_record
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.inference import models
 from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.schemas import HITS, QUESTIONS
+from rag_assay.warehouse.schemas import HITS
 from rag_assay.warehouse.tables import on_whole_database
 
 if TYPE_CHECKING:
@@ -95,32 +95,44 @@ def stored_verdict(study: Study, home: Home, *, as_run: bool = False) -> Verdict
 
 @on_whole_database
 def board_data(study: Study, home: Home) -> ReportData:
-    """Gather what the leaderboard of a study says, and what its cells cost: much less, and much sooner.
+    """Gather the verdict, the leaderboard and what they rest on: much less than the report, and much sooner.
 
-    Of scores there are only the seconds, and of answers only the prices; of questions and hits nothing.
+    Of scores there are only the first metric and the seconds, of answers only status and price; no hits.
 
     Raises:
         InputError: the study has not been run, or the files that it names have changed since then.
     """
     result = stored_result(study, home, as_run=True)
     study, store, board = result.study, result.store, result.board
+    primary = primary_of(study.measured, board["metric"])
     with store.connect() as connection:
-        open_metrics = uncalibrated_metrics(study, cards_of(connection, study))
-        metrics = _metric_infos(study, primary_of(study.measured, board["metric"]), open_metrics)
-        cells = [cell.name for cell in study.cells()]
-        scores, answers = running_rows(connection, cells, seconds_metrics(metrics))
+        cards = cards_of(connection, study)
+        metrics = _metric_infos(study, primary, uncalibrated_metrics(study, cards))
+        questions = stored_questions(connection, Grid([study]).set_keys(study.study))
+        cells = board.filter(pl.col("cell_id").is_not_null())["cell"].unique().to_list()
+        wanted = list(dict.fromkeys([primary, *seconds_metrics(metrics)]))
+        scores, answers = running_rows(connection, cells, wanted)
+    gone = _not_run(study, store)
+    scores, answers = (rows.join(gone, on=["cell", "replicate"], how="anti") for rows in (scores, answers))
+    facts, clusters = study_facts(study, store), clustering(questions, study.clusters)
     return ReportData(
         **_named(study, home),
+        **_how(study, clusters),
         created_at=datetime.now(UTC),
         metrics=metrics,
         leaderboard=board,
         verdict=result.verdict,
-        questions=pl.DataFrame(schema=QUESTIONS),
+        questions=questions,
         scores=scores,
         answers=answers,
         hits=pl.DataFrame(schema={**HITS, **dict.fromkeys(("cell", "text", "url", "title"), pl.String)}),
+        chunkings=facts.chunkings,
+        judge_cards=cards,
         unpriced=unpriced(study),
-        notes=result.notes,
+        unmeasured=unmeasured(study),
+        duplicates=facts.duplicates,
+        planned=facts.planned,
+        notes=(*result.notes, *_not_applied(study, primary), *facts.warnings),
     )
 
 
@@ -152,10 +164,10 @@ def report_data(
     for name in ("scores", "answers"):
         frames[name] = frames[name].join(gone, on=["cell", "replicate"], how="anti")
     clusters = clustering(questions, study.clusters)
-    unit = unit_phrase(clusters)
     people = stored_people(study, store)
     return ReportData(
         **_named(study, home),
+        **_how(study, clusters),
         created_at=datetime.now(UTC),
         metrics=_metric_infos(study, primary, uncalibrated_metrics(study, frames["judge_cards"])),
         leaderboard=board,
@@ -167,11 +179,6 @@ def report_data(
         recipes=facts.recipes,
         versions=_versions(study),
         notes=(*result.notes, *_not_applied(study, primary), *facts.warnings, *notes),
-        interval=f"{CONFIDENCE:.0%} interval over {unit}: of bounded metrics Wilson's with the design "
-        f"effect, else the studentised bootstrap's ({RESAMPLES:,} resamples, seed {study.seed})",
-        comparison=f"paired permutation test over {unit} ({significance.RESAMPLES:,} sign flips, seed "
-        f"{study.seed}; p adjusted for the number of pipelines, significant below {significance.ALPHA})",
-        clusters=clusters,
         journey=journey,
         people=people,
         judge_pairs=stored_pairs(study, people, frames["judgements"], store) if study.judges else None,
@@ -219,6 +226,17 @@ def _named(study: Study, home: Home) -> dict[str, Any]:
             for name, one in study.generators.items()
         },
         "search": stored_record(study, home) if is_searched else None,
+    }
+
+
+def _how(study: Study, clusters: Clustering) -> dict[str, Any]:
+    unit = unit_phrase(clusters)
+    return {
+        "clusters": clusters,
+        "interval": f"{CONFIDENCE:.0%} interval over {unit}: of bounded metrics Wilson's with the design "
+        f"effect, else the studentised bootstrap's ({RESAMPLES:,} resamples, seed {study.seed})",
+        "comparison": f"paired permutation test over {unit} ({significance.RESAMPLES:,} sign flips, seed "
+        f"{study.seed}; p adjusted for the number of pipelines, significant below {significance.ALPHA})",
     }
 
 

@@ -166,22 +166,23 @@ def uncalibrated_metrics(study: Study, cards: pl.DataFrame) -> frozenset[str]:
 
 
 def running_rows(
-    connection: duckdb.DuckDBPyConnection, cells: list[str], seconds: list[str]
+    connection: duckdb.DuckDBPyConnection, cells: list[str], metrics: list[str]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the scores of the metrics ``seconds`` and the prices of answers, all other columns NULL.
+    """Return scores of some metrics, and how answers ended and what they cost; other columns are NULL.
 
-    That is what `evals.metrics.running_costs` reads, in the schemas SCORES and ANSWERS with OF_CELL.
+    With the seconds among the metrics that is what `evals.metrics.running_costs` reads. Schemas: SCORES and
+    ANSWERS with OF_CELL.
     """
     found = []
     for sql, parameters, schema in (
         (
-            "SELECT question_id, metric, status, value, cell, replicate FROM current_scores "
+            "SELECT question_id, metric, status, value, reason, cell, replicate FROM current_scores "
             "WHERE list_contains(?, cell) AND list_contains(?, metric)",
-            [cells, seconds],
+            [cells, metrics],
             SCORES,
         ),
         (
-            "SELECT usd, prompt_tokens, completion_tokens, cell FROM current_answers "
+            "SELECT status, usd, prompt_tokens, completion_tokens, cell, replicate FROM current_answers "
             "WHERE list_contains(?, cell)",
             [cells],
             ANSWERS,
@@ -224,7 +225,7 @@ def stored_people(study: Study, store: ArtifactStore) -> ScoresOfPeople | None:
         read(COUNTED, HUMAN_SCORES),
         read(AGREED, AGREEMENT),
         axis_words(study.folder) if isinstance(study, ImportedStudy) else {},
-        f"assay ratings annotate {study.whole}",
+        f"assay ui {study.whole} --page review",
     )
 
 

@@ -228,25 +228,23 @@ def _numbers(drafts: list[ParsedRow], others: OtherSheets) -> dict[Place, dict[C
     return numbers
 
 
+_COPIED = (
+    *("line", "question_id", "question", "language", "ground_truth", "answer"),
+    *("annotator", "comment", "scored_at"),
+)
+
+
 def _row(draft: ParsedRow, replicate: int) -> Row:
     return {
-        "line": draft.line,
-        "question_id": draft.question_id,
-        "question": draft.question,
-        "language": draft.language,
-        "ground_truth": draft.ground_truth,
-        "answer": draft.answer,
-        "contexts": list(draft.contexts),
+        **{name: getattr(draft, name) for name in _COPIED},
         **draft.names,
+        "contexts": list(draft.contexts),
         "replicate": replicate,
         "axes": axes_text(draft),
-        "annotator": draft.annotator,
         "scores": [
             {"rubric": rubric, "criterion": criterion, "value": value}
             for (rubric, criterion), value in draft.scores.items()
         ],
-        "comment": draft.comment,
-        "scored_at": draft.scored_at,
     }
 
 
@@ -296,7 +294,32 @@ def scores_of(
     now = datetime.now(UTC)
     for row in rows:
         for score in row["scores"]:
-            yield row["line"], _score(study, row, score, rubrics, now)
+            yield (
+                row["line"],
+                HumanScore(
+                    score_id="",
+                    study=study,
+                    annotator=row["annotator"],
+                    item_id=item_id(row["question"], row["answer"], row["contexts"]),
+                    rubric=score["rubric"],
+                    rubric_version=rubrics[score["rubric"]].version,
+                    scored_at=row["scored_at"] or now,
+                    criterion=score["criterion"],
+                    value=score["value"],
+                    comment=row["comment"],
+                    cell=cell_key(study, row),
+                    question_id=row["question_id"],
+                ),
+            )
+
+
+def count_scores(scores: Iterable[tuple[int, HumanScore]]) -> dict[str, Counter[float]]:
+    """Return metric -> value -> how many rows."""
+    found: dict[str, Counter[float]] = {}
+    for _, one in scores:
+        if one.value is not None:
+            found.setdefault(metric_name(one.rubric, one.criterion), Counter())[one.value] += 1
+    return found
 
 
 def changes(
@@ -354,29 +377,10 @@ def _says(score: HumanScore | Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(row[name] for name in ("status", "value", "comment", "rubric_version"))
 
 
-def _score(
-    study: str, row: Row, score: Mapping[str, Any], rubrics: Mapping[str, Rubric], now: datetime
-) -> HumanScore:
-    return HumanScore(
-        score_id="",
-        study=study,
-        annotator=row["annotator"],
-        item_id=item_id(row["question"], row["answer"], row["contexts"]),
-        rubric=score["rubric"],
-        rubric_version=rubrics[score["rubric"]].version,
-        scored_at=row["scored_at"] or now,
-        criterion=score["criterion"],
-        value=score["value"],
-        comment=row["comment"],
-        cell=cell_key(study, row),
-        question_id=row["question_id"],
-    )
-
-
 def _kept_as(score: HumanScore, sheet: str, place: str, before: Mapping[str, Any] | None) -> HumanScore:
     after = before["score_id"] if before is not None else None
     known = ["sheet", sheet, score.study, *_key(score), *_says(score), after]
-    return HumanScore(**{**vars(score), "score_id": digest(known), "place": place})
+    return replace(score, score_id=digest(known), place=place)
 
 
 MOST_ROWS = 200_000
@@ -544,11 +548,6 @@ def _kept(
 def _summary(
     read: ReadMapping, sheet: Sheet, found: Settled, new: ScoreChanges, path: Path, *, changed: bool
 ) -> ImportSummary:
-    scores: dict[str, Counter[float]] = {}
-    for row in found.rows:
-        for one in row["scores"]:
-            metric = metric_name(one["rubric"], one["criterion"])
-            scores.setdefault(metric, Counter())[one["value"]] += 1
     cells = {tuple(row[axis] for axis in AXES) for row in found.rows}
     answers = {(*(row[axis] for axis in AXES), row["question_id"], row["replicate"]) for row in found.rows}
     return ImportSummary(
@@ -560,7 +559,7 @@ def _summary(
         questions=len({row["question_id"] for row in found.rows}),
         cells=len(cells),
         answers=len(answers),
-        scores=scores,
+        scores=count_scores(scores_of(read.mapping.study, found.rows, read.rubrics)),
         added=new.added,
         corrected=new.corrected,
         withdrawn=new.withdrawn,

@@ -99,7 +99,7 @@ class RowReader:
     def draft(self, line: int, row: Mapping[str, Any]) -> ParsedRow | list[str]:
         wrong: list[str] = []
         text = {
-            name: self._text(row, name, wrong)
+            name: self._tried(wrong, name, row, _plain)
             for name in self._columns
             if name not in ("contexts", "scored_at")
         }
@@ -139,21 +139,11 @@ class RowReader:
             scored_at=scored_at,
         )
 
-    def _value(self, row: Mapping[str, Any], name: str) -> Any:
-        return row.get(self._columns[name])
-
-    def _text(self, row: Mapping[str, Any], name: str, wrong: list[str]) -> str | None:
-        try:
-            return _plain(self._value(row, name))
-        except ValueError as error:
-            wrong.append(f"{name}: {error}")
-            return None
-
     def _tried(self, wrong: list[str], name: str, row: Mapping[str, Any], read: Callable[[Any], Any]) -> Any:
         if name not in self._columns:
             return None
         try:
-            return read(self._value(row, name))
+            return read(row.get(self._columns[name]))
         except ValueError as error:
             wrong.append(f"{name}: {error}")
             return None

@@ -98,11 +98,6 @@ _LOSSES: Mapping[str, _Loss] = {
 }
 
 
-def measured_losses(data: Mapping[str, Any]) -> list[Finding]:
-    """Return the retrievers' steps that measured as a loss, each where it stands."""
-    return list(_found(data.get("retrievers"), ("retrievers",)))
-
-
 def _found(part: Any, place: Place) -> Iterator[Finding]:
     if isinstance(part, list):
         for number, one in enumerate(part):
@@ -150,7 +145,7 @@ def check_study(path: Path, home: Home) -> CheckedStudy:
         errors += lines_of(marked, [*_models(marked.data), *_unreadable(study)])
     if errors or study is None:
         raise InputError(*dict.fromkeys(errors))
-    losses = lines_of(marked, measured_losses(marked.data)) if marked else []
+    losses = lines_of(marked, list(_found(marked.data.get("retrievers"), ("retrievers",)))) if marked else []
     warnings = [*losses, *unequal_contexts(study), *cut_off(study), *lost_evidence(study, home)]
     questions = read_questions_of(study)
     if short := short_questions((row["question_id"], row["question"]) for row in questions):

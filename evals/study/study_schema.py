@@ -188,9 +188,10 @@ class _Schema:
         }
         if "powerset" in choice.names:  # `{powerset: [...], fuse: ...}` is another way to write one
             others = {name: self.field(one) for name, one in Powerset.model_fields.items() if name != "of"}
-            properties = {name: {"anyOf": [_TEXT, one]} for name, one in others.items()}
-            of = {"properties": {"powerset": {"type": "array"}}, "required": ["powerset"]}
-            properties["powerset"] = {"type": "array"}
+            properties: dict[str, Any] = {name: {"anyOf": [_TEXT, one]} for name, one in others.items()}
+            array = {"type": "array"}
+            of = {"properties": {"powerset": array}, "required": ["powerset"]}
+            properties |= {"powerset": array}
             listed = {"type": "object", "properties": properties, "additionalProperties": False}
             found = {"if": of, "then": listed, "else": found}
         return {"anyOf": [self.field(Chain.model_fields["steps"]), found]} if choice.has_shorthand else found
@@ -250,10 +251,10 @@ def _bounded(schema: dict[str, Any], marks: list[Any]) -> dict[str, Any]:
             found |= {
                 key: value for name, key in names.items() if (value := getattr(mark, name, None)) is not None
             }
-        elif isinstance(mark, annotated_types.MinLen | annotated_types.MaxLen) and kind in _LENGTHS:
-            what = _LENGTHS[kind]
-            is_least = isinstance(mark, annotated_types.MinLen)
-            found[f"{'min' if is_least else 'max'}{what}"] = mark.min_length if is_least else mark.max_length
+        elif isinstance(mark, annotated_types.MinLen) and kind in _LENGTHS:
+            found[f"min{_LENGTHS[kind]}"] = mark.min_length
+        elif isinstance(mark, annotated_types.MaxLen) and kind in _LENGTHS:
+            found[f"max{_LENGTHS[kind]}"] = mark.max_length
         elif kind == "string" and isinstance(pattern := getattr(mark, "pattern", None), str):
             found["pattern"] = pattern
     return {**schema, **found}

@@ -68,6 +68,12 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
             metavar="CELL", help="chunking.embedder.retriever.generator; default: the recommended cell."
         ),
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Answer from the cell's passages by this model, as in openai/gpt-4o-mini."
+        ),
+    ] = None,
     all_retrievers: Annotated[
         bool, typer.Option("--all-retrievers", help="Show what the study's other retrievers find, too.")
     ] = False,
@@ -95,6 +101,7 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
 ) -> None:
     """Ask one question: show the passages found, the answer and its sources."""
     from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.chat.model_override import cell_for_model
     from rag_assay.evals.chat.question_requests import QuestionRequest, check_question
 
     turns = conversation_of(after or [], conversation)
@@ -102,16 +109,24 @@ def ask(  # noqa: PLR0913, PLR0917 - the options of a command
     found = study_of(study)
     where = home_of(found)
     chosen = named_cell(found, cell) if cell else recommended_cell(found, where)
+    if model:
+        found, chosen = cell_for_model(found, chosen, model)
     with closing(BuildContext(where)) as work:
         results = _results(found, chosen, asking, work, all_retrievers=all_retrievers)
+    _show(results, found, form)
+
+
+def _show(results: list[PipelineResult], study: Study, form: AnswerFormat) -> None:
     if form is AnswerFormat.json:
         from rag_assay.evals.pipeline.pipeline import record_of
 
         print(json.dumps([record_of(one) for one in results], ensure_ascii=False, indent=2))
-    else:
-        from rag_assay.orchestration.terminal.answer_view import show_answers
+        return
+    from rag_assay.evals.chat.model_advice import model_advice
+    from rag_assay.orchestration.terminal.answer_view import show_answers
 
-        show_answers(results)
+    generator = study.generators.get(results[-1].cell.generator)  # none where passages are all there is
+    show_answers(results, model_advice(generator) if generator else None)
 
 
 def _results(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_assay.orchestration.terminal.cli_errors import say
@@ -60,18 +58,6 @@ def search_of(study: Study, where: Home, budgets: Budgets, spread: Spread | None
     return search_study(study, where, walked, say)
 
 
-def _how_to_open_dagster(where: Home) -> str:
-    """Return the command that starts the Dagster UI: `make dev` in a checkout of this project."""
-    import rag_assay
-    from rag_assay.orchestration.settings import instance_folder
-
-    checkout = Path(rag_assay.__file__).parents[2]
-    if Path.cwd() == checkout and (checkout / "Makefile").is_file():
-        return "make dev"
-    folder = shlex.quote(str(instance_folder(where)))
-    return f"DAGSTER_HOME={folder} dagster dev -m rag_assay.orchestration.definitions"
-
-
 def show(study: Study, where: Home, result: RunReport) -> ReportData:
     """Say where the report lies, and print the leaderboard with its answer last.
 
@@ -84,7 +70,8 @@ def show(study: Study, where: Home, result: RunReport) -> ReportData:
 
     if result.is_there("report"):
         print(plain(f"Report: {where.report(study.study)} (assay report {study.study} --open)"))
-    print(plain(f"Dagster UI: {_how_to_open_dagster(where)}\n"))
+    print("Dagster UI: http://127.0.0.1:3000, once `assay dev` runs
+")
     # Last, for its last line is the answer.
     data = report_data(study, where, failure_notes(result.stages), with_hits=False)
     show_leaderboard(data)

@@ -48,15 +48,15 @@ def try_out(
     The questions are made from the documents; the study is stored in the workspace. Pipelines are shown as
     they are measured; Ctrl-C leaves the table, and the same command continues.
     """
-    from rag_assay.orchestration.terminal.trial_screen import TrialScreen
+    from rag_assay.orchestration.commands.trial_screen import TrialScreen
 
     where = prepare_home()
     screen = TrialScreen(estimate_of(target))
     try:
         with screen:
             from rag_assay.evals.question_generation.generator import GenerationPlan
+            from rag_assay.orchestration.commands.trial_run import TrialRun
             from rag_assay.orchestration.templates.trials import trial_of
-            from rag_assay.orchestration.trial_run import TrialRun
 
             trial = trial_of(target, where)
             run = TrialRun(trial, where, screen)
@@ -81,7 +81,7 @@ def estimate_of(target: str) -> str:
     files = [one for one in (walk(path) if path.is_dir() else [path]) if one.is_file()]
     unpacked = (one.stat().st_size * (3 if one.suffix == ".gz" else 1) for one in files)
     words = sum(unpacked) // BYTES_OF_WORD
-    seconds = AT_LEAST + 2 * words / WORDS_A_SECOND / max(1, len(os.sched_getaffinity(0)))
+    seconds = AT_LEAST + 2 * words / WORDS_A_SECOND / (os.cpu_count() or 1)
     minutes = f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} minutes"
     count = f"{len(files):,} file{'' if len(files) == 1 else 's'}"
     return f"A trial of {target}: {count}, up to {words:,} words; about {minutes} in all."

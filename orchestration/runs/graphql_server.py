@@ -1,20 +1,10 @@
-"""Dagster's GraphQL API over the current definitions, in a process that ends with this one.
-
-`python -m rag_assay.orchestration.runs.graphql_server ARGUMENTS…` is that process: `dagster-webserver` until
-the other end of its standard input is closed.
-"""
+"""Dagster's GraphQL API over the current definitions, in a process that ends with this one."""
 
 from __future__ import annotations
 
 import json
-import os
-import runpy
 import secrets
-import signal
-import subprocess
-import sys
 import tempfile
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +13,7 @@ from typing import Any
 
 import httpx
 
+from rag_assay.orchestration.child_module import start_module
 from rag_assay.orchestration.loopback import free_loopback_port
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.processes import end_process
@@ -65,14 +56,7 @@ class GraphQLServer:
             for option in (f"--{name}log-level", "critical")
         ]
         options = ["-w", str(workspace), "-h", "127.0.0.1", "-p", str(port), "-l", prefix, *quiet]
-        # Its standard input is held by us alone: it ends when we do, however that comes about.
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", __name__, *options],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+        self._process = start_module("dagster_webserver", *options)
         self._client = httpx.Client(base_url=f"http://127.0.0.1:{port}{prefix}", timeout=60, trust_env=False)
         try:
             self._wait_until_loaded()
@@ -126,13 +110,3 @@ class GraphQLServer:
         if found.get("errors"):
             raise AssayError(f"Dagster refused a query: {found['errors'][0]['message']}")
         return found["data"]
-
-
-def _end_with_parent() -> None:
-    sys.stdin.buffer.read()
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-if __name__ == "__main__":
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    runpy.run_module("dagster_webserver", run_name="__main__")

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import dagster as dg
 
+from rag_assay.assets.engine.definition import OPTIONS, RunOptions
 from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.assets.engine.stage import LOCAL_MODEL
 from rag_assay.evals.study.grid import Grid
@@ -62,10 +63,12 @@ def study_job(
     identifier: str,
     run: StudyRun | None = None,
     layout: ProjectLayout = ProjectLayout(),  # noqa: B008 -- it is frozen
+    options: object | None = None,
 ) -> dg.JobDefinition:
     """Return the job that brings a study up to date, from its sources to its report.
 
     run: what its steps do. Default: a run that the first step begins, as for a job that Dagster launches
+    options: the resource of `RunOptions`, with the budgets of such a run
     """
     names = [stage.name for stage in stages_of(Grid([study])).values() if stage.keys()]
     # A run whose keys are built in other runs only waits for them, and these may need the pool.
@@ -80,7 +83,7 @@ def study_job(
         f"changed, what is missing and what failed before, in one run. {study.description}".strip(),
         tags={STUDY_TAG: study.study},
         executor_def=dg.in_process_executor,
-        resource_defs={RUN: _run_resource(study, run, layout)},
+        resource_defs={RUN: _run_resource(study, run, layout), layout.name(OPTIONS): options or RunOptions()},
         config=dg.ConfigMapping(
             config_schema=_CONFIG,
             config_fn=lambda given: {"resources": {RUN: {"config": dict(given)}}, "loggers": _QUIET},
@@ -137,14 +140,21 @@ def _plain_errors() -> Iterator[None]:
 
 
 def _run_resource(study: Study, run: StudyRun | None, layout: ProjectLayout) -> dg.ResourceDefinition:
-    @dg.resource(config_schema=_CONFIG, description="The run of the study, which its steps share.")
+    options = layout.name(OPTIONS)
+
+    @dg.resource(
+        config_schema=_CONFIG,
+        required_resource_keys={options},
+        description="The run of the study, which its steps share.",
+    )
     def resource(context: dg.InitResourceContext) -> Iterator[StepRunner]:
         if run is not None:
             yield run
             return
         config: Mapping[str, Any] = context.resource_config
+        budgets = getattr(context.resources, options).budgets
         launched = LaunchedRun(
-            study, RunSelection(keys=config["keys"] or None, again=config["again"]), layout
+            study, RunSelection(keys=config["keys"] or None, again=config["again"]), layout, budgets
         )
         try:
             yield launched
@@ -161,11 +171,11 @@ class LaunchedRun:
         study: the study, which may have a search.
     """
 
-    def __init__(self, study: Study, part: RunSelection, layout: ProjectLayout) -> None:
+    def __init__(self, study: Study, part: RunSelection, layout: ProjectLayout, budgets: Budgets) -> None:
         self.study = study
         self.layout = layout
         self.part = part
-        self._budgets = Budgets()
+        self._budgets = budgets
         self._stack = ExitStack()
         self._begun: tuple[dg.DagsterInstance, Callable[[], bool]] | None = None
         self._run: StudyRun | None = None

@@ -20,8 +20,11 @@ PASSAGE = 160  # characters of a passage, as far as the line has room
 TEXT = 2_000  # characters of the answer
 
 
-def show_answers(results: Sequence[PipelineResult]) -> None:
-    """Print what each retriever found, and the answer of the last result, to standard output."""
+def show_answers(results: Sequence[PipelineResult], advice: str | None = None) -> None:
+    """Print what each retriever found, and the answer of the last result, to standard output.
+
+    advice: the last line, which says what would answer better
+    """
     out = console(width=width())
     out.print(text(truncate(results[-1].question["question"], TEXT), "bold"))
     for result in results:
@@ -29,6 +32,8 @@ def show_answers(results: Sequence[PipelineResult]) -> None:
             out.print(line)
     for line in _answer(results[-1]):
         out.print(line)
+    if advice:
+        out.print(text(f"  {advice}", "dim"))
 
 
 def _found(result: PipelineResult) -> Iterator[Text]:

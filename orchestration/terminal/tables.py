@@ -126,12 +126,14 @@ def show_end(report: RunReport) -> None:
 def show_models(home: Home) -> None:
     """Print the registry to standard output."""
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for name in ("name", "kind", "MB", "licence", "here", "hub id"):
-        table.add_column(name)
+    for name in ("name", "kind", "MB", "licence", "here", "good for", "hub id"):
+        table.add_column(name, overflow="fold")
     for model in models.known():
         here = "yes" if all((home.models / model.name / path).is_file() for path in model.files) else "no"
         hub = model.hub_id or "not there"
-        table.add_row(model.name, model.kind, f"{model.size / 1e6:.0f}", model.licence, here, hub)
+        table.add_row(
+            model.name, model.kind, f"{model.size / 1e6:.0f}", model.licence, here, model.good_for, hub
+        )
     console(width=width()).print(table)
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rag_assay.orchestration.component import StudyComponent, build_definitions
-    from rag_assay.orchestration.resources import Workspace
+    from rag_assay.orchestration.resources import Crawler, Gateway, Models, Workspace
 
-__all__ = ["StudyComponent", "Workspace", "build_definitions"]
+__all__ = ["Crawler", "Gateway", "Models", "StudyComponent", "Workspace", "build_definitions"]
 
 
 def __getattr__(name: str) -> Any:
@@ -17,7 +17,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = "resources" if name == "Workspace" else "component"
+    module = "component" if name in {"StudyComponent", "build_definitions"} else "resources"
     return getattr(import_module(f"{__name__}.orchestration.{module}"), name)
 
 

@@ -270,6 +270,8 @@ def test_every_kind_is_held_to_it() -> None:
 class Quoting(Extractive):
     """A sound generator, which the broken ones spoil."""
 
+    min_score: float | None = None
+
     def spoil(self, answers: list[Answer], requests: Sequence[Request]) -> list[Answer]:
         return answers
 

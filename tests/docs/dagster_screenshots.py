@@ -40,6 +40,9 @@ def demo_with_a_server(folder: Path, port: int) -> None:
     (folder / "demo.yaml").write_text(text)
 
 
+EXPANDED = quote(",".join(f"global@global:{group}" for group in ("corpus", "questions", "grid")), safe="")
+
+
 class Photographer:
     """Goes to pages of the UI and writes what they look like."""
 
@@ -89,11 +92,11 @@ def shoot_all(photographer: Photographer, serve: Callable[[], FakeOpenAI]) -> No
     with serve():
         photographer.retry("RUN_SUCCESS")
     photographer.shoot("retry")
-    photographer.go("/asset-groups/", "corpus")
-    for group in ("corpus", "questions", "grid"):
-        photographer.page.get_by_text(group, exact=True).last.click()
-        photographer.page.wait_for_timeout(1_500)
+    photographer.page.set_viewport_size({"width": 1800, "height": 900})
+    photographer.go(f"/asset-groups?expanded={EXPANDED}", "leaderboard")
+    photographer.page.wait_for_timeout(10_000)  # until each box has its colour
     photographer.shoot("graph")
+    photographer.page.set_viewport_size({"width": 1280, "height": 900})
     photographer.go("/assets/leaderboard?view=partitions&partition=demo", "dagster/row_count")
     photographer.shoot("asset")
     photographer.go("/automation", "study_demo_schedule")
@@ -117,7 +120,7 @@ def main() -> None:
         with (
             dagster_ui(folder / "var", **environment) as address,
             chromium() as browser,
-            tab(browser, 1280, 900) as shown,
+            tab(browser, 1280, 1200) as shown,
         ):
             text = "The text does not say so. [1]"
             shoot_all(

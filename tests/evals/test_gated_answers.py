@@ -64,7 +64,6 @@ def test_the_threshold_is_fitted_on_train_questions_alone(make_bench: MakeBench,
     gated, plain = rows(bench, KEY), rows(bench, "tiny.t16.minilm.bm25.extractive")
     assert set(gated) == {"noon", "tickets", "captain"}
     for name, row in gated.items():
-        assert row["confidence"] == plain[name]["confidence"]
         if row["confidence"] < gate["threshold"]:
             assert row["status"] == "refused"
             assert row["reason"].startswith("retrieval score ")

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from rag_assay.evals.rankings import RankingRows
+from rag_assay.evals.pipeline.ranking_rows import RankingRows
 from rag_assay.evals.reporting.rows import report_data
 from rag_assay.evals.study.grid import Grid, read_questions_of
 from rag_assay.evals.study.study_file import read_study

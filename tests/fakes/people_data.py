@@ -116,7 +116,7 @@ def data_of(
         held,
         frame(agreement_rows(held, rubrics, questions, 7), AGREEMENT),
         called or {},
-        "assay ratings annotate s",
+        "assay ui s --page review",
     )
     return replace(
         board_data([]),

@@ -35,7 +35,7 @@ def test_run_reports_and_exports(assay_home: Home, study_path: Path) -> None:
     assert "nDCG @ 10" in done.stdout
     report = assay_home.reports / "town.html"
     assert str(report) in done.stdout
-    assert "make dev" in done.stdout
+    assert "assay dev" in done.stdout
     assert "<script>" not in report.read_text().split("</style>")[1].split("<body")[0]
 
     written = report.stat().st_mtime_ns
@@ -209,16 +209,6 @@ def test_init_writes_relative_paths_and_names_that_are_free(assay_home: Home, tm
     study = read_study(moved / "sub" / "demo.yaml")
     assert study.study == "demo-2", "the bundled one is known by that name"
     assert study.sources["demo-2-pages"].path == "../demo"
-
-
-def test_a_run_outside_the_checkout_names_a_command_that_works_there(finished: Finished) -> None:
-    done = assay("run", str(finished.path), folder=finished.path.parent)
-    assert done.returncode == 0, done.stderr
-    assert "make dev" not in done.stderr
-    assert (
-        f"DAGSTER_HOME={finished.home.dagster} dagster dev -m rag_assay.orchestration.definitions"
-        in done.stderr
-    )
 
 
 def test_a_limit_that_cuts_files_off_is_told_by_check_run_and_report(

@@ -13,7 +13,8 @@ import pytest
 import rag_assay
 from rag_assay.orchestration.component import StudyScaffolder, StudyScaffoldParams
 from tests.conftest import REPOSITORY
-from tests.orchestration.conftest import write_study
+from tests.fakes.openai_server import FakeOpenAI, answer
+from tests.orchestration.conftest import replace_in, write_study
 
 PROJECT = """\
 [project]
@@ -174,6 +175,26 @@ def test_the_workspace_may_be_named_by_an_environment_variable(
         )
     assert run.success
     assert (project / "elsewhere" / "assay.duckdb").is_file()
+
+
+@pytest.mark.models
+def test_a_run_spends_what_its_gateway_allows_beside_the_studies(
+    project: Path, weights: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHOP_CALLS", "1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-scripted")
+    path = project / "src/shop/defs/quality/town/town.yaml"
+    with FakeOpenAI(respond=lambda _request: answer("Twelve.")) as server:
+        llm = f"{{llm: {{model: openai/any, api_base: '{server.api_base}'}}}}"
+        replace_in(path, "generators:\n", f"generators:\n  asked: {llm}\n")
+        workspace = rag_assay.Workspace(
+            home=str(project / "var"), gateway=rag_assay.Gateway(max_calls=dg.EnvVar.int("SHOP_CALLS"))
+        )
+        definitions = rag_assay.build_definitions([path], workspace=workspace)
+        with dg.DagsterInstance.ephemeral() as instance:
+            job = definitions.resolve_job_def("study_town")
+            assert not job.execute_in_process(instance=instance, raise_on_error=False).success
+            assert len(server.requests) == 1
 
 
 def test_a_scaffolded_study_loads(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

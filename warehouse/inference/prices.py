@@ -8,7 +8,7 @@ from functools import cache
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rag_assay.warehouse.inference.model_servers import LOCAL, litellm
 
@@ -51,16 +51,27 @@ def is_priced(*models: str) -> bool:
     >>> is_priced("openai/gpt-4o-mini"), is_priced("openai/a-model-of-my-own")
     (True, False)
     """
-    known = _names()
+    known = _prices()
     names = {part.lower() for model in models for part in (model, model.rpartition("/")[2])}
     return known is None or not names.isdisjoint(known) or any("ft:" in name for name in names)
 
 
+def bundled_price(model: str) -> Price | None:
+    """Return a price of LiteLLM's bundled map, read without LiteLLM itself; None: it has none by this name.
+
+    >>> bundled_price("gpt-4o-mini")
+    Price(read=1.5e-07, written=6e-07)
+    """
+    found = (_prices() or {}).get(model.lower(), {})
+    read, written = found.get("input_cost_per_token"), found.get("output_cost_per_token")
+    return None if read is None or written is None else Price(float(read), float(written))
+
+
 @cache
-def _names() -> frozenset[str] | None:
-    """Return the names in LiteLLM's bundled map of prices; None where it is not found."""
+def _prices() -> dict[str, dict[str, Any]] | None:
+    """Return LiteLLM's bundled map of prices, its names in small letters; None where it is not found."""
     found = find_spec("litellm")
     path = Path(found.origin or "").parent / "model_prices_and_context_window_backup.json" if found else None
     if path is None or not path.is_file():
         return None
-    return frozenset(name.lower() for name in json.loads(path.read_bytes()))
+    return {name.lower(): facts for name, facts in json.loads(path.read_bytes()).items()}

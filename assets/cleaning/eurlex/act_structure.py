@@ -29,17 +29,14 @@ class _Open(NamedTuple):
     closed: bool  # a line below closes it
 
 
-def find_quotations(lines: Sequence[ActLine], *, marked: bool) -> list[bool]:
-    """Return for each line whether it begins in a quotation: such a line begins no part of the act itself.
+class _QuotationReader:
+    """Finds the lines that begin in a quotation: such a line begins no part of the act itself.
 
     Where markup distinguishes the act's own articles (``marked``: they have a class of their own), it
     decides. Elsewhere the quotation marks do; an unclosed quotation ends where the act's own numbering goes
     on.
     """
-    return _QuotationReader(lines, marked).read()
 
-
-class _QuotationReader:
     def __init__(self, lines: Sequence[ActLine], marked: bool) -> None:
         self.lines = lines
         self.marked = marked
@@ -311,7 +308,7 @@ def assemble(lines: list[ActLine]) -> Act:
     reader = _Reader(marked or any(line.classes & _TITLE for line in lines), marked)
     announced = set() if marked else _announced(lines)
     for place, (line, following, is_quoted) in enumerate(
-        zip(lines, [*lines[1:], None], find_quotations(lines, marked=marked), strict=True)
+        zip(lines, [*lines[1:], None], _QuotationReader(lines, marked).read(), strict=True)
     ):
         reader.quoting = is_quoted or place in announced
         reader.take(line, following)

@@ -81,10 +81,6 @@ class ReplyForm:
     size: Callable[[Any], int] | None = None
 
 
-def form_of(name: str, expected: ReplyExpectations) -> ReplyForm:
-    return _FORMS[name](expected)
-
-
 def _list_of(owner: str, field: str) -> Callable[[ReplyExpectations], ReplyForm]:
     def form(_expected: ReplyExpectations) -> ReplyForm:
         def check(reply: Any) -> None:
@@ -235,7 +231,7 @@ class GatewayLlm(InstructorBaseRagasLLM):
         self._expected = ReplyExpectations()
 
     def generate(self, prompt: str, response_model: type[Shape]) -> Shape:
-        form = form_of(response_model.__name__, self._expected)
+        form = _FORMS[response_model.__name__](self._expected)
         turn = min(self._asked[prompt], self._turns - 1)
         self._asked[prompt] += 1
         found = self.calls.ask(

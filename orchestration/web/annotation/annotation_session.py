@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple
 from rag_assay.evals.human.item_order import next_showing, progress, showing_of
 from rag_assay.evals.human.queue import Queue, QueueProgress, Showing
 from rag_assay.evals.rubrics.rubric import Criterion, Rubric
-from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.failure_tags import FailureTags, tags_by_use
 from rag_assay.warehouse.human_scores import HumanScore, HumanScores
 from rag_assay.warehouse.identity import digest
 
@@ -148,8 +149,10 @@ class AnnotationSession:
     stored: names of the drafts of comments that are on disk by now
     """
 
-    def __init__(self, queue: Queue, annotator: str, scores: HumanScores) -> None:
-        self.queue, self.annotator, self._scores = queue, annotator, scores
+    def __init__(
+        self, queue: Queue, annotator: str, scores: HumanScores, tags: FailureTags | None = None
+    ) -> None:
+        self.queue, self.annotator, self._scores, self._tags = queue, annotator, scores, tags
         self.token = token_hex(8)
         self.notice = ""
         self.stored: list[str] = []
@@ -161,6 +164,14 @@ class AnnotationSession:
     def progress(self) -> QueueProgress:
         """How far the annotator is."""
         return progress(self.queue, self.annotator, self._rows)
+
+    @property
+    def tags(self) -> Mapping[str, bool]:
+        """The failure tags of the study, the most used first -> whether the annotator gave it here."""
+        current = self._tags.current() if self._tags and self.place else []
+        item = self.place.shown.item_id if self.place else ""
+        mine = {one.tag for one in current if (one.annotator, one.item_id) == (self.annotator, item)}
+        return {tag: tag in mine for tag in tags_by_use(current)}
 
     @property
     def is_first(self) -> bool:
@@ -193,12 +204,17 @@ class AnnotationSession:
         try:
             if kind == "undo":
                 self._undo(event)
+            elif self.place and self._tags and kind == "tag":
+                has = self._tags.toggle(self.annotator, self.place.shown.item_id, str(event.get("tag")))
+                self.notice = "Tagged" if has else "Tag taken back"
             elif self.place and kind in {"score", "skip"}:
                 self._score(self.place, event)
             elif self.place:
                 self._keep_comment(self.place, event)
             if kind in {"back", "on", "focus"}:
                 self._move(str(kind), event.get("step"))
+        except InputError as error:  # a tag of no or too many characters
+            self.notice = str(error)
         except (OSError, AssayError) as error:  # the disk is full: nothing moves on
             self.notice = f"NOT SAVED: {error}"
 

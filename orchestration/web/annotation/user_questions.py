@@ -131,7 +131,7 @@ def _one(review: ChatReview, file: ReviewFile, one: ReviewedQuestion, words: Wor
                 for decision, kind in (("accept", "primary"), ("drop", "secondary")):
                     st.form_submit_button(
                         words(decision),
-                        type=kind,  # type: ignore[arg-type]
+                        type=kind,
                         key=f"{decision}-{one.id}",
                         on_click=_decide,
                         args=(review, file, one, decision, words),

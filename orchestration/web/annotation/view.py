@@ -108,6 +108,7 @@ def desk_view(desk: AnnotationSession) -> View:
         focus=place.step,
         item=_item(place),
         asks=[_ask(desk, place, step) for step in range(len(place.questions))],
+        tags=[{"t": plain(tag), "on": has} for tag, has in desk.tags.items()],
     )
 
 

@@ -92,7 +92,7 @@ def read_catalogue(
     cells = [cell for cell in study.cells() if cell.reads_ranking and cell.replicate == 1]
     if not cells:
         raise InputError(f"no cell of {study.study} can be asked: no cell reads a ranking")
-    board = _board(study, home)
+    board = verdict_rows(study, home)
     chosen = named_cell(study, passages_of) if passages_of else recommended_cell(study, home)
     if model:
         study, chosen = cell_for_model(study, chosen, model)
@@ -103,7 +103,7 @@ def read_catalogue(
     return Catalogue(study, tuple(choices), _examples(study, work))
 
 
-def _board(study: Study, home: Home) -> dict[str, dict[str, Any]]:
+def verdict_rows(study: Study, home: Home) -> dict[str, dict[str, Any]]:
     """Return cell -> its row of the verdict's leaderboard; empty where the study was not measured."""
     from rag_assay.evals.reporting.rows import leaderboard_rows, stored_verdict
 

@@ -165,7 +165,9 @@ def _session(context: PageContext, words: Words) -> ChatPageSession:
     is_read = catalogue.done() and catalogue.exception() is None
     found = catalogue.result() if is_read else None
     cell = None if options.model else options.cell or None  # with a model: the first one that is offered
-    return ChatPageSession(room, _listing(room, study), study, cell, place, words, conversation, found, state)
+    return ChatPageSession(
+        context, room, _listing(room, study), study, cell, place, words, conversation, found, state
+    )
 
 
 def _notice() -> None:

@@ -19,7 +19,6 @@ from rag_assay.evals.reporting.question_matrix import QuestionMatrix
 from rag_assay.evals.reporting.standings import cell_labels
 from rag_assay.evals.reporting.trust import reasons_missing
 from rag_assay.evals.reporting.view import fronts_of
-from rag_assay.evals.statistics.question_clusters import clustering
 from rag_assay.orchestration.web.address_state import choose_one, switch
 from rag_assay.orchestration.web.components.result_views import show_sections
 from rag_assay.orchestration.web.languages import Texts, Words
@@ -75,9 +74,8 @@ def _pair(context: PageContext, words: Words) -> str | None:
 def _pair_html(matrix: QuestionMatrix, metric: str, pair: tuple[str, str]) -> str:
 
     asked = dict(matrix.questions.select("question_id", "question").iter_rows())
-    clusters = clustering(matrix.questions, matrix.study.clusters)
     values = matrix.values(metric, pair)
-    found = compare_pair(matrix.data, clusters, matrix.metrics[metric], pair, values, list(asked))
+    found = compare_pair(matrix.data, matrix.metrics[metric], pair, values, list(asked))
     links = {
         one: "?" + urlencode({"question": one, "show": pair[0], "beside": pair[1], "metric": metric})
         for one in asked

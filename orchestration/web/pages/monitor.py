@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
@@ -14,7 +13,7 @@ from rag_assay.evals.reporting.display import plain
 from rag_assay.evals.reporting.live_boards import run_now
 from rag_assay.orchestration.alerts.journal import Journal
 from rag_assay.orchestration.terminal.outcome_sentences import crawl_sentence
-from rag_assay.orchestration.web.board import or_trouble
+from rag_assay.orchestration.web.board import embed, or_trouble
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.languages import Words
 from rag_assay.orchestration.web.page_context import PageContext
@@ -30,7 +29,6 @@ _RUNS = 5  # runs of Dagster that are listed
 _ALERTS = 20
 _CELLS = 60  # pipelines that the progress of is shown
 VIEWS = ("runs", "changes", "usage")
-_CHANGES_HEIGHT = 900  # pixels
 
 TEXTS = {
     "title": ("Monitor", "Betrieb"),
@@ -125,9 +123,7 @@ def _changes(context: PageContext, words: Words) -> None:
     if not page:
         st.info(words("one_result", study=label(context.study)), icon=":material/difference:")
         return
-    # A `data:` address has an origin of its own: nothing in it reaches the app.
-    url = f"data:text/html;charset=utf-8;base64,{b64encode(page.encode()).decode()}"
-    st.iframe(url, height=_CHANGES_HEIGHT, alt=words("changes_of"))
+    embed(page, words("changes_of"))
 
 
 def _changes_page(study: str, home: Home) -> str:

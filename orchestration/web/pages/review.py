@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from math import inf
 
 import streamlit as st
 
@@ -18,13 +19,18 @@ from rag_assay.orchestration.web.page_context import PERSON, PageContext, person
 from rag_assay.orchestration.web.sign_in import page_home
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.failure_tags import FailureTags
 from rag_assay.warehouse.human_scores import HumanScore, HumanScores, annotator_name
 
-VIEWS = ("rate", "users")
+SHEETS = ("board",)
+VIEWS = ("rate", "users", "tags", "agreement")
 TEXTS = {
     "view": ("Show", "Zeigen"),
     "rate": ("Rate answers", "Antworten bewerten"),
     "users": ("Questions of users", "Fragen von Nutzern"),
+    "agreement": ("Agreement and judges", "Einigkeit und Richter"),
+    "preparing": ("Choosing the answers to rate …", "Die Antworten werden ausgewählt …"),
+    "tags": ("Failure tags", "Fehlergründe"),
 }
 _PREPARING = threading.Lock()
 
@@ -50,11 +56,24 @@ class AnnotationTab:
 
 
 def render(context: PageContext) -> None:
-    if context.choose("view", VIEWS, context.words(TEXTS)) == "users":
+    view = context.choose("view", VIEWS, context.words(TEXTS))
+    if view == "users":
         from rag_assay.orchestration.web.annotation.user_questions import show_user_questions
 
         show_user_questions(context)
-        return
+    elif view == "tags":
+        from rag_assay.orchestration.web.annotation.tag_counts import show_tag_counts
+
+        show_tag_counts(context)
+    elif view == "agreement":
+        from rag_assay.orchestration.web.annotation.agreement import show_agreement
+
+        show_agreement(context)
+    else:
+        _rate(context)
+
+
+def _rate(context: PageContext) -> None:
     tab = _tab(context)
     try:
         view = _view(context, tab)
@@ -74,31 +93,38 @@ def _tab(context: PageContext) -> AnnotationTab:
 def _queue(context: PageContext, tab: AnnotationTab) -> Queue:
     if tab.queue is None:
         stamp = ArtifactStore(context.workspace).pointed_at("leaderboard", context.study)
-        with st.spinner("…"), _PREPARING:  # of several tabs, one makes it
+        with st.spinner(context.words(TEXTS)("preparing")), _PREPARING:  # of several tabs, one makes it
             tab.queue = _prepared(context.study, context.reference, stamp)
     return tab.queue
 
 
 @lru_cache(maxsize=8)
-def _prepared(name: str, reference: str, _stamp: float | None) -> Queue:
-    """Return the queue of a study, made of its answers now; without its file, the last one that was made."""
+def _prepared(name: str, reference: str, stamp: float | None) -> Queue:
+    """Return the queue of a study, made of its answers now; without its file, the last one that was made.
+
+    stamp: when the study's answers were last ranked
+    """
     from rag_assay.evals.human.queue_builder import prepare_queue
     from rag_assay.evals.study.run_studies import find_known
     from rag_assay.evals.successive_halving.records import narrow_study
 
     home = page_home()
+    kept = read_queue(home, name)
     try:
         study = narrow_study(find_known(reference, home), home)
     except InputError:
-        if (kept := read_queue(home, name)) is not None:
+        if kept is not None:
             return kept
         raise
-    return prepare_queue(study, home)
+    changed = max(stamp or inf, study.path.stat().st_mtime)
+    return kept if kept is not None and kept.made_at.timestamp() > changed else prepare_queue(study, home)
 
 
 def _desk(context: PageContext, tab: AnnotationTab) -> AnnotationSession | None:
     if tab.desk is None and context.person:
-        tab.desk = AnnotationSession(_queue(context, tab), context.person, HumanScores(context.workspace))
+        home = context.workspace
+        tags = FailureTags(home, context.study)
+        tab.desk = AnnotationSession(_queue(context, tab), context.person, HumanScores(home), tags)
     return tab.desk
 
 

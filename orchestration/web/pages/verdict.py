@@ -17,7 +17,7 @@ from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_sections
 from rag_assay.orchestration.web.languages import Texts, Words
 from rag_assay.orchestration.web.page_context import PageContext
-from rag_assay.orchestration.web.study_results import choose_metric, report_of
+from rag_assay.orchestration.web.study_results import choose_metric, matrix_of
 
 SHEETS = ("results",)
 ROWS = 12  # of the chart
@@ -43,9 +43,10 @@ TEXTS: Texts = {
 
 def render(context: PageContext) -> None:
     words = context.words(TEXTS)
-    data = report_of(context)
-    if data is None:
+    matrix = matrix_of(context)
+    if matrix is None:
         return
+    data = matrix.data
     decision, *reasons = data.verdict.sentences
     st.header(label(decision, 500), anchor=False)
     if data.part:

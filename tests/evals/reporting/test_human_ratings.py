@@ -190,7 +190,7 @@ def test_without_rubrics_there_is_nothing_and_without_scores_a_sentence() -> Non
     scored = [Scored(Cell("s", "c", "e", "r", "g"), "q1", "Why?", "So.", "i1")]
     open_study = data_of(scored, [])
     html = render_html(open_study)
-    wanted = "No ratings by points yet: `assay ratings annotate s` opens the annotation page."
+    wanted = "No ratings by points yet: `assay ui s --page review` opens the annotation page."
     assert text_of(html) == f"Human ratings {wanted}"
     assert people_sentences(open_study) == [wanted]
     assert not [one for one in other_rows(open_study) if one["metric"].startswith("said:")]

@@ -184,6 +184,54 @@ def test_filters_choose_and_say_how_many(opened: Tab, page: Path, data: ReportDa
     says(opened, ".where", "No question matches.")
 
 
+def test_the_matrix_holds_scores_and_answers_and_opens_questions(
+    opened: Tab, page: Path, data: ReportData
+) -> None:
+    opened.page.goto(page.as_uri())
+    opened.page.locator("#journey").scroll_into_view_if_needed()
+    opened.page.wait_for_selector("table.questions")
+    assert not opened.page.locator(".journey article").is_visible()
+    rows = opened.page.locator("table.questions tbody tr")
+    assert [row.get_attribute("data-question") for row in rows.all()] == data.questions[
+        "question_id"
+    ].to_list()
+    first = opened.page.locator("table.questions thead th[data-pipeline]").first.get_attribute(
+        "data-pipeline"
+    )
+    values = dict(
+        data.values.filter(metric=data.primary.name, cell=first).select("question_id", "value").iter_rows()
+    )
+    for row in rows.all():
+        value = values[str(row.get_attribute("data-question"))]
+        text = row.locator("td b").first.inner_text()
+        assert text.lstrip("✓✗ ") == ("–" if value is None else f"{value:.3f}")
+    assert opened.page.locator("table.questions img, table.questions script").count() == 0
+    rows.nth(3).locator("td a").first.click()
+    shown_id = data.questions["question_id"][3]
+    shown(opened, shown_id)
+    assert opened.page.locator("tr.open").get_attribute("data-question") == shown_id
+    assert axe_violations(opened.page) == []
+
+
+def test_a_row_of_the_leaderboard_opens_its_pipeline_and_marks_it_everywhere(
+    opened: Tab, page: Path, data: ReportData
+) -> None:
+    opened.page.goto(f"{page.as_uri()}#pipeline={quote(A, safe='')}")
+    opened.page.wait_for_selector("tr.details")
+    text = opened.text("tr.details")
+    assert all(metric.title in text for metric in data.metrics)
+    row = opened.page.locator(
+        "#leaderboard tr[data-pipeline]", has=opened.page.locator("[aria-expanded=true]")
+    )
+    assert row.get_attribute("data-pipeline") == A
+    row.hover()
+    marked = opened.page.locator(".linked")
+    assert marked.count() > 1
+    assert all(A in str(one.get_attribute("data-pipeline")).split("\n") for one in marked.all())
+    opened.page.locator("#leaderboard th button").first.click()  # sorted without it
+    assert opened.page.locator("tr.details").count() == 0
+
+
 def test_a_large_study_reads_its_folder_and_says_where_it_is_gone_or_another(
     opened: Tab, data: ReportData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +242,7 @@ def test_a_large_study_reads_its_folder_and_says_where_it_is_gone_or_another(
     assert opened.page.locator(".journey .hits li").count() > 0
     last = folder / "block-1.html"
     last.write_text(last.read_text().replace('id="pack">', 'id="pack">A'))
+    opened.page.goto("about:blank")  # the matrix has read it
     go(opened, page, "q019")
     assert "could not be read there" in opened.text(".journey article .warn")
     shutil.rmtree(folder)

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from rag_assay.evals.statistics.agreement import agreement, halves, tau_b
+from benchmarks.rank_agreement import agreement, halves, tau_b
 
 
 def by_hand(one: list[float], other: list[float]) -> float:

@@ -355,8 +355,9 @@ def test_a_thumb_down_becomes_a_question_that_the_next_run_measures(chat: Chatte
     at.page.get_by_text("Up to date.").wait_for(timeout=8 * LONGEST)
     at.page.get_by_text("What changed").click()
     changes = at.page.frame_locator("iframe")
-    changes.get_by_text("liga-asked").first.wait_for()
-    assert asked in changes.locator("body").inner_text()
+    text = chat.path.with_name("liga-asked.questions.yaml").read_text(encoding="utf-8")
+    assert asked in text
+    changes.get_by_text(re.findall("asked-[0-9a-f]{10}", text)[0]).first.wait_for(timeout=4 * LONGEST)
     at.page.get_by_role("link", name="Review").click()
     at.page.get_by_text("Questions of users").click()
     at.page.get_by_text("No question waits.").wait_for(timeout=4 * LONGEST)

@@ -14,7 +14,6 @@ from rag_assay.evals.reporting.display import interval, number
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.pair_comparison import compare_pair
 from rag_assay.evals.reporting.question_matrix import MatrixFilter, QuestionMatrix
-from rag_assay.evals.statistics.question_clusters import clustering
 from rag_assay.evals.study.run_studies import note
 from rag_assay.orchestration.web.page_context import UiOptions
 from rag_assay.orchestration.web.page_process import Site, serve_script
@@ -54,13 +53,14 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Result]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ASSAY_STUDIES", str(tmp_path_factory.mktemp("none")))
         town = Town(tmp_path_factory.mktemp("town"), patch)
-        hostile = f"  - id: hostile\n    answerable: false\n    question: '{HOSTILE.replace(chr(39), chr(39) * 2)}'\n"
+        asked = HOSTILE.replace("'", "''")
+        hostile = f"  - id: hostile\n    answerable: false\n    question: '{asked}'\n"
         (town.folder / "ferry.questions.yaml").write_text(QUESTIONS + hostile)
         data = town.run(STUDY, "home", docs={**TEXTS, "hostile": f"A hostile page about the sea. {HOSTILE}"})
         note(town.bench.study, town.bench.home)
         options = UiOptions(study="tiny", reference=str(town.folder / "tiny.yaml"))
         environment = {"ASSAY_HOME": str(town.bench.home.root), "ASSAY_STUDIES": str(town.folder)}
-        site = Site("ui", (options.to_argument(),), "127.0.0.1", own_port(), environment)
+        site = Site(options.to_argument(), "127.0.0.1", own_port(), environment)
         with serve_script(site) as server:
             server.wait_until_ready()
             matrix = QuestionMatrix(town.bench.study, town.bench.home)
@@ -215,8 +215,7 @@ def test_a_comparison_is_that_of_the_leaderboard_and_leads_to_its_questions(
     opened.page.wait_for_selector("#pair")
     values = matrix.values("ndcg@10", (other, leader))
     asked = matrix.questions["question_id"].to_list()
-    clusters = clustering(matrix.questions, matrix.study.clusters)
-    found = compare_pair(data, clusters, matrix.metrics["ndcg@10"], (other, leader), values, asked)
+    found = compare_pair(data, matrix.metrics["ndcg@10"], (other, leader), values, asked)
     text = text_of(opened, "#pair")
     for sentence in found.sentences:
         assert sentence in text

@@ -126,7 +126,8 @@
   };
 
   const answersOf = async (at, cells) => {
-    const block = await assayData.block(at);
+    const block = await assayData.block(at).catch(() => null); // the scores are shown without it
+    if (!block) return [];
     const given = rows(block, "answers", at - block.first).filter((one) => known.runs[one.run][1] === 1);
     return cells.map((cell) => given.find((one) => known.runs[one.run][0] === cell));
   };
@@ -155,13 +156,7 @@
     const metric = known.metrics.find((one) => one.name === form.metric.value) ?? known.metrics[0];
     const values = await Promise.all(cells.map((cell) => assayData.scores(metric.name, known.cells[cell].key)));
     const page = matching.slice(first, first + ROWS);
-    let found;
-    try {
-      found = await Promise.all(page.map((at) => rowOf(at, cells, values)));
-    } catch (error) {
-      if (own === drawing) box.replaceChildren(node("p", { class: "warn" }, error.message));
-      return;
-    }
+    const found = await Promise.all(page.map((at) => rowOf(at, cells, values)));
     if (own !== drawing) return; // another page has been asked for since
     const turned = (by, label) => {
       const button = node("button", { type: "button", disabled: by < 0 ? first === 0 : first + ROWS >= matching.length }, label);

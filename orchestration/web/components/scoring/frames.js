@@ -7,6 +7,7 @@ const HELP = [
   ["u", "take back the score that is shown, or else the last one"],
   ["s", "cannot say"],
   ["c", "comment; Esc leaves the field"],
+  ["t", "failure tag: why the answer failed; Enter keeps it"],
   ["?", "this help"],
 ];
 

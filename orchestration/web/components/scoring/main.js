@@ -145,6 +145,10 @@ class Page {
     if (!this.takes(event)) return;
     event.preventDefault();
     event.stopPropagation();
+    if (event.key === "t") {
+      this.root.querySelector(".as-tags input")?.focus();
+      return;
+    }
     if (event.key === "c") {
       if (this.busy) this.begun = "";
       else this.field?.focus();
@@ -163,7 +167,7 @@ class Page {
     if (event.key === "?") return true;
     if (!["item", "end"].includes(this.view?.kind)) return false;
     if (event.key === "Enter") return !isControl(event.target);
-    return /^[0-9uscr]$/.test(event.key) || event.key === "ArrowLeft" || event.key === "ArrowRight";
+    return /^[0-9uscrt]$/.test(event.key) || event.key === "ArrowLeft" || event.key === "ArrowRight";
   }
 
   press(key) {

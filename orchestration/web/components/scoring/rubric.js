@@ -56,11 +56,27 @@ function openAsk(ask, act, several) {
     make("div", { class: "as-beside" }, skip, commentField(ask, act)));
 }
 
+// Why the answer failed: tags that others have given, and a field for one's own words.
+function tagPanel(view, act) {
+  const chips = view.tags.map((tag) => make("button", { class: "as-tag", type: "button", dir: "auto", "aria-pressed": String(tag.on), onclick: () => act("tag", { tag: tag.t }) }, tag.t));
+  const field = make("input", { type: "text", maxlength: "60", "aria-label": "Failure tag in your own words", "aria-keyshortcuts": "t", placeholder: "Why did it fail?", dir: "auto" });
+  const form = make("form", { class: "as-comment" }, keyCap("t"), field);
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (field.value.trim()) act("tag", { tag: field.value });
+  });
+  field.addEventListener("keydown", (event) => {
+    event.stopPropagation();
+    if (event.key === "Escape") field.blur();
+  });
+  return make("div", { class: "as-tags", role: "group", "aria-label": "Failure tags" }, chips, form);
+}
+
 function rubricPanel(view, act) {
   const many = view.asks.length > 1;
   const asks = view.asks.map((ask, at) => (at === view.focus ? openAsk(ask, act, many) : answeredAsk(ask, at, act)));
   const compact = make("button", { class: "as-plain as-words", type: "button", onclick: () => words(panel, true) });
-  const panel = make("aside", { class: "as-rubric", "aria-label": "Rubric" }, asks,
+  const panel = make("aside", { class: "as-rubric", "aria-label": "Rubric" }, asks, tagPanel(view, act),
     make("div", { class: "as-moves" },
       make("button", { class: "as-plain", type: "button", "aria-keyshortcuts": "ArrowLeft", disabled: view.first, onclick: () => act("back") }, keyCap("←"), "Back"),
       make("button", { class: "as-plain", type: "button", "aria-keyshortcuts": "u", disabled: !view.undo, onclick: () => act("undo") }, keyCap("u"), "Undo"),

@@ -82,11 +82,9 @@ class TrialScreen(Bars):
             self._look()
         for label in list(self._tasks):
             self._end(label)
-        if report.failed or report.left_out:
-            self._failed = True
-            self._print(*stage_lines(report, "a stage of the trial failed"))
-        elif not self.is_live and report.built and report.seconds >= 5:
-            self._print(text(f"  {report.stage}: {report.built} in {report.seconds:.0f} s"))
+        slow = not self.is_live and report.built and report.seconds >= 5
+        if report.failed or slow:
+            self._keep(report, *stage_lines(report, " "))
 
     def follow(self, study: Study, parts: Sequence[Study], home: Home) -> None:
         """Show what is measured of a study, from now on and whenever scores are computed.

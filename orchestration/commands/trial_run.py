@@ -20,10 +20,10 @@ from rag_assay.evals.study.run_studies import note
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.commands.generated_questions import make_questions
+from rag_assay.orchestration.commands.trial_screen import TrialScreen
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.run_report import RunReport
 from rag_assay.orchestration.templates.trials import MANY, TrialFiles
-from rag_assay.orchestration.terminal.trial_screen import TrialScreen
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.cancellation import CancelledError
 from rag_assay.warehouse.errors import AssayError

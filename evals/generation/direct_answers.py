@@ -1,0 +1,232 @@
+"""The date, number, amount or name that a question asks for, out of the sentence that answers it.
+
+Rules, with what each kind is worth: a short answer is given only where one candidate stands out, and of a
+kind that was right often enough on questions of several collections (docs/answering.md).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from typing import Literal, NamedTuple, get_args
+
+from rag_assay.evals.retrieval.question_words import stop_words
+from rag_assay.evals.word_lists import entries, table
+
+Kind = Literal["date", "number", "name", "yes_no"]
+
+
+class Expected(NamedTuple):
+    """What a question asks for.
+
+    unit: what is counted ("how many *days*"), as the question says it; empty where it does not
+    """
+
+    kind: Kind
+    unit: str = ""
+
+
+@cache
+def _months() -> str:
+    return "|".join(sorted(table("calendar", "months"), key=len, reverse=True))
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    numerals = "|".join(entries("direct_answers", "numerals"))
+    hedges = "|".join(entries("direct_answers", "hedges"))
+    units = "|".join(entries("direct_answers", "units"))
+    date = rf"""(?ix)(?<![\w.,/-])(?:
+        \d{{1,2}}\.?\ (?:{_months()})\b\.?(?:\ \d{{4}})?
+      | (?:{_months()})\ \d{{1,2}}(?:st|nd|rd|th)?(?:,?\ \d{{4}})?(?!\d)
+      | (?:{_months()})\ \d{{4}}
+      | \d{{1,2}}\.\d{{1,2}}\.(?:\d{{4}})?
+      | \d{{4}}-\d{{2}}-\d{{2}}
+      | (?:1[0-9]|20)\d{{2}}(?:[/–-](?:\d{{4}}|\d{{2}}))?(?!\w|[.,]\d|\ ?[%€£$])
+      )"""
+    number = rf"""(?ix)(?<![\w/.,-])
+        (?:(?:{hedges})\ )?
+        (?:[€£$]\ ?)?
+        (?:\d{{1,3}}(?:[.,\u202f\u00a0 ]\d{{3}})+(?:[.,]\d+)?|\d+(?:[.,]\d+)?|(?:{numerals})\b)
+        (?:(?:\ to\ |\ bis\ |\ and\ |\ und\ |\ ?[–-]\ ?|/)(?:\d+(?:[.,]\d+)?|(?:{numerals})\b))?
+        (?:\ ?(?:{units})(?![^\W\d]))*
+        (?![\w/])"""
+    no_name = rf"(?i)(?:(?:{_months()})|[IVX]+)$"
+    return {
+        name: re.compile(pattern)
+        for name, pattern in (("date", date), ("number", number), ("no_name", no_name))
+    }
+
+
+_ASKED = {
+    "date": r"""(?:since\ |until\ |by\ |from\ )?when\b
+        |(?:in\ |on\ |by\ |since\ |until\ )?(?:what|which)\ (?:year|date|day|month|season)\b
+        |(?:what|which)\ (?:is|was)\ the\ (?:\w+\ ){0,2}(?:year|date|day|deadline)\b
+        |(?:seit\ |bis\ |ab\ )?wann\b
+        |(?:in\ |an\ |am\ |im\ |seit\ |bis\ |zu\ )?welche[mnrs]?\ (?:jahr|datum|tag|monat|saison)\b""",
+    "number": r"""(?:\w+\ ){0,3}(?:
+        how\ (?:many|much|high|long|far|old|big|large|tall|fast|often|wide|deep|full|late|heavy|quickly
+            |soon)\b
+        |(?:what|which)\ (?:percentage|percent|share|number|amount|price|proportion|fraction|sum|size|length
+            |guarantee|fee)\b
+        |what\ (?:is|was|are|were)\ the\ (?:\w+\ ){0,3}(?:percentage|share|number|amount|price|proportion|sum
+            |size|length|limit|population|largest|smallest|highest|lowest|maximum|minimum|fee|cost|distance
+            |score)\b
+        |wie\ (?:viele?n?|hoch|lange|oft|alt|groß|weit|schnell|teuer|stark|schwer|breit|tief)\b|wieviele?\b
+        |welche[rmns]?\ (?:anteil|betrag|summe|preis|gebühr|anzahl|zahl|ablöse|etat|kapazität)\b
+        |um\ wie\ ?viel)""",
+    "name": r"""(?:by\ |to\ |for\ |with\ |from\ |of\ )?(?:who|whom|whose)\b
+        |what\ (?:is|was)\ the\ (?:\w+\ ){0,2}name\b|what\ (?:is|was)\ .{1,40}\ (?:called|named)\b
+        |(?:in\ )?(?:what|which)\ (?:city|country|person|company|river|state|team|player|university|town
+            |club)\b
+        |(?:von\ |mit\ |für\ |gegen\ |an\ |bei\ )?(?:wer|wem|wen|wessen)\b|wie\ hei(?:ß|ss)t\b
+        |(?:welche[rmns]?)\ (?:stadt|spieler|trainer|verein|klub|torwart|person|land|firma|unternehmen)\b""",
+}
+_KINDS: list[tuple[Kind, re.Pattern[str]]] = [
+    (kind, re.compile(rf"\W*(?:{_ASKED[kind]})", re.IGNORECASE | re.VERBOSE))
+    for kind in get_args(Kind)
+    if kind in _ASKED
+]
+_UNIT = re.compile(r"\b(?:how many|how much|wie ?viele?n?|(?:what|which|welche[rmns]?)) (\w+)", re.IGNORECASE)
+_DURATION = re.compile(r"\b(?:how (?:long|quickly|soon|old|late)|wie (?:lange|schnell|alt))\b", re.IGNORECASE)
+_TIMES = re.compile(
+    r"\b(?:(?:second|minute|hour|day|week|month|year|season)s?|(?:sekunde|minute|stunde|woche|saison)n?"
+    r"|tage?n?|monate?n?|jahre?n?|spiele?n?|spielzeiten)\b",
+    re.IGNORECASE,
+)
+_SHARE = re.compile(r"\b(?:percentage|percent|proportion|share|anteil|prozent)\b", re.IGNORECASE)
+_MONEY = re.compile(
+    r"\b(?:costs?|paid?|pays?|price|fee|fine|spent?|spend|budget|salary|refunded|how much money|kosten|kostet"
+    r"|gekostet|(?:be|ge)?zahlt|preis|gebühr|etat|ablöse|strafe|teuer)\b",
+    re.IGNORECASE,
+)
+_CURRENCY = re.compile(r"[€£$]|\b(?:euros?|pounds?|dollars?|crowns?|cents?|pence|kronen)\b", re.IGNORECASE)
+_NAME = re.compile(
+    r"(?<![\w-])[A-ZÄÖÜ][\w’'&-]*\w(?:\.(?= [A-ZÄÖÜ]))?"
+    r"(?: (?:(?:of|the|de|la|von|van|der|den|du|di|and) ){0,2}[A-ZÄÖÜ][\w’'&-]*\w)*"
+)
+_TOKEN = re.compile(r"\w+")
+_STEM = 5
+_CLEAR = 3  # so many times as far from the question's words all other dates and numbers have to be
+
+
+def expected_answer(question: str) -> Expected | None:
+    """Return what a question asks for; None where it is no date, number, name, yes or no.
+
+    >>> expected_answer("In welchem Jahr wurde es gebaut?"), expected_answer("How many days are there?")
+    (Expected(kind='date', unit=''), Expected(kind='number', unit='days'))
+    >>> expected_answer("Does it stay in port?"), expected_answer("Why does it stay?")
+    (Expected(kind='yes_no', unit=''), None)
+    """
+    last = re.split(r"(?<=[.!?]) ", question.strip())[-1]
+    clause = last.rpartition(", ")[2] if last.partition(", ")[2].strip() else last
+    for text in dict.fromkeys((last, clause)):
+        for kind, pattern in _KINDS:
+            if pattern.match(text):
+                unit = _UNIT.search(text)
+                return Expected(kind, unit[1] if unit and kind == "number" else "")
+        first = _TOKEN.search(text)
+        if first and first[0].casefold() in _verbs():
+            return Expected("yes_no")
+    return None
+
+
+@cache
+def _verbs() -> frozenset[str]:
+    return frozenset(entries("direct_answers", "asking_verbs"))
+
+
+def candidates(wanted: Expected, question: str, sentence: str) -> list[tuple[int, int]]:
+    """Return (start, end) of what may be asked for, where the question does not say it itself."""
+    if wanted.kind == "name":
+        return list(_names(question, sentence))
+    if wanted.kind == "yes_no":
+        return []
+    said = _stems(question)
+    dates = [match.span() for match in _patterns()["date"].finditer(sentence)]
+    found = dates
+    if wanted.kind == "number":
+        found = [
+            span
+            for span in (match.span() for match in _patterns()["number"].finditer(sentence))
+            if not any(a < span[1] and span[0] < b for a, b in dates)
+            or _CURRENCY.search(sentence[span[0] : span[1]])
+        ]
+    return [(a, b) for a, b in found if not set(_TOKEN.findall(sentence[a:b].casefold())) <= said["words"]]
+
+
+def _stems(text: str) -> dict[str, frozenset[str]]:
+    words = [word.casefold() for word in _TOKEN.findall(text)]
+    stop = stop_words()
+    return {
+        "words": frozenset(words),
+        "stems": frozenset(word[:_STEM] for word in words if word not in stop),
+    }
+
+
+def _names(question: str, sentence: str) -> list[tuple[int, int]]:
+    said = _stems(question)["stems"]
+    stop = stop_words()
+    found = []
+    for match in _NAME.finditer(sentence):
+        start, end = match.span()
+        parts = list(_TOKEN.finditer(sentence, start, end))
+        while parts and parts[0][0].casefold() in stop:
+            parts = parts[1:]
+        if not parts:
+            continue
+        if start == 0 and len(parts) == 1 and parts[0].start() == 0 and len(_TOKEN.findall(sentence)) > 1:
+            following = sentence[end : end + 2]
+            if not re.match(r"(?: [a-z]|’s|'s)", following):
+                continue
+        if any(part[0].casefold()[:_STEM] in said for part in parts) or _patterns()["no_name"].match(
+            match[0]
+        ):
+            continue
+        found.append((parts[0].start(), end))
+    return found
+
+
+def direct_answer(wanted: Expected, question: str, sentence: str) -> str | None:
+    """Return the one candidate that stands out, by its nearness to the question's words; else None.
+
+    Of numbers those count that have the unit of the question: days, a share, an amount of money. One in
+    brackets ("120 m (390 ft)") says the same once more.
+
+    >>> wanted = Expected("number", "days")
+    >>> direct_answer(wanted, "For how many days are bids kept?", "Bids of 4 firms are kept for 30 days.")
+    '30 days'
+    """
+    spans = candidates(wanted, question, sentence)
+    if wanted.kind == "number":
+        spans = _of_the_unit(wanted, question, sentence, spans)
+    plain = [one for one in spans if sentence.count("(", 0, one[0]) == sentence.count(")", 0, one[0])]
+    stems = _stems(question)["stems"]
+    places = [match.start() for match in _TOKEN.finditer(sentence) if match[0].casefold()[:_STEM] in stems]
+    if not plain or not places:
+        return None
+
+    def distance(span: tuple[int, int]) -> int:
+        return min(min(abs(span[0] - at), abs(span[1] - at)) for at in places)
+
+    best, *others = sorted(plain, key=distance)
+    if others and (wanted.kind == "name" or distance(others[0]) < _CLEAR * (distance(best) + 1)):
+        return None
+    return sentence[best[0] : best[1]].strip(" ,;")
+
+
+def _of_the_unit(
+    wanted: Expected, question: str, sentence: str, spans: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
+    stem = wanted.unit.casefold()[:_STEM]
+    following = {span: sentence[span[0] : span[1] + 24].casefold() for span in spans}
+    if _SHARE.search(question):
+        return [one for one in spans if re.search(r"%|per ?cent|prozent", following[one])]
+    if _MONEY.search(question):
+        return [one for one in spans if _CURRENCY.search(following[one])]
+    if _DURATION.search(question):
+        return [one for one in spans if _TIMES.search(following[one])]
+    if stem:
+        return [one for one in spans if any(word[:_STEM] == stem for word in _TOKEN.findall(following[one]))]
+    return [one for one in spans if sentence[one[0] : one[1]][:1].isdigit()]

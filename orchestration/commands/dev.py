@@ -1,0 +1,75 @@
+"""`assay dev`: the Dagster UI and the app, together."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import urllib.request
+from contextlib import ExitStack, suppress
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from rag_assay.orchestration.commands.study_arguments import prepare_home
+from rag_assay.orchestration.terminal.cli_errors import plainly, say
+from rag_assay.warehouse.errors import AssayError
+
+PATIENCE = 180.0  # seconds until a server that does not answer is given up
+GRACE = 10.0  # seconds to end in
+HOST = "127.0.0.1"
+# `dagster dev` advises `dg dev` at each start, which only developers have installed.
+SUPERSEDED = "ignore:Function `dev_command` is superseded:FutureWarning"
+
+
+@plainly
+def dev(
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the Dagster UI.")] = 3000,
+    app_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="Port of the app. Default: the first free port from 8501."),
+    ] = None,
+) -> None:
+    """Start the Dagster UI, with its daemon, and the app, until Ctrl-C."""
+    from rag_assay.orchestration.child_module import start_module
+    from rag_assay.orchestration.web.page_process import free_port
+    from rag_assay.warehouse.processes import end_process
+
+    prepare_home()
+    ports = (free_port(HOST, port), free_port(HOST, app_port))
+    environment = {**os.environ, "PYTHONWARNINGS": SUPERSEDED}
+    dagster = ["dev", "-h", HOST, "-p", str(ports[0]), "-m", "rag_assay.orchestration.definitions"]
+    app = [_app(), "--port", str(ports[1])]
+    started = []
+    with ExitStack() as stack:
+        for module, arguments in (("dagster", dagster), ("rag_assay.orchestration.start", app)):
+            process = start_module(module, *arguments, output=sys.stderr, environment=environment)
+            stack.callback(end_process, process, GRACE)
+            started.append(process)
+        paths = ("server_info", "_stcore/health")
+        for what, process, at, path in zip(("Dagster", "App"), started, ports, paths, strict=True):
+            _wait_until_served(what, process, f"http://{HOST}:{at}/{path}")
+            say(f"{what + ':':<9}http://{HOST}:{at}/")
+        say("Ctrl-C ends both")
+        while all(process.poll() is None for process in started):
+            time.sleep(0.2)
+        name = "Dagster" if started[0].poll() is not None else "the app"
+        raise AssayError(f"{name} has ended; what it said stands above")
+
+
+def _app() -> str:
+    """Return the command that serves the app."""
+    return "ui" if find_spec("rag_assay.orchestration.commands.ui") else "leaderboard"
+
+
+def _wait_until_served(what: str, process: subprocess.Popen[bytes], url: str) -> None:
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        if (code := process.poll()) is not None:
+            raise AssayError(f"{what} has ended with exit code {code}; what it said stands above")
+        with suppress(OSError), urllib.request.urlopen(url, timeout=5):  # noqa: S310 -- our own
+            return
+        time.sleep(0.2)
+    raise AssayError(f"{what} does not answer at {url}")

@@ -1,0 +1,113 @@
+"""Failure tags beside the metric: how often each tag was given to the answers of each pipeline."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import polars as pl
+import streamlit as st
+
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.pipeline.cell_items import current_items
+from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.run_studies import find_known
+from rag_assay.evals.successive_halving.records import narrow_study
+from rag_assay.orchestration.web.board import or_trouble, table
+from rag_assay.orchestration.web.chat.catalogue import verdict_rows
+from rag_assay.orchestration.web.languages import Texts
+from rag_assay.orchestration.web.page_context import PageContext
+from rag_assay.orchestration.web.sign_in import page_home
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.failure_tags import FailureTag, FailureTags, tags_by_use
+
+TEXTS: Texts = {
+    "tags_about": (
+        "Answers that annotators gave a failure tag, by pipeline, beside the metric that ranks them. Only "
+        "answers of the annotation queue are tagged: compare counts only where as many were seen.",
+        "Antworten, denen Annotatoren einen Fehlergrund gaben, nach Pipeline, neben der Metrik, die sie "
+        "ordnet. Nur Antworten der Warteschlange werden so markiert.",
+    ),
+    "no_tags": (
+        "No answer has a failure tag yet. In “Rate answers”, press t and say why an answer failed.",
+        "Noch keine Antwort hat einen Fehlergrund. Unter „Antworten bewerten“: t drücken und sagen, warum.",
+    ),
+    "by_tag": ("Answers by failure tag", "Antworten nach Fehlergrund"),
+    "by_pipeline": ("Failure tags by pipeline", "Fehlergründe nach Pipeline"),
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The pipelines of a study.
+
+    items: cell -> ids of its answers
+    values: cell -> its value by the metric that ranks; None: it has none
+    title: of that metric
+    """
+
+    items: Mapping[str, frozenset[str]]
+    values: Mapping[str, float | None]
+    title: str
+
+
+@lru_cache(maxsize=8)
+def _measured(reference: str, _stamp: float | None) -> Measured:
+    home = page_home()
+    study = narrow_study(find_known(reference, home), home)
+    rows = verdict_rows(study, home)
+    with closing(BuildContext(home)) as work:
+        found = {
+            cell.key: frozenset(item.item_id for item in items.items.values())
+            for cell, items in current_items(Grid([study]), study, work)
+        }
+    metric = next((row["metric"] for row in rows.values()), study.metrics[0])
+    values = {key: (rows.get(key) or {}).get("value") for key in found}
+    return Measured(found, values, study.metric(metric).title)
+
+
+def show_tag_counts(context: PageContext) -> None:
+    words = context.words(TEXTS)
+    st.caption(words("tags_about"))
+    tags = FailureTags(context.workspace, context.study).current()
+    if not tags:
+        st.info(words("no_tags"), icon=":material/label:")
+        return
+    with st.container(key="board"):
+        table("failure-tags", words("by_tag"), count_tags(tags), folded=False)
+        stamp = ArtifactStore(context.workspace).pointed_at("leaderboard", context.study)
+        measured = or_trouble(lambda: _measured(context.reference, stamp))
+        if measured is not None:
+            table("failure-tags-pipelines", words("by_pipeline"), count_by_cell(tags, measured), folded=False)
+
+
+def count_tags(tags: Sequence[FailureTag]) -> pl.DataFrame:
+    """Return tag, answers and annotators, the tag of the most answers first."""
+    rows = [
+        (
+            tag,
+            len({one.item_id for one in tags if one.tag == tag}),
+            len({one.annotator for one in tags if one.tag == tag}),
+        )
+        for tag in tags_by_use(tags)
+    ]
+    return pl.DataFrame(rows, ["tag", "answers", "annotators"], orient="row")
+
+
+def count_by_cell(tags: Sequence[FailureTag], measured: Measured) -> pl.DataFrame:
+    """Return a row a pipeline: its value, its tagged answers, and those with each tag; best first."""
+    names = tags_by_use(tags)
+    given = {(one.item_id, one.tag) for one in tags}
+    rows: list[dict[str, Any]] = []
+    for cell, items in measured.items.items():
+        mine = [(item, tag) for item, tag in given if item in items]
+        counts = Counter(tag for _, tag in mine)
+        tagged = len({item for item, _ in mine})
+        row = {"pipeline": cell.partition(".")[2], measured.title: measured.values[cell], "tagged": tagged}
+        rows.append({**row, **{f"“{name}”": counts[name] for name in names}})
+    rows.sort(key=lambda row: (row[measured.title] is None, -(row[measured.title] or 0.0)))
+    return pl.DataFrame(rows, infer_schema_length=None)

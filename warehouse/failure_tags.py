@@ -1,0 +1,91 @@
+"""Failure tags: why an answer failed, in annotators' own words: `<home>/people/<study>/tags.jsonl`.
+
+A line is never changed: a tag that is taken back is a later line. Items are those of the annotation queue, so
+a tag holds for an answer in whatever pipelines gave it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from secrets import token_hex
+from typing import Any
+
+from rag_assay.warehouse.encodable import encodable
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.human_scores import HumanScores, annotator_name
+from rag_assay.warehouse.journal import append, read_lines
+from rag_assay.warehouse.paths import Home
+
+LONGEST_TAG = 60  # characters
+
+
+@dataclass(frozen=True)
+class FailureTag:
+    """Why an annotator says that an answer failed."""
+
+    annotator: str
+    item_id: str
+    tag: str
+
+
+class FailureTags:
+    """The failure tags of a study."""
+
+    def __init__(self, home: Home, study: str) -> None:
+        self.path = HumanScores(home).folder(study).with_name("tags.jsonl")
+
+    def current(self) -> list[FailureTag]:
+        """Return the tags that were not taken back, the first one first."""
+        found: dict[FailureTag, None] = {}
+        for record in self._records():
+            one = FailureTag(record["annotator"], record["item_id"], record["tag"])
+            if record.get("removed"):
+                found.pop(one, None)
+            else:
+                found.setdefault(one)
+        return list(found)
+
+    def toggle(self, annotator: str, item_id: str, written: str) -> bool:
+        """Give an answer a tag, or take it back; return whether the answer has it now.
+
+        written: as typed; a tag that differs from a known one in case or spaces alone is that one
+
+        Raises:
+            InputError: it is empty or too long, or the annotator's name is none.
+        """
+        text = " ".join(encodable(written).split())
+        if not text or len(text) > LONGEST_TAG:
+            raise InputError(f"a failure tag has 1 to {LONGEST_TAG} characters, not {len(text)}")
+        current = self.current()
+        known = {one.tag.casefold(): one.tag for one in current}
+        new = FailureTag(annotator_name(annotator), item_id, known.get(text.casefold(), text))
+        is_there = new in current
+        record = {"tag_id": token_hex(8), **asdict(new), "removed": is_there}
+        append(self.path, [record], "tag_id", _is_record)
+        return not is_there
+
+    def _records(self) -> Iterable[dict[str, Any]]:
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return []
+        return [one.record for one in read_lines(data) if one.record is not None and _is_record(one.record)]
+
+
+def tags_by_use(tags: Iterable[FailureTag]) -> list[str]:
+    """Return the tags, the one of the most answers first.
+
+    >>> given = FailureTag("a", "1", "old"), FailureTag("a", "2", "made up"), FailureTag("b", "3", "old")
+    >>> tags_by_use(given)
+    ['old', 'made up']
+    """
+    counts = Counter(tag for _, tag in {(one.item_id, one.tag) for one in tags})
+    return sorted(counts, key=lambda tag: (-counts[tag], tag))
+
+
+def _is_record(record: object) -> bool:
+    return isinstance(record, dict) and all(
+        isinstance(record.get(name), str) for name in ("tag_id", "annotator", "item_id", "tag")
+    )
