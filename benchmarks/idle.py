@@ -55,6 +55,7 @@ StudyRun.end = lambda self: (said("look at the stages"), end(self))[1]
 run = Driver.run
 Driver.run = lambda self, *given, **named: (run(self, *given, **named), said("end of the walk"))[0]
 sys.argv = ["assay", "run", sys.argv[1]]
+start.unchanged.answer = lambda arguments: False  # the parts of an ordinary run
 try:
     start.main()
 finally:
@@ -119,7 +120,10 @@ def folder_mb(folder: Path) -> float:
 
 
 def idle(path: Path, what: str, target: str) -> None:
-    """Print three runs that have nothing to do, and the parts of a fourth."""
+    """Print three runs that have nothing to do, and the parts of a fourth.
+
+    The first is an ordinary one; the others are answered from it.
+    """
     for _ in range(3):
         cost = run(path)
         if "nothing was to be done" not in cost.said:

@@ -14,7 +14,7 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,9 +23,9 @@ from tests.fakes.terminal import Screen, Terminal
 
 COLUMNS, ROWS = 100, 30
 RANKED = "best so far first"
-FRAME = 0.5  # seconds between two pictures at least
+FRAME = 1.0  # seconds between two pictures at least
 LETTER, LINE = 8, 17  # pixels
-LONGEST = 2.0  # seconds that a picture is shown, but for the last
+LONGEST, END = 1.0, 8.0  # seconds that a picture is shown at most, and the last one
 FONT = "DejaVuSansMono.ttf"
 
 
@@ -77,11 +77,26 @@ def _of_process(process: int) -> float:
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
 
+def frames(recording: Recording) -> Iterator[tuple[float, str]]:
+    """Yield for each picture how many seconds it is shown, and its lines."""
+    screen, shown, since = Screen("", COLUMNS, ROWS), "", 0.0
+    for seconds, text in recording.written:
+        screen.write(text)
+        if seconds - since >= FRAME:
+            if shown:
+                yield min(LONGEST, seconds - since), shown
+            shown, since = "\n".join(screen.last), seconds
+    yield END, "\n".join(screen.last)
+
+
 def write_cast(recording: Recording, path: Path) -> None:
-    """Write a recording as asciinema's text, version 2."""
-    head = {"version": 2, "width": COLUMNS, "height": ROWS}
-    events = ([round(one.seconds, 3), "o", one.text] for one in recording.written)
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in [head, *events]), encoding="utf-8")
+    """Write a recording as asciinema's text, version 2: a whole screen an event."""
+    lines: list[object] = [{"version": 2, "width": COLUMNS, "height": ROWS}]
+    at = 0.0
+    for seconds, screen in frames(recording):
+        lines.append([round(at, 2), "o", "\x1b[2J\x1b[H" + screen.replace("\n", "\r\n")])
+        at += seconds
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in lines), encoding="utf-8")
 
 
 def draw(recording: Recording, path: Path) -> None:
@@ -89,21 +104,15 @@ def draw(recording: Recording, path: Path) -> None:
     from PIL import Image, ImageDraw, ImageFont
 
     font = ImageFont.truetype(FONT, 13)
-    frames, durations = [], []
-    text, last = "", 0.0
-    for at, (seconds, part) in enumerate(recording.written):
-        text += part
-        is_last = at + 1 == len(recording.written)
-        if seconds - last < FRAME and not is_last:
-            continue
-        picture = Image.new("P", (COLUMNS * LETTER + 16, ROWS * LINE + 16), 255)
-        ImageDraw.Draw(picture).multiline_text(
-            (8, 8), "\n".join(Screen(text, COLUMNS, ROWS).last), 0, font, spacing=2
-        )
-        frames.append(picture)
-        durations.append(8000 if is_last else int(1000 * min(LONGEST, seconds - last)))
-        last = seconds
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=durations, loop=0, optimize=True)
+    pictures, durations = [], []
+    for seconds, screen in frames(recording):
+        picture = Image.new("1", (COLUMNS * LETTER + 16, ROWS * LINE + 16), 1)
+        ImageDraw.Draw(picture).multiline_text((8, 8), screen, 0, font, spacing=2)
+        pictures.append(picture)
+        durations.append(int(1000 * seconds))
+    pictures[0].save(
+        path, save_all=True, append_images=pictures[1:], duration=durations, loop=0, optimize=True
+    )
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from rag_assay.assets.engine.layout import ProjectLayout, StageKind
 from rag_assay.assets.engine.submission import current_code
 from rag_assay.evals.study.study_file import StudyCollection, read_study
 from rag_assay.evals.successive_halving.records import narrow_study
-from rag_assay.orchestration.resources import Crawler, Gateway, Models, Workspace
+from rag_assay.orchestration.resources import Crawler, ModelGateway, Models, Workspace
 from rag_assay.orchestration.study_definitions import definitions_of
 from rag_assay.orchestration.templates.study_files import short_name, write_study
 from rag_assay.warehouse.paths import home
@@ -184,7 +184,7 @@ class StudyComponent(dg.Component, dg.Model, dg.Resolvable):
             workspace=Workspace(
                 self.home,
                 Models(folder=self.models),
-                Gateway(**(self.budget or {})),
+                ModelGateway(**(self.budget or {})),
                 Crawler(again=self.crawl_again),
             ),
         )

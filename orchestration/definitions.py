@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import dagster as dg
 
+from rag_assay.orchestration.collection import collect_seldom
 from rag_assay.orchestration.settings import prepare
-from rag_assay.orchestration.start import collect_seldom
 
 
 @dg.definitions

@@ -19,7 +19,7 @@ class Models(dg.ConfigurableResource[Any]):
     )
 
 
-class Gateway(dg.ConfigurableResource[Any]):
+class ModelGateway(dg.ConfigurableResource[Any]):
     """Calls of models on servers: what a run may spend on all of them, beside the budgets of its studies."""
 
     max_usd: float | None = Field(
@@ -51,20 +51,20 @@ class Workspace(dg.ConfigurableResource[RunOptions]):
         default="", description="A folder, or a URL on object storage. Default: `ASSAY_HOME`, else `var`."
     )
     models: Models
-    gateway: Gateway
+    gateway: ModelGateway
     crawler: Crawler
 
     def __init__(
         self,
         home: str | dg.EnvVar = "",
         models: Models | None = None,
-        gateway: Gateway | None = None,
+        gateway: ModelGateway | None = None,
         crawler: Crawler | None = None,
     ) -> None:
         super().__init__(
             home=home,
             models=models or Models(),
-            gateway=gateway or Gateway(),
+            gateway=gateway or ModelGateway(),
             crawler=crawler or Crawler(),
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -10,18 +9,8 @@ from collections.abc import Callable
 from types import FrameType
 
 from rag_assay.orchestration import unchanged
+from rag_assay.orchestration.collection import collect_seldom
 from rag_assay.orchestration.shutdown import STOPPED, end_at_once_after, guard, stopped_sentence, was_stopped
-
-_COLLECT_AFTER = (50_000, 20, 20)
-"""New containers before a search for cycles, and how often older ones are searched too.
-
-Python's own (700, 10, 10) search hundreds of times while modules are imported, of which nothing is garbage.
-"""
-
-
-def collect_seldom() -> None:
-    """Search for cycles less often, in a process that imports and holds much."""
-    gc.set_threshold(*_COLLECT_AFTER)
 
 
 def main() -> None:

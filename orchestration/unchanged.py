@@ -67,8 +67,10 @@ def _write(name: str, text: str) -> None:
     stream.flush()
 
 
-def recorder() -> Recorder | None:
-    """Return what records this process; None: its command is no plain `assay run STUDY`."""
+def recorder(root: Path) -> Recorder | None:
+    """Return what records this process, from now on the workspace too; None: no plain `assay run STUDY`."""
+    if _recorder is not None:
+        _recorder.before = workspace_state(root)
     return _recorder
 
 

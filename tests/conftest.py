@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -33,6 +34,7 @@ LONGEST = (
     f"{ORCHESTRATION}web/test_chat_page",
     f"{ORCHESTRATION}test_current_views",
     f"{ORCHESTRATION}test_driver",
+    f"{ORCHESTRATION}test_demo_slice",
     f"{ORCHESTRATION}test_cli",
     "tests/docs/test_tutorial",
     f"{ORCHESTRATION}test_example_package",
@@ -43,8 +45,12 @@ LONGEST = (
     f"{ORCHESTRATION}web/",
     ORCHESTRATION,
     "tests/docs/",
+    "tests/contracts/",
 )
 """What the names of files begin with, those first that take longest; all others come after them."""
+
+PRELOADED = ("rag_assay.orchestration.driver", "sentence_transformers")
+"""Modules that tests of most files import: workers are forked with them."""
 
 # Threads of OpenMP that wait for each other in turn take eight times the processor on a machine that is busy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -74,8 +80,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Do in each process once what tests would do again and again."""
+    if session.config.getoption("jobs", 1) > 1:
+        for name in PRELOADED:
+            import_module(name)
     gc.collect()
     gc.set_threshold(50_000, 20, 20)  # as commands of ours have it
     gc.freeze()  # else each full collection goes through the modules and tests that stay to the end

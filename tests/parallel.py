@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import signal
 import sys
 import threading
@@ -26,7 +27,7 @@ from _pytest.config import create_terminal_writer
 from tests.fakes import forking
 
 NUMBER = 4  # bytes of a group's number in the queue
-MEMORY = 3_000_000_000  # bytes that one worker and what it starts may need
+MEMORY = 2_000_000_000  # bytes that one worker and what it starts may need
 UNFORKABLE = ("lancedb", "twisted.internet.reactor")
 """Modules whose threads and descriptors belong to one process."""
 THREADS = {"python", "python3", "pytest", "jemalloc_bg_thd", "polars-ooc-clea"}
@@ -55,8 +56,12 @@ def _jobs(text: str) -> int:
     """Return a number of processes. Tests mostly wait for servers and processes: more than cores."""
     if text != "auto":
         return int(text)
-    memory = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return max(1, min((os.cpu_count() or 1) + 2, memory // MEMORY))
+    cores = os.cpu_count() or 1
+    try:
+        found = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
+    except OSError:
+        found = None
+    return max(1, min(cores + 2, int(found[1]) * 1000 // MEMORY)) if found else cores
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -65,7 +70,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     config = session.config
     if config.option.jobs < 2 or config.option.collectonly or session.testsfailed:
         return None
-    threads = {Path(task, "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()}
+    threads = {path.read_text().strip() for path in Path("/proc/self/task").glob("*/comm")}
     if found := [*(name for name in UNFORKABLE if name in sys.modules), *sorted(threads - THREADS)]:
         raise pytest.UsageError(f"to be used in functions, not when a module is imported: {', '.join(found)}")
     _Pool(session).run()
@@ -189,7 +194,7 @@ class _Work:
         capture.suspend_global_capture(in_=False)
         config.pluginmanager.unregister(name="terminalreporter")
         # What plugins print in a test is captured as its stderr.
-        muted = SimpleNamespace(_tw=create_terminal_writer(config, sys.__stderr__))
+        muted = SimpleNamespace(_tw=create_terminal_writer(config, sys.__stderr__), stats={})
         config.pluginmanager.register(muted, "terminalreporter")
         config.pluginmanager.register(self, "parallel-worker")
         factory: Any = config._tmp_path_factory  # type: ignore[attr-defined]

@@ -23,11 +23,15 @@ LONGEST_TAG = 60  # characters
 
 @dataclass(frozen=True)
 class FailureTag:
-    """Why an annotator says that an answer failed."""
+    """Why an annotator says that an answer failed.
+
+    showing: 2 for a hidden repeat, which must not show what was said of the item before
+    """
 
     annotator: str
     item_id: str
     tag: str
+    showing: int = 1
 
 
 class FailureTags:
@@ -40,14 +44,15 @@ class FailureTags:
         """Return the tags that were not taken back, the first one first."""
         found: dict[FailureTag, None] = {}
         for record in self._records():
-            one = FailureTag(record["annotator"], record["item_id"], record["tag"])
+            showing = 2 if record.get("showing") == 2 else 1
+            one = FailureTag(record["annotator"], record["item_id"], record["tag"], showing)
             if record.get("removed"):
                 found.pop(one, None)
             else:
                 found.setdefault(one)
         return list(found)
 
-    def toggle(self, annotator: str, item_id: str, written: str) -> bool:
+    def toggle(self, annotator: str, item_id: str, written: str, showing: int = 1) -> bool:
         """Give an answer a tag, or take it back; return whether the answer has it now.
 
         written: as typed; a tag that differs from a known one in case or spaces alone is that one
@@ -60,7 +65,7 @@ class FailureTags:
             raise InputError(f"a failure tag has 1 to {LONGEST_TAG} characters, not {len(text)}")
         current = self.current()
         known = {one.tag.casefold(): one.tag for one in current}
-        new = FailureTag(annotator_name(annotator), item_id, known.get(text.casefold(), text))
+        new = FailureTag(annotator_name(annotator), item_id, known.get(text.casefold(), text), showing)
         is_there = new in current
         record = {"tag_id": token_hex(8), **asdict(new), "removed": is_there}
         append(self.path, [record], "tag_id", _is_record)

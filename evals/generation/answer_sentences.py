@@ -32,7 +32,7 @@ _WORD = re.compile(r"\w+")
 _SHORT = re.compile(r"(?:\b(?:Nos?|Nrn?|Art|Arts|Abs|Ziff|Buchst|lit|[Ss]ubpara|[Pp]aras?|Unterabs)\.?|§)$")
 
 
-class Piece(Protocol):
+class PlacedText(Protocol):
     """What is read of a passage."""
 
     @property
@@ -45,7 +45,7 @@ class Piece(Protocol):
     def end(self) -> int: ...
 
 
-class Stretch(NamedTuple):
+class PassageStretch(NamedTuple):
     """Text of a document that some passages hold without a gap.
 
     places: of the passages in the request
@@ -68,6 +68,7 @@ class Unit(NamedTuple):
     heading: the last line above it that is one
     paragraph: which paragraph of the stretch it stands in, from 0
     is_broken: the stretch begins or ends within it, or it is a title: it has no full stop
+    goes_on: it follows a sentence of its paragraph, and the stretch ends within it
     """
 
     text: str
@@ -77,34 +78,35 @@ class Unit(NamedTuple):
     heading: str
     paragraph: int
     is_broken: bool
+    goes_on: bool = False
 
 
-def stretches(passages: Sequence[Piece], places: Sequence[int]) -> Iterator[Stretch]:
+def stretches(passages: Sequence[PlacedText], places: Sequence[int]) -> Iterator[PassageStretch]:
     """Put passages of one document together by their offsets.
 
     Between neighbouring chunks one blank may lie that belongs to neither.
     """
     ordered = sorted(places, key=lambda place: (passages[place].start, place))
-    current: Stretch | None = None
+    current: PassageStretch | None = None
     for place in ordered:
         passage = passages[place]
         if current is not None and passage.start <= current.end + 1:
             blank = " " * (passage.start - current.end)
             rest = passage.text[max(0, current.end - passage.start) :]
-            current = Stretch(current.start, current.text + blank + rest, (*current.places, place))
+            current = PassageStretch(current.start, current.text + blank + rest, (*current.places, place))
             continue
         if current is not None:
             yield current
-        current = Stretch(passage.start, passage.text, (place,))
+        current = PassageStretch(passage.start, passage.text, (place,))
     if current is not None:
         yield current
 
 
-def is_placed(passage: Piece) -> bool:
+def is_placed(passage: PlacedText) -> bool:
     return bool(passage.document) and passage.end - passage.start == len(passage.text)
 
 
-def passage_stretches(passages: Sequence[Piece]) -> list[Stretch]:
+def passage_stretches(passages: Sequence[PlacedText]) -> list[PassageStretch]:
     """Return the stretches of passages, those of a document together, in the order of the best passage.
 
     A passage without a document, or whose text is not as long as its offsets say, stands for itself.
@@ -150,7 +152,9 @@ def answer_units(text: str, begins_whole: bool = True) -> tuple[Unit, ...]:
             is_first = not found and not begins_whole and not _begins(plain, item is not None)
             cut = is_first or (kind == "text" and item is None and not _STOPPED.search(plain))
             held = lead if item is not None else ""
-            found.append(Unit(plain, begin + a, begin + b, held, heading, number, cut))
+            follows = bool(found) and found[-1].paragraph == number and number == len(paragraphs) - 1
+            goes_on = cut and not is_first and follows and b == places[-1][1]
+            found.append(Unit(plain, begin + a, begin + b, held, heading, number, cut, goes_on))
             if plain.endswith(":"):
                 lead, lead_is_numbered = plain, is_numbered
             elif item is None:

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from rag_assay.assets.chunking.sentence_splitter import sentence_places
 from rag_assay.evals.generation.answer_prompt import frame_passages
-from rag_assay.evals.generation.answer_sentences import Stretch, is_placed, stretches
+from rag_assay.evals.generation.answer_sentences import PassageStretch, is_placed, stretches
 from rag_assay.evals.generation.context_budget import Count, bound_count
 from rag_assay.evals.generation.contract import Answer, Bin, GenerationContext, Passage, Request, with_costs
 from rag_assay.evals.generation.llm import Llm
@@ -62,7 +62,7 @@ def context_sentences(passages: Sequence[Passage]) -> list[Sentence]:
     ]
 
 
-def _sentences(stretch: Stretch, passages: Sequence[Passage]) -> Iterator[Sentence]:
+def _sentences(stretch: PassageStretch, passages: Sequence[Passage]) -> Iterator[Sentence]:
     """Yield the sentences of a stretch: joined, they are its text; of white space alone there is none."""
     found = sentence_places(stretch.text)
     starts = [0, *(start for start, _ in found[1:])]
@@ -72,7 +72,7 @@ def _sentences(stretch: Stretch, passages: Sequence[Passage]) -> Iterator[Senten
         yield Sentence(place, begin, stop, stretch.text[start:end])
 
 
-def _holder(start: int, end: int, stretch: Stretch, passages: Sequence[Passage]) -> int:
+def _holder(start: int, end: int, stretch: PassageStretch, passages: Sequence[Passage]) -> int:
     """Return the passage that holds most of a sentence; of equals, the one that was ranked first."""
     if len(stretch.places) == 1:
         return stretch.places[0]

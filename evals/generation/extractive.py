@@ -28,7 +28,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
-from rag_assay.evals.generation.answer_sentences import Stretch, Unit, answer_units, passage_stretches
+from rag_assay.evals.generation.answer_sentences import PassageStretch, Unit, answer_units, passage_stretches
 from rag_assay.evals.generation.citations import claims
 from rag_assay.evals.generation.contract import (
     Answer,
@@ -59,6 +59,7 @@ _WORD = re.compile(r"\w+")
 _STEM = 6  # letters: a crude stem that serves German and English alike ("directive", "directives")
 _CLOSE, _CLOSE_BESIDE = 0.2, 0.8
 """By how much a further sentence may be worse than the best one, as log odds: of another text, of its own."""
+_CUT = 1.0  # log odds that a sentence loses which a chunk's edge cut
 _FEW_TERMS = 4  # a shorter sentence says little by itself
 _MOST = 2  # sentences that are chosen; what completes them comes with them
 _SURE = 0.7  # below this probability no short answer is put first
@@ -212,10 +213,10 @@ class Candidate:
 
     @property
     def text(self) -> str:
-        return self.unit.text
+        return f"{self.unit.text} …" if self.unit.goes_on else self.unit.text
 
 
-class Piece(NamedTuple):
+class QuotedPiece(NamedTuple):
     """Characters of a quoted text, and the passage that they stand in, from 0."""
 
     start: int
@@ -227,7 +228,7 @@ class Quoted(NamedTuple):
     """An answer; confidence: the probability that it is one, None where there is no sentence."""
 
     text: str = ""
-    pieces: tuple[Piece, ...] = ()
+    pieces: tuple[QuotedPiece, ...] = ()
     confidence: float | None = None
 
 
@@ -270,6 +271,7 @@ class Draft:
             return Quoted()
         features = self.features(vectors)
         scores = sentence_scores(features)
+        scores = scores - _CUT * np.array([one.unit.goes_on for one in self.candidates])
         order = sorted(range(len(scores)), key=lambda at: (-scores[at], at))
         confidence = _probability(float(scores[order[0]]))
         if minimum is not None and confidence < minimum:
@@ -277,7 +279,7 @@ class Draft:
         best = self.candidates[order[0]]
         if counts[best.text] > max_tokens:
             cut = _cut(best.text, max_tokens, count_tokens)
-            return Quoted(cut, (Piece(0, len(cut), best.passage),), confidence)
+            return Quoted(cut, (QuotedPiece(0, len(cut), best.passage),), confidence)
         first = self._direct(best, confidence)
         room = max_tokens - (count_tokens([first])[0] if first else 0)
         if room < counts[best.text]:
@@ -410,15 +412,17 @@ def _candidates(passages: Sequence[Passage]) -> list[Candidate]:
     """Return the distinct sentences in reading order.
 
     Chunks overlap, so one also begins or ends within a sentence: a part of another candidate is left out, and
-    what a chunk's edge cut, where there is anything whole.
+    what a chunk's edge cut, where there is anything whole; the beginning of a sentence after another stays.
     """
-    distinct: dict[str, tuple[Unit, int, Stretch]] = {}
+    distinct: dict[str, tuple[Unit, int, PassageStretch]] = {}
     for number, stretch in enumerate(passage_stretches(passages)):
         for unit in answer_units(stretch.text, stretch.start == 0):
             known = distinct.get(unit.text.casefold())
             if known is None or known[0].is_broken:
                 distinct[unit.text.casefold()] = (unit, number, stretch)
-    whole = {key: found for key, found in distinct.items() if not found[0].is_broken} or distinct
+    whole = {
+        key: found for key, found in distinct.items() if not found[0].is_broken or found[0].goes_on
+    } or distinct
     together = "\n".join(whole)  # sentences hold no line feed
     kept = [found for key, found in whole.items() if together.count(key) == 1]
     found = []
@@ -430,7 +434,7 @@ def _candidates(passages: Sequence[Passage]) -> list[Candidate]:
     return found
 
 
-def _holder(unit: Unit, stretch: Stretch, passages: Sequence[Passage]) -> int:
+def _holder(unit: Unit, stretch: PassageStretch, passages: Sequence[Passage]) -> int:
     """Return the passage that holds most of a sentence; of equals, the one that was ranked first."""
     if len(stretch.places) == 1:
         return stretch.places[0]
@@ -468,7 +472,8 @@ def _composed(first: str, best: Candidate, chosen: Sequence[Candidate], confiden
     parts = [part for part in parts if part[0]]
     ends = list(accumulate((len(text) + 1 for text, _ in parts), initial=0))
     pieces = (
-        Piece(start, start + len(text), passage) for start, (text, passage) in zip(ends, parts, strict=False)
+        QuotedPiece(start, start + len(text), passage)
+        for start, (text, passage) in zip(ends, parts, strict=False)
     )
     return Quoted(" ".join(text for text, _ in parts), tuple(pieces), confidence)
 

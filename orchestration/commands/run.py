@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +13,7 @@ import typer
 from rag_assay.orchestration.commands.run_stages import search_of, show, walk
 from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, study_as_written
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, GATE_FAILED, StudyArgument, plainly, say
-from rag_assay.orchestration.unchanged import Recorder, recorder, workspace_state
+from rag_assay.orchestration.unchanged import Recorder, recorder
 from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
@@ -136,21 +137,16 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     whole = study_as_written(study)
     found = slice_of(whole, cells, questions)
     if dry_run:
-        if only or recrawl:
-            raise InputError("--dry-run shows the plan of a whole run: leave --only and --recrawl out")
-        return _show_plan(found)
+        return _show_plan(found, whole=not (only or recrawl))
     _refuse_unknown(found, recrawl or [])
     stages = stages_up_to(found, only)
     gates = read_gates(fail_under or (), found)
-    if junit and not junit.absolute().parent.is_dir():
-        raise InputError(f"--junit {junit}: there is no folder {junit.absolute().parent}")
+    _refuse_no_folder(junit)
     where = home_of(whole)
     is_reachable = _look_ahead(found)
     note(found, where)
     note_slice(found, where)
-    recording = recorder()
-    if recording:
-        recording.before = workspace_state(where.root)
+    recording = recorder(where.root)
     if recrawl and not walk(found, where, only=("pages", "documents"), again=True, keys=tuple(recrawl)).ok:
         return FAILED
     budgets = Budgets()
@@ -158,25 +154,26 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     found = search_of(found, where, budgets, spread) if stages is None else narrow_study(found, where)
     report = walk(found, where, stages, budgets=budgets, spread=spread)
     last = only if stages is not None and "leaderboard" not in stages else None
-    with recording.printing() if recording else nullcontext():
-        code = _show_result(found, where, report, gates, last, junit, github=github)
-    if recording and code == DONE and report.unchanged and is_reachable:
-        _remember(recording, whole, where)
-    return code
+    shown = partial(_show_result, found, where, report, gates, last, junit, github=github)
+    is_idle = report.unchanged and is_reachable
+    return _remember(recording, whole, where, shown) if recording and is_idle else shown()
 
 
-def _remember(recording: Recorder, study: Study, where: Home) -> None:
-    """Let the next run answer at once if nothing has changed; not of studies that do more than that."""
+def _remember(recording: Recorder, study: Study, where: Home, shown: Callable[[], int]) -> int:
+    """Show a result, and let the next run answer at once if nothing has changed."""
     from rag_assay.evals.study.run_studies import record_of
     from rag_assay.orchestration.alerts.delivery import channels_of
     from rag_assay.orchestration.settings import instance_folder
     from rag_assay.warehouse.remote import mirror_of
 
-    is_plain = study.search is None and not channels_of(study) and mirror_of(where) is None
+    with recording.printing():
+        code = shown()
+    is_plain = code == DONE and study.search is None and not channels_of(study) and mirror_of(where) is None
     if is_plain and instance_folder(where) == where.dagster:
         named = {str(path) for text in _texts(study.model_dump(mode="json")) for path in _files(study, text)}
         with suppress(OSError, ValueError):  # the next run is an ordinary one then
             recording.store(where.root, record_of(study, where), named)
+    return code
 
 
 def _texts(value: object) -> Iterator[str]:
@@ -223,7 +220,9 @@ def _show_result(
     return DONE if report.ok and data is not None else FAILED
 
 
-def _show_plan(study: Study) -> int:
+def _show_plan(study: Study, *, whole: bool) -> int:
+    if not whole:
+        raise InputError("--dry-run shows the plan of a whole run: leave --only and --recrawl out")
     from rag_assay.evals.study.cost_estimate import estimates
     from rag_assay.evals.study.grid import Grid
     from rag_assay.evals.study.run_plan import plan
@@ -247,6 +246,11 @@ def _refuse_unknown(study: Study, sources: Sequence[str]) -> None:
     known = study.corpus.sources
     if findings := [unknown("source", one, known, str(study.path)) for one in sources if one not in known]:
         raise InputError(*findings)
+
+
+def _refuse_no_folder(junit: Path | None) -> None:
+    if junit and not junit.absolute().parent.is_dir():
+        raise InputError(f"--junit {junit}: there is no folder {junit.absolute().parent}")
 
 
 def _held(gates: Sequence[MetricGate], data: ReportData | None) -> list[GateResult]:

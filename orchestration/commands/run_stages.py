@@ -70,8 +70,7 @@ def show(study: Study, where: Home, result: RunReport) -> ReportData:
 
     if result.is_there("report"):
         print(plain(f"Report: {where.report(study.study)} (assay report {study.study} --open)"))
-    print("Dagster UI: http://127.0.0.1:3000, once `assay dev` runs
-")
+    print("Dagster UI: http://127.0.0.1:3000, once `assay dev` runs\n")
     # Last, for its last line is the answer.
     data = report_data(study, where, failure_notes(result.stages), with_hits=False)
     show_leaderboard(data)

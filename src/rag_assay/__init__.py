@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rag_assay.orchestration.component import StudyComponent, build_definitions
-    from rag_assay.orchestration.resources import Crawler, Gateway, Models, Workspace
+    from rag_assay.orchestration.resources import Crawler, ModelGateway, Models, Workspace
 
-__all__ = ["Crawler", "Gateway", "Models", "StudyComponent", "Workspace", "build_definitions"]
+__all__ = ["Crawler", "ModelGateway", "Models", "StudyComponent", "Workspace", "build_definitions"]
 
 
 def __getattr__(name: str) -> Any:

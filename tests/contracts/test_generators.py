@@ -290,11 +290,11 @@ class Backwards(Quoting):
 
 
 class Leaking(Quoting):
-    """Reads the passages of all requests for each."""
+    """Reads the passages of the request before."""
 
     def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
-        every = tuple(passage for one in requests for passage in one.passages)
-        return super().generate([replace(one, passages=every) for one in requests], context)
+        pairs = zip(requests, [requests[-1], *requests][: len(requests)], strict=True) if requests else ()
+        return super().generate([replace(one, passages=before.passages) for one, before in pairs], context)
 
 
 class Silent(Quoting):

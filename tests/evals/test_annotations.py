@@ -319,7 +319,10 @@ def test_replicates_have_scores_of_their_own(town: Town) -> None:
 
 
 def test_a_pair_that_says_the_same_is_a_tie_that_nobody_is_asked_about(town: Town) -> None:
-    generators = {**PLAIN["generators"], "short": {"extractive": {"passages": 1, "max_tokens": 12}}}
+    generators = {
+        **PLAIN["generators"],
+        "short": {"extractive": {"passages": 1, "max_tokens": 8, "min_score": None}},
+    }
     rubrics = {"duel": {"pairwise": {"against": "t16.minilm.bm25.short"}}, "points": {"points": {}}}
     variant = {**PLAIN, "generators": generators, "rubrics": rubrics, "restrict": {"short": {"sample": 3}}}
     town.run(variant, "home")

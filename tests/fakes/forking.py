@@ -15,6 +15,7 @@ import os
 import pickle
 import runpy
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
@@ -156,8 +157,8 @@ def server() -> str:
 
 
 def _start() -> str:
-    folder = tempfile.TemporaryDirectory(prefix="assay-forks-")
-    address = str(Path(folder.name) / "socket")
+    folder, owner = tempfile.mkdtemp(prefix="assay-forks-"), os.getpid()
+    address = str(Path(folder) / "socket")
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address)
     listening.listen(100)
@@ -174,8 +175,13 @@ def _start() -> str:
         start_new_session=True,
     )
     listening.close()
-    atexit.register(folder.cleanup)
-    atexit.register(process.communicate)
+
+    def end() -> None:
+        if os.getpid() == owner:  # forks of this process have this function, too
+            process.communicate()
+            shutil.rmtree(folder, ignore_errors=True)
+
+    atexit.register(end)
     return address
 
 

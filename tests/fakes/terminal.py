@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from tests.fakes.processes import ROOT
 
 _PIECE = re.compile(r"\x1b\[([0-9;?]*)([a-zA-Z])|[\r\n]|[^\x1b\r\n]+|.")
+_BEGUN = re.compile(r"\x1b(?:\[[0-9;?]*)?$")
 _COLOURS = re.compile(r"\x1b(?:\[[0-9;?]*)?(?:[a-zA-Z]|$)|\r$")
 
 
@@ -105,12 +106,20 @@ class Screen:
     wrapped: lines that were longer than the screen is wide, and went on in the next one
     """
 
-    def __init__(self, written: str, columns: int = 100, rows: int = 30) -> None:
+    def __init__(self, written: str = "", columns: int = 100, rows: int = 30) -> None:
         self._columns, self._rows = columns, rows
         self._row = self._column = 0
         self._cells: list[list[str]] = [[]]
+        self._rest = ""  # the beginning of a sequence
         self.wrapped: list[str] = []
-        for found in _PIECE.finditer(written):
+        self.write(written)
+
+    def write(self, written: str) -> None:
+        """Show what is written next."""
+        whole = self._rest + written
+        begun = _BEGUN.search(whole)
+        self._rest = begun[0] if begun else ""
+        for found in _PIECE.finditer(whole.removesuffix(self._rest)):
             if found[2]:
                 self._control(found[1], found[2])
             elif found[0] == "\r":
@@ -120,7 +129,10 @@ class Screen:
             else:
                 for letter in found[0]:
                     self._put(letter)
-        self.lines = ["".join(cells).rstrip() for cells in self._cells]
+
+    @property
+    def lines(self) -> list[str]:
+        return ["".join(cells).rstrip() for cells in self._cells]
 
     @property
     def last(self) -> list[str]:

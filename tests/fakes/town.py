@@ -25,7 +25,7 @@ PLAIN: Variant = {
     "chunkings": {"t16": {"tokens": {"size": 16, "overlap": 4}}},
     "embedders": {"minilm": {"model": "all-MiniLM-L6-v2"}},
     "retrievers": {"bm25": {"bm25": {"k": 5}}},
-    "generators": {"quote": {"extractive": {"passages": 2, "max_tokens": 40}}},
+    "generators": {"quote": {"extractive": {"passages": 2, "max_tokens": 40, "min_score": None}}},
     "questions": [{"file": "ferry.questions.yaml"}],
     "metrics": ["ndcg@10", "evidence_coverage@5", "abstention"],
 }

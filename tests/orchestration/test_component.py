@@ -188,7 +188,7 @@ def test_a_run_spends_what_its_gateway_allows_beside_the_studies(
         llm = f"{{llm: {{model: openai/any, api_base: '{server.api_base}'}}}}"
         replace_in(path, "generators:\n", f"generators:\n  asked: {llm}\n")
         workspace = rag_assay.Workspace(
-            home=str(project / "var"), gateway=rag_assay.Gateway(max_calls=dg.EnvVar.int("SHOP_CALLS"))
+            home=str(project / "var"), gateway=rag_assay.ModelGateway(max_calls=dg.EnvVar.int("SHOP_CALLS"))
         )
         definitions = rag_assay.build_definitions([path], workspace=workspace)
         with dg.DagsterInstance.ephemeral() as instance:

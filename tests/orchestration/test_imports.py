@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 HEAVY = ["scipy.stats", "sentence_transformers", "torch", "litellm", "ragas", "lancedb", "trafilatura"]
 
 
+OF_COMMANDS = {
+    "--version": [*HEAVY, "polars", "numpy", "pyarrow", "duckdb", "dagster"],
+    "check demo": [*HEAVY, "dagster", "scrapy", "duckdb"],
+    "list": [*HEAVY, "dagster", "scrapy"],
+    "verdict demo": [*HEAVY, "dagster", "scrapy"],
+    "run demo --dry-run": [*HEAVY, "scrapy"],
+}
+"""Command -> libraries that it does not import."""
 PAGE_HEAVY = [*HEAVY, "polars", "numpy", "duckdb", "dagster"]
 
 
@@ -30,3 +40,23 @@ def test_what_is_started_loads_without_heavy_libraries(modules: str, heavy: list
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
     )
     assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("command", OF_COMMANDS)
+def test_a_command_imports_what_it_uses(command: str, tmp_path: Path) -> None:
+    code = (
+        f"import sys; sys.argv = {['assay', *command.split()]}\n"
+        "from rag_assay.orchestration import start\n"
+        "try:\n    start.run()\nexcept SystemExit:\n    pass\n"
+        f"loaded = [name for name in {OF_COMMANDS[command]} if name in sys.modules]\n"
+        "sys.stderr.write(f'loaded: {loaded}')"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env={**os.environ, "ASSAY_HOME": str(tmp_path)},
+    )
+    assert found.stderr.endswith("loaded: []")

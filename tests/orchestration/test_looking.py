@@ -110,16 +110,16 @@ def test_after_a_run(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def answers_a_question_as_the_grid_did(study: Study) -> None:
-    answered = assay("ask", "town", "q1", "--all-retrievers", "--cell", "t16.minilm.meaning.quote")
+    answered = assay("ask", "town", "q1", "--all-retrievers", "--cell", "t16.minilm.words.quote")
     assert answered.exit_code == 0
-    words, meaning = answered.stdout.split("t16 · minilm · meaning")
-    assert "t16 · minilm · words" in words
+    meaning, words = answered.stdout.split("t16 · minilm · words")
+    assert "t16 · minilm · meaning" in meaning
     for block in (words, meaning):
         assert "1 ✓" in block
         assert "evidence 1: held by the first" in block
-    assert "quote answers" not in words
-    assert "twelve pounds" in meaning.split("quote answers")[1]
-    assert "harbour.txt" in meaning.split("[1]")[1]
+    assert "quote answers" not in meaning
+    assert "twelve pounds" in words.split("quote answers")[1]
+    assert "harbour.txt" in words.split("[1]")[1]
 
     typed = assay("ask", "town", "what does a MOORING cost?", "--format", "json")
     (record,) = json.loads(typed.stdout)

@@ -70,7 +70,10 @@ def test_a_slice_beside_its_study(finished: Finished) -> None:
         home.report(part.study)
     )
     assert assay("report", part.study, "--format", "json").returncode == 0
-    assert "belongs to the whole: give town" in assay("ratings", "annotate", part.study).stderr
+    assert (
+        "belongs to the whole: give town"
+        in assay("ratings", "queue", part.study, "x.csv", "--annotator", "Anna").stderr
+    )
     rebuild(home)
     with connect(home.database) as connection:
         cells = connection.execute("SELECT DISTINCT cell FROM current_scores ORDER BY 1").fetchall()

@@ -37,6 +37,12 @@ def test_a_tag_is_taken_back_by_giving_it_again(tags: FailureTags) -> None:
     assert len(tags.current()) == 1
 
 
+def test_a_repeat_does_not_show_what_was_said_before(tags: FailureTags) -> None:
+    tags.toggle("Ada", "i1", "old")
+    assert tags.toggle("Ada", "i1", "old", showing=2)
+    assert tags.current() == [FailureTag("Ada", "i1", "old"), FailureTag("Ada", "i1", "old", 2)]
+
+
 @pytest.mark.parametrize("written", ["", " \n ", "x" * (LONGEST_TAG + 1)])
 def test_what_is_no_tag_is_refused(tags: FailureTags, written: str) -> None:
     with pytest.raises(InputError, match="1 to 60 characters"):

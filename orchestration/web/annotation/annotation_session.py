@@ -169,8 +169,8 @@ class AnnotationSession:
     def tags(self) -> Mapping[str, bool]:
         """The failure tags of the study, the most used first -> whether the annotator gave it here."""
         current = self._tags.current() if self._tags and self.place else []
-        item = self.place.shown.item_id if self.place else ""
-        mine = {one.tag for one in current if (one.annotator, one.item_id) == (self.annotator, item)}
+        here = (self.annotator, *(self.place.shown if self.place else ()))
+        mine = {one.tag for one in current if (one.annotator, one.item_id, one.showing) == here}
         return {tag: tag in mine for tag in tags_by_use(current)}
 
     @property
@@ -205,7 +205,9 @@ class AnnotationSession:
             if kind == "undo":
                 self._undo(event)
             elif self.place and self._tags and kind == "tag":
-                has = self._tags.toggle(self.annotator, self.place.shown.item_id, str(event.get("tag")))
+                has = self._tags.toggle(
+                    self.annotator, self.place.shown.item_id, str(event.get("tag")), self.place.shown.showing
+                )
                 self.notice = "Tagged" if has else "Tag taken back"
             elif self.place and kind in {"score", "skip"}:
                 self._score(self.place, event)

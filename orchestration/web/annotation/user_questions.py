@@ -60,7 +60,7 @@ TEXTS: Texts = {
     "changes": ("What changed", "Was sich änderte"),
     "not_done": ("That was not done: {why}", "Das ging nicht: {why}"),
 }
-_NOTICE = "users_notice"
+_NOTICE, _STARTED = "users_notice", "users_started"
 _STARTING = threading.Lock()
 _LONGEST = 2_000
 
@@ -195,7 +195,8 @@ def _next(context: PageContext, review: ChatReview, file: ReviewFile, words: Wor
                 words("add"), key="users_add", type="primary", on_click=_add, args=(context, review, words)
             )
         if review.questions.exists():
-            if run_now(context.workspace) is None:
+            # A run that was just started has not taken its lock yet.
+            if run_now(context.workspace) is None and not st.session_state.get(_STARTED):
                 st.button(
                     words("run"), key="users_run", on_click=_run, args=(review, context.workspace, words)
                 )
@@ -211,6 +212,7 @@ def _add(context: PageContext, review: ChatReview, words: Words) -> None:
         st.session_state[_NOTICE] = ("error", words("not_done", why=error))
     else:
         _review.cache_clear()  # the study file lists them now
+        st.session_state[_STARTED] = False
         st.session_state[_NOTICE] = ("success", words("added", n=n, study=context.study))
 
 
@@ -234,4 +236,5 @@ def _run(review: ChatReview, home: Home, words: Words) -> None:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+    st.session_state[_STARTED] = True
     st.session_state[_NOTICE] = ("success", words("started"))

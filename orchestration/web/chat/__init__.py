@@ -1,1 +1,1 @@
-"""The page of `assay chat`: people talk to a corpus, by the cells that were measured."""
+"""The page Chat: users ask a corpus, answered by the measured pipelines."""

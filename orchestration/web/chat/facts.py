@@ -66,10 +66,9 @@ def failure(turn: Turn, words: Words) -> tuple[str, str]:
 def chip(one: StoredInterpretation, words: Words) -> str:
     """Return what was understood, in few words.
 
-    >>> from rag_assay.orchestration.web.chat.translations import words_of
     >>> year = StoredInterpretation(kind="time_frame", text="in 2021", value="2021-01-01/2021-12-31")
-    >>> chip(year, words_of("de"))
-    'Zeit: 2021'
+    >>> chip(year, {"time_frame": "Time"}.__getitem__)
+    'Time: 2021'
     """
     name = words(one.kind) if one.kind in {"follow_up", "time_frame", "entities"} else one.kind
     value = one.text if one.type in _AS_SAID else one.value

@@ -37,7 +37,7 @@ TEXTS = {
     "usage": ("Usage", "Nutzung"),
     "changes": ("What changed", "Was sich änderte"),
     "one_result": (
-        "{study} has one result. After the next run, what changed stands here.",
+        "{study} has one result. What changed is shown after the next run.",
         "{study} hat ein Ergebnis. Nach dem nächsten Lauf steht hier, was sich änderte.",
     ),
     "changes_of": (

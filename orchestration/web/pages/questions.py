@@ -122,7 +122,7 @@ def _filter(context: PageContext, matrix: QuestionMatrix, words: Words) -> Matri
 def _view(context: PageContext, matrix: QuestionMatrix, wanted: MatrixFilter, words: Words) -> dict[str, Any]:
     ids = matrix.matching(wanted)
     most = max(0, (len(ids) - 1) // PAGE)
-    typed = context.get("page") or ""
+    typed = (context.get("page") or "")[:9]
     first = PAGE * (min(int(typed) - 1, most) if typed.isdecimal() and int(typed) > 0 else 0)
     rows = matrix.rows(wanted, ids[first : first + PAGE])
     metric = matrix.metrics[wanted.metric]

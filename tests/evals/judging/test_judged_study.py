@@ -87,7 +87,8 @@ def test_their_numbers_are_scores_of_the_cells(town: Town, server: FakeOpenAI) -
         name: 0.5 if text.split() == texts[SHORT][name].split() else 1.0
         for name, text in texts[QUOTE].items()
     }
-    assert set(wins.values()) == {1.0}, "the questions are such that the answers differ"
+    differing = sum(win == 1.0 for win in wins.values())
+    assert differing, "the questions are such that answers differ"
     assert values(town, "duel.win", QUOTE) == wins
     assert set(values(town, "duel.win", SHORT).values()) == {0.5}, "the other cell against itself"
     board = data.leaderboard.filter(metric="duel.win")
@@ -97,7 +98,7 @@ def test_their_numbers_are_scores_of_the_cells(town: Town, server: FakeOpenAI) -
         for judge in ("sure", "style", "duel", "near")
     }
     n = len(wins)
-    assert calls == {"sure": [2 * n, 2 * n], "style": [n, n], "duel": [2 * n, 0], "near": [0, 0]}
+    assert calls == {"sure": [2 * n, 2 * n], "style": [n, n], "duel": [2 * differing, 0], "near": [0, 0]}
 
 
 def judged(town: Town, cell: str, judge: str) -> pl.DataFrame:

@@ -174,7 +174,7 @@ def test_a_cell_that_reads_no_follow_ups_can_be_had_with_them(bench: Bench, work
         pipeline = plain.with_follow_up()
         assert pipeline.follows_up
         assert pipeline.with_follow_up() is pipeline
-        assert not pipeline.declines
+        assert pipeline.declines == plain.declines
         for text, said in TURNS.items():
             alone, followed = plain.ask(text), pipeline.ask(text, conversation=said)
             assert hits_of(pipeline.ask(text)) == hits_of(alone)

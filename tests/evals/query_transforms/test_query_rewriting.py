@@ -42,10 +42,19 @@ FOLLOW_UPS = [
 ]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def spoken(tmp_path_factory: pytest.TempPathFactory) -> OpenIndex:
+    """An index of one document with every word of the conversations: all are equally rare."""
+    said = " ".join(" ".join((text, *conversation)) for text, conversation, _ in FOLLOW_UPS)
+    return build_index(tmp_path_factory.mktemp("spoken"), (said,))
+
+
 @pytest.mark.parametrize(("text", "conversation", "wanted"), FOLLOW_UPS)
-def test_a_follow_up_is_made_to_stand_alone(text: str, conversation: tuple[str, ...], wanted: str) -> None:
+def test_a_follow_up_is_made_to_stand_alone(
+    text: str, conversation: tuple[str, ...], wanted: str, spoken: OpenIndex
+) -> None:
     assert standalone(text, conversation) == wanted
-    (query,) = read_by(FollowUp(), Query(text, conversation=conversation), None)  # type: ignore[arg-type]
+    (query,) = read_by(FollowUp(), Query(text, conversation=conversation), spoken)
     assert (query.text, query.conversation) == (wanted, ())
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.thresholds import MetricGate, gate_results, not_measured, read_gates
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
@@ -14,8 +16,15 @@ from rag_assay.warehouse.errors import InputError
 from tests.fakes.report_data import report_data
 
 STUDY = Path(__file__).parents[3] / "evals/studies/demo.yaml"
-DATA = report_data(n_questions=20, chunkings=2, retrievers=2, generators=1)
-LEADER = str(DATA.leaderboard.filter(pl.col("subset") == "all")["leader"][0])
+
+
+@cache
+def data() -> ReportData:
+    return report_data(n_questions=20, chunkings=2, retrievers=2, generators=1)
+
+
+def leader() -> str:
+    return str(data().leaderboard.filter(pl.col("subset") == "all")["leader"][0])
 
 
 @pytest.fixture(scope="module")
@@ -23,13 +32,13 @@ def study() -> Study:
     return read_study(STUDY)
 
 
-def value(metric: str, cell: str = LEADER, column: str = "value") -> float:
-    rows = DATA.leaderboard.filter((pl.col("metric") == metric) & (pl.col("cell") == cell))
+def value(metric: str, cell: str | None = None, column: str = "value") -> float:
+    rows = data().leaderboard.filter((pl.col("metric") == metric) & (pl.col("cell") == (cell or leader())))
     return float(rows[column][0])
 
 
-def held(*gates: MetricGate, board: pl.DataFrame = DATA.leaderboard) -> list[tuple[bool, str]]:
-    found = gate_results(gates, board, DATA.scores, LEADER)
+def held(*gates: MetricGate, board: pl.DataFrame | None = None) -> list[tuple[bool, str]]:
+    found = gate_results(gates, data().leaderboard if board is None else board, data().scores, leader())
     return [(one.passed, one.sentence) for one in found]
 
 
@@ -72,8 +81,8 @@ def test_a_gate_is_held_against_the_leader_or_a_cell_at_the_value_or_the_worse_e
     low = value("ndcg@10", column="low")
     assert low < found
     assert held(MetricGate("ndcg@10", found), MetricGate("ndcg@10", found + 1e-9)) == [
-        (True, f"gate passed: ndcg@10 of the leader is at least {found:.3f}: {found:.3f} ({LEADER})"),
-        (False, f"gate failed: ndcg@10 of the leader is at least {found:.3f}: {LEADER} has {found:.3f}"),
+        (True, f"gate passed: ndcg@10 of the leader is at least {found:.3f}: {found:.3f} ({leader()})"),
+        (False, f"gate failed: ndcg@10 of the leader is at least {found:.3f}: {leader()} has {found:.3f}"),
     ]
     assert [
         ok for ok, _ in held(MetricGate("ndcg@10", found, on="low"), MetricGate("ndcg@10", low, on="low"))
@@ -81,7 +90,7 @@ def test_a_gate_is_held_against_the_leader_or_a_cell_at_the_value_or_the_worse_e
         False,
         True,
     ]
-    other = next(cell for cell in DATA.leaderboard["cell"] if cell != LEADER)
+    other = next(cell for cell in data().leaderboard["cell"] if cell != leader())
     slow = value("latency", other)
     gates = [MetricGate("latency", slow * factor, False, "s", other) for factor in (0.5, 2.0)]
     assert [ok for ok, _ in held(*gates)] == [False, True]
@@ -91,32 +100,32 @@ def test_a_gate_is_held_against_the_leader_or_a_cell_at_the_value_or_the_worse_e
 
 def test_what_has_no_value_fails_with_its_reason_and_never_as_a_zero() -> None:
     none = pl.col("metric") == "hit_rate@5"
-    empty = DATA.leaderboard.with_columns(
+    empty = data().leaderboard.with_columns(
         pl.when(none).then(None).otherwise(pl.col(name)).alias(name) for name in ("value", "low", "high")
     )
     passed, sentence = held(MetricGate("hit_rate@5", 0.0), board=empty)[0]
     assert not passed
-    assert sentence.endswith(f"{LEADER} has no value: it was not run, for what it needs failed")
-    thin = DATA.leaderboard.with_columns(coverage=pl.lit(0.5))
+    assert sentence.endswith(f"{leader()} has no value: it was not run, for what it needs failed")
+    thin = data().leaderboard.with_columns(coverage=pl.lit(0.5))
     assert "50 % of the questions only" in held(MetricGate("hit_rate@5", 0.0), board=thin)[0][1]
     assert held(MetricGate("hit_rate@5", 0.0, whole=False), board=thin)[0][0], "people score a sample"
-    (unled,) = gate_results([MetricGate("hit_rate@5", 0.0)], DATA.leaderboard, DATA.scores, None)
+    (unled,) = gate_results([MetricGate("hit_rate@5", 0.0)], data().leaderboard, data().scores, None)
     assert "no cell leads" in unled.sentence
     assert "is not measured by mrr@3" in held(MetricGate("mrr@3", 0.0))[0][1]
-    uncertain = DATA.leaderboard.with_columns(low=pl.lit(None, pl.Float64))
+    uncertain = data().leaderboard.with_columns(low=pl.lit(None, pl.Float64))
     assert "has no interval" in held(MetricGate("hit_rate@5", 0.0, on="low"), board=uncertain)[0][1]
     assert not not_measured([MetricGate("hit_rate@5", 0.0)], "gone")[0].passed
 
 
 def test_the_reason_of_a_missing_value_is_the_most_frequent_one() -> None:
-    of = (pl.col("cell") == LEADER) & (pl.col("metric") == "ndcg@10")
+    of = (pl.col("cell") == leader()) & (pl.col("metric") == "ndcg@10")
     row = pl.int_range(pl.len()).over("cell", "metric")
     status = pl.when(row < 3).then(pl.lit("timeout")).otherwise(pl.lit("error"))
-    broken = DATA.scores.with_columns(
+    broken = data().scores.with_columns(
         value=pl.when(of & (row < 5)).then(None).otherwise(pl.col("value")),
         status=pl.when(of & (row < 5)).then(status).otherwise(pl.col("status")),
         reason=pl.when(of & (row < 3)).then(pl.lit("60 s")).otherwise(pl.col("reason")),
     )
-    board = DATA.leaderboard.with_columns(coverage=pl.lit(0.75))
-    (found,) = gate_results([MetricGate("ndcg@10", 0.0)], board, broken, LEADER)
-    assert found.reason == f"{LEADER} has a value for 75 % of the questions only (3 × timeout: 60 s)"
+    board = data().leaderboard.with_columns(coverage=pl.lit(0.75))
+    (found,) = gate_results([MetricGate("ndcg@10", 0.0)], board, broken, leader())
+    assert found.reason == f"{leader()} has a value for 75 % of the questions only (3 × timeout: 60 s)"

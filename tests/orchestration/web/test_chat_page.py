@@ -17,10 +17,9 @@ from markdown_it import MarkdownIt
 
 from rag_assay.orchestration.web.chat.translations import TEXTS
 from rag_assay.orchestration.web.page_process import serve_script
-from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.conversations import AnswerFeedback, ShownPassage, StoredInterpretation, Turn
 from rag_assay.warehouse.status import Status
-from tests.fakes.browser import LONGEST, axe_violations, tab
+from tests.fakes.browser import axe_violations, tab
 from tests.fakes.processes import wait_until
 from tests.fakes.talked import EXTRACTIVE, MODEL, ChatTab, Chatted, chatted
 
@@ -112,8 +111,7 @@ def test_five_turns_in_german_with_sources_feedback_and_a_reload(chat: Chatted, 
     assert unquote(link.partition("text=")[2]).split(",")[0].split()[0] in first.text
 
     at.page.locator("[class*=st-key-thumbs] button").last.click()
-    at.page.get_by_role("button", name="Warum?").last.click()
-    at.page.get_by_role("textbox", name="Was war gut oder falsch?").fill("Knapp <b>daneben</b>")
+    at.page.get_by_role("textbox", name="Was stimmt daran nicht? Ein Satz.").fill("Knapp <b>daneben</b>")
     at.page.get_by_role("button", name="Speichern").last.click()
     at.page.locator(".as-comment").wait_for()
     kept = "SELECT turn_id, thumbs, comment FROM chat_feedback"
@@ -326,41 +324,6 @@ def test_it_fits_the_screen_and_can_be_read(browser: Any, chat: Chatted, width: 
         assert at.page.evaluate(WIDER) == [0, 0]
         assert axe_violations(at.page) == []
         assert found.errors == []
-
-
-def test_a_thumb_down_becomes_a_question_that_the_next_run_measures(chat: Chatted, at: ChatTab) -> None:
-    asked = "Wer war 2021 Platzwart in Hammerlohe?"
-    at.open(chat.url(lang="en", cell=EXTRACTIVE)).ask(asked)
-    at.page.locator("[data-testid=stFeedback] button").nth(1).click()
-    at.page.get_by_role("textbox", name="What is wrong with it? One sentence.").fill("Davon steht nichts da.")
-    at.page.get_by_role("button", name="Save").click()
-    at.page.get_by_role("link", name="Review it").click()
-
-    at.page.get_by_text("1 to decide on").wait_for(timeout=4 * LONGEST)
-    assert at.page.locator(".as-comment").inner_text() == "Davon steht nichts da."
-    at.page.get_by_role("button", name="Accept").click()
-    at.page.get_by_text("needs evidence or a ground_truth").wait_for()
-    at.page.get_by_text("The documents do not say").click()
-    at.page.get_by_role("button", name="Accept").click()
-    at.page.get_by_text("1 questions are accepted.").wait_for(timeout=4 * LONGEST)
-    at.page.get_by_role("button", name="Add to the study's questions").click()
-    at.page.get_by_text("1 questions of users are questions of liga now.").wait_for(timeout=4 * LONGEST)
-    assert "liga-asked.questions.yaml" in chat.path.read_text(encoding="utf-8")
-
-    before = ArtifactStore(chat.home).pointed_at("leaderboard", "liga")
-    at.page.get_by_role("button", name="Run the study now").click()
-    at.page.get_by_role("link", name="Follow it in Monitor").click()
-    at.page.get_by_role("heading", name="Stages").wait_for()
-    assert wait_until(lambda: ArtifactStore(chat.home).pointed_at("leaderboard", "liga") != before, 240)
-    at.page.get_by_text("Up to date.").wait_for(timeout=8 * LONGEST)
-    at.page.get_by_text("What changed").click()
-    changes = at.page.frame_locator("iframe")
-    text = chat.path.with_name("liga-asked.questions.yaml").read_text(encoding="utf-8")
-    assert asked in text
-    changes.get_by_text(re.findall("asked-[0-9a-f]{10}", text)[0]).first.wait_for(timeout=4 * LONGEST)
-    at.page.get_by_role("link", name="Review").click()
-    at.page.get_by_text("Questions of users").click()
-    at.page.get_by_text("No question waits.").wait_for(timeout=4 * LONGEST)
 
 
 def test_a_server_that_is_killed_and_started_again_has_lost_nothing_and_may_ask_for_a_password(

@@ -73,7 +73,7 @@ class Questions {
 
   journey(open) {
     const { node } = journeyParts;
-    const { words, matrix } = this.data;
+    const { words } = this.data;
     const close = node("button", { type: "button" }, words.close);
     close.addEventListener("click", () => this.send("open", { question: null }));
     if (!open.journey) return [close, node("p", { class: "warn" }, words.unknown)];
@@ -84,7 +84,6 @@ class Questions {
     const sides = known.cells.map((one, at) => journeyView.sideOf("AB"[at], at, known, block, 0, {
       values: measured[at].values.map((value) => value ?? NaN), why: measured[at].why }));
     const title = node("h3", { dir: "auto", lang: known.questions.language[0] }, known.questions.text[0]);
-    void matrix;
     return [node("div", { class: "steps" }, close, node("label", {}, `${words.beside} `, beside)), title,
       ...journeyView.article(known, block, 0, sides)];
   }
