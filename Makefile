@@ -31,7 +31,7 @@ $(READY): requirements.lock torch.lock pyproject.toml
 	@sed -n '/^uv==/,/[^\\]$$/p' requirements.lock > $(VENV)/uv.lock && $(INSTALL) --require-hashes -r $(VENV)/uv.lock
 	@$(INSTALL) -r torch.lock & torch=$$!; \
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --require-hashes -r requirements.lock \
-	|| $(INSTALL) --require-hashes -r requirements.lock && wait $$torch
+	|| $(INSTALL) --require-hashes -r requirements.lock; code=$$?; wait $$torch && exit $$code
 	@$(INSTALL) --no-build-isolation -e .
 	@$(BIN)/python -m compileall -qq -j 0 -x '$(SELDOM)' $(VENV)/lib || true # some packages bring templates that are no Python
 	@touch $(READY)

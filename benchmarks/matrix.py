@@ -95,11 +95,9 @@ def _read(folder: Path) -> list[str]:
     study = find_known(STUDY, home)
     with _timed("the study"):
         matrix = QuestionMatrix(study, home)
-    with _timed("its questions"):
-        n = matrix.questions.height
     keys = list(matrix.labels)
     metric = matrix.data.primary.name
-    print(f"    {n:,} questions, {len(keys)} pipelines")
+    print(f"    {matrix.questions.height:,} questions, {len(keys)} pipelines")
     for count in (5, len(keys)):
         wanted = MatrixFilter(metric, tuple(keys[:count]))
         with _timed(f"50 rows of {count} pipelines"):
@@ -109,7 +107,7 @@ def _read(folder: Path) -> list[str]:
     with _timed("disputes"):
         matrix.matching(MatrixFilter(metric, tuple(keys[:2]), by_dispute=True))
     with _timed("a journey"):
-        matrix.journey(matrix.questions["question_id"][n // 2], keys[:2])
+        matrix.journey(matrix.questions["question_id"][matrix.questions.height // 2], keys[:2])
     return keys
 
 

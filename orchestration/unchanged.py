@@ -3,7 +3,7 @@
 A run that finds everything up to date stores the state of what it has read: of the files that were opened and
 the folders that were listed (both by an audit hook), of all files of the workspace, of the modules that were
 imported, and the environment; and what it printed. The next `assay run` of the same arguments compares names,
-sizes, times and inodes, and prints the same again, before anything heavy is imported. It is an ordinary run
+sizes, times and inodes, and prints its result again, before anything heavy is imported. It is an ordinary run
 where any of them differs or cannot be read. A run stores nothing where an input changed after it began.
 """
 
@@ -16,6 +16,7 @@ import json
 import os
 import stat
 import sys
+import sysconfig
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,13 +26,13 @@ from typing import Any, TextIO
 
 FOLDER = "unchanged"  # of the workspace
 VERSION = 1
+IDLE = "; nothing was to be done"
 _VOLATILE = (
     "_",
     "SHLVL",
     "OLDPWD",
     "PWD",
     "WINDOWID",
-    "COLUMNS",
     "LINES",
 )  # variables that no result depends on
 _OWN = ("run.lock", FOLDER, "studies")  # parts of the workspace that an idle run writes
@@ -54,7 +55,8 @@ def answer(arguments: Sequence[str]) -> bool:
         _recorder = Recorder(arguments)
         return False
     with suppress(BrokenPipeError):
-        _write("stderr", f"{time.perf_counter() - begin:.1f} s in all; nothing was to be done\n\n")
+        if not (sys.stdout.isatty() or sys.stderr.isatty()):  # as a run does that shows no progress bars
+            _write("stderr", f"{time.perf_counter() - begin:.1f} s in all{IDLE}\n\n")
         for name, text in stored:
             _write(name, text)
     return True
@@ -70,8 +72,19 @@ def _write(name: str, text: str) -> None:
 def recorder(root: Path) -> Recorder | None:
     """Return what records this process, from now on the workspace too; None: no plain `assay run STUDY`."""
     if _recorder is not None:
-        _recorder.before = workspace_state(root)
+        with suppress(OSError, ValueError, KeyError, TypeError):  # then nothing is stored
+            state = workspace_state(root)
+            read = {os.path.abspath(one) for one in list(_recorder.opened)}  # noqa: PTH100 -- of text
+            own = f"{root}/studies"
+            early = [one for one in read if one.startswith(f"{root}/") and os.path.dirname(one) != own]  # noqa: PTH120
+            if not _changed_since(_recorder.started, _facts(early, ())):
+                _recorder.before = state
+        _recorder.within = f"{root}/"
     return _recorder
+
+
+def _changed_since(moment: int, facts: Iterable[Sequence[Any]]) -> bool:
+    return any(max(times) >= moment for _, *times in facts if times[0] is not None)
 
 
 def _stored(arguments: Sequence[str]) -> list[tuple[str, str]] | None:
@@ -99,14 +112,16 @@ class Recorder:
         self.listed: set[str] = set()
         self.printed: list[tuple[str, str]] = []
         self.before: str | None = None  # the state of the workspace when the run began
+        self.within: str | None = None  # the workspace, once its state is known: its files are not heard
         sys.addaudithook(self._hear)
 
     def _hear(self, event: str, given: tuple[Any, ...]) -> None:
         if event == "open" and isinstance(given[0], str | bytes):
             mode, flags = given[1], given[2]
             reads = not set(mode) & set("wax+") if isinstance(mode, str) else not (flags or 0) & os.O_ACCMODE
-            if reads:
-                self.opened.add(os.fsdecode(given[0]))
+            path = os.fsdecode(given[0])
+            if reads and not (self.within and path.startswith(self.within)):
+                self.opened.add(path)
         elif event in {"os.scandir", "os.listdir"} and isinstance(given[0], str | bytes | os.PathLike):
             self.listed.add(os.fsdecode(given[0]))
 
@@ -125,12 +140,11 @@ class Recorder:
         study: the record of the study in the workspace
         named: files that the study names, opened or not
         """
-        after = workspace_state(root)
-        if after != self.before:
+        if self.before is None or (after := workspace_state(root)) != self.before:
             return False
         files, folders = self._inputs(root, named)
         facts = _facts(files, folders)
-        if any(times and max(times) >= self.started for _, *times in facts if times[0] is not None):
+        if _changed_since(self.started, facts):
             return False
         record = {
             "version": VERSION,
@@ -151,7 +165,7 @@ class Recorder:
 
     def _inputs(self, root: Path, named: Iterable[str]) -> tuple[list[str], list[str]]:
         """Return files and folders outside the workspace that decide what a run does, sorted."""
-        here, python = f"{root}/", (f"{sys.prefix}/", f"{sys.base_prefix}/")
+        here, python = f"{root}/", _libraries()
         scratch = {str(root), tempfile.gettempdir(), os.path.realpath(tempfile.gettempdir())}
         modules = {file for one in list(sys.modules.values()) if (file := getattr(one, "__file__", None))}
         files = {os.path.abspath(one) for one in {*self.opened, *named}}  # noqa: PTH100 -- of text
@@ -160,7 +174,7 @@ class Recorder:
         files = {one for one in files if os.path.dirname(one) not in scratch or os.path.exists(one)}  # noqa: PTH110, PTH120
         folders = {os.path.dirname(one) for one in files} | set(map(os.path.abspath, self.listed))  # noqa: PTH120
         folders = {one for one in folders if not f"{one}/".startswith((here, *python, *_SYSTEM))}
-        packages = {one for one in sys.path if one.startswith(python)}
+        packages = {one for one in sys.path if f"{one}/".startswith(python)}
         return sorted(files | modules), sorted(folders - scratch | packages)
 
 
@@ -191,11 +205,16 @@ class _Tee(io.TextIOBase):
         return self._stream.encoding
 
 
-def _root() -> Path:
-    from rag_assay.warehouse.paths import project_folder
+def _libraries() -> tuple[str, ...]:
+    """Return the folders of Python's modules; documents may be elsewhere below its prefix: /usr/src."""
+    names = ("stdlib", "platstdlib", "purelib", "platlib")
+    return tuple(f"{sysconfig.get_path(name)}/" for name in names)
 
-    place = os.environ.get("ASSAY_HOME") or str(project_folder() / "var")
-    return Path(place).expanduser().resolve()  # one at a URL is no folder that holds a record
+
+def _root() -> Path:
+    from rag_assay.warehouse.paths import workspace_place
+
+    return Path(workspace_place()).expanduser().resolve()  # one at a URL is no folder that holds a record
 
 
 def _path(root: Path, arguments: Sequence[str]) -> Path:
@@ -233,7 +252,7 @@ def _of_file(path: str, *, is_folder: bool = False) -> list[Any]:
     except OSError:
         return [path, None]
     if is_folder or stat.S_ISDIR(at.st_mode):
-        return [path, at.st_mtime_ns]
+        return [f"{path}\0{at.st_ino}", at.st_mtime_ns]
     return [f"{path}\0{at.st_size}\0{at.st_ino}", at.st_mtime_ns, at.st_ctime_ns]
 
 
@@ -242,7 +261,10 @@ def workspace_state(root: Path) -> str:
     found = hashlib.sha256()
     for part in sorted(one for one in os.listdir(root) if one not in _OWN):  # noqa: PTH208 -- a million files
         _walk(found, str(root / part), part)
-    if models := os.environ.get("ASSAY_MODELS"):
+    studies = root / "studies"  # whose records are read below; it may hold study files, too
+    for part in sorted(one.name for one in studies.glob("[!.]*") if one.suffix != ".json"):
+        _walk(found, str(studies / part), f"studies/{part}")
+    if (models := os.environ.get("ASSAY_MODELS")) and Path(models).expanduser().is_dir():
         _walk(found, str(Path(models).expanduser()), "models")
     records = sorted((root / "studies").glob("*.json"), key=lambda one: one.stat().st_mtime_ns)
     texts = [one.read_text(encoding="utf-8") for one in records]

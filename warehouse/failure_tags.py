@@ -43,9 +43,11 @@ class FailureTags:
     def current(self) -> list[FailureTag]:
         """Return the tags that were not taken back, the first one first."""
         found: dict[FailureTag, None] = {}
+        spelt: dict[str, str] = {}  # two annotators may type a new tag at once
         for record in self._records():
             showing = 2 if record.get("showing") == 2 else 1
-            one = FailureTag(record["annotator"], record["item_id"], record["tag"], showing)
+            tag = spelt.setdefault(record["tag"].casefold(), record["tag"])
+            one = FailureTag(record["annotator"], record["item_id"], tag, showing)
             if record.get("removed"):
                 found.pop(one, None)
             else:

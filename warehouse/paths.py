@@ -182,10 +182,15 @@ def project_folder() -> Path:
     return next((one for one in (here, *here.parents) if any((one / mark).exists() for mark in marks)), here)
 
 
+def workspace_place() -> str:
+    """Return the folder or URL of the workspace, as it is written: `ASSAY_HOME`, or `var` of the project."""
+    return os.environ.get("ASSAY_HOME") or str(project_folder() / "var")
+
+
 def home() -> Home:
     """Return the workspace: `ASSAY_HOME`, or `var` in the project folder.
 
     Of a workspace at a URL, this is the scratch folder in which its files are used.
     """
-    place = os.environ.get("ASSAY_HOME") or str(project_folder() / "var")
+    place = workspace_place()
     return Home(use_remote_home(place) if is_url(place) else Path(place).expanduser().resolve())

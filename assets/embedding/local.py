@@ -80,7 +80,7 @@ class LocalEmbedder:
         """Return how many texts are computed together: on a processor, as many as its cache takes."""
         if self.model.device.type != "cpu":
             return self.recipe.batch_size
-        longest = min(max(count_tokens(texts, self.tokenizer)), self.recipe.max_tokens)
+        longest = max(1, min(max(count_tokens(texts, self.tokenizer)), self.recipe.max_tokens))
         return max(1, min(self.recipe.batch_size, BATCH_TOKENS // longest))
 
 

@@ -23,7 +23,7 @@ from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.parquet import read_parquet, write_parquet
 
 
-def let_go(array: npt.NDArray[Any]) -> None:
+def release_pages(array: npt.NDArray[Any]) -> None:
     """Release the pages of a mapped file that were read; of an array in memory, do nothing.
 
     They stay in the cache of the system, which has them for the next reader, but are not counted as memory of
@@ -76,11 +76,11 @@ class Lexical:
         part = slice(int(self.begins[number]), int(self.begins[number + 1]))
         return self.rows[part], self.counts[part]
 
-    def let_go(self) -> None:
+    def release_pages(self) -> None:
         """Release the pages of mapped postings, if there are more than `MANY`."""
         if len(self.rows) > MANY:
-            let_go(self.rows)
-            let_go(self.counts)
+            release_pages(self.rows)
+            release_pages(self.counts)
 
 
 NOTHING = Lexical([], np.zeros(1, np.int64), *(np.zeros((3, 0), np.int32)))

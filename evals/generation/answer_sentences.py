@@ -117,6 +117,17 @@ def passage_stretches(passages: Sequence[PlacedText]) -> list[PassageStretch]:
     return [one for places in documents.values() for one in stretches(passages, places)]
 
 
+def holder(start: int, end: int, stretch: PassageStretch, passages: Sequence[PlacedText]) -> int:
+    """Return the passage that holds most of a document's characters; of equals, the one ranked first."""
+    if len(stretch.places) == 1:
+        return stretch.places[0]
+
+    def held(place: int) -> int:
+        return min(end, passages[place].end) - max(start, passages[place].start)
+
+    return max(stretch.places, key=lambda place: (held(place), -place))
+
+
 @lru_cache(maxsize=REMEMBERED)
 def answer_units(text: str, begins_whole: bool = True) -> tuple[Unit, ...]:
     """Return the units of a text in their order.

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from rag_assay.assets.chunking.sentence_splitter import sentence_places
 from rag_assay.evals.generation.answer_prompt import frame_passages
-from rag_assay.evals.generation.answer_sentences import PassageStretch, is_placed, stretches
+from rag_assay.evals.generation.answer_sentences import PassageStretch, holder, is_placed, passage_stretches
 from rag_assay.evals.generation.context_budget import Count, bound_count
 from rag_assay.evals.generation.contract import Answer, Bin, GenerationContext, Passage, Request, with_costs
 from rag_assay.evals.generation.llm import Llm
@@ -51,15 +51,7 @@ def context_sentences(passages: Sequence[Passage]) -> list[Sentence]:
     >>> [(one.place, one.text) for one in found]
     [(1, 'It leaves at noon. '), (0, 'It calls at the island. '), (0, 'Then')]
     """
-    documents: dict[object, list[int]] = {}
-    for place, passage in enumerate(passages):
-        documents.setdefault(passage.document if is_placed(passage) else place, []).append(place)
-    return [
-        sentence
-        for places in documents.values()
-        for stretch in stretches(passages, places)
-        for sentence in _sentences(stretch, passages)
-    ]
+    return [one for stretch in passage_stretches(passages) for one in _sentences(stretch, passages)]
 
 
 def _sentences(stretch: PassageStretch, passages: Sequence[Passage]) -> Iterator[Sentence]:
@@ -68,19 +60,8 @@ def _sentences(stretch: PassageStretch, passages: Sequence[Passage]) -> Iterator
     starts = [0, *(start for start, _ in found[1:])]
     for start, end in zip(starts, [*starts[1:], len(stretch.text)], strict=True) if found else ():
         begin, stop = stretch.start + start, stretch.start + end
-        place = _holder(begin, stop, stretch, passages)
+        place = holder(begin, stop, stretch, passages)
         yield Sentence(place, begin, stop, stretch.text[start:end])
-
-
-def _holder(start: int, end: int, stretch: PassageStretch, passages: Sequence[Passage]) -> int:
-    """Return the passage that holds most of a sentence; of equals, the one that was ranked first."""
-    if len(stretch.places) == 1:
-        return stretch.places[0]
-
-    def held(place: int) -> int:
-        return min(end, passages[place].end) - max(start, passages[place].start)
-
-    return max(stretch.places, key=lambda place: (held(place), -place))
 
 
 def bins(passages: Sequence[Passage], limit: int, count: Count, frames: Sequence[int]) -> list[list[Passage]]:

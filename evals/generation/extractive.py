@@ -25,10 +25,16 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
-from rag_assay.evals.generation.answer_sentences import PassageStretch, Unit, answer_units, passage_stretches
+from rag_assay.evals.generation.answer_sentences import (
+    PassageStretch,
+    Unit,
+    answer_units,
+    holder,
+    passage_stretches,
+)
 from rag_assay.evals.generation.citations import claims
 from rag_assay.evals.generation.contract import (
     Answer,
@@ -47,6 +53,7 @@ from rag_assay.evals.generation.direct_answers import (
 )
 from rag_assay.evals.question_sets.no_answer_sentence import unanswered
 from rag_assay.evals.word_lists import entries
+from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.schemas import Status
 
 Embed = Callable[[list[str]], npt.NDArray[np.floating]]
@@ -90,14 +97,15 @@ class Extractive(Generator):
     max_tokens: Annotated[int, Field(ge=8, le=4096)] = 80
     min_score: Annotated[float, Field(ge=-1, le=2)] | None = fitted()["confidence"]["threshold"]
 
-    @property
-    def least(self) -> float | None:
-        """The `min_score` that holds: beside a gate only one that the study names."""
-        return None if self.gate and "min_score" not in self.model_fields_set else self.min_score
+    @model_validator(mode="before")
+    @classmethod
+    def _leaves_refusing_to_a_gate(cls, written: Any) -> Any:
+        is_gated = isinstance(written, dict) and written.get("gate") is not None
+        return {"min_score": None, **written} if is_gated else written
 
     @property
     def declines(self) -> bool:
-        return super().declines or self.least is not None
+        return super().declines or self.min_score is not None
 
     def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
         """Quote what fits each question best; the sentences of all requests are embedded together, each once.
@@ -113,13 +121,13 @@ class Extractive(Generator):
         quoted = []
         for draft in drafts:
             begin = time.perf_counter()
-            found = draft.answer(vectors, self.max_tokens, counts, context.count_tokens, self.least)
+            found = draft.answer(vectors, self.max_tokens, counts, context.count_tokens, self.min_score)
             quoted.append((found, draft.seconds + time.perf_counter() - begin))
         written = context.count_tokens([found.text for found, _ in quoted]) if quoted else []
         return [
             Answer(
                 status=Status.OK if found.text else Status.REFUSED,
-                reason=None if found.text else _reason(found, self.least),
+                reason=None if found.text else _reason(found, self.min_score),
                 text=found.text or unanswered(request.language),
                 raw=found.text,
                 citations=tuple(_citations(found, request)),
@@ -134,7 +142,7 @@ class Extractive(Generator):
         ]
 
     def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
-        return [embedder.revision()]
+        return [embedder.revision(), digest([fitted()["sentence"], fitted()["confidence"]])]
 
 
 def _reason(found: Quoted, minimum: float | None) -> str:
@@ -144,7 +152,7 @@ def _reason(found: Quoted, minimum: float | None) -> str:
 
 
 def _citations(quoted: Quoted, request: Request) -> list[Citation]:
-    """Return for each sentence of the text the passages that it stands in, best passage first.
+    """Return for each sentence of the text the passage of each piece in it.
 
     Sentences are those that `claims` finds in the text: two pieces without a full stop may be one.
     """
@@ -417,9 +425,11 @@ def _candidates(passages: Sequence[Passage]) -> list[Candidate]:
     distinct: dict[str, tuple[Unit, int, PassageStretch]] = {}
     for number, stretch in enumerate(passage_stretches(passages)):
         for unit in answer_units(stretch.text, stretch.start == 0):
-            known = distinct.get(unit.text.casefold())
-            if known is None or known[0].is_broken:
-                distinct[unit.text.casefold()] = (unit, number, stretch)
+            key = unit.text.casefold()
+            known = distinct.get(key)
+            if known is None or (known[0].is_broken and not unit.is_broken):
+                distinct.pop(key, None)  # what replaces it has the place where it was read
+                distinct[key] = (unit, number, stretch)
     whole = {
         key: found for key, found in distinct.items() if not found[0].is_broken or found[0].goes_on
     } or distinct
@@ -427,23 +437,11 @@ def _candidates(passages: Sequence[Passage]) -> list[Candidate]:
     kept = [found for key, found in whole.items() if together.count(key) == 1]
     found = []
     for place, (unit, number, stretch) in enumerate(kept):
-        passage = _holder(unit, stretch, passages)
+        passage = holder(stretch.start + unit.start, stretch.start + unit.end, stretch, passages)
         of = passages[passage]
         around = _terms(" ".join([unit.lead, unit.heading, of.title or "", *of.section]))
         found.append(Candidate(unit, place, passage, number, _terms(unit.text), around))
     return found
-
-
-def _holder(unit: Unit, stretch: PassageStretch, passages: Sequence[Passage]) -> int:
-    """Return the passage that holds most of a sentence; of equals, the one that was ranked first."""
-    if len(stretch.places) == 1:
-        return stretch.places[0]
-    start, end = stretch.start + unit.start, stretch.start + unit.end
-
-    def held(place: int) -> int:
-        return min(end, passages[place].end) - max(start, passages[place].start)
-
-    return max(stretch.places, key=lambda place: (held(place), -place))
 
 
 @cache

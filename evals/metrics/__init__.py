@@ -84,6 +84,15 @@ def counts_passages(name: str) -> bool:
     return name.rpartition("@")[2].isdecimal()
 
 
+def counts_tokens(name: str) -> bool:
+    """Return whether a metric reads a budget of context.
+
+    >>> counts_tokens("evidence_coverage@5"), counts_tokens("evidence_coverage@2000tokens")
+    (False, True)
+    """
+    return name.rpartition("@")[2].endswith("tokens") and "@" in name
+
+
 def _unknown(name: str) -> str:
     stem = name.partition("@")[0]
     if stem in METRICS and has_depth(stem):

@@ -122,11 +122,6 @@ def read_cases(grid: Grid, judged: JudgedCell, inputs: Inputs, work: BuildContex
     return CellJudging(cases, frozenset(blocked))
 
 
-def known_question(study: Study, text: str, work: BuildContext) -> dict[str, Any] | None:
-    """Return the question of a study that has this id or these words (a row of `schemas.QUESTIONS`)."""
-    return StudyQuestions(study, work).named(text)
-
-
 class StudyQuestions:
     """The questions of a study as the last run stored them; none, where it was not run."""
 
@@ -145,6 +140,7 @@ class StudyQuestions:
         return self._by_words.get(_plain(words))
 
     def named(self, text: str) -> dict[str, Any] | None:
+        """Return the question that has this id or these words (a row of `schemas.QUESTIONS`)."""
         return self._by_id.get(text) or self.known(text)
 
 
@@ -152,9 +148,7 @@ def _plain(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split()).casefold()
 
 
-FOUND = (
-    5  # passages that are judged of a cell without a generator: as many as a generator reads, unless it says
-)
+FOUND = 5  # passages judged of a cell without a generator: as many as a generator reads by default
 Row = dict[str, Any]
 Inputs = Mapping[PartitionRef, Artifact]
 

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
+from rag_assay.assets.indexing.lexical import plain_tokens
 from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.query_transforms.query_rewriting import rewritten
 from rag_assay.evals.query_transforms.rules.follow_up_cues import OPENERS, depends, is_courtesy
@@ -127,9 +128,11 @@ class FollowUp(ByModel):
         reply = self.ask(query, context, StandaloneReply, user, _MAX_TOKENS)
         if reply is not None:
             return reply.standalone.strip() if reply.depends else query.text
-        return standalone(
-            query.text, query.conversation, query.asked_at, lambda word: len(index.lexical.postings(word)[0])
-        )
+
+        def frequency(word: str) -> int:  # "cross-border": as rare as the rarer of its parts
+            return min((len(index.lexical.postings(one)[0]) for one in plain_tokens(word)), default=0)
+
+        return standalone(query.text, query.conversation, query.asked_at, frequency)
 
 
 def standalone(

@@ -39,7 +39,8 @@ from rag_assay.warehouse.conversations import Conversations
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home
 
-_FLOW = re.compile(r"^(questions:[ \t]*\[.*\S)([ \t]*\][ \t]*)$", re.MULTILINE)
+_FLOW = re.compile(r"^(questions:[ \t]*\[[^#\n]*[^\s#,])([ \t]*,?[ \t]*\][ \t]*)$", re.MULTILINE)
+_TURN = threading.Lock()
 _BLOCK = re.compile(r"^questions:[ \t]*(?:#.*)?\n(?:(?:[ \t]*#.*|[ \t]*)\n)*([ \t]*)- ", re.MULTILINE)
 
 
@@ -83,19 +84,20 @@ class ChatReview:
         self.set_name = f"{study.study}-asked"
         self.path = study.path.with_name(f"{self.set_name}.review.yaml")
         self.questions = study.path.with_name(f"{self.set_name}.questions.yaml")
-        self._turn = threading.Lock()
 
     def file(self, only: Only = "down") -> ReviewFile:
         """Return the questions that fit, with what was decided before; nothing is written."""
         asked = [one for one in questions_in(Conversations(self.home).of(self.study.study)) if one.fits(only)]
         with closing(BuildContext(self.home)) as work:
-            found = review_of(self.study, asked, self.set_name, self.study.path.name, work)
+            study = read_study(self.study.path)  # it may have been edited since the page was opened
+            found = review_of(study, asked, self.set_name, study.path.name, work)
         return with_earlier_reviews(found, self.path) if self.path.exists() else found
 
     def decide(self, file: ReviewFile, question: ReviewedQuestion) -> ReviewFile:
         """Write what was decided on a question; return the review file with it."""
-        with self._turn:
-            current = with_earlier_reviews(file, self.path) if self.path.exists() else file
+        with _TURN:
+            is_there = self.path.exists()  # perhaps of `questions from-chat`, with more questions
+            current = with_earlier_reviews(file, self.path, keep_open=True) if is_there else file
             every = (question if one.id == question.id else one for one in current.questions)
             decided = current.model_copy(update={"questions": tuple(every)})
             write_review(self.path, decided, HEADING)
@@ -111,10 +113,11 @@ class ChatReview:
         if self.study.path.resolve().parent == BUNDLED.resolve():
             name = self.study.path.name
             raise InputError(f"{name} comes with rag-assay and is not changed; run a copy of it as your own")
-        with self._turn, closing(BuildContext(self.home)) as work:
-            read = read_review(self.path, texts_in(self.study, work))
+        with _TURN, closing(BuildContext(self.home)) as work:
+            read = read_review(self.path, texts_in(read_study(self.study.path), work))
             text = self.study.path.read_text(encoding="utf-8")
             edited = with_question_file(text, self.questions.name)
+            before = self.questions.read_bytes() if self.questions.exists() else None
             write_yaml(read.rows, self.questions)
             if edited != text:
                 _replace(self.study.path, edited)
@@ -122,6 +125,10 @@ class ChatReview:
                     read_study(self.study.path)
                 except InputError:
                     _replace(self.study.path, text)
+                    if before is None:
+                        self.questions.unlink()
+                    else:
+                        self.questions.write_bytes(before)
                     raise
         return len(read.rows)
 
@@ -132,7 +139,9 @@ def _replace(path: Path, text: str) -> None:
 
 
 def with_question_file(text: str, name: str) -> str:
-    r"""Return the text of a study file that lists a question file, after those that it lists already.
+    r"""Return the text of a study file that lists a question file too.
+
+    It is the last one of a list on one line, and the first one of a list of lines.
 
     >>> with_question_file("study: s\nquestions: [{file: a.yaml}]\n", "b.yaml")
     'study: s\nquestions: [{file: a.yaml}, {file: b.yaml}]\n'
@@ -143,10 +152,10 @@ def with_question_file(text: str, name: str) -> str:
     metrics: [mrr]
     <BLANKLINE>
     """
-    if re.search(rf"\bfile:\s*[\"']?{re.escape(name)}\b", text):
+    if re.search(rf"^[^#\n]*\bfile:[ \t]*[\"']?{re.escape(name)}(?![\w.-])", text, re.MULTILINE):
         return text
     if found := _FLOW.search(text):
-        return f"{text[: found.end(1)]}, {{file: {name}}}{text[found.start(2) :]}"
+        return f"{text[: found.end(1)]}, {{file: {name}}}]{text[found.end(2) :]}"
     if found := _BLOCK.search(text):
         at = found.start(1)
         return f"{text[:at]}{found[1]}- file: {name}\n{text[at:]}"

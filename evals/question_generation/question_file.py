@@ -91,10 +91,14 @@ def _texts(study: Study, work: BuildContext) -> Callable[[], Iterable[SourceText
     return lambda: (text for text in texts_in(files) if text.doc_id not in copies)
 
 
+def local_embedder(study: Study) -> EmbedderRecipe:
+    """Return the first embedder of a study that runs in this process, else the default one."""
+    own = (one for one in study.embedders.values() if one.api is None)
+    return next(own, EmbedderRecipe(model="all-MiniLM-L6-v2"))
+
+
 def embed_for(study: Study, work: BuildContext) -> Callable[[Sequence[str]], Matrix]:
-    own = (recipe for recipe in study.embedders.values() if recipe.api is None)
-    recipe = next(own, EmbedderRecipe(model="all-MiniLM-L6-v2"))
-    cut = recipe.model_copy(update={"overflow": "truncate", "similarities": False})
+    cut = local_embedder(study).model_copy(update={"overflow": "truncate", "similarities": False})
     embedder = CachedEmbedder(cut, work.home, lambda sentence: work.progress(sentence, 0, 0))
     return lambda questions: embedder.queries(questions).vectors
 

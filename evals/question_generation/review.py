@@ -136,11 +136,13 @@ def _ordered(question: ReviewedQuestion) -> dict[str, Any]:
     return first | {key: written[key] for key in _KEYS if key in written}
 
 
-def with_earlier_reviews(new: ReviewFile, path: Path) -> ReviewFile:
+def with_earlier_reviews(new: ReviewFile, path: Path, *, keep_open: bool = False) -> ReviewFile:
     """Return a review file with what a person has said in the one that it replaces.
 
     A question that a person accepted, edited or dropped stays unchanged, also where it was not
     made again (by another model, say); what was open gives way to what is made now.
+
+    keep_open: open questions stay as they are, too: the new file holds some of them only
     """
     marked, old = _parsed(path)
     if old.question_set != new.question_set:
@@ -148,7 +150,7 @@ def with_earlier_reviews(new: ReviewFile, path: Path) -> ReviewFile:
             f"this file is of the set {old.question_set}, not of {new.question_set}; write to another by -o"
         )
         raise InputError(Mistake("other_set", path, marked.line(("question_set",)), text))
-    decided = {one.id: one for one in old.questions if one.is_decided}
+    decided = {one.id: one for one in old.questions if keep_open or one.is_decided}
     made = {one.id: one for one in new.questions}
     gone = [one for name, one in decided.items() if name not in made]
     kept = [decided.get(name, one) for name, one in made.items()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -11,6 +10,7 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 
+from rag_assay.evals.metrics import counts_passages, counts_tokens
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import (
     breakable,
@@ -31,8 +31,6 @@ from rag_assay.evals.statistics.verdict import FEWEST_CLUSTERS
 
 Basis = Literal["context", "passages"]
 EQUAL = 1e-12  # smaller differences are none
-_TOKENS = re.compile(r"@\d+tokens$")
-_PASSAGES = re.compile(r"@\d+$")
 Pair = tuple[str, float, float]
 """A question, and its values in the first and the second pipeline; NaN: there is none."""
 
@@ -41,9 +39,9 @@ def bases(data: ReportData) -> dict[Basis, MetricInfo]:
     """Return the first metric at an equal context, and the first at an equal number of passages."""
     found: dict[Basis, MetricInfo] = {}
     for one in data.metrics:
-        if _TOKENS.search(one.name):
+        if counts_tokens(one.name):
             found.setdefault("context", one)
-        elif one.kind == "retrieval" and _PASSAGES.search(one.name):
+        elif one.kind == "retrieval" and counts_passages(one.name):
             found.setdefault("passages", one)
     return found
 

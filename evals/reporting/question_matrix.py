@@ -17,7 +17,7 @@ from rag_assay.evals.reporting.journey.packs import one_block, tables_of
 from rag_assay.evals.reporting.journey.section import Dispute, catalogue, disputes, rankings_of, runs_of
 from rag_assay.evals.reporting.journey_rows import evidence_documents, journey_rows
 from rag_assay.evals.reporting.retrieval_funnel import depth, fates_of
-from rag_assay.evals.reporting.rows import board_data
+from rag_assay.evals.reporting.rows import board_data, not_run_replicates
 from rag_assay.evals.reporting.stale_results import StoredResult, stored_result
 from rag_assay.evals.reporting.standings import cell_labels, group_of, main_subset
 from rag_assay.evals.reporting.stored_rows import (
@@ -108,6 +108,9 @@ class QuestionMatrix:
         self.study = self.result.study
         self.labels = _recommended_first(self.data)
         self.questions = self._with_sources(self.data.questions)
+        gone = not_run_replicates(self.study, self.result.store)
+        self.not_run = [f"{cell}.{n}" for cell, n in gone.iter_rows()]
+        """Replicates that the last run could not compute: of them, rows of an older run are no results."""
         self._lost: dict[str, Mapping[str, str]] = {}
 
     @property
@@ -235,6 +238,19 @@ def _recommended_first(data: ReportData) -> dict[str, str]:
     return {key: labels[key] for key in dict.fromkeys([*picks, *ranked, *labels]) if key in labels}
 
 
+_IS_RUN = "NOT list_contains(?, cell || '.' || replicate)"
+
+
+_VALUES = f"""
+SELECT question_id, cell, avg(value) FROM current_scores
+WHERE metric = ? AND list_contains(?, cell) AND status = 'ok' AND value IS NOT NULL AND {_IS_RUN} GROUP BY ALL
+"""  # noqa: S608 -- a condition of ours
+
+
+def _that_ran(matrix: QuestionMatrix, rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.filter(~pl.format("{}.{}", "cell", "replicate").is_in(matrix.not_run))
+
+
 # The home is an argument of each, by which `on_whole_database` finds the database.
 
 
@@ -256,23 +272,20 @@ def _read_values(
 ) -> dict[tuple[str, str], float]:
     del home
     with matrix.result.store.connect() as connection:
-        rows = connection.execute(
-            "SELECT question_id, cell, avg(value) FROM current_scores WHERE metric = ? "
-            "AND list_contains(?, cell) AND status = 'ok' AND value IS NOT NULL GROUP BY ALL",
-            [metric, pipelines],
-        ).fetchall()
+        rows = connection.execute(_VALUES, [metric, pipelines, matrix.not_run]).fetchall()
     return {(question, cell): value for question, cell, value in rows if math.isfinite(value)}
 
 
-_SCORED = """
+_SCORED = f"""
 SELECT question_id, cell, avg(value) FILTER (status = 'ok') AS value, first(status ORDER BY replicate)
     FILTER (status <> 'ok') AS status, first(reason ORDER BY replicate) FILTER (status <> 'ok') AS reason
-FROM current_scores WHERE metric = ? AND list_contains(?, cell) AND list_contains(?, question_id) GROUP BY ALL
-"""
+FROM current_scores WHERE metric = ? AND list_contains(?, cell) AND list_contains(?, question_id)
+AND {_IS_RUN} GROUP BY ALL
+"""  # noqa: S608 -- a condition of ours
 _ANSWERED = f"""
 SELECT question_id, cell, status, left(answer, {ANSWER_CHARACTERS + 1}), reason FROM current_answers
-WHERE replicate = 1 AND list_contains(?, cell) AND list_contains(?, question_id)
-"""  # noqa: S608 -- a number of ours
+WHERE replicate = 1 AND list_contains(?, cell) AND list_contains(?, question_id) AND {_IS_RUN}
+"""  # noqa: S608 -- a number and a condition of ours
 
 
 @on_whole_database
@@ -282,8 +295,8 @@ def _read_cells(
     del home
     cells = list(wanted.pipelines)
     with matrix.result.store.connect() as connection:
-        scored = connection.execute(_SCORED, [wanted.metric, cells, ids]).fetchall()
-        answered = connection.execute(_ANSWERED, [cells, ids]).fetchall()
+        scored = connection.execute(_SCORED, [wanted.metric, cells, ids, matrix.not_run]).fetchall()
+        answered = connection.execute(_ANSWERED, [cells, ids, matrix.not_run]).fetchall()
     found: dict[tuple[str, str], MatrixCell] = {}
     for question, cell, value, status, reason in scored:
         why = "" if value is not None else ": ".join(one for one in (status, reason) if one)
@@ -302,8 +315,9 @@ def _dispute_data(matrix: QuestionMatrix, home: Home) -> ReportData:
     study = result.study
     people = stored_people(study, result.store)
     with result.store.connect() as connection:
-        sql = "SELECT * FROM current_scores WHERE metric = ? AND list_contains(?, cell)"
-        scores = select_rows(connection, sql, [matrix.data.primary.name, cells], {**SCORES, **OF_CELL})
+        sql = f"SELECT * FROM current_scores WHERE metric = ? AND list_contains(?, cell) AND {_IS_RUN}"  # noqa: S608
+        wanted = [matrix.data.primary.name, cells, matrix.not_run]
+        scores = select_rows(connection, sql, wanted, {**SCORES, **OF_CELL})
         judgements = _judgements(connection, study, cells) if people is not None else None
     return replace(
         matrix.data, questions=matrix.questions, scores=scores, people=people, judgements=judgements
@@ -333,8 +347,8 @@ def _read_journey(
         data = replace(
             matrix.data,
             questions=asked,
-            scores=stored_scores(connection, pipelines, question_id),
-            answers=stored_answers(connection, pipelines, question_id),
+            scores=_that_ran(matrix, stored_scores(connection, pipelines, question_id)),
+            answers=_that_ran(matrix, stored_answers(connection, pipelines, question_id)),
             judgements=_judgements(connection, study, pipelines, question_id),
             losses=stored_losses(connection, first),
             people=stored_people(study, result.store),

@@ -112,7 +112,7 @@ def board_data(study: Study, home: Home) -> ReportData:
         cells = board.filter(pl.col("cell_id").is_not_null())["cell"].unique().to_list()
         wanted = list(dict.fromkeys([primary, *seconds_metrics(metrics)]))
         scores, answers = running_rows(connection, cells, wanted)
-    gone = _not_run(study, store)
+    gone = not_run_replicates(study, store)
     scores, answers = (rows.join(gone, on=["cell", "replicate"], how="anti") for rows in (scores, answers))
     facts, clusters = study_facts(study, store), clustering(questions, study.clusters)
     return ReportData(
@@ -160,7 +160,7 @@ def report_data(
         journey = journey_rows(connection, study, store, cells, questions) if with_hits else None
     primary = primary_of(study.measured, board["metric"])
     facts = study_facts(study, store)
-    gone = _not_run(study, store)
+    gone = not_run_replicates(study, store)
     for name in ("scores", "answers"):
         frames[name] = frames[name].join(gone, on=["cell", "replicate"], how="anti")
     clusters = clustering(questions, study.clusters)
@@ -240,7 +240,7 @@ def _how(study: Study, clusters: Clustering) -> dict[str, Any]:
     }
 
 
-def _not_run(study: Study, store: ArtifactStore) -> pl.DataFrame:
+def not_run_replicates(study: Study, store: ArtifactStore) -> pl.DataFrame:
     artifact = store.current("leaderboard", study.study)
     keys = set(artifact.meta.get(NOT_RUN, ())) if artifact else set()
     gone = [(cell.name, cell.replicate) for cell in study.runs() if cell.key in keys]

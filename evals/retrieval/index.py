@@ -20,10 +20,10 @@ from rag_assay.assets.indexing.lexical import (
     RANGE,
     Lexical,
     PostingsWriter,
-    let_go,
     lexical_of,
     open_lexical,
     ranges,
+    release_pages,
 )
 from rag_assay.assets.indexing.row_files import CHUNKS, ROWS, VECTORS
 from rag_assay.evals.retrieval.analyzer import Analyzer, merge_forms, merged, with_titles
@@ -80,7 +80,7 @@ def products(vectors: Vectors, vector: npt.NDArray[np.float32]) -> npt.NDArray[n
         block = vectors[first : first + MAPPED_ROWS]
         found[first : first + MAPPED_ROWS] = np.einsum("ij,j->i", block, vector)
         if len(vectors) > MAPPED_ROWS:
-            let_go(vectors)
+            release_pages(vectors)
     return found
 
 
@@ -88,7 +88,7 @@ def take_rows(vectors: Vectors, rows: npt.NDArray[np.int64]) -> Vectors:
     """Return the vectors of some rows, shape (rows, dimensions); pages that were read are released."""
     found = vectors[rows]
     if len(vectors) > MAPPED_ROWS:
-        let_go(vectors)
+        release_pages(vectors)
     return found
 
 
@@ -182,7 +182,7 @@ class _Ordered(NamedTuple):
         at = np.repeat(begins - before, sizes) + np.arange(int(sizes.sum()))
         owner = np.repeat(self.forms[low:high] - first, sizes)
         found = owner, lexical.rows[at], times * lexical.counts[at]
-        lexical.let_go()
+        lexical.release_pages()
         return found
 
 

@@ -80,12 +80,11 @@ class Bm25Scores:
         """
         numbers = self.lexical.numbers
         known = [self._word(numbers[word], weight) for word, weight in words.items() if word in numbers]
-        is_plus = (
-            self.parameters.variant == "plus"
-        )  # rank-bm25 gives delta to the chunks without the word, too
+        # rank-bm25's plus gives delta to the chunks without the word, too.
+        is_plus = self.parameters.variant == "plus"
         constant = self.parameters.delta * sum(word.weight for word in known) if is_plus else 0.0
         rows, scores = self._found(known, k, allowed, constant)
-        self.lexical.let_go()
+        self.lexical.release_pages()
         return Ranking.best(rows, scores + constant if is_plus else scores, k)
 
     def _found(
@@ -153,14 +152,15 @@ class Bm25Scores:
         return scores
 
     def _saturations(self, number: int, part: slice) -> Floats:
-        if number in self._kept:
-            return self._kept[number]
+        known = self._kept.get(number)  # one look: another thread may clear it
+        if known is not None:
+            return known
         found = self._saturated(self.lexical.rows[part], self.lexical.counts[part])
-        self._held += len(found)
-        if self._held > HELD:
-            self._kept.clear()
-            self._held = len(found)
         if len(found) <= HELD:
+            self._held += len(found)
+            if self._held > HELD:
+                self._kept.clear()
+                self._held = len(found)
             self._kept[number] = found
         return found
 

@@ -275,15 +275,15 @@ def compare_cells(
     results: dict[str, Row] = {leader: {**UNCOMPARED, "leader": leader, "difference": 0.0, "tied": True}}
     found, which = _contrasts(able, leader, others, seed, clusters)
     for cell, at in zip(others, which, strict=True):
-        needed = _number(found.needed[at])
+        needed = finite_or_none(found.needed[at])
         results[cell] = {
             "leader": leader,
-            "difference": _number(found.differences.mean[at]),
-            "difference_low": _number(found.differences.low[at]),
-            "difference_high": _number(found.differences.high[at]),
-            "p": _number(found.p[at]),
+            "difference": finite_or_none(found.differences.mean[at]),
+            "difference_low": finite_or_none(found.differences.low[at]),
+            "difference_high": finite_or_none(found.differences.high[at]),
+            "p": finite_or_none(found.p[at]),
             "tied": not found.p[at] < ALPHA,
-            "detectable": _number(found.detectable[at]),
+            "detectable": finite_or_none(found.detectable[at]),
             "questions_needed": None if needed is None else int(needed),
         }
     return [{**row, **results.get(row["cell"], {**UNCOMPARED, "leader": leader})} for row, _ in valued]
@@ -364,7 +364,7 @@ def posterior_columns(
     table = sign * table_of(values, list(values), questions)
     width = width_of(metric) or 4 * float(np.nanstd(table)) or 1.0
     found = posterior(table, seed, math.nan if margin is None else margin, width, clusters.codes(questions))
-    columns = [[_number(one) for one in column.tolist()] for column in found]
+    columns = [[finite_or_none(one) for one in column.tolist()] for column in found]
     return {
         cell: dict(zip(Posterior._fields, row, strict=True))
         for cell, row in zip(values, zip(*columns, strict=True), strict=True)
@@ -405,7 +405,7 @@ def margin_of(metric: Bounded, stated: float | None, primary: Bounded) -> float 
     return width * (DEFAULT_MARGIN if stated is None or not of_primary else stated / of_primary)
 
 
-def _number(value: float) -> float | None:
+def finite_or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 

@@ -26,8 +26,8 @@ def unmeasured(study: Study) -> frozenset[tuple[str, str]]:
     """Return the (cell, metric) pairs whose missing values are no lack.
 
     Metrics of rankings measure nothing where no ranking is read, metrics of passages nothing where nothing is
-    read at all, and costs and citations nothing in a spreadsheet. Human ratings may be of a sample, or not
-    given yet, unless they rank the cells.
+    read at all, those of answers nothing in a cell without a generator, and costs and citations nothing in a
+    spreadsheet. Human ratings may be of a sample, or not given yet, unless they rank the cells.
     """
     found: set[tuple[str, str]] = set()
     metrics = [study.metric(name) for name in study.measured]
@@ -37,6 +37,7 @@ def unmeasured(study: Study) -> frozenset[tuple[str, str]]:
             if (
                 (not cell.reads_ranking and bool(metric.reads & {"ranking", "retrieval_cost"}))
                 or (reads == "nothing" and isinstance(metric, JudgedScores) and metric.of_passages)
+                or (reads is None and bool(metric.reads & {"answer", "answer_cost", "citations"}))
                 or (reads == "imported" and bool(metric.reads & {"answer_cost", "citations"}))
                 or (isinstance(metric, PeopleScores) and metric.name != study.metrics[0])
             ):

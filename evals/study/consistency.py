@@ -154,6 +154,9 @@ def _restriction(
     axes = ("chunkings", "embedders", "retrievers")
     if judges and name in judges:
         if isinstance(restriction, dict):
+            if restriction.get("others") is not None:
+                text = f"`others` is about the pipelines that a generator leaves out; `{name}` is a judge"
+                yield Finding((*place, "others"), "no_generator", text)
             yield from _restricted(name, restriction, known, ("generators", *axes), place)
         return
     generators = _names(data.get("generators", {}))
@@ -175,9 +178,6 @@ def _restricted(
     axes: Sequence[str],
     within: Place,
 ) -> Iterator[Finding]:
-    if "generators" in axes and restriction.get("others") is not None:
-        text = f"`others` is about the pipelines that a generator leaves out, and `{name}` is none"
-        yield Finding((*within, "others"), "no_generator", text)
     for axis in axes:
         place: Place = (*within, axis)
         values = restriction.get(axis)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 
-from rag_assay.evals.statistics.comparison import table_of
+from rag_assay.evals.statistics.comparison import finite_or_none, table_of
 from rag_assay.evals.statistics.contrasts import contrasts
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
 from rag_assay.evals.statistics.resampling import sums_of
@@ -86,14 +85,10 @@ def regret_of(
     rows = []
     for at, cell in enumerate(dropped):
         low, high = sorted((sign * found.low[at], sign * found.high[at]))
-        n, mean = int((~np.isnan(apart[:, at])).sum()), _finite(sign * found.mean[at])
-        rows.append(CellRegret(cell, n, mean, _finite(low), _finite(high), float(chances[at])))
+        n, mean = int((~np.isnan(apart[:, at])).sum()), finite_or_none(sign * found.mean[at])
+        rows.append(CellRegret(cell, n, mean, finite_or_none(low), finite_or_none(high), float(chances[at])))
     most = None if np.isnan(ends).any() else max(0.0, float(ends.max()))
     return Regret(rows, min(1.0, float(chances.sum())), most)
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 RESAMPLES = 2_000
@@ -179,7 +174,7 @@ def look(
     dropped: dict[str, EliminatedCell] = {}
     for at, column in zip(others, which.ravel().tolist(), strict=True):
         ends = sorted(sign * end for end in (found.differences.low[column], found.differences.high[column]))
-        numbers = map(_number, (sign * found.differences.mean[column], *ends, found.p[column]))
+        numbers = map(finite_or_none, (sign * found.differences.mean[column], *ends, found.p[column]))
         dropped[able[at]] = EliminatedCell(able[at], "significance", int(n[column]), able[leader], *numbers)
     gone = {name for name, one in dropped.items() if one.p is not None and one.p < rules.level}
     by_rank = [
@@ -191,7 +186,3 @@ def look(
     told += [dropped[name]._replace(rule="budget") for name in worst]
     left = [one for one in cells if one not in gone and one not in worst]
     return EliminationRound(able[leader], left, told, unmeasured)
-
-
-def _number(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

@@ -98,7 +98,7 @@ def build(
     if not built.report.is_there("indexes"):
         has_words = made.choices is not None and made.choices.search == "both"
         state = "is still searched by words alone" if has_words else "cannot be asked yet"
-        say(f"{made.name} {state}; what failed stands above. The same command goes on from there.")
+        say(f"{made.name} {state}; the failures are listed above. The same command goes on from there.")
         return FAILED
     corpora.select(made)
     say(f"{made.name}: {sentence_of(facts_of(made, where))}; its study is {made.study}")

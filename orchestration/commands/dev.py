@@ -8,14 +8,13 @@ import sys
 import time
 import urllib.request
 from contextlib import ExitStack, suppress
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
 
 from rag_assay.orchestration.commands.study_arguments import prepare_home
 from rag_assay.orchestration.terminal.cli_errors import plainly, say
-from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.errors import AssayError, InputError
 
 PATIENCE = 180.0  # seconds until a server that does not answer is given up
 GRACE = 10.0  # seconds to end in
@@ -39,9 +38,11 @@ def dev(
 
     prepare_home()
     ports = (free_port(HOST, port), free_port(HOST, app_port))
+    if ports[0] == ports[1]:
+        raise InputError(f"the Dagster UI and the app would both use port {port}; give --app-port")
     environment = {**os.environ, "PYTHONWARNINGS": SUPERSEDED}
     dagster = ["dev", "-h", HOST, "-p", str(ports[0]), "-m", "rag_assay.orchestration.definitions"]
-    app = [_app(), "--port", str(ports[1])]
+    app = ["ui", "--port", str(ports[1])]
     started = []
     with ExitStack() as stack:
         for module, arguments in (("dagster", dagster), ("rag_assay.orchestration.start", app)):
@@ -56,19 +57,14 @@ def dev(
         while all(process.poll() is None for process in started):
             time.sleep(0.2)
         name = "Dagster" if started[0].poll() is not None else "the app"
-        raise AssayError(f"{name} has ended; what it said stands above")
-
-
-def _app() -> str:
-    """Return the command that serves the app."""
-    return "ui" if find_spec("rag_assay.orchestration.commands.ui") else "leaderboard"
+        raise AssayError(f"{name} has ended; see its output above")
 
 
 def _wait_until_served(what: str, process: subprocess.Popen[bytes], url: str) -> None:
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         if (code := process.poll()) is not None:
-            raise AssayError(f"{what} has ended with exit code {code}; what it said stands above")
+            raise AssayError(f"{what} has ended with exit code {code}; see its output above")
         with suppress(OSError), urllib.request.urlopen(url, timeout=5):  # noqa: S310 -- our own
             return
         time.sleep(0.2)

@@ -46,7 +46,9 @@ def init(
     schema = home.root / "study.schema.json"
     schema.write_text(schema_text(), encoding="utf-8")
     beside = os.path.relpath(schema.resolve(), output.absolute().parent.resolve())
-    output.write_text(f"# yaml-language-server: $schema={Path(beside).as_posix()}\n{output.read_text()}")
+    text = output.read_text(encoding="utf-8")
+    line = f"# yaml-language-server: $schema={Path(beside).as_posix()}"
+    output.write_text(f"{line}\n{text}", encoding="utf-8")
     for path in written:
         print(path)
     if len(written) == 1:

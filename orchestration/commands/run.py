@@ -171,7 +171,7 @@ def _remember(recording: Recorder, study: Study, where: Home, shown: Callable[[]
     is_plain = code == DONE and study.search is None and not channels_of(study) and mirror_of(where) is None
     if is_plain and instance_folder(where) == where.dagster:
         named = {str(path) for text in _texts(study.model_dump(mode="json")) for path in _files(study, text)}
-        with suppress(OSError, ValueError):  # the next run is an ordinary one then
+        with suppress(OSError, ValueError, KeyError, TypeError):  # the next run is an ordinary one then
             recording.store(where.root, record_of(study, where), named)
     return code
 
@@ -185,11 +185,12 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _files(study: Study, text: str) -> Iterator[Path]:
-    """Yield the file that a text of a study may be the path of."""
-    with suppress(OSError, ValueError):  # too long for a path, or with a zero byte
-        path = study.path.parent / text
-        if path.is_file():
-            yield path
+    """Yield the files and folders that a text of a study may be the path of, as `absolute` reads it."""
+    with suppress(OSError, ValueError, RuntimeError):  # too long, with a zero byte, of an unknown `~user`
+        for base in (study.path.parent, Path.cwd()):
+            path = base / Path(text).expanduser()
+            if path.exists():
+                yield path
 
 
 def _show_result(
@@ -257,7 +258,7 @@ def _held(gates: Sequence[MetricGate], data: ReportData | None) -> list[GateResu
     from rag_assay.evals.reporting.thresholds import gate_results, not_measured
 
     if data is None:
-        return not_measured(gates, "there is no leaderboard; what failed stands above")
+        return not_measured(gates, "there is no leaderboard; the failures are listed above")
     leader = data.verdict.leader
     return gate_results(gates, data.leaderboard, data.scores, leader.cell if leader else None)
 

@@ -129,7 +129,7 @@ def serve_in_thread(
     until = time.monotonic() + _START
     while not server.started:
         if not thread.is_alive() or time.monotonic() > until:
-            raise AssayError("the server did not begin; what it said stands above")
+            raise AssayError("the server did not begin; see its output above")
         time.sleep(0.01)
     try:
         yield workers

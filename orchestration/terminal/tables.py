@@ -17,6 +17,7 @@ from rag_assay.evals.reporting.terminal import ROWS, leaderboard_table
 from rag_assay.evals.study.run_studies import KnownStudy
 from rag_assay.orchestration.run_report import REASONS, RunReport, StageReport, by_reason
 from rag_assay.orchestration.terminal.cli_errors import console, text, width
+from rag_assay.orchestration.unchanged import IDLE
 from rag_assay.warehouse.inference import models
 from rag_assay.warehouse.paths import Home
 
@@ -119,7 +120,7 @@ def failure_lines(stage: StageReport) -> list[str]:
 
 def show_end(report: RunReport) -> None:
     """Print to stderr how long a run took."""
-    idle = "; nothing was to be done" if report.ok and report.unchanged else ""
+    idle = IDLE if report.ok and report.unchanged else ""
     console(stderr=True).print(text(f"{report.seconds:.1f} s in all{idle}\n"))
 
 

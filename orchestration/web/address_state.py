@@ -31,14 +31,18 @@ def choose_one(
 def switch(
     context: PageContext, name: str, label: str, options: Sequence[str], title: Titles, first: str
 ) -> str:
-    """Show options side by side; return the one that the address names, else ``first``."""
+    """Show options side by side; return the one that the address names, else ``first``.
+
+    label: empty: none is shown
+    """
     key = _begin(context, name, first, options)
     st.segmented_control(
-        label,
+        label or name,
         options,
         format_func=title,
         key=key,
         required=True,
+        label_visibility="visible" if label else "collapsed",
         on_change=_keep,
         args=(context, name, first),
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from rag_assay.orchestration.web.board import show_no_study
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.languages import LANGUAGES, PARAMETER, Language, language_here, words_in
 from rag_assay.orchestration.web.look import dress
@@ -41,14 +42,6 @@ TEXTS = {
     "chat": ("Chat", "Chat"),
     "monitor": ("Monitor", "Betrieb"),
     "study": ("Study", "Studie"),
-    "no_study": (
-        "No study was run in this workspace yet. Run one, as in `assay run demo`, and reload this page.",
-        "In diesem Workspace lief noch keine Studie. `assay run demo` startet eine; dann neu laden.",
-    ),
-    "unknown_study": (
-        "There is no study {name} in this workspace.",
-        "In diesem Workspace gibt es keine Studie {name}.",
-    ),
 }
 
 
@@ -81,9 +74,7 @@ def _show(name: str, pages: dict[str, StreamlitPage], language: Language) -> Non
     context = _context(name, pages, language)
     _masthead(context)
     if not context.study and name != "monitor":
-        wanted = context.get(STUDY)
-        with st.container(key="trouble"):
-            st.info(words("unknown_study", name=label(wanted)) if wanted else words("no_study"))
+        show_no_study(context)
         return
     module.render(context)
 

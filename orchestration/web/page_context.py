@@ -132,25 +132,6 @@ class PageContext:
             if value
         }
 
-    def choose(self, name: str, choices: Sequence[str], words: Words) -> str:
-        """Show a switch between views, which the address keeps; return the one that is chosen."""
-        import streamlit as st
-
-        key = f"choose_{name}"
-        wanted = self.get(name)
-        chosen = wanted if wanted and wanted in choices else choices[0]
-        st.segmented_control(
-            words(name),
-            choices,
-            format_func=words,
-            default=chosen,
-            required=True,
-            key=key,
-            label_visibility="collapsed",
-            on_change=lambda: self.set(**{name: st.session_state[key]}),
-        )
-        return chosen
-
     # Other pages -------------------------------------------------------------------------------------------
 
     def link(

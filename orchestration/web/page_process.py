@@ -110,9 +110,7 @@ class Server:
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until:
             if (code := self._process.poll()) is not None:
-                raise AssayError(
-                    f"the page's server has ended with exit code {code}; what it said stands above"
-                )
+                raise AssayError(f"the page's server has ended with exit code {code}; see its output above")
             with suppress(OSError), urllib.request.urlopen(f"{self.site.url}_stcore/health", timeout=1):  # noqa: S310 -- our own
                 return
             time.sleep(0.05)

@@ -12,7 +12,7 @@ import pytest
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.answers import Answers
-from rag_assay.evals.pipeline.cell_items import known_question
+from rag_assay.evals.pipeline.cell_items import StudyQuestions
 from rag_assay.evals.pipeline.pipeline import open_pipeline
 from rag_assay.warehouse.inference import call_failures
 from rag_assay.warehouse.parquet import read_parquet
@@ -149,7 +149,7 @@ def test_a_pipeline_looks_again_as_the_grid_does(bench: Bench, server: FakeOpenA
     for name in ("bm25.binned", "follow.checked", "tuned.checked"):
         with open_pipeline(bench.study, bench.grid.cells[f"tiny.t16.minilm.{name}"], work) as pipeline:
             for question_id, row in rows(bench, name).items():
-                known = known_question(bench.study, question_id, work)
+                known = StudyQuestions(bench.study, work).named(question_id)
                 assert known is not None
                 found = pipeline.ask_row(known).answer
                 assert found is not None

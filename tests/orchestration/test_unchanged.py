@@ -179,10 +179,44 @@ def test_weights_elsewhere_belong_to_it(place: Place, monkeypatch: pytest.Monkey
     assert not answer(ARGUMENTS)
 
 
-def test_nothing_heavy_is_imported_for_an_answer(place: Place) -> None:
+def test_nothing_heavy_is_imported_for_an_answer(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unchanged, "_situation", lambda _arguments: "one")  # else that of another process
+    assert place.run()
     program = (
-        f"import sys; from rag_assay.orchestration import start; start.unchanged.answer({ARGUMENTS}); "
-        "print(*sys.modules)"
+        "import sys; from rag_assay.orchestration import start; "
+        "start.unchanged._situation = lambda _: 'one'; "
+        f"assert start.unchanged.answer({ARGUMENTS}); print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert not set(HEAVY) & set(done.stdout.split())
+
+
+def test_documents_below_the_prefix_of_python_are_watched(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in /usr/src/app, where Python is /usr/bin/python3."""
+    monkeypatch.setattr(sys, "base_prefix", str(place.folder))
+    assert place.run()
+    assert answer(ARGUMENTS)
+    (place.documents / "b.md").write_text("new")
+    assert not answer(ARGUMENTS)
+
+
+def test_study_files_in_the_workspace_are_watched(place: Place) -> None:
+    study = place.root / "studies" / "mine.yaml"
+    study.write_text("study: mine")
+    time.sleep(0.1)
+    assert place.run()
+    assert answer(ARGUMENTS)
+    study.write_text("study: mine too")
+    assert not answer(ARGUMENTS)
+
+
+def test_a_workspace_that_cannot_be_read_stops_no_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(unchanged, "_recorder", Recorder(ARGUMENTS))
+    monkeypatch.setenv("ASSAY_MODELS", str(place.folder / "not there yet"))
+    (place.root / "dangling").symlink_to("nowhere")
+    found = unchanged.recorder(place.root)
+    assert found is not None
+    assert found.before is None
+    assert not found.store(place.root, place.record, [])

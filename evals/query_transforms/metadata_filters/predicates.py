@@ -325,26 +325,11 @@ def _literal(value: Scalar) -> pl.Expr:
 
 
 def lance_predicate(expression: Expression) -> str:
-    return _sql(expression, _literal_of)
+    return _sql(expression)
 
 
-def duckdb_predicate(expression: Expression) -> tuple[str, list[Scalar]]:
-    """Return the expression as a condition for DuckDB, and the values of its `?` in their order.
-
-    >>> duckdb_predicate(Expression.model_validate({"field": "title", "op": "=", "value": "'; --"}))
-    ('(title IS NOT NULL AND title = ?)', ["'; --"])
-    """
-    bound: list[Scalar] = []
-
-    def bind(value: Scalar) -> str:
-        bound.append(value if isinstance(value, date | str) else float(value))
-        return "?"
-
-    return _sql(expression, bind), bound
-
-
-def _sql(expression: Expression, write: Callable[[Scalar], str]) -> str:
-    parts = [_sql(part, write) for part in children(expression)]
+def _sql(expression: Expression) -> str:
+    parts = [_sql(part) for part in children(expression)]
     if expression.and_:
         return "(" + " AND ".join(parts) + ")"
     if expression.or_:
@@ -355,11 +340,11 @@ def _sql(expression: Expression, write: Callable[[Scalar], str]) -> str:
     if expression.op == "known":
         return f"({column} IS {'NOT NULL' if expression.value else 'NULL'})"
     # Two-valued on purpose: `NOT NULL` would be NULL, and lose rows that the mask keeps.
-    return f"({column} IS NOT NULL AND {_sql_condition(column, expression, write)})"
+    return f"({column} IS NOT NULL AND {_sql_condition(column, expression)})"
 
 
-def _sql_condition(column: str, expression: Expression, write: Callable[[Scalar], str]) -> str:
-    values = [write(value) for value in expression.values()]
+def _sql_condition(column: str, expression: Expression) -> str:
+    values = [_literal_of(value) for value in expression.values()]
     op = expression.op or ""
     if op in _SQL_OPS:
         return f"{column} {_SQL_OPS[op]} {values[0]}"

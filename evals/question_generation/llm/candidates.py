@@ -36,7 +36,7 @@ from rag_assay.warehouse.recipe import Strict
 CANDIDATES, PARTNERS = 30, 12
 """Pieces with the most words in common whose meaning is looked at, for a question and for a piece."""
 COPY = 0.95  # cosine from which on two pieces say the same: they are no two hops
-_OKAPI = Parameters("lower_bounded", k1=1.2, b=0.75, epsilon=0.25, delta=1.0)
+_BM25 = Parameters("lower_bounded", k1=1.2, b=0.75, epsilon=0.25, delta=1.0)
 
 Embed = Callable[[Sequence[str]], Matrix]
 
@@ -47,7 +47,7 @@ class Nearness:
     def __init__(self, pieces: Sequence[DocumentPiece], embed: Embed) -> None:
         self._pieces = pieces
         self._embed = embed
-        self._scores = Bm25Scores.of(lexical_of(piece.text for piece in pieces), _OKAPI)
+        self._scores = Bm25Scores.of(lexical_of(piece.text for piece in pieces), _BM25)
 
     def best(self, question: str, k: int) -> list[DocumentPiece]:
         """Return k pieces for a question: by turns the next one by words (BM25), and by meaning."""
@@ -86,7 +86,7 @@ class Nearness:
 
 
 CUT = Structure(limit=256, merge_below=96)
-"""How documents are cut: by their sections, whatever the study's chunkings are, for gold favours none."""
+"""How documents are cut: by sections, so that reference passages favour none of the study's chunkings."""
 TOKENIZER = "all-MiniLM-L6-v2"
 
 

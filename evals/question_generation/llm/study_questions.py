@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import ValidationError
 
 from rag_assay.assets.cleaning.language import detect
-from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
+from rag_assay.assets.embedding.embedder import Matrix
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.generation.refusals import is_refusal
 from rag_assay.evals.pipeline.run_resources import RunResources
@@ -44,6 +44,7 @@ from rag_assay.evals.question_generation.llm.candidates import (
     prompts_identity,
     urls_that_repeat,
 )
+from rag_assay.evals.question_generation.question_file import local_embedder
 from rag_assay.evals.question_generation.review import NoQuestion, ReviewedQuestion, ReviewFile, ReviewPassage
 from rag_assay.evals.question_sets.alignment import WordedText, find_quote, most_similar
 from rag_assay.evals.question_sets.question_files import is_empty
@@ -545,7 +546,6 @@ def plan(
 
 
 CODE_VERSION = "1"
-DEFAULT_EMBEDDER = "all-MiniLM-L6-v2"
 
 
 @dataclass(frozen=True)
@@ -619,9 +619,8 @@ def _made_by(order: Order) -> dict[str, Any]:
 
 
 def _embed(study: Study, work: BuildContext) -> Callable[[Sequence[str]], Matrix]:
-    own = (recipe for recipe in study.embedders.values() if recipe.api is None)
-    recipe = next(own, None) or EmbedderRecipe(model=DEFAULT_EMBEDDER)
-    embedder = work.resource(RunResources).embedder(recipe.model_copy(update={"overflow": "average"}))
+    recipe = local_embedder(study).model_copy(update={"overflow": "average"})
+    embedder = work.resource(RunResources).embedder(recipe)
     lock = threading.Lock()
 
     def embed(texts: Sequence[str]) -> Matrix:

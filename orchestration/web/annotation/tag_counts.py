@@ -45,7 +45,7 @@ TEXTS: Texts = {
 class Measured:
     """The pipelines of a study.
 
-    items: cell -> ids of its answers
+    items: cell -> ids of its answers, in the order of the leaderboard
     values: cell -> its value by the metric that ranks; None: it has none
     title: of that metric
     """
@@ -61,13 +61,14 @@ def _measured(reference: str, _stamp: float | None) -> Measured:
     study = narrow_study(find_known(reference, home), home)
     rows = verdict_rows(study, home)
     with closing(BuildContext(home)) as work:
-        found = {
-            cell.key: frozenset(item.item_id for item in items.items.values())
-            for cell, items in current_items(Grid([study]), study, work)
-        }
+        found: dict[str, set[str]] = {}  # replicates of a cell together, as the leaderboard has them
+        for cell, items in current_items(Grid([study]), study, work):
+            found.setdefault(cell.name, set()).update(item.item_id for item in items.items.values())
     metric = next((row["metric"] for row in rows.values()), study.metrics[0])
+    ranks = {key: (rows.get(key) or {}).get("rank") for key in found}
+    ordered = sorted(found, key=lambda key: (ranks[key] is None, ranks[key] or 0))
     values = {key: (rows.get(key) or {}).get("value") for key in found}
-    return Measured(found, values, study.metric(metric).title)
+    return Measured({key: frozenset(found[key]) for key in ordered}, values, study.metric(metric).title)
 
 
 def show_tag_counts(context: PageContext) -> None:
@@ -109,5 +110,4 @@ def count_by_cell(tags: Sequence[FailureTag], measured: Measured) -> pl.DataFram
         tagged = len({item for item, _ in mine})
         row = {"pipeline": cell.partition(".")[2], measured.title: measured.values[cell], "tagged": tagged}
         rows.append({**row, **{f"“{name}”": counts[name] for name in names}})
-    rows.sort(key=lambda row: (row[measured.title] is None, -(row[measured.title] or 0.0)))
     return pl.DataFrame(rows, infer_schema_length=None)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 from functools import lru_cache
 from html import escape
+from math import inf
 from typing import Any
 
 import streamlit as st
@@ -15,12 +17,13 @@ from pydantic import ValidationError
 from rag_assay.evals.question_generation.chat_review import ChatReview
 from rag_assay.evals.question_generation.review import ReviewedQuestion, ReviewFile
 from rag_assay.evals.question_sets.question_files import EvidenceQuote
-from rag_assay.evals.reporting.live_boards import run_now
 from rag_assay.evals.study.run_studies import find_known
+from rag_assay.orchestration.runs.current_run import run_now
 from rag_assay.orchestration.web.chat.answer_html import label, text_html
 from rag_assay.orchestration.web.languages import Texts, Words
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.sign_in import page_home
+from rag_assay.orchestration.web.study_results import stamp_of
 from rag_assay.warehouse.conversations import Conversations
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.paths import Home
@@ -63,10 +66,11 @@ TEXTS: Texts = {
 _NOTICE, _STARTED = "users_notice", "users_started"
 _STARTING = threading.Lock()
 _LONGEST = 2_000
+_TO_LOCK = 30.0  # seconds that a run may take until it has the lock of the workspace
 
 
 @lru_cache(maxsize=8)
-def _review(reference: str) -> ChatReview:
+def _review(reference: str, _stamp: object) -> ChatReview:
     home = page_home()
     return ChatReview(find_known(reference, home), home)
 
@@ -92,7 +96,7 @@ def show_user_questions(context: PageContext) -> None:
         kind, text = said
         (st.success if kind == "success" else st.error)(label(text, 1_000))
     try:
-        review = _review(context.reference)
+        review = _review(context.reference, stamp_of(context))
         with st.spinner("…"):
             file = _file(review, _stamp(review, context.study))
     except AssayError as error:
@@ -196,7 +200,8 @@ def _next(context: PageContext, review: ChatReview, file: ReviewFile, words: Wor
             )
         if review.questions.exists():
             # A run that was just started has not taken its lock yet.
-            if run_now(context.workspace) is None and not st.session_state.get(_STARTED):
+            since = time.monotonic() - st.session_state.get(_STARTED, -inf)
+            if run_now(context.workspace) is None and since > _TO_LOCK:
                 st.button(
                     words("run"), key="users_run", on_click=_run, args=(review, context.workspace, words)
                 )
@@ -211,8 +216,7 @@ def _add(context: PageContext, review: ChatReview, words: Words) -> None:
     except (AssayError, OSError) as error:
         st.session_state[_NOTICE] = ("error", words("not_done", why=error))
     else:
-        _review.cache_clear()  # the study file lists them now
-        st.session_state[_STARTED] = False
+        st.session_state.pop(_STARTED, None)
         st.session_state[_NOTICE] = ("success", words("added", n=n, study=context.study))
 
 
@@ -236,5 +240,5 @@ def _run(review: ChatReview, home: Home, words: Words) -> None:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-    st.session_state[_STARTED] = True
+    st.session_state[_STARTED] = time.monotonic()
     st.session_state[_NOTICE] = ("success", words("started"))

@@ -220,8 +220,6 @@ def _show_pair(session: ChatPageSession, sides: Sequence[Turn]) -> None:
                 _opinion(session, turn)
     if is_same:
         st.html(f'<p class="as-note">{escape(words("same_answers"))}</p>')
-        if said is None:
-            session.vote(number, "tie", sides[0].cell)
     elif said is not None:
         st.html(f'<p class="as-note">{escape(words(f"voted_{said.preferred}"))}</p>')
     elif can_vote:

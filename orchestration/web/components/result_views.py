@@ -20,7 +20,7 @@ Listen = Callable[[], None]
 def show_sections(key: str, html: str, layout: str = "") -> dict[str, str] | None:
     """Show HTML of `render_sections`; return the query of a link in it that was just used.
 
-    layout: `two`: the second section stands beside the first where there is room
+    layout: `two`: the second section is beside the first where there is room
     """
     followed = getattr(
         _sections()(key=key, data={"html": html, "layout": layout}, on_follow_change=_pass), "follow", None

@@ -65,8 +65,10 @@ def _pair(context: PageContext, words: Words) -> str | None:
     keys = list(labels)
     with st.container(horizontal=True, key="two", vertical_alignment="bottom"):
         first = choose_one(context, "a", words("first"), keys, lambda one: labels[one][:LONGEST], 420)
-        others = sorted(keys, key=lambda one: one == first)  # the next best one is beside it at first
+        others = [one for one in keys if one != first]  # the next best one at first
         second = choose_one(context, "b", words("second"), others, lambda one: labels[one][:LONGEST], 420)
+        if context.get("b") != second:
+            context.set(b=second)  # named, it stays when the first pipeline is another one
     metric = choose_metric(context, matrix.data, every=True)
     return read_or_tell(lambda: _pair_html(matrix, metric, (first, second)))
 

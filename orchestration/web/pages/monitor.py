@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import socket
+import json
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from html import escape
+from urllib.request import urlopen
 
 import streamlit as st
 
 from rag_assay.evals.reporting.display import plain
-from rag_assay.evals.reporting.live_boards import run_now
 from rag_assay.orchestration.alerts.journal import Journal
+from rag_assay.orchestration.loopback import is_loopback
+from rag_assay.orchestration.runs.current_run import run_now
 from rag_assay.orchestration.terminal.outcome_sentences import crawl_sentence
-from rag_assay.orchestration.web.board import embed, or_trouble
+from rag_assay.orchestration.web.address_state import switch
+from rag_assay.orchestration.web.board import embed, or_trouble, show_no_study
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.languages import Words
 from rag_assay.orchestration.web.page_context import PageContext
@@ -23,8 +27,8 @@ from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.paths import Home
 
 SHEETS = ("board",)
-_AGAIN = "4s"  # until a page looks again by itself while a run is under way
-_DAGSTER = ("127.0.0.1", 3000)
+_AGAIN, _IDLE = "4s", "10s"  # until a page looks again by itself: while a run is under way, else
+_DAGSTER = "http://127.0.0.1:3000"
 _RUNS = 5  # runs of Dagster that are listed
 _ALERTS = 20
 _CELLS = 60  # pipelines that the progress of is shown
@@ -44,7 +48,6 @@ TEXTS = {
         "The last result against the one before",
         "Das letzte Ergebnis gegen das davor",
     ),
-    "no_study": ("No study was run in this workspace yet.", "In diesem Workspace lief noch keine Studie."),
     "running": (
         "A run is under way: {command} (process {process}). This page follows it.",
         "Ein Lauf ist im Gange: {command} (Prozess {process}). Diese Seite folgt ihm.",
@@ -77,8 +80,8 @@ TEXTS = {
     "no_alerts": ("No alert so far.", "Bisher keine Meldung."),
     "dagster": ("Open Dagster", "Dagster öffnen"),
     "no_dagster": (
-        "For logs and events of runs, start the Dagster UI: `make dev`, or `dagster dev` in your project.",
-        "Protokolle der Läufe zeigt Dagster: `make dev`, oder `dagster dev` im eigenen Projekt.",
+        "For logs and events of runs, start the Dagster UI: `assay dev`, or `dagster dev` in your project.",
+        "Protokolle der Läufe zeigt Dagster: `assay dev`, oder `dagster dev` im eigenen Projekt.",
     ),
     "kind_run": ("run", "Lauf"),
     "kind_check": ("check", "Prüfung"),
@@ -93,11 +96,11 @@ def render(context: PageContext) -> None:
     words = context.words(TEXTS)
     with st.container(key="board"):
         st.title(words("title"), anchor=False)
-        view = context.choose("view", VIEWS, words)
+        view = switch(context, "view", "", VIEWS, words, VIEWS[0])
         if view == "usage":
             show_usage(context)
         elif not context.study:
-            st.info(words("no_study"))
+            show_no_study(context)
         elif view == "changes":
             _changes(context, words)
         else:
@@ -110,7 +113,7 @@ def _show_runs(context: PageContext, words: Words) -> None:
     def show() -> None:
         _progress(context, words, was_running=is_running)
 
-    st.fragment(show, run_every=_AGAIN if is_running else None)()
+    st.fragment(show, run_every=_AGAIN if is_running else _IDLE)()
     _alerts(context, words)
     _dagster(words)
 
@@ -235,14 +238,14 @@ def _list(lines: Iterable[str]) -> str:
 
 def _dagster(words: Words) -> None:
     """Link to the runs in the Dagster UI where it is started, or say how it is."""
-    host, port = _DAGSTER
-    with socket.socket() as tried:
-        tried.settimeout(0.1)
-        is_there = tried.connect_ex(_DAGSTER) == 0
+    url, is_there = _DAGSTER, False
+    # Any server may listen there; and for a reader on another machine it is none.
+    if is_loopback(st.context.ip_address or "127.0.0.1"):
+        with suppress(OSError, ValueError), urlopen(f"{url}/server_info", timeout=0.3) as reply:  # noqa: S310
+            is_there = "dagster_webserver_version" in json.load(reply)
     if not is_there:
         st.caption(words("no_dagster"))
         return
-    url = f"http://{host}:{port}"
     st.link_button(words("dagster"), f"{url}/runs", icon=":material/open_in_new:")
     st.html(_runs(url))
 

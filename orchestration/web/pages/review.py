@@ -12,6 +12,7 @@ import streamlit as st
 
 import rag_assay.evals.study.registry  # noqa: F401 -- the rubrics that a queue may name
 from rag_assay.evals.human.queue import Queue, read_queue
+from rag_assay.orchestration.web.address_state import switch
 from rag_assay.orchestration.web.annotation.annotation_session import AnnotationSession
 from rag_assay.orchestration.web.annotation.view import View, desk_view, name_view, trouble_view
 from rag_assay.orchestration.web.components.scoring_page import pressed, scoring_page
@@ -56,7 +57,7 @@ class AnnotationTab:
 
 
 def render(context: PageContext) -> None:
-    view = context.choose("view", VIEWS, context.words(TEXTS))
+    view = switch(context, "view", "", VIEWS, context.words(TEXTS), VIEWS[0])
     if view == "users":
         from rag_assay.orchestration.web.annotation.user_questions import show_user_questions
 

@@ -100,5 +100,5 @@ def test_postings_that_were_let_go_of_are_read_again(
     for found in (open_lexical(tmp_path), held):
         rows, counts = found.postings("b")
         for _ in range(2):
-            found.let_go()
+            found.release_pages()
             assert (rows.tolist(), counts.tolist()) == ([0, 3], [1, 3])

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -112,10 +114,21 @@ def test_every_cell_answers_elsewhere_as_it_was_measured(
         with open_exported(folder, other) as pipeline:
             for one in stored[cell.key][::10]:
                 assert unlike(one, asked_again(pipeline, one)) is None, (cell.key, one.question)
-    recipe = yaml.safe_load(
-        (tmp_path / "moved" / "tiny.t16.minilm.chain.extractive" / "recipe.yaml").read_text()
-    )
+    folder = tmp_path / "moved" / "tiny.t16.minilm.chain.extractive"
+    assert printed_by_example(folder, other.home)[0].startswith("The documents do not say.")
+    recipe = yaml.safe_load((folder / "recipe.yaml").read_text())
     assert "tuned" not in json.dumps(recipe)
+
+
+def printed_by_example(folder: Path, home: Home) -> list[str]:
+    """Run the script of an export in a process of its own; return its lines: the answer, then passages."""
+    command = [sys.executable, str(folder / "example.py"), "Who is the mayor of Atlantis?"]
+    environment = {**os.environ, "ASSAY_HOME": str(home.root)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[1].startswith("[1] ")
+    return lines
 
 
 def test_what_is_another_answer_is_told(bench: Bench, work: BuildContext) -> None:

@@ -63,7 +63,7 @@ def test_a_sentence_comes_with_the_one_that_its_pronoun_stands_for() -> None:
 def test_the_score_is_the_probability_of_the_weighted_sum() -> None:
     # Terms of the question: "high", "lighth…". Two sentences; "high" is in one: log(3 / 1.5), "lighth…" in
     # both: log(3 / 2.5). The second holds the common term only, but what is beside it holds both.
-    first, second = "The old lighthouse is high enough today.", "Another white lighthouse stands here."
+    first, second = "The old lighthouse is high enough today.", "Another white lighthouse is here."
     rare, common = np.log(3 / 1.5), np.log(3 / 2.5)
     known, confidence = fitted()["sentence"], fitted()["confidence"]
     sum_of = {

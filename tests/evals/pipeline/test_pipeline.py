@@ -13,7 +13,7 @@ import pytest
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.export.loader import open_exported
 from rag_assay.evals.export.writer import export
-from rag_assay.evals.pipeline.cell_items import known_question
+from rag_assay.evals.pipeline.cell_items import StudyQuestions
 from rag_assay.evals.pipeline.pipeline import PipelineResult, open_pipeline, record_of
 from rag_assay.evals.retrieval.query import Removal
 from rag_assay.evals.study.cells import NO_GENERATOR
@@ -75,7 +75,7 @@ def test_every_cell_finds_and_answers_what_the_grid_stored(bench: Bench, work: B
     for cell in cells:
         with open_pipeline(bench.study, cell, work) as pipeline:
             for question in ("noon", "tickets", "captain"):
-                known = known_question(bench.study, question, work)
+                known = StudyQuestions(bench.study, work).named(question)
                 assert known is not None
                 result = pipeline.ask_row(known)
                 hits = stored(bench, "rankings", cell.ranking, "hits.parquet", question).sort("rank")
@@ -113,7 +113,7 @@ def test_a_budget_of_context_holds_in_the_grid_and_in_an_open_pipeline(
             open_exported(tmp_path / cell.key, held) as exported,
         ):
             for question in ("noon", "tickets", "captain"):
-                known = known_question(bench.study, question, held)
+                known = StudyQuestions(bench.study, held).named(question)
                 assert known is not None
                 (row,) = stored(bench, "answers", cell.key, "answers.parquet", question).to_dicts()
                 result = pipeline.ask_row(known)
@@ -141,7 +141,7 @@ def test_a_budget_of_context_holds_in_the_grid_and_in_an_open_pipeline(
 def test_a_question_that_no_study_asks(bench: Bench, work: BuildContext) -> None:
     bench.build("chunks", "enrichments", "embeddings", "indexes", "questions")
     cell = next(cell for cell in bench.study.cells() if cell.retriever == "dense")
-    assert known_question(bench.study, "What is lit at sunset?", work) is None
+    assert StudyQuestions(bench.study, work).named("What is lit at sunset?") is None
     with open_pipeline(bench.study, cell, work) as pipeline:
         result = pipeline.ask("What is lit at sunset?")
         assert result.passages[0].document == result.found.hits[0].doc_id
@@ -196,14 +196,14 @@ def test_a_cell_that_reads_no_follow_ups_can_be_had_with_them(bench: Bench, work
 
 
 def test_words_of_a_question_find_it_however_they_are_typed(bench: Bench, work: BuildContext) -> None:
-    assert known_question(bench.study, "noon", work) is None, "nothing was run"
+    assert StudyQuestions(bench.study, work).named("noon") is None, "nothing was run"
     bench.build("chunks", "enrichments", "embeddings", "indexes", "questions")
     for typed in (
         "noon",
         "when does the  ferry leave the harbour?",
         "When does the ferry leave the harbour?",
     ):
-        found = known_question(bench.study, typed, work)
+        found = StudyQuestions(bench.study, work).named(typed)
         assert found is not None
         assert found["question_id"] == "noon"
         assert found["evidence"][0]["doc_id"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rag_assay.evals.study.complexity import Simplicity, simplicities, unpriced
+from rag_assay.evals.study.complexity import Simplicity, simplicities, unmeasured, unpriced
 from rag_assay.evals.study.registry import read_retriever
 from rag_assay.evals.study.study import Study
 from tests.fakes.town import PLAIN
@@ -44,3 +44,16 @@ def test_a_retriever_that_asks_a_model_counts_its_calls_and_has_no_known_price()
     assert unpriced(one) == {"tiny.t16.minilm.r.g"}
     assert not unpriced(study({"dense": {}}, {"llm": LLM}))  # an answer holds what it costs
     assert read_retriever([step, {"dense": {}}])
+
+
+def test_a_cell_without_a_generator_lacks_no_metric_of_answers() -> None:
+    written = {
+        **PLAIN,
+        "retrievers": {"words": {"bm25": {}}, "meaning": {"dense": {}}},
+        "generators": {"quote": {"extractive": {}}},
+        "restrict": {"quote": {"retrievers": ["words"], "others": "rankings"}},
+        "metrics": ["ndcg@10", "rouge_l", "tokens", "answer_latency"],
+    }
+    assert unmeasured(Study.model_validate(written)) == {
+        ("tiny.t16.minilm.meaning.none", name) for name in ("rouge_l", "tokens", "answer_latency")
+    }

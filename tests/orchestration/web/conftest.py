@@ -17,7 +17,8 @@ from rag_assay.orchestration.web.page_context import UiOptions
 from rag_assay.orchestration.web.page_process import Server, Site, serve_script
 from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.paths import Home
-from tests.fakes.browser import chromium
+from tests.fakes.browser import chromium, tab
+from tests.fakes.talked import ChatTab, Chatted, chatted
 
 
 @dataclass
@@ -58,6 +59,21 @@ def browser() -> Iterator[Any]:
     """A browser until the end of the file: while it is there, nothing else can run an event loop."""
     with chromium() as found:
         yield found
+
+
+@pytest.fixture(scope="module")
+def chat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chatted]:
+    """The page Chat of a study that was run; it ends with the file of tests."""
+    with chatted(tmp_path_factory.mktemp("chat")) as found:
+        yield found
+
+
+@pytest.fixture
+def at(browser: Any) -> Iterator[ChatTab]:
+    """A tab of its own for the page Chat, which has shown no error at the end."""
+    with tab(browser) as found:
+        yield ChatTab(found)
+        assert found.errors == []
 
 
 @pytest.fixture(scope="module")

@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
 
-from tests.fakes.browser import LONGEST, tab
-from tests.fakes.talked import EXTRACTIVE, ChatTab, Chatted, chatted
+from tests.fakes.browser import LONGEST
+from tests.fakes.talked import EXTRACTIVE, ChatTab, Chatted
 
 pytestmark = pytest.mark.models
-
-
-@pytest.fixture(scope="module")
-def chat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chatted]:
-    with chatted(tmp_path_factory.mktemp("loop")) as found:
-        yield found
-
-
-@pytest.fixture
-def at(browser: Any) -> Iterator[ChatTab]:
-    with tab(browser) as found:
-        yield ChatTab(found)
-        assert found.errors == []
 
 
 def test_a_thumb_down_becomes_a_question_and_the_study_is_run(chat: Chatted, at: ChatTab) -> None:

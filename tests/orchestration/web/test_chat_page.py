@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from rag_assay.warehouse.conversations import AnswerFeedback, ShownPassage, Stor
 from rag_assay.warehouse.status import Status
 from tests.fakes.browser import axe_violations, tab
 from tests.fakes.processes import wait_until
-from tests.fakes.talked import EXTRACTIVE, MODEL, ChatTab, Chatted, chatted
+from tests.fakes.talked import EXTRACTIVE, MODEL, ChatTab, Chatted
 
 pytestmark = pytest.mark.models
 MARKUP = (
@@ -37,19 +36,6 @@ FIVE = (
     "Und wer wurde Zweiter?",
 )
 CLUBS = "Was geschah zwischen SV Kohlenbach 07 und Hammerlohe?"
-
-
-@pytest.fixture(scope="module")
-def chat(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chatted]:
-    with chatted(tmp_path_factory.mktemp("chat")) as found:
-        yield found
-
-
-@pytest.fixture
-def at(browser: Any) -> Iterator[ChatTab]:
-    with tab(browser) as found:
-        yield ChatTab(found)
-        assert found.errors == []
 
 
 def wordy(number: int, status: Status, **more: Any) -> Turn:

@@ -247,7 +247,7 @@ def test_axe_finds_nothing_on_any_page(browser: Any, result: Result) -> None:
             ".as-sections section"
         ),
     }
-    for width, scheme in WAYS:
+    for width, scheme in WAYS[::3]:  # wide and light, narrow and dark
         with tab(browser, width, scheme=scheme) as shown:
             for url, wait in pages.items():
                 shown.page.goto(url)
