@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from rag_assay.orchestration.web.board import show_no_study
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.languages import LANGUAGES, PARAMETER, Language, language_here, words_in
 from rag_assay.orchestration.web.look import dress
+from rag_assay.orchestration.web.no_study import show_no_study
 from rag_assay.orchestration.web.page_context import (
     PAGES,
     PERSON,

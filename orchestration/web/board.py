@@ -16,8 +16,6 @@ from rag_assay.evals.reporting.display import plain
 from rag_assay.evals.reporting.exports import csv_text
 from rag_assay.orchestration.web.charts import Chart
 from rag_assay.orchestration.web.chat.answer_html import label
-from rag_assay.orchestration.web.languages import Texts
-from rag_assay.orchestration.web.page_context import STUDY, PageContext
 from rag_assay.warehouse.errors import AssayError
 
 T = TypeVar("T")
@@ -51,25 +49,6 @@ def or_trouble(look: Callable[[], T]) -> T | None:
         st.error(label(str(error), 1000), icon=":material/error:")
         st.button("Look again", icon=":material/refresh:")
         return None
-
-
-NO_STUDY: Texts = {
-    "no_study": (
-        "No study was run in this workspace yet. Run one, as in `assay run demo`, and reload this page.",
-        "In diesem Workspace lief noch keine Studie. `assay run demo` startet eine; dann neu laden.",
-    ),
-    "unknown_study": (
-        "There is no study {name} in this workspace.",
-        "In diesem Workspace gibt es keine Studie {name}.",
-    ),
-}
-
-
-def show_no_study(context: PageContext) -> None:
-    """Say that the workspace has no study, or not the one that the address names."""
-    words, wanted = context.words(NO_STUDY), context.get(STUDY)
-    with st.container(key="trouble"):
-        st.info(words("unknown_study", name=label(wanted)) if wanted else words("no_study"))
 
 
 @contextmanager

@@ -17,9 +17,10 @@ from rag_assay.orchestration.loopback import is_loopback
 from rag_assay.orchestration.runs.current_run import run_now
 from rag_assay.orchestration.terminal.outcome_sentences import crawl_sentence
 from rag_assay.orchestration.web.address_state import switch
-from rag_assay.orchestration.web.board import embed, or_trouble, show_no_study
+from rag_assay.orchestration.web.board import embed, or_trouble
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.languages import Words
+from rag_assay.orchestration.web.no_study import show_no_study
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.run_progress import CELL_STAGES, StudyProgress, study_progress
 from rag_assay.orchestration.web.usage.view import show_usage
