@@ -113,7 +113,8 @@ def test_five_turns_in_german_with_sources_feedback_and_a_reload(chat: Chatted, 
 
 def test_the_page_does_not_scroll_away_under_a_press(chat: Chatted, at: ChatTab) -> None:
     at.open(chat.url(lang="de", cell=EXTRACTIVE)).ask(FIVE[3]).ask(FIVE[4])
-    at.put(FIVE[0]).page.locator(".as-asked").nth(2).wait_for()  # the page scrolls to it for a while
+    at.page.evaluate(WATCHED)
+    at.put(FIVE[0]).page.wait_for_function("window.followed === 3")  # and goes on for a while
     assert at.page.evaluate(PRESSED) == 0
     at.wait()
     assert at.page.evaluate("document.querySelector('[data-testid=stMain]').scrollTop") == 0
@@ -350,6 +351,14 @@ def test_a_server_that_is_killed_and_started_again_has_lost_nothing_and_may_ask_
 
 WIDER = """() => [document.documentElement, document.querySelector("[data-testid=stMain]")].map(
   (one) => one.scrollWidth - one.clientWidth)"""
+WATCHED = """() => {
+  const scroll = Element.prototype.scrollTo;
+  window.followed = 0;
+  Element.prototype.scrollTo = function (...where) {
+    window.followed = document.querySelectorAll(".as-asked").length;
+    return scroll.apply(this, where);
+  };
+}"""
 PRESSED = """async () => {
   const main = document.querySelector("[data-testid=stMain]");
   main.scrollTop = 0;
