@@ -53,7 +53,7 @@ def is_priced(*models: str) -> bool:
     """
     known = _prices()
     names = {part.lower() for model in models for part in (model, model.rpartition("/")[2])}
-    return known is None or not names.isdisjoint(known) or any("ft:" in name for name in names)
+    return known is None or any(name in known or "ft:" in name for name in names)
 
 
 def bundled_price(model: str) -> Price | None:
