@@ -5,10 +5,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rag_assay.orchestration.api import LoadedStudy as Study
+    from rag_assay.orchestration.api import OpenedPipeline as Pipeline
+    from rag_assay.orchestration.api import RunFailedError, open
+    from rag_assay.orchestration.api import StudyResult as Result
     from rag_assay.orchestration.component import StudyComponent, build_definitions
     from rag_assay.orchestration.resources import Crawler, ModelGateway, Models, Workspace
 
-__all__ = ["Crawler", "ModelGateway", "Models", "StudyComponent", "Workspace", "build_definitions"]
+_PLACES = {
+    "Crawler": "resources.Crawler",
+    "ModelGateway": "resources.ModelGateway",
+    "Models": "resources.Models",
+    "Pipeline": "api.OpenedPipeline",
+    "Result": "api.StudyResult",
+    "RunFailedError": "api.RunFailedError",
+    "Study": "api.LoadedStudy",
+    "StudyComponent": "component.StudyComponent",
+    "Workspace": "resources.Workspace",
+    "build_definitions": "component.build_definitions",
+    "open": "api.open",
+}
+__all__ = [
+    "Crawler",
+    "ModelGateway",
+    "Models",
+    "Pipeline",
+    "Result",
+    "RunFailedError",
+    "Study",
+    "StudyComponent",
+    "Workspace",
+    "build_definitions",
+    "open",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -17,7 +46,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    module = "component" if name in {"StudyComponent", "build_definitions"} else "resources"
+    module, _, name = _PLACES[name].partition(".")
     return getattr(import_module(f"{__name__}.orchestration.{module}"), name)
 
 

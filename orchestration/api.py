@@ -1,0 +1,373 @@
+"""The Python API, `import rag_assay as ra`: studies, their results, and pipelines that answer questions.
+
+There the classes are called `Study`, `Result` and `Pipeline`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rag_assay.orchestration.settings import Settings, prepare
+from rag_assay.warehouse.closing import Closeable
+from rag_assay.warehouse.errors import AssayError, InputError
+from rag_assay.warehouse.paths import Home, home
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import polars as pl
+
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.evals.pipeline.pipeline import PipelineResult
+    from rag_assay.evals.reporting.data import ReportData
+    from rag_assay.evals.reporting.pair_comparison import PairComparison
+    from rag_assay.evals.reporting.thresholds import GateResult
+    from rag_assay.evals.statistics.verdict import Verdict
+    from rag_assay.evals.study import study as studies
+    from rag_assay.orchestration.question_service.opened_cell import OpenedCell
+    from rag_assay.orchestration.run_report import RunReport
+
+Progress = Callable[[str, int, int], None]
+"""Hears (label, done, total) while a study runs; of a sentence without a count, the total is 0."""
+
+
+class RunFailedError(AssayError):
+    """A run has built no leaderboard; the message says which stages failed and why."""
+
+
+class LoadedStudy:
+    """A study file and the workspace that it is run in.
+
+    >>> study = ra.Study.load("study.yaml")  # doctest: +SKIP
+    >>> study.run().verdict.sentences[0]  # doctest: +SKIP
+    'Use articles · bilingual.'
+    """
+
+    def __init__(self, study: studies.Study, workspace: Path) -> None:
+        self._study = study
+        self.workspace = workspace
+
+    @classmethod
+    def load(cls, study: str | Path, workspace: str | Path | None = None) -> LoadedStudy:
+        """Read a study file, or a study that the workspace knows by its name.
+
+        workspace: a folder. Default: `ASSAY_HOME`, else `var` in the project folder.
+
+        Raises:
+            InputError: the file has mistakes; each is named with its line.
+        """
+        from rag_assay.evals.study.run_studies import find_known, refuse_taken
+
+        root = prepare(Settings(home=str(workspace)) if workspace else Settings())
+        found = find_known(str(study), home())
+        refuse_taken(found, home())
+        return cls(found, root)
+
+    @property
+    def name(self) -> str:
+        return self._study.study
+
+    @property
+    def path(self) -> Path:
+        return self._study.path
+
+    @property
+    def cells(self) -> list[str]:
+        """The cells, `study.chunking.embedder.retriever.generator`, also those that were not run."""
+        return [cell.key for cell in self._study.cells()]
+
+    def check(self) -> list[str]:
+        """Return warnings of `assay check`.
+
+        Raises:
+            InputError: the file, or a file that it names, has mistakes.
+        """
+        from rag_assay.evals.study.study_check import check_study
+
+        return list(check_study(self.path, self._here()).warnings)
+
+    def run(
+        self,
+        *,
+        cells: Sequence[str] = (),
+        questions: str | int | None = None,
+        progress: Progress | None = None,
+    ) -> StudyResult:
+        """Build what is missing or outdated, as `assay run` does, and return the result.
+
+        cells: patterns; only the cells that match are run, as a study of their own
+        questions: how many are drawn by the study's seed, or ids and patterns with commas between
+
+        Raises:
+            InputError: the study, or what it names, cannot be used.
+            RunFailedError: there is no leaderboard. What was built stays, and the next run continues.
+        """
+        from rag_assay.evals.study.grid import read_questions_of
+        from rag_assay.evals.study.run_studies import note
+        from rag_assay.evals.study.slice_selection import note_slice, slice_study
+        from rag_assay.orchestration.driver import Driver
+        from rag_assay.orchestration.run_report import failure_notes
+        from rag_assay.orchestration.search_run import search_study
+        from rag_assay.orchestration.stages import up_to
+        from rag_assay.warehouse.inference.budget import Budgets
+
+        where, hear = self._here(), progress or (lambda _label, _done, _total: None)
+        found = slice_study(self._study, tuple(cells), None if questions is None else str(questions))
+        read_questions_of(found)  # a mistake there must not cost a crawl
+        note(found, where)
+        note_slice(found, where)
+        budgets = Budgets()
+
+        def walk(part: studies.Study, last: str) -> object:
+            return Driver(part, where, hear).run(tuple(up_to(part, [last])), budgets=budgets)
+
+        if found.search is not None and found.slice is None:
+            found = search_study(found, where, walk, lambda text: hear(text, 0, 0))
+        report = Driver(found, where, hear).run(budgets=budgets)
+        if not report.is_there("leaderboard"):
+            raise RunFailedError("\n".join(failure_notes(report.stages)) or "no leaderboard was built")
+        return StudyResult(found, self.workspace, report)
+
+    def result(self) -> StudyResult:
+        """Return the result of the last run; nothing is built.
+
+        Raises:
+            InputError: the study has not been run.
+        """
+        from rag_assay.evals.reporting.stale_results import stored_result
+        from rag_assay.evals.successive_halving.records import narrow_study
+
+        where = self._here()
+        return StudyResult(
+            stored_result(narrow_study(self._study, where), where, as_run=True).study, self.workspace
+        )
+
+    def _here(self) -> Home:
+        return _work_in(self.workspace)
+
+    def __repr__(self) -> str:
+        return f"<Study {self.name!r}: {len(self.cells)} cells, {self.path}>"
+
+
+class StudyResult:
+    """What a study measured. Frames are read from the workspace when they are first asked for."""
+
+    def __init__(self, study: studies.Study, workspace: Path, report: RunReport | None = None) -> None:
+        self._study = study
+        self._report = report
+        self.workspace = workspace
+
+    @cached_property
+    def _data(self) -> ReportData:
+        from rag_assay.evals.reporting.rows import report_data
+        from rag_assay.orchestration.run_report import failure_notes
+
+        notes = failure_notes(self._report.stages) if self._report else ()
+        return report_data(self._study, _work_in(self.workspace), notes, with_hits=False)
+
+    @property
+    def study(self) -> str:
+        return self._study.study
+
+    @property
+    def verdict(self) -> Verdict:
+        """The decision: which cell to use, its interval, which others are tied, and why (`sentences`)."""
+        return self._data.verdict
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader must know: failures, cells that were not run, inputs that have changed since."""
+        return self._data.notes
+
+    @property
+    def leaderboard(self) -> pl.DataFrame:
+        """A row a cell, metric and subset of the questions, with interval, rank and comparison."""
+        return self._data.leaderboard
+
+    @property
+    def questions(self) -> pl.DataFrame:
+        """A row a question, with its ground truth and evidence."""
+        return self._data.questions
+
+    @property
+    def scores(self) -> pl.DataFrame:
+        """A row a cell, replicate, question and metric: `value`, or a `status` with its `reason`."""
+        return self._data.scores
+
+    @property
+    def answers(self) -> pl.DataFrame:
+        """A row a cell, replicate and question: text, citations, tokens, cost, seconds, `status`."""
+        return self._data.answers
+
+    @cached_property
+    def rankings(self) -> pl.DataFrame:
+        """A row a ranking, question and rank: the chunk, its place in its document, and its score."""
+        import polars as pl
+
+        from rag_assay.evals.reporting.stale_results import stored_result
+        from rag_assay.evals.reporting.stored_rows import select_rows
+        from rag_assay.warehouse.schemas import HITS
+
+        names = self._study.rankings()
+        query = (
+            "SELECT * FROM current_hits WHERE list_contains(?, ranking) ORDER BY ranking, question_id, rank"
+        )
+        with stored_result(self._study, _work_in(self.workspace), as_run=True).store.connect() as connection:
+            return select_rows(connection, query, [names], {"ranking": pl.String, **HITS})
+
+    def compare(self, first: str, second: str, metric: str | None = None) -> PairComparison:
+        """Compare two cells question by question: first less second, with its interval.
+
+        metric: default: the primary one
+
+        Raises:
+            InputError: the study has no such cell or metric.
+        """
+        import polars as pl
+
+        from rag_assay.evals.reporting.pair_comparison import compare_pair
+        from rag_assay.orchestration.cell_selection import named_cell
+        from rag_assay.warehouse.suggestions import did_you_mean
+
+        data = self._data
+        known = {one.name: one for one in data.metrics}
+        if metric is not None and metric not in known:
+            raise InputError(f"{self.study} has no metric {metric!r}; {did_you_mean(metric, list(known))}")
+        chosen = known[metric] if metric else data.primary
+        pair = named_cell(self._study, first).name, named_cell(self._study, second).name
+        rows = data.values.filter(pl.col("metric") == chosen.name, pl.col("value").is_not_null())
+        values = {
+            (question, cell): value
+            for question, cell, value in rows.select("question_id", "cell", "value").iter_rows()
+        }
+        return compare_pair(data, chosen, pair, values, data.questions["question_id"].to_list())
+
+    def gates(self, *gates: str) -> list[GateResult]:
+        """Hold the result against gates, written as for `assay run --fail-under`: `ndcg@10=0.8`.
+
+        Raises:
+            InputError: a gate names no metric or cell of the study.
+        """
+        from rag_assay.evals.reporting.thresholds import gate_results, read_gates
+
+        leader = self.verdict.leader
+        held = read_gates(gates, self._study)
+        return gate_results(held, self.leaderboard, self.scores, leader.cell if leader else None)
+
+    def open(self, cell: str | None = None) -> OpenedPipeline:
+        """Open a cell to ask it questions. Default: the one that the verdict recommends."""
+        from rag_assay.assets.engine.stage import BuildContext
+        from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
+        from rag_assay.orchestration.question_service.opened_cell import open_cell
+
+        where = _work_in(self.workspace)
+        chosen = named_cell(self._study, cell) if cell else recommended_cell(self._study, where)
+        with _kept_on_success(BuildContext(where)) as work:
+            return OpenedPipeline(
+                open_cell(self._study, chosen, work, self._study.budget, interactive=False), work
+            )
+
+    @property
+    def report(self) -> Path:
+        """The HTML report of the last run."""
+        return _work_in(self.workspace).report(self.study)
+
+    def __repr__(self) -> str:
+        return f"<Result of {self.study!r}: {' '.join(self.verdict.sentences)}>"
+
+    def _repr_html_(self) -> str:
+        """Return the verdict and the ranks of the primary metric, as a notebook shows them."""
+        from rag_assay.evals.reporting.display import interval, number
+
+        data = self._data
+        decision, *reasons = (escape(one) for one in self.verdict.sentences)
+        rows = data.leaderboard.filter(
+            metric=data.primary.name, subset=self.verdict.subset or data.leaderboard["subset"][0]
+        ).sort("rank", nulls_last=True)
+        body = "".join(
+            f"<tr><td>{row['rank'] or ''}</td><td>{escape(row['cell'])}</td>"
+            f"<td>{number(row['value'])}</td><td>{interval(row['low'], row['high'])}</td></tr>"
+            for row in rows.iter_rows(named=True)
+        )
+        return (
+            f"<p><strong>{decision}</strong> {' '.join(reasons)}</p><table><thead><tr><th>Rank</th>"
+            f"<th>Cell</th><th>{escape(data.primary.heading)}</th><th>Interval</th></tr></thead>"
+            f"<tbody>{body}</tbody></table>"
+        )
+
+
+class OpenedPipeline(Closeable):
+    """A pipeline that answers single questions as it was measured.
+
+    Use it as a context manager, or close it.
+    """
+
+    def __init__(self, opened: OpenedCell, work: BuildContext) -> None:
+        self._opened = opened
+        self._work = work
+
+    @property
+    def name(self) -> str:
+        return self._opened.key
+
+    @property
+    def differences(self) -> tuple[str, ...]:
+        """What may make its answers others than those that were measured."""
+        return self._opened.differences
+
+    def ask(self, question: str, conversation: Sequence[str] = ()) -> PipelineResult:
+        """Return passages and answer; what failed is the status and reason of the result.
+
+        conversation: the turns before, the oldest first: question, answer, question, …
+
+        Raises:
+            InputError: the question is empty or too long.
+        """
+        from rag_assay.evals.chat.question_requests import QuestionRequest, check_question
+
+        request = QuestionRequest(question, None, None, frozenset(), tuple(conversation))
+        return self._opened.result(check_question(request))
+
+    def close(self) -> None:
+        self._opened.close()
+        self._work.close()
+
+
+def open(  # noqa: A001 -- ra.open
+    export: str | Path, *, trust: Sequence[str] = (), max_usd: float | None = None
+) -> OpenedPipeline:
+    """Open a folder that `assay export` wrote.
+
+    trust: servers, beside those of this machine, that it may send questions and passages to
+    max_usd: what calls of models may cost; None: no limit
+
+    Raises:
+        InputError: the folder is no export, was changed, or names servers that are not trusted.
+    """
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.orchestration.question_service.opened_cell import open_folder
+
+    prepare()
+    with _kept_on_success(BuildContext(home())) as work:
+        return OpenedPipeline(open_folder(Path(export), work, max_usd, trust, interactive=False), work)
+
+
+@contextmanager
+def _kept_on_success(work: BuildContext) -> Iterator[BuildContext]:
+    try:
+        yield work
+    except BaseException:
+        work.close()
+        raise
+
+
+def _work_in(workspace: Path) -> Home:
+    """Let the process work in a workspace again, for another study may have been loaded since."""
+    if home().root != workspace:
+        prepare(Settings(home=workspace))
+    return home()
