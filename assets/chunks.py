@@ -63,7 +63,6 @@ class Chunks(Stage):
         self.build_plan = build
 
     def keys(self) -> list[str]:
-        """Return `corpus.chunking` keys."""
         return sorted(self.build_plan.chunk_sets)
 
     def needs(self, key: str) -> list[PartitionRef]:

@@ -59,7 +59,6 @@ class Embeddings(Stage):
         self.build_plan = build
 
     def keys(self) -> list[str]:
-        """Return `corpus.chunking.embedder` keys."""
         return sorted(self.build_plan.indexes)
 
     def needs(self, key: str) -> list[PartitionRef]:
@@ -155,10 +154,8 @@ class Embeddings(Stage):
 
 @dataclass
 class _Writing:
-    """Turns blocks of chunks into blocks of vectors.
-
-    new: texts to compute, as far as known before; computed, dimensions, content: known after the last frame
-    """
+    """Turns blocks of chunks into blocks of vectors; ``computed``, ``dimensions`` and ``content`` are known
+    after the last frame."""
 
     embedder: CachedEmbedder
     key: str

@@ -48,7 +48,6 @@ class Indexes(Stage):
         self.build_plan = build
 
     def keys(self) -> list[str]:
-        """Return `corpus.chunking.embedder` keys."""
         return sorted(self.build_plan.indexes)
 
     def needs(self, key: str) -> list[PartitionRef]:

@@ -78,11 +78,8 @@ class Pages(Stage):
         }
 
     def is_of_now(self, key: str, artifact: Artifact) -> bool:
-        """Return whether a study's source is the one that was crawled, whatever became of its files since
-        then.
-
-        If the folder is gone, its study may have been moved with it: then another path means the same.
-        """
+        """Return whether a study's source is the one that was crawled; if its folder is gone, another path
+        may mean the same."""
         path, before = self.sources[key].path, artifact.meta.get("path")
         moved = path is None or before is None or path == before or not Path(before).exists()
         return moved and artifact.meta.get("source") in {None, self._recipe(key)}
@@ -93,17 +90,14 @@ class Pages(Stage):
         return digest([spec, *source.versions()] if source.versions() else spec)
 
     def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
-        """Return the artifact of a key, unless its pages changed or are damaged.
-
-        They lie in one place, which a later crawl changes even if it fails.
-        """
+        """Return the artifact of a key, unless its pages changed or are damaged. They lie in one place, which
+        a later crawl changes even if it fails."""
         artifact = super().fresh(key, store)
         if artifact is None or not _holds(artifact, store.home) or _damaged_bodies(key, store):
             return None
         return artifact
 
     def table_path(self, artifact: Artifact, store: ArtifactStore) -> Path:
-        """Return the manifest of the source: it lies in one place."""
         return manifest_file(store.home, artifact.key)
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:

@@ -26,14 +26,9 @@ Progress = Callable[[str], None]
 
 
 def crawl(home: Home, name: str, source: Source, progress: Progress, timeout: float = 30) -> Row:
-    """Fetch or read all pages of a source into the workspace and return the crawl's row (`schemas.CRAWLS`).
-
-    Failed pages are data: they are stored with their reasons. A process can do this once with a spider, as
-    Scrapy's reactor does not start twice. ``progress`` is called from time to time; ``timeout``: seconds to
-    wait for a response.
-
-    Raises:
-        LockedError: another process crawls this source.
+    """Fetch or read all pages of a source into the workspace and return the crawl's row (`schemas.CRAWLS`);
+    failed pages are stored with reasons. Once a process: Scrapy's reactor does not start twice. ``timeout``:
+    seconds. Raises LockedError: another process crawls it.
     """
     if source.reader:
         return _read(home, name, source)

@@ -11,12 +11,11 @@ from typing import Any
 class Page:
     """One page as fetched.
 
-    url: after redirects, without fragment; the canonical one if the page names one on its own host
+    url: after redirects, without fragment; the canonical one if it is on the same host
     requested_url: the crawl's first request
-    status: HTTP status; None without a response, and for files
-    body: the bytes as served, undecoded; None exactly when the page failed
-    fields: facts from spider or reader, JSON values only (title, celex, id, encoding …)
-    reason: why there is no body; None exactly when there is one
+    status: None without a response, and for files
+    body: bytes as served; None exactly when the page failed with a ``reason``
+    fields: JSON facts from spider or reader (title, celex, id, encoding …)
     alias: served under another URL than `url`; a page served under `url` takes precedence
     """
 

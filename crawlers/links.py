@@ -75,11 +75,7 @@ class Bounds:
 
 
 class ListedAddress(NamedTuple):
-    """An address in a list.
-
-    date: of publication, or else of the last change, in UTC; is_list: an entry of a sitemap index, itself a
-        list
-    """
+    """An address in a list, its date of publication or last change (UTC), and whether it is itself a list."""
 
     url: str
     date: datetime | None = None

@@ -42,9 +42,8 @@ class StorePipeline:
             try:
                 spider.store.add(item)
             except Exception as error:
-                spider.broken = (
-                    error  # a page that cannot be stored ends the crawl: Scrapy would go on without it
-                )
+                # A page that cannot be stored ends the crawl: Scrapy would go on without it
+                spider.broken = error
                 raise
             if time.monotonic() - self._reported_at >= PROGRESS_SECONDS:
                 self._reported_at = time.monotonic()

@@ -125,11 +125,7 @@ def locked(path: Path, source: str) -> TextIOWrapper:
 
 
 class Bodies:
-    """Stores each body once.
-
-    scratch: folder for temporary files of this crawl
-    pack: name of the pack for small bodies; None: each is a file that is there at once
-    """
+    """Stores each body once; ``pack``: of small bodies, None: each is a file that is there at once."""
 
     def __init__(self, home: Home, scratch: Path, pack: str | None) -> None:
         self._home = home
@@ -177,11 +173,8 @@ class Followed(NamedTuple):
 
 
 class FollowedPages:
-    """One file per page: its facts as a line of JSON, then its bytes, compressed.
-
-    Pages without validators are not kept, damaged files are ignored; `sweep` removes pages that a complete
-    crawl did not meet.
-    """
+    """One file per page: its facts as a line of JSON, then its bytes, compressed. Pages without validators
+    are not kept, damaged files are ignored; `sweep` removes pages that a complete crawl did not meet."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -240,15 +233,11 @@ class SeenUrl(NamedTuple):
 class PageStore:
     """Takes the pages of one crawl of one source. One process per source; others get `LockedError`.
 
-    The journal begins with the crawl. Every page is flushed to it before `add` returns or, if read from
-    files, once its body is on disk; `close` merges it into the manifest. Opening the store merges the journal
-    of a process that died. Merging twice is harmless: the newest row of a URL wins.
-
-    When the source's `origin` changes, its manifest is set aside until the source changes back.
-
-    origin: `Source.origin`; empty: unknown
-    from_files: files are complete: a failed page replaces the earlier one, and what was not read is gone
-    followed: pages without content to store, for the next crawl's conditional requests
+    Every page is flushed to the journal before `add` returns or, if read from files, once its body is on
+    disk; `close` merges it into the manifest (idempotent), as opening does with that of a process that died.
+    When ``origin`` changes, the manifest is set aside until it changes back.
+    from_files: a failed page replaces the earlier one, and what was not read is gone
+    followed: pages without content to store, for conditional requests
     """
 
     def __init__(self, home: Home, source: str, origin: str = "", *, from_files: bool = False) -> None:
@@ -361,8 +350,8 @@ class PageStore:
         """Store a page, or the failure of one, and return what is new about it.
 
         A failure never removes a stored body; a 404 or 410 marks it as gone. A URL counts once per crawl
-        (`repeated`), but a page served under its URL replaces one that names it as canonical, and a body
-        replaces a failure. Of several that name it as canonical, the one with the first URL is kept.
+        (`repeated`), but one served under its URL replaces its aliases, and a body replaces a failure; of
+        several aliases the first URL is kept.
         """
         if not self._is_better(page):
             return "repeated"
@@ -401,10 +390,8 @@ class PageStore:
     def finish(
         self, outcome: str, requests: int, size: int, *, followed: int = 0, complete: bool = False
     ) -> Row:
-        """Merge, write the crawl's record and return it (`schemas.CRAWLS`, times as ISO strings).
-
-        The result also has `followed` and `unmet`: stored pages that this crawl did not come across.
-        """
+        """Merge, write the crawl's record and return it (`schemas.CRAWLS`, times as ISO strings). The result
+        also has `followed` and `unmet`: stored pages that this crawl did not come across."""
         if complete or self.from_files:
             self._leave_unseen()
         if outcome == FINISHED:

@@ -1,12 +1,9 @@
 """The artifact store: what a stage stored for one partition key, found by the digest of its inputs.
 
-`<home>/<stage>/<identity>/artifact.json` is the record of one result: which folder beside it holds the files,
-their sizes and checksums, and a seal over the record itself. It is written last and at once, so a result is
-whole or not there; builders write into folders of their own (`warehouse.attempts`), and of two that build the
-same the first to commit wins. A record that is damaged, or one of whose files has gone or has another size,
-does not count; other bytes are found by `damage`, which reads the files. A pointer
-`<home>/pointers/<stage>/<key>.json` says which identity a readable key means now. Old results stay, so going
-back to an old recipe computes nothing.
+`<home>/<stage>/<identity>/artifact.json` records one result: its folder, sizes, checksums and a seal. It is
+written last and at once; of two builders of the same artifact the first to commit wins. Damaged records do
+not count. A pointer `<home>/pointers/<stage>/<key>.json` says which identity a key means now. Old results
+stay.
 """
 
 from __future__ import annotations
@@ -50,7 +47,6 @@ class ArtifactStore:
         self._remote = artifacts_of(home)
 
     def refresh(self) -> None:
-        """See from now on what other machines have committed; in a local workspace, do nothing."""
         if self._remote:
             self._remote.refresh()
 
@@ -58,7 +54,6 @@ class ArtifactStore:
         return _below(self.home.stage(stage), identity)
 
     def folder(self, stage: str, identity: str) -> Path:
-        """Where the files of an artifact lie, fetched at need; while none is committed, its `place`."""
         place = self.place(stage, identity)
         if self._remote:
             return self._remote.bring_newest(stage, identity) or place
@@ -81,10 +76,8 @@ class ArtifactStore:
         return artifact if artifact and has_its_files(artifact, _below(place, artifact.folder)) else None
 
     def current(self, stage: str, key: str) -> Artifact | None:
-        """Return the artifact that ``key`` means now, or None when there is none (yet).
-
-        A damaged pointer is made again: it means the newest one that was built for the key.
-        """
+        """Return the artifact that ``key`` means now, or None when there is none (yet). A damaged pointer is
+        made again: it means the newest one that was built for the key."""
         if self._remote:
             self._remote.bring_pointer(stage, key)
         data = bytes_of(self._pointer(stage, key))
@@ -116,11 +109,8 @@ class ArtifactStore:
     def commit_once(
         self, artifact: Artifact, built: Path, instead_of: Artifact | None = None, *, always: bool = False
     ) -> Artifact:
-        """Make what was built in a folder of one's own the artifact, unless another builder has been faster.
-
-        A complete artifact that somebody else has committed meanwhile stays, is returned, and ``built`` is
-        removed. An incomplete or damaged one is replaced.
-        """
+        """Commit what was built, unless another builder has been faster: then return its artifact and remove
+        ``built``. An incomplete or damaged one is replaced."""
         place = self.place(artifact.stage, artifact.identity)
         folder = place / built.name.removeprefix(BUILDING)
         whole = stamp_artifact(replace(artifact, folder=folder.name), built)
@@ -136,7 +126,6 @@ class ArtifactStore:
         return replace(kept, key=artifact.key)
 
     def _recorded(self, whole: Artifact, instead_of: Artifact | None, *, always: bool) -> Artifact:
-        """Write a record, unless somebody has been faster; return the artifact that counts."""
         path = self.place(whole.stage, whole.identity) / RECORD
         with temporary_beside(path) as temporary:
             temporary.write_text(record_text(whole))
@@ -229,7 +218,6 @@ def _below(folder: Path, *names: str) -> Path:
 
 
 def _put(temporary: Path, path: Path, *, create: bool) -> bool:
-    """Move a written file to ``path``; with ``create``, only if there is none. Return whether it is there."""
     if create:
         try:
             os.link(temporary, path)
@@ -255,7 +243,6 @@ class StillArtifacts(ArtifactStore):
         self._found: dict[tuple[str, str], Artifact | None] = {}
 
     def refresh(self) -> None:
-        """Forget what was found: every key is looked up again."""
         super().refresh()
         self._found.clear()
 

@@ -26,11 +26,8 @@ def temporary_beside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside ``path`` that takes its place when the block ends well.
-
-    The bytes are flushed to disk before the rename, so that after a kill or a power cut ``path`` holds
-    either the old or the new content, never a part of it.
-    """
+    """Yield a temporary path beside ``path`` that takes its place when the block ends well. It is flushed
+    before the rename: after a crash ``path`` holds the old or the new content, never a part."""
     with temporary_beside(path) as temporary:
         yield temporary
         with temporary.open("rb") as file:
@@ -39,7 +36,6 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def sweep(folder: Path, pattern: str = ".*.tmp") -> None:
-    """Remove what processes that were killed while they wrote have left in a folder that many write to."""
     for path in folder.glob(pattern):
         with suppress(FileNotFoundError):
             if time.time() - path.stat().st_mtime > ABANDONED:

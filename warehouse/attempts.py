@@ -1,8 +1,7 @@
 """A private folder for each attempt to build an artifact, and a lock for builds of the same one.
 
-A build waits for another one of the same artifact: nothing is computed or paid twice; where the file
-system knows no locks, two may build at once, each in its own folder, and the first to commit wins. What a
-killed attempt has left is carried on by the next one where the stage can use it, and removed where not.
+Where the file system knows no locks, two may build at once, and the first to commit wins. A later attempt
+goes on from what a killed one has left, where the stage can use it.
 """
 
 from __future__ import annotations
@@ -28,11 +27,8 @@ from rag_assay.warehouse.locks import try_lock
 
 
 class Pieces:
-    """Rows by the identity of what they were computed from, a file each, in a folder of the build's own.
-
-    A file is named by that identity and by its own checksum, so that one that a kill has torn counts for
-    nothing.
-    """
+    """Rows by the identity of what they were computed from, a file each, named by identity and checksum: a
+    torn file does not count."""
 
     def __init__(self, folder: Path, name: str = ".pieces") -> None:
         self._folder = folder / name
@@ -72,10 +68,8 @@ REPLACED = 3600.0  # seconds that the files of a replaced artifact stay, for tho
 
 @contextmanager
 def turn(place: Path, waiting: Callable[[], None]) -> Iterator[bool]:
-    """Hold the build lock of ``place`` in the block; a killed process releases it.
-
-    Yields whether that is certain: not where the file system knows no locks.
-    """
+    """Hold the build lock of ``place`` in the block; a killed process releases it. Yields whether that is
+    certain: not where the file system knows no locks."""
     place.mkdir(parents=True, exist_ok=True)
     handle = os.open(place, os.O_RDONLY)
     try:

@@ -166,11 +166,8 @@ GLANCE = 0.05  # seconds after which it is looked whether another process has ma
 
 
 class _Turns:
-    """The turns of this process's threads at the calls of a folder.
-
-    Each holds the lock of a byte, at a place of its own in one file: a locked file for each call would cost
-    more than the rest of the cache.
-    """
+    """The turns of this process's threads at the calls of a folder. Each holds the lock of a byte, at a place
+    of its own in one file: a locked file for each call would cost more than the rest of the cache."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -223,11 +220,11 @@ def _turns_of(folder: Path) -> _Turns:
 
 
 class CallCache:
-    """Calls by their id, in `<home>/cache/calls/calls.jsonl`.
+    """Calls by their id, in `<home>/cache/calls/calls.jsonl`; a record holds at least the columns of
+    `schemas.CALLS`.
 
-    A record holds the columns of `schemas.CALLS`, with `created_at` in ISO 8601, and may hold more. In a
-    workspace at a URL each record is a file, `<first two digits>/<call_id>.json`, so that each machine finds
-    the records of all, and machines take turns at a call as processes do.
+    In a workspace at a URL each record is a file, `<first two digits>/<call_id>.json`, and machines take
+    turns at a call.
     """
 
     def __init__(self, home: Home) -> None:
@@ -259,10 +256,8 @@ class CallCache:
         return record if record and record.get("call_id") == call_id else None
 
     def put(self, call_id: str, record: Mapping[str, Any]) -> None:
-        """Store the record of a call at once: another reader sees all of it or nothing. Note what it cost.
-
-        It is on disk when this returns.
-        """
+        """Store the record of a call at once: another reader sees all of it or nothing. Note what it cost. It
+        is on disk when this returns."""
         # The id first, where the journal looks for it.
         whole = {"call_id": call_id, **record, **{"call_id": call_id}}
         cost = _COSTS.encode({name: value for name, value in whole.items() if name in COSTS})
@@ -294,7 +289,6 @@ class CallCache:
                     yield
 
     def _note(self, costs: Iterable[bytes]) -> None:
-        """Add lines to the ledger by one write: what a killed writer has torn ends before them."""
         handle = open_in(self.ledger / f"{datetime.now(UTC):%Y-%m}.jsonl", os.O_WRONLY | os.O_APPEND)
         try:
             os.write(handle, b"".join(b"\n" + cost for cost in costs))

@@ -37,9 +37,8 @@ class Component(Recipe):
 class OneOf:
     """Marks a field that holds a part of one of some registries: `Annotated[Retriever, OneOf(RETRIEVERS)]`.
 
-    To mypy, the value is what the annotation says. To pydantic, it is a mapping of one key,
-    `{kind: {its parameters}}`; an instance passes as it is, and is written back as such a mapping. The
-    registries may be filled after the field's class was made: a kind is imported when it is named.
+    Pydantic reads a mapping of one key, `{kind: {its parameters}}`, or an instance. A kind is imported when
+    it is named, so registries may be filled after the class was made.
     """
 
     def __init__(
@@ -76,7 +75,6 @@ class OneOf:
             return None
 
     def read(self, value: object) -> Any:
-        """Return the part that a study wrote."""
         if isinstance(value, tuple(registry.base for registry in self._registries)):
             return value
         written = self._shorthand(value) if self._shorthand else value
@@ -88,7 +86,6 @@ class OneOf:
         return getattr(_holder(name, kinds[name]).model_validate({name: written[name]}), name)
 
     def _named(self, written: object) -> dict[str, type[Component]]:
-        """Return the kinds that a mapping names."""
         kinds = {}
         for name in written if isinstance(written, dict) else ():
             try:
@@ -113,8 +110,7 @@ class OneOf:
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(
-            self.read,
-            serialization=core_schema.plain_serializer_function_ser_schema(_nested, info_arg=True),
+            self.read, serialization=core_schema.plain_serializer_function_ser_schema(_nested, info_arg=True)
         )
 
 
@@ -131,10 +127,7 @@ def one_of(annotation: Any) -> OneOf | None:
 
 
 def as_written(part: Component, *, exclude_none: bool = False) -> dict[str, dict[str, Any]]:
-    """Return a part as a study would write it, in types of JSON: `{kind: {its parameters}}`.
-
-    exclude_none: leave out the parameters that are None
-    """
+    """Return a part as a study would write it: `{kind: {its parameters}}`."""
     return {part.kind: part.model_dump(mode="json", exclude_none=exclude_none)}
 
 

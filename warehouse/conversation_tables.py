@@ -99,10 +99,8 @@ Key = tuple[str, str]
 
 
 def write_conversations(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
-    """Let the tables hold the conversations of ``home``; return how many were read, those that changed.
-
-    A conversation that was deleted leaves them.
-    """
+    """Let the tables hold the conversations of ``home``; return how many were read, those that changed. A
+    conversation that was deleted leaves them."""
     there = Conversations(home)
     now = there.stamps()
     known = {
@@ -226,7 +224,6 @@ class ConversationSync(Closeable):
             self._written()
 
     def _written(self) -> bool:
-        """Write what has changed; return whether it is written, or can never be."""
         try:
             with connect(self._home.database, wait=PATIENCE) as connection:
                 write_conversations(connection, self._home)

@@ -13,15 +13,7 @@ from pathlib import Path
 from secrets import token_urlsafe
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    ConfigDict,
-    Field,
-    TypeAdapter,
-    ValidationError,
-    computed_field,
-)
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, computed_field
 
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.journal import append, read_lines
@@ -91,11 +83,7 @@ class QuestionAsked(ConversationRecord):
 
     @property
     def turn(self) -> str:
-        """Id of the turn of a question that was put to no cell.
-
-        >>> QuestionAsked(record_id="x-asked", question="Who?").turn
-        'x'
-        """
+        """Id of the turn of a question that was put to no cell."""
         return (self.again or self.record_id).removesuffix(ASKED)
 
 
@@ -288,10 +276,7 @@ class Stamp(NamedTuple):
 
 
 class Unanswered(NamedTuple):
-    """A question that a cell has not answered yet.
-
-    number: of the question in its conversation, as its turn will have it
-    """
+    """A question that a cell has not answered yet; ``number`` counts within its conversation."""
 
     number: int
     asked: QuestionAsked
@@ -366,10 +351,8 @@ class Conversations:
         return conversation
 
     def append(self, study: str, conversation: str, records: Iterable[AnyRecord]) -> int:
-        """Add lines whose ids are not there yet; they are on disk when it returns.
-
-        A conversation that was deleted stays so: only `Begun` makes a file.
-        """
+        """Add lines whose ids are not there yet; they are on disk when it returns. A conversation that was
+        deleted stays so: only `Begun` makes a file."""
         path, kept = self.path(study, conversation), list(records)
         if not any(isinstance(one, Begun) for one in kept) and not path.exists():
             raise ConversationNotFoundError(GONE)
@@ -405,10 +388,8 @@ class Conversations:
         return Conversation(study, conversation, begun, tuple(turns.values()), feedback, open_ones, votes)
 
     def delete(self, study: str, conversation: str) -> bool:
-        """Remove a conversation for good, feedback and all; return whether it was there.
-
-        Its rows leave DuckDB when that is filled the next time.
-        """
+        """Remove a conversation for good, feedback and all; return whether it was there. Its rows leave
+        DuckDB when that is filled the next time."""
         try:
             if mirror := mirror_of(self.home):
                 mirror.remove(self.path(study, conversation))
@@ -440,7 +421,6 @@ class Conversations:
         return found
 
     def of(self, study: str, persons: Sequence[str] | None = None) -> Iterator[Conversation]:
-        """Yield the conversations of a study, the last one first."""
         found = [self.read(study, name) for of, name in self.stamps() if of == study]
         kept = [one for one in found if one and (persons is None or one.begun.person in persons)]
         yield from sorted(kept, key=lambda one: one.last_at, reverse=True)

@@ -1,8 +1,5 @@
 """Several pieces of work at once, of which one computes at a time: while it waits for servers, others go on.
-
-What is not safe to use from many threads (open indexes, loaded models, the log of a run) is so used by one at
-a time, and what is measured is not disturbed by another piece's computing.
-"""
+So what is not thread-safe (indexes, models, the run's log) is used by one at a time."""
 
 from __future__ import annotations
 
@@ -47,10 +44,8 @@ def release_turn(calls: Callable[[], int] = lambda: 0) -> Iterator[None]:
 
 
 class OneAtATime:
-    """Lets the threads of a server compute one at a time, in the order in which they asked.
-
-    A thread that waits for a model lets others go on, and then queues again.
-    """
+    """Lets the threads of a server compute one at a time, in the order in which they asked. A thread that
+    waits for a model lets others go on, and then queues again."""
 
     def __init__(self) -> None:
         self._slot = FairSlots()
@@ -77,13 +72,10 @@ class OneAtATime:
 def run_cooperatively(
     work: Callable[[Item], Result], items: Sequence[Item], waits: Callable[[Item], bool], room: int
 ) -> Iterator[Result]:
-    """Yield ``work(item)`` of each item as it ends.
+    """Yield ``work(item)`` of each item as it ends; after an error or interrupt none begins, and the others
+    are cancelled.
 
-    An error of a piece of work is raised. Then, and when the caller is interrupted or takes no further
-    result, no new piece begins, and those under way are unwanted.
-
-    waits: whether the work on an item waits for servers: it is done in a thread of its own. The rest is done
-        by the calling thread
+    waits: whether an item waits for servers and gets its own thread; the calling thread does the rest
     """
     if sum(map(waits, items)) < 2:
         for item in items:

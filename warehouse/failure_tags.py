@@ -1,8 +1,5 @@
-"""Failure tags: why an answer failed, in annotators' own words: `<home>/people/<study>/tags.jsonl`.
-
-A line is never changed: a tag that is taken back is a later line. Items are those of the annotation queue, so
-a tag holds for an answer in whatever pipelines gave it.
-"""
+"""Failure tags: why an answer failed, in annotators' own words: `<home>/people/<study>/tags.jsonl`. Lines are
+only added; a later line takes a tag back. A tag holds for an answer in all pipelines that gave it."""
 
 from __future__ import annotations
 
@@ -23,10 +20,7 @@ LONGEST_TAG = 60  # characters
 
 @dataclass(frozen=True)
 class FailureTag:
-    """Why an annotator says that an answer failed.
-
-    showing: 2 for a hidden repeat, which must not show what was said of the item before
-    """
+    """Why an annotator says that an answer failed; ``showing`` is 2 for a hidden repeat."""
 
     annotator: str
     item_id: str
@@ -55,13 +49,8 @@ class FailureTags:
         return list(found)
 
     def toggle(self, annotator: str, item_id: str, written: str, showing: int = 1) -> bool:
-        """Give an answer a tag, or take it back; return whether the answer has it now.
-
-        written: as typed; a tag that differs from a known one in case or spaces alone is that one
-
-        Raises:
-            InputError: it is empty or too long, or the annotator's name is none.
-        """
+        """Give an answer a tag, or take it back; return whether the answer has it now. Case and spaces do not
+        distinguish tags. Raises InputError: the tag or the annotator's name is not valid."""
         text = " ".join(encodable(written).split())
         if not text or len(text) > LONGEST_TAG:
             raise InputError(f"a failure tag has 1 to {LONGEST_TAG} characters, not {len(text)}")

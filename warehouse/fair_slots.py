@@ -25,13 +25,10 @@ class _Ticket:
 
 
 class FairSlots:
-    """A semaphore with a first-in, first-out queue.
+    """A thread-safe semaphore with a first-in, first-out queue; waiters whose work is cancelled are passed
+    over.
 
-    A slot that is given back goes to the first waiter at once, never to a thread that asks for one just then;
-    waiters whose work is cancelled are passed over. `threading.Lock` and `Semaphore` promise no order, and
-    waiting for them in short intervals puts a waiter at the end of the queue after each interval.
-
-    Safe to use from many threads.
+    `threading.Lock` and `Semaphore` promise no order, and polling them puts a waiter at the end each time.
     """
 
     def __init__(self, slots: int = 1) -> None:

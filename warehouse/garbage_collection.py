@@ -1,9 +1,7 @@
 """Removes what killed processes left in a workspace: temporary files and folders of abandoned builds.
 
-Each process that works on a workspace marks itself by a locked file in `<home>/working`. A mark whose lock is
-free is one of a killed process; only then is the workspace searched. A mark names its machine, too: where
-machines share a workspace on a disk, the lock of another one may not be seen, and processes have their own
-numbers.
+Each process holds a locked file in `<home>/working`, which names its machine; a free lock means that it was
+killed, and only then is the workspace searched.
 """
 
 from __future__ import annotations
@@ -29,9 +27,7 @@ FORGOTTEN = 24 * 3600.0  # seconds after which no process resumes the build of a
 @contextmanager
 def marked(home: Home) -> Iterator[int]:
     """Mark this process as working on the workspace while the block lasts; remove what killed ones have left.
-
-    Yields how many files and folders were removed.
-    """
+    Yields how many files and folders were removed."""
     folder = home.root / "working"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{os.getpid()}.{uuid.uuid4().hex[:8]}.{machine_mark()}"
@@ -49,10 +45,8 @@ def marked(home: Home) -> Iterator[int]:
 
 
 def _marks(folder: Path, mine: Path) -> tuple[dict[Path, int], set[int]]:
-    """Return the marks of killed processes with their numbers, and the numbers of those that live.
-
-    Those of other machines are taken to live; an unlocked mark is removed after a day.
-    """
+    """Return the marks of killed processes with their numbers, and the numbers of those that live. Those of
+    other machines are taken to live; an unlocked mark is removed after a day."""
     dead: dict[Path, int] = {}
     alive = {os.getpid()}
     for path in folder.iterdir():
@@ -77,8 +71,8 @@ def _marks(folder: Path, mine: Path) -> tuple[dict[Path, int], set[int]]:
 def sweep(home: Home, dead: set[int], alive: set[int]) -> int:
     """Remove what killed processes have left; return how many files and folders that were.
 
-    A temporary file names the process that wrote it. It goes when that is one of ``dead``; when it is
-    unknown, does not run on this machine, and wrote nothing for QUIET seconds; or after a day.
+    A temporary file goes when its process is ``dead``; when it is unknown and wrote nothing for QUIET
+    seconds; or after a day.
     """
     removed = 0
     elsewhere = {home.models, home.dagster, home.crawls}

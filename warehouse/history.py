@@ -1,8 +1,5 @@
 """Which result each study had when: `<home>/history/<study>.jsonl`, a line for each change, which only grows.
-
-A line names the leaderboard and all that it was made of by their identities, so that previous results can be
-opened as long as their artifacts lie in the workspace.
-"""
+Lines name identities, so previous results can be opened while their artifacts exist."""
 
 from __future__ import annotations
 
@@ -63,11 +60,8 @@ def _is_entry(record: Mapping[str, Any]) -> bool:
 
 
 def add_record(home: Home, record: Record) -> bool:
-    """Add a line, unless its id is there; return whether it was added.
-
-    Raises:
-        LockedError: another process held the file for a minute.
-    """
+    """Add a line, unless its id is there; return whether it was added. Raises LockedError: another process
+    held the file for a minute."""
     return append(home.history(record["study"]), [record], ENTRY, _is_entry) == 1
 
 

@@ -108,10 +108,7 @@ def _shown(value: object) -> str:
 
 
 def row_of(record: Mapping[str, Any], study: str) -> Row:
-    """Return a line that is a score as a row of `HUMAN_SCORES`, its time in UTC.
-
-    study: whose folder it lies in; a study that was renamed takes its scores along with the folder
-    """
+    """Return a line that is a score as a row of `HUMAN_SCORES`, its time in UTC."""
     row: Row = {column: record.get(column) for column in HUMAN_SCORES}
     for name, value in row.items():
         if isinstance(value, str):
@@ -184,22 +181,14 @@ class InvalidScore(NamedTuple):
 
 
 class ScoreSnapshot(NamedTuple):
-    """The records of a study at one time; what comes later is not part of it.
-
-    sizes: file -> bytes
-    digest: of their contents, whatever the files are called
-    """
+    """The records of a study at one time; ``sizes``: file -> bytes, ``digest``: of their contents."""
 
     sizes: dict[Path, int]
     digest: str
 
 
 class Records(NamedTuple):
-    """What the files of a study say.
-
-    rows: of `HUMAN_SCORES`, those of an annotator in the order in which they came
-    faults: lines that are none
-    """
+    """What the files of a study say: rows of `HUMAN_SCORES`, and lines that are not valid."""
 
     rows: list[Row]
     faults: list[InvalidScore]
@@ -226,9 +215,7 @@ class HumanScores:
 
     def append(self, scores: Iterable[HumanScore]) -> int:
         """Add rows that are not there yet (by `score_id`, for each annotator); return how many were added.
-
-        They are on disk when it returns, all of an annotator's by one write.
-        """
+        They are on disk when it returns, all of an annotator's by one write."""
         by_file: dict[Path, list[Row]] = {}
         for score in scores:
             if annotator_name(score.annotator) != score.annotator:
@@ -252,10 +239,8 @@ class HumanScores:
         return self.snapshot(study).digest
 
     def read(self, study: str, upto: ScoreSnapshot | None = None) -> Records:
-        """Read the records of a study, as they were when a snapshot was taken, or are now.
-
-        A row that stands twice, in a copy of a file say, is read once.
-        """
+        """Read the records of a study, as they were when a snapshot was taken, or are now. A row that stands
+        twice, in a copy of a file say, is read once."""
         found = Records([], [])
         seen: dict[tuple[str, str], Row] = {}
         for path in self._files(study) if upto is None else sorted(upto.sizes):
@@ -288,10 +273,8 @@ class HumanScores:
 
 
 def current_scores(rows: Iterable[Row]) -> list[Row]:
-    """Return what annotators say in the end: of each of their scores the last row, unless it takes it back.
-
-    rows: of `HUMAN_SCORES`, in the order of the files; `skipped` ones stay, for they say something
-    """
+    """Return the last row of each score of an annotator, unless it takes the score back; `skipped`
+    ones stay."""
     last: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         key = tuple(row[column] for column in SAME)

@@ -1,8 +1,5 @@
-"""Appends lines to files that several processes write to; what was written before is never touched.
-
-Each line is a JSON object with an id of its own: what is there already is not added again, so that a
-killed writer may begin again. A line that a killed writer has torn ends before the next one begins.
-"""
+"""Appends lines to files that several processes write to. Each line is a JSON object with an id; one that is
+there is not added again, and torn lines are passed over."""
 
 from __future__ import annotations
 
@@ -76,13 +73,9 @@ def _object(line: bytes) -> Object | None:
 def append(
     path: Path, records: Iterable[Mapping[str, Any]], key: str, is_there: Callable[[Object], bool]
 ) -> int:
-    """Add the records whose id is not there yet, by one write; return how many were added.
-
-    They are on disk when it returns; where that fails, nothing was added. In a workspace at a URL they are
-    there, too, among the lines of other machines; where that fails, they follow with the next ones.
-
-    Raises:
-        LockedError: another process held the file for a minute.
+    """Add the records whose id is not there yet, by one write; return how many were added. They are on disk,
+    or none is. In a remote workspace a failed upload follows with the next records. Raises LockedError:
+    another process held the file for a minute.
     """
     with _turn, _opened(path) as (handle, locked):
         known = _ids(path, handle, key, is_there)
@@ -102,11 +95,8 @@ def append(
 
 
 def append_lines(path: Path, data: bytes) -> None:
-    """Add whole lines by one write; they are on disk when it returns, or nothing was added.
-
-    Raises:
-        LockedError: another process held the file for a minute.
-    """
+    """Add whole lines by one write; they are on disk when it returns, or nothing was added. Raises
+    LockedError: another process held the file for a minute."""
     with _opened(path) as (handle, locked):
         _write(path, handle, data, locked=locked)
 

@@ -1,9 +1,7 @@
 """Packs: files that hold many small bodies, each found by its SHA-256.
 
-A passage of a data set has a few hundred bytes, and a file of its own takes a block of the disk. A pack is a
-row of blocks; a block is a head, the SHA-256 and length of each of its bodies, and these, packed together.
-Blocks are only ever added, whole; what a killed process left of the last one is passed over, and so is a
-block whose head is damaged. Whether a body is whole, its SHA-256 says.
+A pack is a row of blocks; a block is a head with SHA-256 and length of each body, then the bodies, compressed
+together. Blocks are added whole; a torn one, or one whose head is damaged, is passed over.
 """
 
 from __future__ import annotations

@@ -47,10 +47,8 @@ def manifest_file(home: Home, source: str) -> Path:
 
 
 def read_manifest(home: Home, source: str, *, gone: bool = False) -> pl.DataFrame:
-    """Return the newest state of every page of a source (`schemas.PAGES`), sorted by URL.
-
-    A source that was never crawled has no pages: the frame is empty.
-    """
+    """Return the newest state of every page of a source (`schemas.PAGES`), sorted by URL. A source that was
+    never crawled has no pages: the frame is empty."""
     path = manifest_file(home, source)
     if not path.exists():
         return pl.DataFrame(schema=PAGES)
@@ -102,11 +100,8 @@ def become(home: Home, source: str, origin: str) -> None:
 
 
 def manifest_digest(manifest: pl.DataFrame) -> str:
-    """Return the data version of a source's pages: a digest of URL, media type, body and fields of each.
-
-    Row order, fetch times and validators do not count, so a crawl that found nothing new keeps the version.
-    Pages that are gone do not count either, so the version changes when one goes or comes back.
-    """
+    """Return the data version of a source's pages: a digest of URL, media type, body and fields of each page
+    that is not gone. Row order, fetch times and validators do not count."""
     served = manifest.filter(pl.col("gone_at").is_null())
     rows = served.select("url", "content_type", "sha256", "fields").sort("url").rows()
     return digest_strings(
@@ -147,11 +142,8 @@ def bring_bodies(home: Home, manifest: pl.DataFrame) -> None:
 
 
 def write_body(home: Home, body: bytes, scratch: Path | None = None) -> str:
-    """Store ``body`` once per content and return its SHA-256; it is written under ``scratch`` first.
-
-    A file that is there already is kept when it holds these bytes, and replaced when it does not. There is no
-    fsync: a body that a power cut tore is noticed when it is read, and written again by the next crawl.
-    """
+    """Store ``body`` once per content and return its SHA-256; a damaged file is replaced. There is no fsync:
+    a torn body is noticed when it is read, and written again by the next crawl."""
     sha256 = sha256_bytes(body)
     path = home.body(sha256)
     if path.exists() and _unpacked(path.read_bytes()) == body:
@@ -168,11 +160,8 @@ def write_body(home: Home, body: bytes, scratch: Path | None = None) -> str:
 
 
 def read_body(home: Home, sha256: str) -> bytes:
-    """Return the bytes of a page.
-
-    Raises:
-        CorruptFileError: the file is missing, is no gzip file, or holds other bytes than its name says.
-    """
+    """Return the bytes of a page. Raises CorruptFileError: the file is missing, is no gzip file, or holds
+    other bytes than its name says."""
     packed = _packs(home.packs).find(sha256)
     if packed is not None:
         return packed
@@ -214,10 +203,8 @@ def _unpacked(data: bytes) -> bytes | None:
 
 
 def read_crawls(home: Home, source: str, known: Collection[str] = frozenset()) -> pl.DataFrame:
-    """Return one row a crawl of a source (`schemas.CRAWLS`), oldest first, but for those of ``known`` ids.
-
-    A record that cannot be read is put aside, with a warning: it only tells of a crawl, and stops none.
-    """
+    """Return one row a crawl of a source (`schemas.CRAWLS`), oldest first, but for those of ``known`` ids. A
+    record that cannot be read is put aside, with a warning: it only tells of a crawl, and stops none."""
     rows = []
     for path in sorted((home.crawls / source).glob("*.json")):
         if path.stem in known:
@@ -246,11 +233,7 @@ def _crawl(record: Any) -> dict[str, Any]:
 
 _HEAD = 2048  # bytes in which a page declares its own charset (HTML says 1024; real pages are late)
 _DECLARED = re.compile(rb"""<(?:meta[^>]+?charset|\?xml[^>]+?encoding)\s*=\s*["']?\s*([\w.:-]+)""", re.I)
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
-)
+_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 # What browsers read under these labels (WHATWG encoding standard): supersets of what the label says.
 _LABELS = {
     "iso8859-1": "cp1252",

@@ -27,9 +27,7 @@ def write_batches(
     frames: Iterable[pl.DataFrame], schema: dict[str, pl.DataType | type[pl.DataType]], path: Path
 ) -> None:
     """Write frames of one schema to ``path`` in their order, each a row group; only one is held at a time.
-
-    The file appears, whole, when the last one is written.
-    """
+    The file appears, whole, when the last one is written."""
     import pyarrow.parquet
 
     def table(rows: pl.DataFrame) -> Any:
@@ -62,12 +60,8 @@ def conform_rows(rows: pl.DataFrame, schema: Mapping[str, pl.DataType | type[pl.
 
 
 def frame(rows: list[dict[str, object]], schema: dict[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:
-    """Make a frame of ``rows`` with exactly the columns and types of ``schema``, in its order.
-
-    What polars refuses and a file can hold is converted, at any depth: a whole number (or a number of numpy)
-    in a column of floats, and a lone surrogate, which becomes a question mark. One odd value of one row must
-    not lose the others.
-    """
+    """Make a frame of ``rows`` with exactly the columns and types of ``schema``. At any depth, whole numbers
+    become floats where needed and lone surrogates question marks."""
     try:
         return pl.DataFrame(rows, schema=schema, orient="row")
     except (TypeError, UnicodeEncodeError):

@@ -1,10 +1,5 @@
-"""Paths of everything that is stored, all below the workspace.
-
-The workspace is `ASSAY_HOME`; default: `var` in the project folder.
-
-Stages work on paths, so it has a scratch folder on this machine: `ASSAY_SCRATCH`, or one below
-the user's cache. `ASSAY_REMOTE` is set by us, for the processes that we start.
-"""
+"""Paths of everything that is stored, all below the workspace: `ASSAY_HOME`, default `var` of the project. A
+workspace at a URL has a scratch folder: `ASSAY_SCRATCH`, or one below the user's cache."""
 
 from __future__ import annotations
 
@@ -95,17 +90,12 @@ def _owner(scratch: Path) -> str | None:
 
 @dataclass(frozen=True)
 class Home:
-    """The one folder that holds all state; nothing is written elsewhere.
-
-    >>> Home(Path("/srv/assay")).database.name
-    'assay.duckdb'
-    """
+    """The one folder that holds all state; nothing is written elsewhere."""
 
     root: Path
 
     @property
     def database(self) -> Path:
-        """The DuckDB file, which can be made again from the Parquet files."""
         return self.root / "assay.duckdb"
 
     @property
@@ -141,7 +131,6 @@ class Home:
 
     @property
     def packs(self) -> Path:
-        """The packs of small bodies that readers have read, a file a reading that found something new."""
         return self.root / "bodies" / "packs"
 
     @property
@@ -173,10 +162,8 @@ class Home:
 
 
 def project_folder() -> Path:
-    """Return the nearest folder from the working directory upwards that holds `study.yaml` or `.git`.
-
-    Where there is none, the working directory.
-    """
+    """Return the nearest folder from the working directory upwards that holds `study.yaml` or `.git`. Where
+    there is none, the working directory."""
     here = Path.cwd()
     marks = ("study.yaml", ".git")
     return next((one for one in (here, *here.parents) if any((one / mark).exists() for mark in marks)), here)
@@ -188,9 +175,7 @@ def workspace_place() -> str:
 
 
 def home() -> Home:
-    """Return the workspace: `ASSAY_HOME`, or `var` in the project folder.
-
-    Of a workspace at a URL, this is the scratch folder in which its files are used.
-    """
+    """Return the workspace: `ASSAY_HOME`, or `var` in the project folder. Of a workspace at a URL, this is
+    the scratch folder in which its files are used."""
     place = workspace_place()
     return Home(use_remote_home(place) if is_url(place) else Path(place).expanduser().resolve())

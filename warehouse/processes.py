@@ -1,7 +1,5 @@
-"""Processes that answer questions: whether one that is named in a file still runs.
-
-Machines may share a workspace. Those on another one can be seen only if the shared file system has locks.
-"""
+"""Whether a process that is named in a file still runs; on another machine only if the shared file system has
+locks."""
 
 from __future__ import annotations
 
@@ -31,20 +29,13 @@ _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 @cache
 def machine_mark() -> str:
-    """Return 12 hexadecimal digits that stand for this machine's name, for names of files.
-
-    >>> len(machine_mark())
-    12
-    """
+    """Return 12 hexadecimal digits that stand for this machine's name, for names of files."""
     return sha256_text(platform.node())[:12]
 
 
 def machine_class() -> str:
-    """Return the class of this machine, within which seconds can be compared.
-
-    `ASSAY_MACHINE_CLASS` names it; unless set, it is the processor's model and how many of its cores
-    this process may use.
-    """
+    """Return the class of this machine, within which seconds can be compared. `ASSAY_MACHINE_CLASS` names it;
+    unless set, it is the processor's model and how many of its cores this process may use."""
     named = " ".join(os.environ.get(CLASS, "").split())
     return (named or f"{_model()} x {_cores()}")[:LONGEST]
 
@@ -106,10 +97,8 @@ def runs(process: int) -> bool:
 
 
 def this_process(home: Home) -> str:
-    """Return the name of this process in the files of a workspace; it is taken when first asked for.
-
-    A file of that name is locked until the process ends, whatever ends it.
-    """
+    """Return the name of this process in the files of a workspace; it is taken when first asked for. A file
+    of that name is locked until the process ends, whatever ends it."""
     folder = _folder(home)
     with _lock:
         if folder not in _own:
@@ -122,11 +111,8 @@ def this_process(home: Home) -> str:
 
 
 def is_running(home: Home, name: str, at: datetime) -> bool:
-    """Return whether the process of a name still runs.
-
-    One whose file is gone, or not locked, has ended; where the file system knows no locks, its number
-    tells. One of another machine whose lock is not seen is taken to run for `ELSEWHERE` seconds.
-    """
+    """Return whether the process of a name still runs: its file is there and locked; without locks its number
+    tells. One of another machine with no visible lock counts as running for `ELSEWHERE` seconds."""
     folder = _folder(home)
     if folder in _own and _own[folder][0] == name:
         return True

@@ -38,7 +38,6 @@ class Strict(BaseModel):
 
 
 def _plain_types(annotation: Any) -> set[Any]:
-    """Return the types that an annotation is made of: `tuple[float, ...] | None` is of float and None."""
     parts = get_args(annotation)
     if parts:
         return set().union(*(_plain_types(part) for part in parts))

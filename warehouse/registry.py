@@ -73,7 +73,6 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
             raise ValueError(f"there are two kinds of {self.sort} with the name `{name}`")
 
     def __getitem__(self, name: str) -> type[Kind]:
-        """Return the kind of a name."""
         built_in = self._built_in.get(name)
         if built_in is not None:
             return _imported(built_in) if isinstance(built_in, str) else built_in

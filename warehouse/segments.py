@@ -82,7 +82,6 @@ def digests_of(hashes: Sequence[str]) -> Digests:
 
 
 def keys_of(digests: Digests) -> Keys:
-    """Return the first 64 bits of each SHA-256 as numbers that sort as the digits do, shape (texts,)."""
     return np.ascontiguousarray(digests[:, :8]).view(">u8").reshape(-1).astype(np.uint64)
 
 
@@ -132,7 +131,6 @@ def _record(width: int) -> np.dtype[Any]:
 
 
 def write(folder: Path, shard: str, rows: VectorRows, seed: int) -> str:
-    """Write rows of `VectorRows.sorted_once`, at least one, as one segment, whole or not; return its name."""
     count, width = rows.vectors.shape
     records = np.zeros(count, _record(width))
     records["sha256"], records["vector"] = rows.digests, rows.vectors
@@ -153,11 +151,8 @@ def write(folder: Path, shard: str, rows: VectorRows, seed: int) -> str:
 
 @dataclass(frozen=True)
 class VectorSegment:
-    """The index of a segment, 12 bytes a text; vectors are read from the file when they are wanted.
-
-    keys: first 64 bits of each SHA-256, rising, shape (texts,); tokens: shape (texts,)
-    width: numbers in a vector
-    """
+    """The index of a segment, 12 bytes a text: ``keys``, the first 64 bits of each SHA-256, rising, and
+    ``tokens``. Vectors, of ``width`` numbers, are read when wanted."""
 
     path: Path
     keys: Keys
@@ -175,11 +170,8 @@ class VectorSegment:
         return np.where(there, rows, -1)
 
     def read(self, rows: Places, digests: Digests) -> tuple[Matrix, npt.NDArray[np.bool_]]:
-        """Read the vectors at some rows; a row that is another text's is followed by the next of its key.
-
-        Returns:
-            vectors, shape (rows, dimensions), and which of them are of ``digests``.
-        """
+        """Read vectors, shape (rows, dimensions), and which of them are of ``digests``; a row of another text
+        is followed by the next of its key."""
         with _guarded(self.path), open(self.path, "rb", 0) as file:  # noqa: PTH123 -- twice as quick
             records = self._records(file.fileno(), rows)
             right = (records["sha256"] == digests).all(axis=1)
@@ -201,7 +193,6 @@ class VectorSegment:
         return vectors, right
 
     def part(self, first: int, end: int) -> VectorRows:
-        """Read the rows from ``first`` to ``end``."""
         with _guarded(self.path), self.path.open("rb", buffering=0) as file:
             records = self._records(file.fileno(), np.arange(first, end))
         return VectorRows(records["sha256"], records["vector"], self.tokens[first:end])

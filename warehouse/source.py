@@ -94,9 +94,8 @@ class Source(Strict):
 
     spider: str | None = None
     reader: str | None = None
-    options: dict[str, JsonValue] = Field(
-        default_factory=dict, exclude_if=not_
-    )  # an empty one changes no identity
+    # An empty one changes no identity
+    options: dict[str, JsonValue] = Field(default_factory=dict, exclude_if=not_)
     start: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
@@ -126,11 +125,8 @@ class Source(Strict):
 
     @property
     def origin(self) -> str:
-        """Digest of what the source is: kind, start or content root (symbolic links followed), what is read.
-
-        Two sources with one origin are crawls of the same thing, whatever their scope (`domains`, `allow`,
-        `deny`), limits and manners are.
-        """
+        """Digest of what the source is: kind, start or content root (links followed), what is read. Scope
+        (`domains`, `allow`, `deny`) and limits do not count."""
         settings = self.model_dump(mode="json", include=_ORIGIN)
         root = Path(self.path).expanduser().resolve() if self.path else None
         return digest([settings, sorted(self.start), str(root)])

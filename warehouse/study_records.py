@@ -1,9 +1,7 @@
 """What the last run of each study had: `<home>/current/<study>.json`, a file a study or slice.
 
-keys: the study's keys of each stage whose rows are in DuckDB. The `current_*` views hold these and no others,
-also after `assay workspace rebuild`.
-finished: the study file and the artifacts of the last run that reached its leaderboard. Its result can so be
-read after other studies, or an unfinished run, have moved the pointers of names that it uses.
+keys: of each stage whose rows are in DuckDB, which the `current_*` views show
+finished: study file and artifacts of the last run that reached its leaderboard
 """
 
 from __future__ import annotations
@@ -32,11 +30,8 @@ Pins = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A result as it was run.
-
-    artifacts: stage -> key -> identity
-    text: of the study file (`stored_study_text`); empty where it could hold a secret
-    """
+    """A result as it was run: stage -> key -> identity, and the study file's text (empty where it could hold
+    a secret)."""
 
     artifacts: Pins
     text: str = ""
@@ -141,11 +136,8 @@ class PinnedArtifacts(StillArtifacts):
 
 
 def pinned_artifacts(home: Home, study: str) -> PinnedArtifacts:
-    """Return the store of a study's finished run; the current artifacts where none is recorded.
-
-    A leaderboard that was built since then, outside of a run of the study, is the newer result: nothing is
-    pinned then.
-    """
+    """Return the store of a study's finished run; the current artifacts where none is recorded. A leaderboard
+    that was built since then, outside of a run of the study, is the newer result: nothing is pinned then."""
     record = read_study_record(home, study)
     pins = record.finished.artifacts if record and record.finished else {}
     store = PinnedArtifacts(home, pins)

@@ -99,11 +99,8 @@ def sync(
     say: Say = lambda _sentence: None,
     study: str | None = None,
 ) -> int:
-    """Load the rows that the database lacks of these keys' artifacts, and point the keys at them.
-
-    After a kill between Parquet and database, the next call loads what is missing. A damaged artifact is set
-    aside, and told to ``say``. Returns how many artifacts were loaded.
-    """
+    """Load the rows that the database lacks of these keys' artifacts, and point the keys at them; return how
+    many. Damaged artifacts are set aside and told to ``say``; after a kill the next call goes on."""
     keys = list(keys)
     rows = connection.execute(
         "SELECT artifact_id, data_version, created_at FROM artifacts WHERE stage = ?", [stage]
@@ -143,7 +140,6 @@ def write_llm_calls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
 
 
 def write_human_scores(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
-    """Let the table hold what people have said, in the order of their files."""
     known = dict(connection.execute("SELECT study, version FROM human_score_versions").fetchall())
     scores = HumanScores(home)
     now = {study: scores.snapshot(study) for study in scores.studies()}
@@ -194,11 +190,9 @@ def readable(store: ArtifactStore, artifacts: Iterable[Artifact], say: Say) -> l
 
 
 def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: None) -> dict[str, int]:
-    """Make the database again from the Parquet files and records under ``home``.
-
-    The new file is written beside the old one and takes its place at the end; one that cannot be read is set
-    aside. Damaged artifacts are set aside, too, and told to ``say``. Returns the number of artifacts, calls
-    and crawls, by stage or table.
+    """Make the database again from the files under ``home``; return the number of artifacts, calls and
+    crawls, by stage or table. The new file takes the old one's place at the end; damaged artifacts are set
+    aside and told to ``say``.
     """
     target = path or home.database
     store = ArtifactStore(home)
@@ -216,9 +210,8 @@ def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: N
                         load(connection, store, artifacts[at : at + BATCH])
                     there = {artifact.identity for artifact in artifacts}
                     keys = store.keys(stage)
-                    if (
-                        stage in OF_STUDIES
-                    ):  # those that the last run of their study had, where one is recorded
+                    # Those that the last run of their study had, where one is recorded
+                    if stage in OF_STUDIES:
                         runs = {key: recorded.get(study_of(key)) for key in keys}
                         keys = [key for key, had in runs.items() if had is None or key in had.get(stage, ())]
                     current = {key: artifact for key in keys if (artifact := store.current(stage, key))}
@@ -264,10 +257,8 @@ def _log_of(database: Path) -> Path:
 def use_database(
     home: Home, use: Callable[[duckdb.DuckDBPyConnection], T], say: Say = lambda _sentence: None
 ) -> T:
-    """Return what ``use`` returns of the database; a lost or damaged one is made again before.
-
-    Found to be damaged while it is used, it is made again too, and ``use`` is called a second time.
-    """
+    """Return what ``use`` returns of the database; a lost or damaged one is made again before. Found to be
+    damaged while it is used, it is made again too, and ``use`` is called a second time."""
     try:
         return _used(home, use, say)
     except DamagedDatabaseError as error:

@@ -1,8 +1,5 @@
-"""Usage of a corpus: the panels of the page Monitor and of `assay usage`, each a query on a view of its own.
-
-The views (`migrations/m022_usage.sql`) hold a row an answer; a panel counts those of a study, a cell and some
-days. `PANELS` alone defines what is counted, so that page, terminal and files agree.
-"""
+"""Usage of a corpus: the panels of the page Monitor and of `assay usage`, each a query on a view of
+`migrations/m022_usage.sql`. `PANELS` alone defines what is counted."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ class UsageFilter:
 
     study, cell: None: all
     since, until: days, both included
-    demo: the demo data, in place of what people did: the two are never counted together
+    demo: demo data in place of real use
     time_zone: by which a day begins, as in Europe/Berlin
     """
 
@@ -243,7 +240,6 @@ class Usage:
 
 
 def in_time_zone(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Let days begin as they do in a time zone."""
     import duckdb
 
     try:
@@ -257,7 +253,6 @@ def in_time_zone(connection: duckdb.DuckDBPyConnection, name: str) -> None:
 def panel(
     connection: duckdb.DuckDBPyConnection, name: str, wanted: UsageFilter, most: int | None = None
 ) -> pl.DataFrame:
-    """Return the rows of a panel."""
     one = PANELS[name]
     values = {"study": wanted.study, "cell": wanted.cell, "since": wanted.since, "until": wanted.until}
     values |= {"demo": wanted.demo}  # type: ignore[dict-item]
@@ -306,6 +301,5 @@ def usage(
     most: int | None = MOST,
     known: UsageChoices | None = None,
 ) -> Usage:
-    """Return all panels of one look."""
     found = {name: panel(connection, name, wanted, most) for name in PANELS}
     return Usage(wanted, known or choices(connection, wanted), found)

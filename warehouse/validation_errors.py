@@ -18,12 +18,8 @@ from rag_assay.warehouse.yaml_positions import MarkedYaml, Place
 
 
 class Finding(NamedTuple):
-    """A mistake before its line is known.
-
-    place: where in the file's data it is
-    code: the kind of mistake; pydantic's name of an error where pydantic found it
-    text: what is wrong there and would be right
-    """
+    """A mistake before its line is known: its place in the file's data, pydantic's error name or our own, and
+    a text."""
 
     place: Place
     code: str

@@ -1,10 +1,8 @@
 """The vector cache: a text is embedded once for each embedder revision.
 
-One folder an embedder revision, holding segments (`warehouse/segments.py`) that are written whole and never
-changed, so that any number of processes may add and read at once, and a kill loses at most the segment being
-written. What is put is a segment of the shard `all`. Small segments of a shard are joined; a shard that has
-grown to FULL vectors is divided by the next hex digit of the texts' SHA-256, and so on: few texts stay few
-files, and of many texts a lookup touches the shards of its digits alone. A vector is rewritten once a digit.
+One folder a revision, of immutable segments (`warehouse/segments.py`), so that processes may add and read at
+once. New segments are of the shard `all`; small ones are joined, and a shard of FULL vectors is divided by
+the next hex digit of the texts' SHA-256.
 """
 
 from __future__ import annotations
@@ -50,11 +48,8 @@ PATTERN = ".claim-*"
 
 @contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[bool | None]:
-    """Hold a lock while the block lasts.
-
-    Yields:
-        False where another holds it and it was not waited for; None where there are no locks.
-    """
+    """Hold a lock while the block lasts; yield False where another holds it, None where there are no
+    locks."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         held = try_lock(file.fileno())
@@ -66,11 +61,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool | None]:
 
 @contextmanager
 def claim_texts(folder: Path, hashes: Sequence[str]) -> Iterator[npt.NDArray[np.bool_]]:
-    """Claim texts while the block lasts, but for those that another process has claimed.
-
-    Yields:
-        which of the texts are this process's, shape (texts,).
-    """
+    """Claim texts while the block lasts; yield which of them no other process has claimed, shape (texts,)."""
     path = folder / f".claim-{uuid.uuid4().hex}"
     with locked(folder / ".claiming.lock", wait=True) as locks:
         taken = {one for claim in folder.glob(PATTERN) for one in _listed(claim)} if locks else set[str]()
@@ -107,9 +98,8 @@ def _listed(claim: Path) -> list[str]:
 
 
 LARGE = 65_536  # vectors a segment, as nearly as equal parts can have
-MANY = (
-    32  # small segments, of less than half of LARGE, of what no shard has divided yet before they are joined
-)
+# Small segments, of less than half of LARGE, of what no shard has divided yet before they are joined
+MANY = 32
 FEW = 4  # the same of a shard, which no put adds to: what a division has left
 FULL = 4 * LARGE  # vectors of a shard before it is divided by the next digit
 HELD = 64_000_000  # bytes of indexes of segments that an object keeps in memory (5 million vectors)
@@ -118,29 +108,21 @@ DEEPEST = 8  # digits: what goes beyond holds 70 billion texts, or the same ones
 
 
 class CachedVectors(NamedTuple):
-    """What the cache holds of some texts, in their order.
-
-    vectors: float32, shape (texts, dimensions), zeros where there is none; shape (texts, 0) if all lack one
-    known: bool, shape (texts,)
-    """
+    """What the cache holds of some texts: vectors, float32, shape (texts, dimensions) or (texts, 0) if all
+    lack one; known: bool, shape (texts,)."""
 
     vectors: Matrix
     known: npt.NDArray[np.bool_]
 
 
 Mask = npt.NDArray[np.bool_]
-_Read = Callable[
-    [VectorSegment, Places, Places], Mask
-]  # of texts at rows of a segment: which need no other one
+# Of texts at rows of a segment: which need no other one
+_Read = Callable[[VectorSegment, Places, Places], Mask]
 
 
 class VectorCache:
     """Vectors of one embedder revision, by the SHA-256 of the embedded text. One object serves one thread.
-
-    Args:
-        home: the home folder.
-        revision: digest of the weights and of everything else that changes a vector.
-    """
+    ``revision``: digest of all that changes a vector."""
 
     def __init__(self, home: Home, revision: str) -> None:
         self.folder = home.cache("vectors") / revision
@@ -202,10 +184,8 @@ class VectorCache:
         return known
 
     def put(self, hashes: Sequence[str], vectors: Matrix, tokens: Counts | None = None) -> None:
-        """Add vectors, float32, shape (len(hashes), dimensions), as one segment, or several of about LARGE.
-
-        tokens: how long each text is, special tokens included, shape (len(hashes),), where that was counted
-        """
+        """Add vectors, float32, shape (len(hashes), dimensions), as segments of about LARGE; ``tokens``: of
+        each text, special ones included."""
         if vectors.ndim != 2 or len(vectors) != len(hashes):
             raise ValueError(f"expected {len(hashes)} vectors, got an array of shape {vectors.shape}")
         if not len(hashes):
@@ -228,13 +208,9 @@ class VectorCache:
             self._forget(name)
 
     def compact(self) -> int:
-        """Join small segments and divide full shards, a text once; return how many segments went.
-
-        What processes that were killed while they wrote have left is removed after a day.
-
-        Readers that hold the old ones look again and find the new ones, which are there before they go. One
-        process tidies a shard at a time; a second one does nothing. A kill leaves both, and a later call
-        tidies up.
+        """Join small segments and divide full shards; return how many segments went. New ones are there
+        before the old go; one process tidies a shard at a time. What killed processes left is removed after a
+        day.
         """
         sweep(self.folder)
         self.refresh()
@@ -257,20 +233,16 @@ class VectorCache:
                     continue
                 self.refresh()
                 divides = self._is_full(shard)
-                with suppress(
-                    SegmentGoneError
-                ):  # damaged or tidied by another: a later call goes on without it
+                # Damaged or tidied by another: a later call goes on without it
+                with suppress(SegmentGoneError):
                     went += self._divide(shard) if divides else self._join(shard)
                     todo += [shard + digit for digit in DIGITS] if divides else []
         return went
 
     @contextmanager
     def claim(self, hashes: Sequence[str]) -> Iterator[Mask]:
-        """Claim texts that will be computed and put, but for those that another process is computing.
-
-        A killed process gives its claims away. What others have added meanwhile is found by the next `take`.
-        In a remote workspace, what other machines have stored is fetched first; what was put is stored.
-        """
+        """Claim texts that will be computed and put, except those that another process is computing; a killed
+        process gives its claims away. In a remote workspace, stored vectors are fetched first."""
         with claim_texts(self.folder, hashes) as mine:
             if self._mirror:
                 self._mirror.pull(self._place, once=True)
@@ -313,7 +285,6 @@ class VectorCache:
             self.refresh()
 
     def _segment(self, name: str) -> VectorSegment:
-        """Return a segment, whose index may be in memory still."""
         segment = self._held.pop(name, None)
         if segment is None:
             segment = open_segment(self.folder / name, self._seed)

@@ -30,12 +30,8 @@ class ChunkerInput(NamedTuple):
 
 
 class Tools(NamedTuple):
-    """What a chunker may use.
-
-    tokenizer: counts and places tokens
-    embed: texts -> unit vectors, float32, shape (texts, dimensions); set where the chunker names an
-        `embedding_model`
-    """
+    """What a chunker may use: a tokenizer; ``embed``: texts -> unit vectors, float32, shape (texts,
+    dimensions), set where the chunker names an `embedding_model`."""
 
     tokenizer: Tokenizer
     embed: Callable[[Sequence[str]], npt.NDArray[np.float32]] | None = None
@@ -44,9 +40,9 @@ class Tools(NamedTuple):
 class ChunkSpan(NamedTuple):
     """One chunk of a text: `text[start:end]`.
 
-    n_tokens: of `prefix + text[start:end]`, special tokens not counted
-    prefix: what stands before the text when it is embedded (a heading path), its separator included
-    context: where the characters lie that are delivered where the chunk is found; None: the chunk itself
+    n_tokens: of `prefix + text[start:end]`, without special tokens
+    prefix: put before the text when it is embedded, with its separator
+    context: characters that are delivered; None: the chunk itself
     """
 
     start: int

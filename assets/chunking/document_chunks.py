@@ -34,10 +34,8 @@ def naming_damage(path: Path) -> Iterator[None]:
 
 
 def facts_of(document: dict[str, Any], n_chunks: int, start: int, ordinal: int, text: str) -> dict[str, Any]:
-    """Return the columns of `schemas.CHUNKS` that describe a chunk of a document beside its place and text.
-
-    document: a row of `schemas.DOCUMENTS` with `page_starts`: where in the text each page of its file begins
-    """
+    """Return the columns of `schemas.CHUNKS` that describe a chunk of a document (a row of
+    `schemas.DOCUMENTS` with `page_starts`) beside its place and text."""
     keywords = document.get("keywords") or []
     shared = {name: document.get(name) for name in ("title", "url", "published_at", "language")}
     tags = tags_in(text, keywords)
@@ -83,10 +81,7 @@ def chunk_documents(documents: pl.DataFrame, chunker: Chunker, tools: Tools) -> 
 def chunk_batches(
     documents: pl.DataFrame, chunker: Chunker, tools: Tools, earlier: Earlier | None = None
 ) -> Iterator[pl.DataFrame]:
-    """Cut documents as `chunk_documents` does, yielding the chunks of some of them at a time.
-
-    earlier: chunks of the same chunking; unchanged documents keep theirs
-    """
+    """Cut documents batch by batch; unchanged documents keep their chunks of ``earlier``."""
     for batch in document_batches(documents):
         known = earlier.of(batch) if earlier else pl.DataFrame(schema=CHUNKS)
         fresh = batch.filter(~pl.col("doc_id").is_in(known["doc_id"].unique().implode()))
@@ -114,10 +109,8 @@ class Earlier:
         self._groups = [_bounds(self._footer.row_group(n)) for n in range(self._footer.num_row_groups)]
 
     def of(self, documents: pl.DataFrame) -> pl.DataFrame:
-        """Return the chunks of those documents that are in the same version.
-
-        Only the row groups in which they lie are read.
-        """
+        """Return the chunks of those documents that are in the same version. Only the row groups in which
+        they lie are read."""
         if not len(documents):
             return pl.DataFrame(schema=CHUNKS)
         first, last = str(documents["doc_id"].min()), str(documents["doc_id"].max())
@@ -167,7 +160,6 @@ def document_batches(documents: pl.DataFrame) -> Iterator[pl.DataFrame]:
 
 
 def chunk_id(doc_id: str, start: int, text: str) -> str:
-    """Digest what identifies a chunk: a text at a place of a document."""
     return digest([doc_id, start, text])
 
 

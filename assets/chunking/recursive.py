@@ -1,8 +1,5 @@
-"""Recursive splitting: at paragraphs where they fit, else at lines, else at spaces, else anywhere.
-
-The algorithm is that of LangChain's `RecursiveCharacterTextSplitter` (separators kept at the start of a
-piece), whose chunks it reproduces, with the exact offsets that LangChain does not give.
-"""
+"""Recursive splitting: at paragraphs where they fit, else at lines, else at spaces, else anywhere. Reproduces
+LangChain's `RecursiveCharacterTextSplitter` (separators kept at the start), with exact offsets."""
 
 from __future__ import annotations
 

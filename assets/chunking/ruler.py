@@ -75,12 +75,8 @@ Place = tuple[int, int]
 
 
 def fit_chunks(cut: Callable[[int], list[ChunkSpan]], size: int, tokenizer: Tokenizer) -> list[ChunkSpan]:
-    """Return ``cut(size)``, or what ``cut`` gives for the largest room whose chunks all have at most ``size``
-    tokens.
-
-    If a cut leaves the tokens beside it unchanged (`Tokenizer.steady`), the room is the size. Otherwise a
-    chunk's first word may have more tokens than after a space: the room is lowered by steps that double.
-    """
+    """Return ``cut(size)``, or where the tokenizer is not `steady`, the cut for the largest room whose chunks
+    all have at most ``size`` tokens; the room is lowered by steps that double."""
     spans = cut(size)
     room = size
     step = 0
@@ -100,15 +96,10 @@ def longest(spans: Sequence[ChunkSpan]) -> int:
 
 
 class Ruler:
-    """The tokens of one text, by its words.
+    """The tokens of one text, by its words; exact with a steady tokenizer, else estimates.
 
-    With a steady tokenizer, counts of spans are exact; otherwise they are estimates, and chunks are counted
-    again.
-
-    words: of the tokenizer, but those over ``limit`` tokens are cut into pieces that count as ``full``, the
-        most that a
-        chunk holds, so that each is packed alone: pieces may join into other tokens
-    cut_words: whether some are cut
+    words: those over ``limit`` tokens are cut into pieces that count as ``full``, so that each is packed
+        alone
     sums: tokens before each word, and in total, shape (words + 1,)
     """
 
@@ -157,10 +148,8 @@ def _sums(words: Words) -> Ints:
 
 
 def _with_their_marks(text: str, words: Words) -> Words:
-    """Let a word that begins among combining marks begin with the first of them.
-
-    Tokenizers reorder marks, so their offsets differ from the text's there.
-    """
+    """Let a word that begins among combining marks begin with the first of them. Tokenizers reorder marks, so
+    their offsets differ from the text's there."""
     marks = set() if text.isascii() else {sign for sign in set(text) if combining(sign)}
     if not marks:
         return words

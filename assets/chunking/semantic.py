@@ -1,9 +1,8 @@
 """Semantic chunking: cut where neighbouring groups of sentences differ most.
 
 Greg Kamradt, "5 Levels Of Text Splitting" (2024), level 4; thresholds as `SemanticChunker` of
-langchain-experimental computes them. Each sentence is embedded with `buffer` sentences on each side; the
-distance of two neighbours is 1 - cosine; a chunk ends where the distance exceeds a threshold taken from all
-distances of the document.
+langchain-experimental. Sentences are embedded with `buffer` neighbours on each side; a chunk ends where 1 -
+cosine exceeds a threshold from all distances of the document.
 """
 
 from __future__ import annotations
@@ -120,10 +119,8 @@ def sentence_groups(units: Units, buffer: int) -> list[str]:
 
 
 def neighbour_distances(vectors: npt.NDArray[np.float32]) -> Floats:
-    """Return 1 - cosine of each unit vector and the next one, shape (vectors - 1,).
-
-    Rounded, so that breakpoints do not depend on the batch in which a text was embedded.
-    """
+    """Return 1 - cosine of each unit vector and the next one, shape (vectors - 1,). Rounded, so that
+    breakpoints do not depend on the batch in which a text was embedded."""
     cosines = np.einsum("ij,ij->i", vectors[:-1].astype(np.float64), vectors[1:].astype(np.float64))
     return np.round(1 - cosines, 5)
 

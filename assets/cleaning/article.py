@@ -91,10 +91,7 @@ def is_article(html: str, facts: PageFacts, blocks: list[PageBlock]) -> bool:
 
 
 class MainContent:
-    """The blocks of a page, and which of them an extractor's text holds.
-
-    root: the page; blocks: those of its body; anchor: the extractor's text
-    """
+    """The blocks of a page, and which of them an extractor's text (``anchor``) holds."""
 
     def __init__(self, root: Element, blocks: list[PageBlock], anchor: str) -> None:
         self._root, self._blocks, self._anchor = root, blocks, anchor
@@ -169,9 +166,7 @@ class MainContent:
         node = self._body
         while total:
             best = max(node, key=lambda child: self._hit_words[child], default=None)
-            if best is None or self._hit_words[best] < _SHARE * total:
-                break
-            if best.tag in INLINE or best.tag in _LEADS_NOWHERE:
+            if best is None or self._hit_words[best] < _SHARE * total or best.tag in INLINE | _LEADS_NOWHERE:
                 break
             node = best
         return node, False
@@ -338,11 +333,8 @@ _FACTS = frozenset({"link", "meta"})
 
 
 def refuse_chrome(html: str) -> None:
-    """Refuse a page whose one `<main>` or `<article>` has fewer than `MIN_WORDS` words.
-
-    Of such a page trafilatura takes the surroundings (site title, cookie notice, footer). Nothing is
-    concluded where there are several such elements or none, or where the element holds `<meta>` alone.
-    """
+    """Refuse a page whose one `<main>` or `<article>` has fewer than `MIN_WORDS` words: trafilatura would
+    take its surroundings. Several such elements, none, or one with `<meta>` alone say nothing."""
     from trafilatura import load_html
 
     tree: Any = load_html(html)
@@ -378,11 +370,8 @@ _SAME = 40  # word characters by which two texts are taken for the same
 
 
 def shown_standfirst(root: Element, descriptions: Sequence[str], text: str) -> str | None:
-    """Return the standfirst that the page shows above its text, or None.
-
-    A description below the text's beginning, in a caption, link, menu or footer, or hidden, is not one.
-    ``descriptions`` are those in the page's head; ``text`` is the extracted text of the article.
-    """
+    """Return the standfirst that the page shows above its text (``descriptions`` are those of its head), or
+    None. One below the text's beginning, in a caption, link, menu or footer, or hidden, does not count."""
     wanted = [key for key in map(key_of, descriptions) if len(key) >= _LEAST]
     opening = next((key for key in map(key_of, text.split("\n")) if len(key) >= _SAME), "")[:_SAME]
     if not wanted:
@@ -419,11 +408,13 @@ def _is(key: str, wanted: str) -> bool:
 
 
 def _is_of_the_article(node: Element) -> bool:
-    for above in (node, *node.iterancestors()):
-        hidden = above.get("hidden") is not None or above.get("aria-hidden") == "true"
-        if above.tag in _BESIDE or hidden or "display:none" in (above.get("style") or "").replace(" ", ""):
-            return False
-    return True
+    return not any(
+        above.tag in _BESIDE
+        or above.get("hidden") is not None
+        or above.get("aria-hidden") == "true"
+        or "display:none" in (above.get("style") or "").replace(" ", "")
+        for above in (node, *node.iterancestors())
+    )
 
 
 _LEAST_WORDS = 8  # words; fewer are labels and what stands between links
@@ -473,10 +464,9 @@ def clean_article(
 ) -> DocumentDraft:
     """Extract the main text of a web page with its sections, title, dates, authors and keywords.
 
-    JSON-LD wins over OpenGraph, OpenGraph over meta tags, all of them over what trafilatura guesses.
-    `metadata` holds those known of headline, modified_at, description, teaser, news_keywords, section and
-    sitename, and `date_source`: json_ld, meta, url, text or none. No date is later than ``fetched`` (default:
-    today).
+    JSON-LD wins over OpenGraph, that over meta tags, these over trafilatura's guesses. No date is later than
+    ``fetched`` (default: today). `metadata` holds headline, modified_at, description, teaser, news_keywords,
+    section and sitename where known, and `date_source`: json_ld, meta, url, text or none.
     """
     html, _encoding = decode(body, content_type)
     root = parse_page(html)
@@ -518,11 +508,8 @@ def clean_article(
 def _structured(
     text: str, extracted: Element | None, content: MainContent, *, has_article: bool
 ) -> tuple[str, tuple[dict[str, Any], ...]]:
-    """Return the text of a page and its sections, led by the text that was extracted.
-
-    An article keeps that text, and the headings that stand between its lines are put in. Any other page is
-    a document of its own, whose blocks are read from the page itself.
-    """
+    """Return the text of a page and its sections: of an article the extracted text with its headings put in,
+    of any other page the page's own blocks."""
     if not (text and has_article):
         blocks = content.document()
         words = sum(len(block.words) for block in blocks)
@@ -563,11 +550,8 @@ def find_date(
     html: str,
     fetched: date | None,
 ) -> tuple[str | None, str]:
-    """Return the date of publication and its source: what the page says or shows, or else None and none.
-
-    Trafilatura's guess counts only if the URL or a `<time>` has that day: it also reads days of the text, of
-    copyright lines and of code. A day after the page was fetched is none.
-    """
+    """Return the date of publication and its source, or None and none. Trafilatura's guess counts only if the
+    URL or a `<time>` has that day; a day after the page was fetched does not count."""
     if facts.published_at and facts.date_source:
         return facts.published_at, facts.date_source
     day = iso(guess) if guess else None
@@ -646,13 +630,12 @@ def _headings(text: str, body: Element) -> Iterator[Heading]:
 def _without_top(lines: list[str], facts: PageFacts) -> list[str]:
     heads = {re.sub(r"\W+", "", heading) for heading in facts.headings}
     names = {key_of(name) for name in facts.authors}
-    kept = []
-    for number, line in enumerate(lines):
-        key = key_of(line)
-        if number < _TOP and (key in heads or key in names or _is_stamp(line.strip(), facts.authors)):
-            continue
-        kept.append(line)
-    return kept
+    top = [
+        line
+        for line in lines[:_TOP]
+        if key_of(line) not in heads | names and not _is_stamp(line.strip(), facts.authors)
+    ]
+    return top + lines[_TOP:]
 
 
 def _is_stamp(line: str, authors: tuple[str, ...]) -> bool:

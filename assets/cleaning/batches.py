@@ -79,11 +79,8 @@ class DateFinding(NamedTuple):
 
 @dataclass
 class Dating:
-    """Asks one model for the dates of documents that have none, and counts.
-
-    n_asked, found: documents; again: calls that the next run repeats; first: the reason of the first one
-    usd: cost of the calls that were not cached
-    """
+    """Asks one model for the dates of documents that have none, and counts documents asked and found, calls
+    to repeat with the first one's reason, and the cost of calls that were not cached."""
 
     date_by: DateBy
     gateway: Gateway
@@ -104,25 +101,22 @@ class Dating:
         return counts | ({"incomplete": why} if self.again else {})
 
     def dated(self, cleaned: Sequence[Cleaned]) -> list[Cleaned]:
-        undated = [place for place, one in enumerate(cleaned) if one.document and _is_undated(one.document)]
-        documents = [cleaned[place].document or {} for place in undated]
-        replies = list(self.gateway.map(self._ask, documents, self.date_by))
+        undated = {
+            place: one.document
+            for place, one in enumerate(cleaned)
+            if one.document and not one.document["published_at"]
+        }
+        replies = list(self.gateway.map(self._ask, undated.values(), self.date_by))
         result = list(cleaned)
-        for place, reply in zip(undated, replies, strict=True):
-            result[place] = Cleaned(self._with_date(dict(cleaned[place].document or {}), reply), None)
+        for (place, document), reply in zip(undated.items(), replies, strict=True):
+            result[place] = Cleaned(self._with_date(dict(document), reply), None)
         return result
 
     def _ask(self, document: dict[str, Any]) -> Structured[DateReply]:
         title = f"Title: {document['title']}\n\n" if document["title"] else ""
         head = _FRAMES.enclosed(f"{title}{document['text'][:_HEAD]}", "document")
-        return self.gateway.structured(
-            self.date_by,
-            _PROMPT.messages(head),
-            DateReply,
-            name=_NAME,
-            max_tokens=_MAX_TOKENS,
-            purpose=self.purpose,
-        )
+        options: dict[str, Any] = {"name": _NAME, "max_tokens": _MAX_TOKENS, "purpose": self.purpose}
+        return self.gateway.structured(self.date_by, _PROMPT.messages(head), DateReply, **options)
 
     def _with_date(self, document: dict[str, Any], answer: Structured[DateReply]) -> dict[str, Any]:
         self.n_asked += 1
@@ -153,10 +147,6 @@ class Dating:
         # Without the details of a failure, which differ from run to run: they would change the version.
         stable = None if answer.status in RETRYABLE else answer.reason
         return DateFinding(None, reason=f"{answer.status}{f': {stable}' if stable else ''}")
-
-
-def _is_undated(document: dict[str, Any]) -> bool:
-    return not document["published_at"]
 
 
 def check_date(reply: DateReply, text: str, today: date) -> DateFinding:
@@ -217,10 +207,7 @@ Give = Callable[[Sequence[Page]], Callable[[], list[Cleaned]]]
 
 
 class Batch(NamedTuple):
-    """Documents (`schemas.DOCUMENTS`, by id) and drops (`schemas.DROPPED`, by URL) of some pages.
-
-    reused: how many of the pages were known
-    """
+    """Documents (`schemas.DOCUMENTS`, by id) and drops (`schemas.DROPPED`, by URL) of some pages."""
 
     documents: pl.DataFrame
     dropped: pl.DataFrame
@@ -282,9 +269,7 @@ def _found(paths: Sequence[Path], which: pl.Expr, schema: dict[str, Any]) -> pl.
 class Cleaning:
     """How the pages of one source are cleaned.
 
-    language: of all its pages, if the source names it
     parts: folder of finished batches, from which a killed build resumes
-    dating: finds dates for documents without one, in this process
     workers: processes; default: up to MOST_WORKERS, by cores and work
     """
 

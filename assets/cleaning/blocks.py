@@ -46,9 +46,7 @@ class Marks:
 
 def mark_code(root: Element) -> Marks | None:
     """Turn each code block of a page into a one-line paragraph; return the marks used, or None without code.
-
-    Listings beside line numbers count, and a figure that holds one becomes part of the text.
-    """
+    Listings beside line numbers count, and a figure that holds one becomes part of the text."""
     without_numbers(root)
     blocks = _blocks(root)
     if not blocks:
@@ -171,9 +169,8 @@ class PageBlock:
     """A block of a page.
 
     level: of a heading, 1 to 6; 0 for others
-    mark: what its first line begins with, as `- `
-    linked: words of it that are links
-    targets: where its links lead
+    mark: prefix of its first line, as `- `
+    linked: words that are links; targets: where these lead
     path: its element and all above it, from the inside out
     """
 
@@ -195,11 +192,9 @@ def words_of(text: str) -> list[str]:
 
 
 def read_blocks(node: Element) -> list[PageBlock]:
-    """Return the blocks of an element in the order of the page; their text is repaired and in NFC.
-
-    Rows of a table are one block each, their cells separated by ` | `; a cell that spans rows is in each.
-    Formulas (MathML, TeX of scripts and pictures) are TeX between dollar signs. A picture is its description
-    in brackets, unless that is one word or a file name.
+    """Return the blocks of an element in page order, repaired and in NFC. Table rows are one block each (` |
+    ` between cells); formulas are TeX between dollar signs; a picture is its description in brackets, unless
+    that is one word or a file name.
     """
     reader = _Reader()
     reader.walk(node, 0)
@@ -425,10 +420,8 @@ def _is_layout(table: Element) -> bool:
 
 
 def _grid(table: Element) -> Iterator[tuple[Element, list[Element | None]]]:
-    """Yield the rows of a table with their cells; one that spans rows is a cell of each of them."""
-    spans: dict[
-        int, tuple[int, Element | None]
-    ] = {}  # column -> rows below that a cell reaches, and the cell
+    # Column -> rows below that a cell reaches, and the cell
+    spans: dict[int, tuple[int, Element | None]] = {}
     for row in table.xpath("./tr | ./thead/tr | ./tbody/tr | ./tfoot/tr"):
         cells: list[Element | None] = []
 

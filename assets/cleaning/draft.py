@@ -13,10 +13,8 @@ MIN_WORDS = 5  # fewer words are a test page or an error page, not a document
 
 @dataclass(frozen=True)
 class DocumentDraft:
-    """A document before it gets its id and version; None where the page does not say.
-
-    repaired: its Unicode is normalised, so the offsets of its sections hold
-    """
+    """A document before it gets its id and version; ``repaired``: its Unicode is normalised, so section
+    offsets hold."""
 
     text: str
     title: str | None = None
@@ -30,7 +28,6 @@ class DocumentDraft:
 
 
 def decode_text(body: bytes, content_type: str | None) -> str:
-    """Return a file of text with line feeds at the ends of its lines."""
     text, _encoding = decode(body, content_type)
     if not text.strip():
         raise UnusablePage("the file is empty")

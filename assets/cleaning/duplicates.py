@@ -56,13 +56,8 @@ class Bands:
         self._keys = []
 
     def groups(self) -> tuple[Numbers, Numbers]:
-        """Return the documents that share a key with another, and their groups.
-
-        Returns:
-            Numbers of documents, ascending, shape (n,), and their groups in each band, shape (n, bands);
-                ALONE where they
-            share that key with no other document.
-        """
+        """Return the numbers of the documents that share a key with another, ascending, shape (n,), and their
+        groups in each band, shape (n, bands); ALONE where no other shares the key."""
         self._write()
         found: list[tuple[Numbers, Numbers]] = []
         first = 0
@@ -95,11 +90,8 @@ _WORD = re.compile(r"\w+")
 def find_duplicates(
     documents: pl.DataFrame, threshold: float | None, scratch: Path | None = None
 ) -> pl.DataFrame:
-    """Link every copy among documents to its first copy; return `schemas.DUPLICATES`, sorted by id.
-
-    Documents are taken by date of publication, then URL, undated ones last. Each is linked to the first
-    earlier one that is not a copy itself and is similar enough, so every link holds directly.
-    """
+    """Link every copy to its first copy; return `schemas.DUPLICATES`, sorted by id. By date of publication
+    (undated last), then URL, each is linked to the first earlier one that is no copy and similar enough."""
     moments = pl.Series("moment", [_moment(text) for text in documents["published_at"]], UTC_TIME)
     ordered = (
         documents.select("doc_id", "url", "text")
@@ -150,11 +142,8 @@ def normalize_text(text: str) -> str:
 
 
 def _near(ordered: pl.DataFrame, threshold: float, scratch: Path | None) -> dict[str, _Link]:
-    """Link documents in their order to the first kept one that is similar enough.
-
-    Only documents that share a band are compared, and only with kept ones: a thousand copies of one page cost
-    a thousand comparisons, not half a million.
-    """
+    """Link documents in their order to the first kept one that is similar enough; only those that share a
+    band are compared, and only with kept ones."""
     ids, texts = ordered["doc_id"], ordered["text"]
     words = _Words()
     held: OrderedDict[int, Hashes] = OrderedDict()

@@ -24,10 +24,8 @@ _ENCRYPTION = "META-INF/encryption.xml"
 
 
 def clean_epub(body: bytes) -> DocumentDraft:
-    """Extract the text of a book in the order of its spine (EPUB 2 and 3), headings as sections.
-
-    Title, creators, date, language and subjects come from its package file.
-    """
+    """Extract the text of a book in the order of its spine (EPUB 2 and 3), headings as sections. Title,
+    creators, date, language and subjects come from its package file."""
     if reason := why_not(body, KINDS[".epub"]):
         raise UnusablePage(f"EPUB: {reason}")
     with ZipFile(BytesIO(body)) as archive:
@@ -68,7 +66,6 @@ def _package(archive: ZipFile) -> str:
 
 
 def _chapters(archive: ZipFile, package: Any, folder: str) -> Iterator[list[tuple[int | None, str]]]:
-    """Yield the blocks of each chapter; one that is listed and missing is no text that was read."""
     items = {node.get("id"): node for node in package.xpath("//*[local-name() = 'manifest']/*")}
     locked = _encrypted(archive)
     names = set(archive.namelist())

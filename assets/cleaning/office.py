@@ -27,7 +27,6 @@ def check_package(body: bytes, suffix: str) -> None:
 
 
 def with_facts(outline: OutlineBuilder, properties: Any, first: str | None, **metadata: Any) -> DocumentDraft:
-    """Return the draft of an Office file; ``first`` is the title in its text."""
     text = outline.closed().text
     if not text:
         raise UnusablePage("no text in the file")
@@ -78,10 +77,7 @@ Element = Any  # lxml's elements come untyped
 
 
 class Block(NamedTuple):
-    """A paragraph, or a row of a table.
-
-    style: id of its style; level: the outline level that it says itself, from 0; notes: ids of its notes
-    """
+    """A paragraph, or a row of a table; ``level``: its own outline level, from 0."""
 
     text: str
     style: str | None = None
@@ -156,10 +152,9 @@ _NOTES = {"/footnotes": "footnote", "/endnotes": "endnote"}
 
 
 def clean_docx(body: bytes) -> DocumentDraft:
-    """Extract the text of a Word document; headings, by style or outline level, begin sections.
-
-    List items begin with "- ", cells of a table are separated by " | ", a note follows the paragraph that
-    refers to it. Deleted text, headers and footers are left out; insertions count.
+    """Extract the text of a Word document; headings, by style or outline level, begin sections. List items
+    begin with "- ", cells are separated by " | ", notes follow their paragraph; deleted text, headers and
+    footers are left out.
     """
     check_package(body, ".docx")
     require("docx", "reading DOCX files")
@@ -168,14 +163,15 @@ def clean_docx(body: bytes) -> DocumentDraft:
     document = docx.Document(BytesIO(body))
     levels, titles, items = _styles(document)
     notes = _notes(document)
-    outline, title, deepest = OutlineBuilder(), None, _Levels()
+    outline, title, open_levels = OutlineBuilder(), None, list[int]()
     for block in blocks_of(document.element.body):
         if text := tidy(block.text):
             level = _level(block, levels)
             if level is None:
                 outline.add(f"- {text}" if block.is_item or block.style in items else text)
             else:
-                outline.begin(" ".join(text.split()), deepest.closed_up(level))
+                open_levels = [*(above for above in open_levels if above < level), level]
+                outline.begin(" ".join(text.split()), len(open_levels))
             if title is None and block.style in titles:
                 title = " ".join(text.split())
         for note in block.notes:
@@ -185,18 +181,6 @@ def clean_docx(body: bytes) -> DocumentDraft:
     return with_facts(outline, document.core_properties, first)
 
 
-class _Levels:
-    """Closes levels up, as headings come: one that is two below the last one is one below it."""
-
-    def __init__(self) -> None:
-        self._open: list[int] = []
-
-    def closed_up(self, level: int) -> int:
-        self._open = [above for above in self._open if above < level]
-        self._open.append(level)
-        return len(self._open)
-
-
 def _level(block: Block, levels: Mapping[str, int]) -> int | None:
     if block.level is not None:
         return block.level + 1 if block.level < 9 else None
@@ -204,10 +188,8 @@ def _level(block: Block, levels: Mapping[str, int]) -> int | None:
 
 
 def _styles(document: Any) -> tuple[dict[str, int], set[str], set[str]]:
-    """Return heading levels by style id, and the style ids of titles and of list items.
-
-    A style that is based on a heading is one; styles may be based on each other in a cycle.
-    """
+    """Return heading levels by style id, and the style ids of titles and of list items. A style that is based
+    on a heading is one; styles may be based on each other in a cycle."""
     levels: dict[str, int] = {}
     titles: set[str] = set()
     items: set[str] = set()
@@ -246,10 +228,8 @@ _DEEPEST = 50  # groups within groups
 
 
 def clean_pptx(body: bytes) -> DocumentDraft:
-    """Extract the text of a presentation, one section per slide: title, other shapes, speaker's notes.
-
-    A slide without a title is called by its number. `metadata` holds the number of `slides`.
-    """
+    """Extract the text of a presentation, one section per slide: title, other shapes, speaker's notes. A
+    slide without a title is called by its number. `metadata` holds the number of `slides`."""
     check_package(body, ".pptx")
     require("pptx", "reading PPTX files")
     import pptx
@@ -297,16 +277,13 @@ def _speaker_notes(slide: Any) -> Iterator[str]:
         yield text
 
 
-MAX_CELLS = (
-    20_000_000  # those between the first and the last of a row included, which take no place in a file
-)
+# Those between the first and the last of a row included, which take no place in a file
+MAX_CELLS = 20_000_000
 
 
 def clean_xlsx(body: bytes) -> DocumentDraft:
-    """Extract the text of a workbook: one section per sheet, one line per row, cells separated by " | ".
-
-    A formula counts as the value computed last or, if there is none, as written.
-    """
+    """Extract the text of a workbook: one section per sheet, one line per row, cells separated by " | ". A
+    formula counts as the value computed last or, if there is none, as written."""
     check_package(body, ".xlsx")
     require("openpyxl", "reading XLSX files")
     from openpyxl import load_workbook

@@ -124,9 +124,8 @@ logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # its complaints ar
 
 
 _PASSAGE = "application/x-beir+json"
-_VERSION = re.compile(
-    r"(?<!\w)0\d{4}[A-Z]{1,2}\d{4}-(\d{4})(\d{2})(\d{2})(?!\d)"
-)  # CELEX of a consolidated text
+# CELEX of a consolidated text
+_VERSION = re.compile(r"(?<!\w)0\d{4}[A-Z]{1,2}\d{4}-(\d{4})(\d{2})(\d{2})(?!\d)")
 _FILES: dict[str, tuple[str, Callable[[bytes, str | None], DocumentDraft]]] = {
     "application/pdf": ("PDF", lambda body, _: clean_pdf(body)),
     "text/markdown": ("Markdown", clean_markdown),
@@ -148,17 +147,14 @@ class Cleaned(NamedTuple):
 
 def page_key(source: str, page: dict[str, Any], language: str | None, date_by: str | None = None) -> str:
     """Digest everything that a page's document depends on: what was fetched (not when), and how it is
-    cleaned.
-    """
+    cleaned."""
     fetched = [page[name] for name in ("url", "content_type", "sha256", "fields")]
     return digest([CODE_VERSION, detector(), source, language, fetched, *([date_by] if date_by else [])])
 
 
 def doc_id(source: str, page: dict[str, Any]) -> str:
-    """Return a document's id: a digest of source and URL, or a passage's own id.
-
-    The latter is unique within its source and file: `SOURCE:FILE#ID`, or `SOURCE:ID` for a BEIR folder.
-    """
+    """Return a document's id: a digest of source and URL, or a passage's own id. The latter is unique within
+    its source and file: `SOURCE:FILE#ID`, or `SOURCE:ID` for a BEIR folder."""
     fields = page["fields"]
     # Most pages have no id of their own, and parsing the fields of every page costs seconds.
     passage = json.loads(fields) if fields and '"id"' in fields else {}
@@ -171,10 +167,8 @@ def doc_id(source: str, page: dict[str, Any]) -> str:
 def clean_page(
     source: str, page: dict[str, Any], home: Home, language: str | None, date_by: str | None = None
 ) -> Cleaned:
-    """Clean one stored page; a page without a document is a drop with its reason.
-
-    A drop that may succeed later (damaged bytes, a lack of system resources) has no page key.
-    """
+    """Clean one stored page; a page without a document is a drop with its reason. A drop that may succeed
+    later (damaged bytes, a lack of system resources) has no page key."""
     key = page_key(source, page, language, date_by)
     row = {"source": source, "url": page["url"]}
     try:
@@ -187,19 +181,14 @@ def clean_page(
     except Exception as error:
         if not may_pass(error):
             raise
-        return Cleaned(None, {**row, "reason": f"{PASSING}{_words(error)}", "page_key": None})
+        what = getattr(error, "strerror", None) or type(error).__name__
+        return Cleaned(None, {**row, "reason": f"{PASSING}{what}", "page_key": None})
 
 
 def may_pass(error: BaseException) -> bool:
     """Return whether an error is the system's, not the page's: too many open files, a disk, no memory.
-
-    Parsers raise `OSError` for unreadable bytes, too, but only the system's have a number.
-    """
+    Parsers raise `OSError` for unreadable bytes, too, but only the system's have a number."""
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None)
-
-
-def _words(error: BaseException) -> str:
-    return getattr(error, "strerror", None) or type(error).__name__
 
 
 def _document(source: str, page: dict[str, Any], home: Home, language: str | None) -> dict[str, Any]:
@@ -218,18 +207,18 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
         "date_source": date_source,
     }
     source_title = fields.get("title") or fields.get("headline")
-    source_authors = _strings(fields.get("authors") or fields.get("author"))
+    source_authors, page_authors = (
+        _strings(fields.get("authors") or fields.get("author")),
+        list(draft.authors),
+    )
+    knows_more = not fields.keys().isdisjoint({"id", "celex"})
     shown = {
         "url": page["url"],
-        "title": (source_title or draft.title if _source_knows_more(fields) else draft.title or source_title),
+        "title": source_title or draft.title if knows_more else draft.title or source_title,
         "text": text,
         "language": detected,
         "published_at": published,
-        "authors": (
-            source_authors or list(draft.authors)
-            if _source_knows_more(fields)
-            else list(draft.authors) or source_authors
-        ),
+        "authors": source_authors or page_authors if knows_more else page_authors or source_authors,
         "keywords": list(dict.fromkeys(_keywords(fields) or draft.keywords)),
         "sections": list(draft.sections) if text == draft.text else [],
         "metadata": json.dumps(metadata, sort_keys=True, ensure_ascii=False),
@@ -247,18 +236,12 @@ def version_of(document: dict[str, Any]) -> str:
     return digest({name: document[name] for name in _SHOWN})
 
 
-def _source_knows_more(fields: dict[str, Any]) -> bool:
-    return not fields.keys().isdisjoint({"id", "celex"})
-
-
 def _published_at(
     page: dict[str, Any], fields: dict[str, Any], draft: DocumentDraft
 ) -> tuple[str | None, str]:
-    """Return the date of publication and its source.
-
-    An act's page wins over its spider, which may know the document's date only. Sources: the cleaner's
-    (version, journal, json_ld, meta, celex, url, text), file for a passage or table row, meta for what only
-    the spider found, or none.
+    """Return the date of publication and its source: of the cleaner (version, journal, json_ld, meta, celex,
+    url, text), file for a passage or table row, meta for the spider's, or none. An act's page wins over its
+    spider.
     """
     page_date, page_source = draft.published_at, str(draft.metadata.get("date_source") or "none")
     source_date = fields.get("published_at") or fields.get("date")
@@ -313,15 +296,8 @@ def _keywords(fields: dict[str, Any]) -> list[str]:
 
 
 def _strings(value: object) -> list[str]:
-    return list(_flat(value))
-
-
-def _flat(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        if value.strip():
-            yield value.strip()
-    elif isinstance(value, list):
-        for item in value:
-            yield from _flat(item)
-    elif isinstance(value, dict) and value.get("name"):
-        yield str(value["name"])
+    if isinstance(value, list):
+        return [text for item in value for text in _strings(item)]
+    if isinstance(value, dict):
+        return [str(value["name"])] if value.get("name") else []
+    return [value.strip()] if isinstance(value, str) and value.strip() else []

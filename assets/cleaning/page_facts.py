@@ -30,10 +30,9 @@ class Titles(NamedTuple):
         ]
 
     def chosen(self) -> str | None:
-        """Choose among the titles: JSON-LD's headline, with two exceptions.
-
-        OpenGraph's title wins if it is the headline without a kicker, or with better typography; and if
-        heading, window and OpenGraph agree on another title and the page names no alternative headline.
+        """Choose among the titles: JSON-LD's headline, but OpenGraph's if it is that without a kicker or with
+        better typography, and another on which heading, window and OpenGraph agree if there is no alternative
+        headline.
         """
         headline, shared = self.headline, self.shared
         if not headline:
@@ -143,11 +142,8 @@ _MOST = 8  # elements in it
 def authors_of(
     root: Element, article: Node, tags: dict[str, list[str]], sites: Iterable[str]
 ) -> tuple[str, ...]:
-    """Return the names of a page's authors, each once, in the page's order.
-
-    The first of JSON-LD, meta tags and byline counts that names a person or an agency; else the first that
-    names anybody. The site itself is no author beside a person.
-    """
+    """Return the names of a page's authors, each once, in order: the first of JSON-LD, meta tags and byline
+    that names a person or agency, else anybody. The site is no author beside a person."""
     site_names = {plain(site).replace(" ", "") for site in sites} - {""}
     first: tuple[str, ...] = ()
     for names in _author_candidates(article, tags):

@@ -16,7 +16,6 @@ from rag_assay.warehouse.iso_dates import iso
 
 
 def clean_text(body: bytes, content_type: str | None) -> DocumentDraft:
-    """Take the file's text as it is; its first line is the title."""
     text = decode_text(body, content_type).strip()
     return DocumentDraft(text=text, title=text.splitlines()[0].lstrip("# ").strip()[:300] or None)
 
@@ -45,10 +44,9 @@ _TITLE = 300  # characters
 
 
 def clean_markdown(body: bytes, content_type: str | None) -> DocumentDraft:
-    """Take a Markdown file as it is; its headings (CommonMark 0.31, 4.2 and 4.3) begin sections.
-
-    YAML front matter gives title, date, authors, tags and description, and is not part of the text. Default
-    title: the first heading of the highest level, or the first line.
+    """Take a Markdown file as it is; its headings (CommonMark 0.31, 4.2 and 4.3) begin sections. YAML front
+    matter gives title, date, authors, tags and description. Default title: the first heading of the highest
+    level, or the first line.
     """
     whole = tidy(repair_encoding(decode_text(body, content_type)))
     front, text = _parted(whole)
@@ -118,10 +116,7 @@ def _date(value: object) -> str | None:
 
 
 def headings_in(text: str, *, underlined: bool = True) -> Iterator[Heading]:
-    """Yield the headings in the order of the text, but for those without words.
-
-    underlined: include those underlined by `===` or `---`, which in plain text may be part of a table
-    """
+    """Yield the headings that have words; ``underlined``: include those underlined by `===` or `---`."""
     fence = ""
     paragraph: tuple[int, list[str]] | None = None  # where the lines above begin that `===` would underline
     start = 0
@@ -163,11 +158,8 @@ _ROLE = re.compile(
 
 
 def clean_rst(body: bytes, content_type: str | None) -> DocumentDraft:
-    """Take a file of reStructuredText as it is; underlined lines, also overlined ones, are its headings.
-
-    Levels follow the order of the adornments (docutils, "Sections"). Fields above the text give author, date,
-    tags and language.
-    """
+    """Take a file of reStructuredText as it is; underlined lines are its headings, levels in the order of the
+    adornments (docutils, "Sections"). Fields above the text give author, date, tags and language."""
     text = tidy(repair_encoding(decode_text(body, content_type)))
     headings = list(_headings(text))
     fields = _fields(text)

@@ -18,11 +18,10 @@ _SEEN = ("doc_id", "version", "url", "title", "text_sha256")
 def update_versions(history: pl.DataFrame, seen: pl.DataFrame, pages: pl.DataFrame) -> pl.DataFrame:
     """Return the versions of a source's documents (`schemas.VERSIONS`) after a build, oldest first for each.
 
-    A version is valid from the fetch of its page until the fetch that replaced it, or until the page was gone
-    or gave no document. A document that comes back has a new row.
-
-    seen: the current documents: doc_id, version, url, title, text_sha256
-    pages: `schemas.PAGES` of the source, gone ones included
+    A version is valid from the fetch of its page until the fetch that replaced it or found it gone; a
+    document that comes back has a new row.
+    seen: doc_id, version, url, title, text_sha256 of the current ones
+    pages: `schemas.PAGES`, gone ones included
     """
     last_look = pages["fetched_at"].max()
     times = pages.unique("url", keep="first", maintain_order=True).select(

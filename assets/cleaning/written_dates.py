@@ -63,10 +63,9 @@ def _read(found: re.Match[str]) -> str | None:
 
 
 def shown_date(blocks: Sequence[PageBlock]) -> str | None:
-    """Return the day that a page shows as that of its publication, in ISO 8601.
-
-    That is a line that says so (`Posted 1 March 2015`), or one that is little more than the date and stands
-    above the second long paragraph below a heading. A day of the last change is none, nor is one in code.
+    """Return the day that a page shows as that of its publication, in ISO 8601: a line that says so (`Posted
+    1 March 2015`), or hardly more than a date, above the second long paragraph. Not a day of the last change,
+    nor one in code.
     """
     long = 0
     is_titled = False

@@ -51,9 +51,7 @@ class Survey:
     """What there is to embed.
 
     texts: chunks; distinct: different texts; new: those without a cached vector
-    too_long, longest: chunks over the model's limit, and tokens of the longest; 0 if not ``counted`` (an API
-        without
-        tokenizer)
+    too_long, longest: chunks over the limit, and most tokens; 0 if not ``counted``
     sample: hash -> text of some texts, stable between runs
     """
 

@@ -43,10 +43,7 @@ class Embedded(NamedTuple):
 
 
 class CachedEmbedder:
-    """An embedder whose weights are loaded only for new texts. One object serves one thread.
-
-    say: called with a sentence when a model is fetched
-    """
+    """An embedder whose weights are loaded only for new texts. One object serves one thread."""
 
     def __init__(self, recipe: EmbedderRecipe, home: Home, say: Progress | None = None) -> None:
         self.recipe = recipe
@@ -57,7 +54,6 @@ class CachedEmbedder:
 
     @property
     def embedder(self) -> Embedder:
-        """The loaded embedder; the first use of an `api` checks that its model is the previous one."""
         folder = self.recipe.tokenizer_folder(self.home, self._say)
         recipe = self.recipe.model_copy(update={"similarities": False})
         loaded = _loaded(recipe, str(folder or ""), self._weights)
@@ -95,11 +91,7 @@ class CachedEmbedder:
 
     def token_counts(self, texts: Sequence[str], hashes: Sequence[str]) -> Ints | None:
         """Return the tokens of prefixed texts, special tokens included, shape (texts,); None if they cannot
-        be counted.
-
-        Counts of cached texts are remembered, except for an `api`, whose tokenizer may change without its
-        vectors.
-        """
+        be counted. Counts are cached, except for an `api`, whose tokenizer may change."""
         if self.tokenizer is None:
             return None
         if self.recipe.api is not None:
@@ -110,11 +102,8 @@ class CachedEmbedder:
         return counts
 
     def embed(self, texts: Sequence[str], progress: CountProgress | None = None) -> Embedded:
-        """Embed texts that are already prefixed, each distinct one once.
-
-        Results are stored after every FLUSH texts and FLUSH_SECONDS. Processes that embed the same texts
-        share the work.
-        """
+        """Embed texts that are already prefixed, each distinct one once. Results are stored after every FLUSH
+        texts and FLUSH_SECONDS. Processes that embed the same texts share the work."""
         if not texts:
             return Embedded(np.zeros((0, 0), np.float32), 0)
         texts = all_encodable(texts)
@@ -177,10 +166,8 @@ class CachedEmbedder:
     def _keep_asking(
         self, rows: Ints, keys: list[str], texts: list[str], counts: Ints | None, tell: Callable[[int], None]
     ) -> Matrix:
-        """Let a server compute the vectors of some rows, by several requests at once.
-
-        Each reply is stored as soon as it arrives, whatever becomes of the others: it was paid for.
-        """
+        """Let a server compute the vectors of some rows, by several requests at once. Each reply is stored as
+        soon as it arrives, whatever becomes of the others: it was paid for."""
         size = self.recipe.batch_size
         parts = [rows[at : at + size] for at in range(0, len(rows), size)]
         lock = threading.Lock()
@@ -203,7 +190,6 @@ class CachedEmbedder:
     def _keep_computing(
         self, rows: Ints, keys: list[str], texts: list[str], counts: Ints | None, tell: Callable[[int], None]
     ) -> Matrix:
-        """Compute the vectors of some rows, and keep now and then what is finished."""
         parts: list[Matrix] = []
         done = kept = 0
 

@@ -147,7 +147,6 @@ class EmbedderRecipe(Recipe):
         return digest([self.revision(), self.query_prefix, *prompt])
 
     def passage_revision(self) -> str:
-        """Return the digest of all that changes what is stored, and said, of a given chunk."""
         changed: list[object] = [["prompt", self.passage_prompt]] if self.passage_prompt else []
         similarities = ["similarities"] if self.similarities else []
         # Where it does not change the vectors, it still tells which chunks are too long.
@@ -156,7 +155,6 @@ class EmbedderRecipe(Recipe):
         return digest([self.revision(), self.passage_prefix, *changed, *similarities, *counted])
 
     def weights_identity(self) -> str:
-        """Return the digest of the model's files, or of what an `api` is known by."""
         if self.api is None:
             return weights.identity(self.model, self.commit)
         from rag_assay.warehouse.inference.model_servers import server_of
@@ -191,10 +189,8 @@ class EmbedderRecipe(Recipe):
 class Embedder(Protocol):
     """A loaded embedder; `tests/contracts/test_embedders.py` checks each one.
 
-    Vectors are float32, in the order of the texts, shape (texts, dimensions), of length 1 unless the recipe
-        says
-    `normalise: false`, and independent of the batch. A text that is too long raises `InputError` under
-        `overflow: fail`.
+    Vectors: float32, shape (texts, dimensions), length 1 unless `normalise: false`, independent of the batch.
+        Raises InputError: a text is too long under `overflow: fail`.
     """
 
     @property

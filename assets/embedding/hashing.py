@@ -1,8 +1,7 @@
 """Vectors of words without a model: feature hashing (Weinberger et al., ICML 2009, arXiv:0902.2206).
 
-Each distinct stem ``s`` of a text adds ``sign(s) * (1 + log(count))`` to the number at ``bucket(s)``, both
-taken from a hash of the stem; the sign keeps collisions from adding up. A cosine of two such vectors says how
-many words the texts share, and nothing of what they mean.
+Each distinct stem ``s`` of a text adds ``sign(s) * (1 + log(count))`` at ``bucket(s)``, both from its hash. A
+cosine says how many words the texts share.
 """
 
 from __future__ import annotations
@@ -84,6 +83,5 @@ def _stemmer(language: str | None) -> Callable[[str], str]:
 
 @lru_cache(REMEMBERED)
 def _hashed(text: str, size: int) -> tuple[int, int]:
-    """Return the bucket and the sign of a text, the same on every machine."""
     number = int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
     return number // 2 % size, 1 if number % 2 else -1

@@ -25,11 +25,8 @@ BATCH_TOKENS = 1_024  # of a batch on a processor: larger ones leave its cache
 
 
 class LocalEmbedder:
-    """A loaded sentence-transformers model: texts in, vectors out.
-
-    identity: of the weights (`warehouse.inference.weights.identity`); loaded models are shared while it stays
-        the same
-    """
+    """A loaded sentence-transformers model; loaded models are shared while ``identity``, of the weights,
+    stays the same."""
 
     def __init__(self, recipe: EmbedderRecipe, folder: Path, identity: str = "") -> None:
         self.recipe = recipe

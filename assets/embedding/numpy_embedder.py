@@ -1,9 +1,7 @@
-"""Embeds a few texts with a registered BERT model in numpy, without importing torch.
+"""Embeds a few texts with a registered BERT model in numpy, without the seconds that importing torch takes.
 
-Importing sentence-transformers takes some five seconds, and torch another one: most of what a study costs
-when one document has changed. This computes what it computes (BERT, Devlin et al. 2019, arXiv:1810.04805;
-mean of the tokens' vectors, Reimers and Gurevych 2019, arXiv:1908.10084), one text at a time; a test holds
-the two to each other.
+Computes what sentence-transformers computes (BERT, arXiv:1810.04805; mean pooling, arXiv:1908.10084), one
+text at a time; a test compares the two.
 """
 
 from __future__ import annotations

@@ -40,11 +40,8 @@ class _DamagedError(AssayError):
 
 
 def build_key(stage: Stage, key: str, work: BuildContext, *, again: bool = False) -> KeyOutcome:
-    """Bring one key up to date; failures inside a build are returned, not raised.
-
-    Its inputs are read and checked first, once per run. One process at a time builds a key. ``again``: build
-    it even if nothing changed.
-    """
+    """Bring one key up to date; failures inside a build are returned, not raised. Inputs are read and checked
+    once per run; one process at a time builds a key. ``again``: build it even if nothing changed."""
     begin = time.perf_counter()
     store = work.store
     needs: tuple[PartitionRef, ...] = ()
@@ -124,11 +121,8 @@ def _refuse_damaged(stage: Stage, key: str, work: BuildContext) -> None:
 def _earlier(
     stage: Stage, key: str, identity: str, folder: Path, work: BuildContext
 ) -> tuple[Artifact | None, Artifact | None]:
-    """Return the artifact that is built again, and the one whose files the build begins with.
-
-    A damaged artifact is set aside. Good files of an incomplete or damaged one are copied into the new
-    folder: paid work is not paid again.
-    """
+    """Return the artifact that is built again, and the one whose good files the build begins with: paid work
+    is not paid again. A damaged artifact is set aside."""
     store = work.store
     before = store.current(stage.name, key)
     found = work.damage(before) if before else None
@@ -146,7 +140,6 @@ def _earlier(
 
 
 def _built_before(stage: Stage, key: str, identity: str, store: ArtifactStore) -> Artifact | None:
-    """Return what was built before, perhaps under another key or before a change that was taken back."""
     found = (store.find(stage.name, name) for name in (identity, of_key(identity, key)))
     return next((a for a in found if a and a.complete and _is_still_there(a, stage, key, store)), None)
 
@@ -166,10 +159,8 @@ def _artifact(stage: Stage, key: str, identity: str, built: BuildResult, store: 
 
 
 def _is_still_there(known: Artifact, stage: Stage, key: str, store: ArtifactStore) -> bool:
-    """Return whether an artifact still stands for what would be read now.
-
-    Each crawl changes a source's pages in place, so an earlier crawl cannot be reused after another one.
-    """
+    """Return whether an artifact still stands for what would be read now. Each crawl changes a source's pages
+    in place, so an earlier crawl cannot be reused after another one."""
     current = stage.fresh(key, store) if stage.in_place else known
     return current is not None and current.identity == known.identity
 
@@ -182,10 +173,8 @@ def checks_of(artifact: Artifact) -> tuple[Check, ...]:
 
 
 def build_keys(stage: Stage, keys: Sequence[str], work: BuildContext) -> Generator[KeyOutcome, None, None]:
-    """Bring keys up to date, each committed by itself; yield outcomes as they come.
-
-    While some wait for servers, others are built; only one computes at a time.
-    """
+    """Bring keys up to date, each committed by itself; yield outcomes as they come. While some wait for
+    servers, others are built; only one computes at a time."""
     work.progress(stage.name, 0, len(keys))
     outcomes = run_cooperatively(lambda key: build_key(stage, key, work), keys, stage.waits_for_servers, ROOM)
     for number, outcome in enumerate(outcomes, 1):

@@ -45,7 +45,6 @@ OPTIONS = "rag_assay_options"
 
 
 def asset_key(stage: Stage, name: str = "") -> dg.AssetKey:
-    """Return the key of the asset of a stage, or of another asset beside it."""
     return dg.AssetKey([*stage.layout.prefix, name or stage.name])
 
 
@@ -54,10 +53,8 @@ def partitions(stage: Stage) -> dg.StaticPartitionsDefinition:
 
 
 def partition_mappings(stage: Stage) -> dict[str, dg.StaticPartitionMapping]:
-    """Return which partitions of the assets that a stage is shown to be built from go into which of it.
-
-    By the assets' names: those of `lineage_of`, and that of the recipes.
-    """
+    """Return which partitions of the assets that a stage is shown to be built from go into which of it. By
+    the assets' names: those of `lineage_of`, and that of the recipes."""
     recipes = recipes_name(stage)
     found: dict[str, dict[str, set[str]]] = {name: {} for name in (*lineage_of(stage), recipes)}
     for key in stage.keys():
@@ -145,9 +142,8 @@ class RunOptions:
     """The resource by which the driver steers its runs. The defaults are those of a backfill.
 
     again: run crawls again although nothing changed
-    budgets: over all stages that are run with these options
-    sound: artifacts that were read and found good (`BuildContext.sound`)
-    progress: called with (label, done, of); report: called with the outcome of each key
+    sound: artifacts that were found good (`BuildContext.sound`)
+    progress: called with (label, done, of); report: with the outcome of each key
     """
 
     again: bool = True
@@ -162,10 +158,8 @@ def as_assets(
 ) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
     """Return the Dagster asset of a stage, and that of its recipes.
 
-    One run covers any range of its partitions. Each successful key is logged as a materialization with its
-    data version and provenance once it is committed; at the end the run fails if any key did.
-
-    bounds: of `backfill_bounds`, where there are backfills
+    A run covers any range of partitions; each committed key is a materialization with data version and
+    provenance, and the run fails at its end if a key did. ``bounds``: of `backfill_bounds`.
     """
     partitions_def = partitions(stage)
     key = asset_key(stage)
@@ -221,10 +215,8 @@ def _check_specs(stage: Stage, partitions_def: dg.PartitionsDefinition[str]) -> 
 
 
 def _materialized(stage: Stage, context: dg.AssetExecutionContext) -> Iterator[Result]:
-    """Bring the partitions of a run up to date, and fail at the end if any of them did.
-
-    Keys are logged as they are committed; only a crawl, whose run has one key, is yielded, as Pipes requires.
-    """
+    """Bring the partitions of a run up to date, and fail at the end if any of them did. Keys are logged as
+    they are committed; only a crawl, whose run has one key, is yielded, as Pipes requires."""
     options: RunOptions = getattr(context.resources, stage.layout.name(OPTIONS))
     cursor = context.instance.event_log_storage.get_maximum_record_id()
     known = set(stage.keys())
@@ -328,11 +320,9 @@ def _built(
 
 
 def backfill_bounds(stages: Mapping[str, Stage]) -> dict[str, int]:
-    """Return, by stage, how many partitions a backfill puts into one run: all of them.
-
-    The bound is the number of partitions or a little more, different for each stage: a backfill merges
-    neighbours of the same partitions and policy into one run, where the second would be skipped, as the first
-    yields no output.
+    """Return, by stage, how many partitions a backfill puts into one run: at least all. The bounds differ,
+    since a backfill merges neighbours of equal partitions and policy into one run, where the second would be
+    skipped.
     """
     bounds: dict[str, int] = {}
     for name, stage in stages.items():
@@ -472,11 +462,8 @@ def sync_all(
     store: ArtifactStore | None = None,
     study: str | None = None,
 ) -> None:
-    """Bring the missing rows of the keys of stages, by the stages' names, into DuckDB.
-
-    store: resolves the keys; default: that of ``work``
-    study: whose keys these are, all of them: other keys of it leave the `current_*` views
-    """
+    """Bring the missing rows of the keys of stages, by the stages' names, into DuckDB; other keys of
+    ``study`` leave the `current_*` views."""
     wanted = {name: found for name, found in keys.items() if name in FILES and (found or study)}
 
     def bring(connection: Any) -> None:
@@ -532,11 +519,8 @@ def recipe_key(stage: Stage) -> dg.AssetKey:
 
 
 def _recipe_asset(stage: Stage, recipes: Sequence[str]) -> dg.AssetsDefinition:
-    """Return the observable asset of the recipes of a stage: a partition each, its digest the data version.
-
-    A changed recipe makes exactly the partitions stale that depend on it. Dagster's automation sees a change
-    of an observable asset only, not of an external one.
-    """
+    """Return the observable asset of the recipes of a stage: a partition each, its digest the data version,
+    so that a changed recipe makes exactly its partitions stale."""
     key = recipe_key(stage)
     spec = dg.AssetSpec(
         key,

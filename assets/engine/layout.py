@@ -45,11 +45,9 @@ class ProjectLayout:
         return "_".join([*self.prefix, name])
 
     def tags_of(self, stage: str) -> Mapping[str, Any]:
-        """Return the op tags of a stage."""
         return self.op_tags.get(kind_of(stage), {})
 
     def pool_of(self, stage: str, default: str | None) -> str | None:
-        """Return the pool of a stage."""
         return self.pools.get(kind_of(stage), default)
 
 

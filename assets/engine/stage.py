@@ -1,8 +1,7 @@
 """A stage of the pipeline: partition keys, what each needs, and how one is built.
 
-Results survive a kill and cost nothing twice: a key is up to date when its artifact was built from the
-current recipe, code version and upstream data versions; each key is committed by itself; a key that fails is
-recorded with its reason while the others go on.
+A key is up to date when its artifact was built from the current recipe, code version and upstream data
+versions. Each key is committed by itself; one that fails is recorded while the others go on.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class PartitionRef(NamedTuple):
 class Check:
     """The outcome of an asset check on one partition.
 
-    severe: an error; else a warning that leaves later results right
-    blocking: nothing is built from the key while it fails (set by the stage for some severe checks)
+    severe: an error, else a warning
+    blocking: nothing is built from the key while it fails
     """
 
     name: str
@@ -75,11 +74,10 @@ def blocked_by(checks: Sequence[Check]) -> str | None:
 class BuildResult:
     """What a build returns once its files are written.
 
-    data_version: digest of the content, times and latencies left out
+    data_version: digest of the content, times and latencies left out; measured: digest of those
     complete: False if rows failed in a way that the next run may fix
-    measured: digest of what the data version leaves out: seconds, costs, reasons of failures
-    machines: the classes of the machines that measured its seconds (`warehouse.machine.machine_class`)
-    keeps: it kept rows of an earlier, incomplete build, with their seconds
+    machines: classes of the machines that measured (`warehouse.machine.machine_class`)
+    keeps: it kept rows of an earlier, incomplete build
     """
 
     data_version: str
@@ -92,10 +90,8 @@ class BuildResult:
 
 
 class Resource:
-    """Shared by the partitions of a run, made from its `BuildContext` and closed with it.
-
-    It owns what is opened or loaded once: files, models, servers.
-    """
+    """Shared by the partitions of a run, made from its `BuildContext` and closed with it. It owns what is
+    opened or loaded once: files, models, servers."""
 
     def __init__(self, work: BuildContext) -> None:
         self.work = work
@@ -111,9 +107,9 @@ Shared = TypeVar("Shared", bound=Resource)
 class BuildContext:
     """What a build may use.
 
-    budgets: of the run, over all of its stages
-    sound: (stage, identity, created_at) of artifacts whose files were verified in this run
-    dagster: the execution context of the Dagster run, which only crawls need
+    budgets: of the run, over all stages
+    sound: (stage, identity, created_at) of artifacts verified in this run
+    dagster: the execution context, which only crawls need
     """
 
     home: Home
@@ -129,7 +125,6 @@ class BuildContext:
 
     @property
     def store(self) -> ArtifactStore:
-        """The artifacts of the workspace."""
         return ArtifactStore(self.home)
 
     def resource(self, kind: type[Shared]) -> Shared:
@@ -157,16 +152,13 @@ class BuildContext:
         return damage
 
     def close(self) -> None:
-        """Close the resources of this run (model servers, say), the last one first."""
         while self._resources:
             self._resources.popitem()[1].close()
 
 
 def of_key(identity: str, key: str) -> str:
-    """Return the identity under which a key builds what another key of the same inputs left unfinished.
-
-    The failures stay with the other key.
-    """
+    """Return the identity under which a key builds what another key of the same inputs left unfinished. The
+    failures stay with the other key."""
     return digest([identity, key])
 
 
@@ -174,8 +166,8 @@ def of_key(identity: str, key: str) -> str:
 class Headline:
     """An asset beside that of a stage, which says in a sentence what comes of each key.
 
-    text, value: entries of an artifact's meta: the sentence, and the value that it is about
-    check: the name of the check that fails where the value is another one than before
+    text, value: entries of an artifact's meta
+    check: name of the check that fails where the value has changed
     """
 
     asset: str
@@ -227,18 +219,14 @@ class Stage(ABC):
 
     @abstractmethod
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Build one key: write its files into ``folder``, which no other process uses.
-
-        The folder is empty but for good files of an incomplete or damaged artifact of the same identity and,
-        if the stage `resumes`, for what a killed build left.
-        """
+        """Build one key: write its files into ``folder``, which no other process uses. It holds at most good
+        files of an incomplete or damaged artifact and, if the stage `resumes`, of a killed build."""
 
     def spends(self, key: str) -> bool:
         """Return whether building a key may cost money: it calls a model that is not on this machine."""
         return False
 
     def table_path(self, artifact: Artifact, store: ArtifactStore) -> Path:
-        """Return the path of the stage's table in an artifact."""
         if self.table is None:
             raise ValueError(f"{self.name} stores no table")
         return store.folder(self.name, artifact.identity) / self.table.file
@@ -288,11 +276,8 @@ class Stage(ABC):
         return artifact
 
     def cache_key_of(self, artifact: Artifact) -> list[str]:
-        """Return the part of an input's identity that this stage's result depends on. Default: its content.
-
-        A stage that stores or passes on measurements includes more: equal contents may have taken different
-        times.
-        """
+        """Return the part of an input's identity that this stage's result depends on. Default: its content. A
+        stage that stores or passes on measurements includes more."""
         return [artifact.stage, artifact.data_version]
 
     def on_committed(self, keys: Sequence[str], work: BuildContext) -> None:  # noqa: B027 -- most stages note nothing
@@ -311,12 +296,8 @@ class Stage(ABC):
 
 @dataclass(frozen=True)
 class KeyOutcome:
-    """How one key ended.
-
-    artifact: the current one; None if nothing could be stored
-    error: one sentence when the build failed
-    damaged: damaged inputs, which are to be built again first
-    """
+    """How one key ended: its current artifact, or a sentence why the build failed, and damaged inputs to
+    build again first."""
 
     key: str
     artifact: Artifact | None
@@ -337,10 +318,8 @@ class KeyOutcome:
 
 
 def is_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
-    """Return whether a key's artifact was built by its current recipes from current inputs.
-
-    True also if nothing is stored.
-    """
+    """Return whether a key's artifact was built by its current recipes from current inputs. True also if
+    nothing is stored."""
     return is_by_recipe_of_now(stage, key, store) and is_of_contents_of_now(stage, key, store)
 
 
@@ -355,10 +334,8 @@ def is_by_recipe_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
 
 
 def is_of_contents_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
-    """Return whether a key was built from the current contents of its inputs; True if unknown.
-
-    False if a study has new questions, or if another study rebuilt what both share.
-    """
+    """Return whether a key was built from the current contents of its inputs; True if unknown. False if a
+    study has new questions, or if another study rebuilt what both share."""
     artifact = store.current(stage.name, key)
     known = artifact.meta.get("made_of") if artifact else None
     try:

@@ -1,8 +1,6 @@
 """What a run that a driver has submitted is to do, and what its worker says back: both are tags of the run.
-
-A worker may be another machine, with another workspace and, until it is restarted, with older code. So a
-submitted run carries the digests of the code and of the recipes that are meant, and is refused where the
-worker has others; it carries its part of what may be spent, and notes what it has spent.
+It carries digests of code and recipes, and is refused where the worker has others; it carries its part of the
+budgets, and notes what it spent.
 """
 
 from __future__ import annotations
@@ -71,10 +69,8 @@ def _amounts(found: Mapping[str, Sequence[float]]) -> dict[str, Amount]:
 
 @cache
 def current_code() -> str:
-    """Return the digest of all modules of rag_assay at the first call in this process.
-
-    Workers call it when they load the definitions, so it stays that of the code in memory.
-    """
+    """Return the digest of all modules of rag_assay at the first call in this process. Workers call it when
+    they load the definitions, so it stays that of the code in memory."""
     root = Path(__file__).parents[2]
     paths = sorted(path for package in root.glob("*/") for path in package.rglob("*.py"))
     return digest([[str(path.relative_to(root)), sha256_text(path.read_text("utf-8"))] for path in paths])

@@ -144,11 +144,8 @@ def distribution(title: str, column: str) -> Plot:
 
 @dataclass(frozen=True)
 class StageTable:
-    """The table that a stage stores of a key.
-
-    file: its name in the artifact's folder
-    columns, chosen: of a preview, and the rows that it begins with (default: the first)
-    """
+    """The table that a stage stores of a key: file, columns of a preview, and its first rows (default: of the
+    file)."""
 
     file: str
     schema: Schema

@@ -74,11 +74,8 @@ FACTS = "facts.json"
 
 @dataclass(frozen=True)
 class SearchParameters:
-    """How the table is searched by vectors.
-
-    ef, nprobes, refine_factor: of the approximate index; None where they do not apply
-    recall: recall@10 against exact search, in [0, 1]
-    """
+    """How the table is searched by vectors: parameters of the approximate index (None: not used), and
+    recall@10 against exact search, in [0, 1]."""
 
     kind: Kind = "exact"
     ef: int | None = None
@@ -92,9 +89,9 @@ class IndexFacts:
     """What was built.
 
     tag: the version of the table that readers open
-    schema, recipe: digests of columns and types, and of the `IndexRecipe`; an upsert needs equal ones
+    schema, recipe: digests, which must be equal for an upsert
     added, changed, removed: rows of the upsert; a whole table adds all
-    dead, upserts: replaced or removed rows in the files, and upserts, since the table was built whole
+    dead, upserts: replaced or removed rows, and upserts, since the whole build
     """
 
     tag: str
@@ -117,11 +114,7 @@ def write_facts(facts: IndexFacts, folder: Path) -> None:
 
 
 def read_facts(folder: Path) -> IndexFacts:
-    """Read the facts of an index.
-
-    Raises:
-        CorruptFileError: there are none, or they cannot be read.
-    """
+    """Read the facts of an index. Raises CorruptFileError: there are none, or they cannot be read."""
     try:
         found = json.loads((folder / FACTS).read_text())
         return IndexFacts(**{**found, "search": SearchParameters(**found["search"])})

@@ -65,12 +65,8 @@ _ARROW = {
 
 
 def schema_of(dimensions: int) -> Any:
-    """Return the Arrow schema of a table.
-
-    COLUMNS as in `schemas.CHUNKS`; published_on: the day of published_at (of a partial date the first one,
-        else NULL);
-    row_hash: digest of the other columns, which tells changed rows; vector.
-    """
+    """Return the Arrow schema of a table: COLUMNS as in `schemas.CHUNKS`; published_on, the (first) day of
+    published_at; row_hash, digest of the other columns; vector."""
     fields = [pa.field(name, _ARROW[CHUNKS[name]]) for name in COLUMNS]
     return pa.schema(
         [
@@ -185,7 +181,6 @@ def _parts(path: Path, columns: list[str]) -> Iterator[Any]:
 
 
 def _matrix(column: Any) -> Matrix:
-    """Return a column of equally long lists of numbers as float32, shape (rows, dimensions)."""
     joined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     flat = joined.flatten().to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
     matrix: Matrix = flat.reshape(len(joined), -1)

@@ -1,9 +1,7 @@
 """Builds an index: a LanceDB table (vectors, full text, filter columns), beside it postings and ordered rows.
 
-The folder of an index is named by its identity, so a finished table is never changed: another corpus version
-is another folder, which begins as a clone of the one before where few rows differ. A table carries a tag that
-`facts.json` names, which is written last; readers open that tag and nothing else, so a half-written table is
-never read.
+The folder is named by the identity, so a finished table never changes; a new one may begin as a clone.
+Readers open only the tag that `facts.json`, written last, names: never a half-written table.
 """
 
 from __future__ import annotations
@@ -208,12 +206,8 @@ def build(
     previous: Path | None = None,
     note: Note = lambda _: None,
 ) -> IndexFacts:
-    """Write the index of ``rows`` into ``folder``.
-
-    previous: folder of an earlier index of the same key; the new table begins as its clone if columns and
-        recipe are
-        equal and few rows differ
-    """
+    """Write the index of ``rows`` into ``folder``; the table begins as a clone of ``previous`` if columns and
+    recipe are equal and few rows differ."""
     recipe = recipe or IndexRecipe()
     (folder / FACTS).unlink(missing_ok=True)  # from here on, until the end, the index is not whole
     shutil.rmtree(folder / "lancedb", ignore_errors=True)  # what an earlier, killed build left
@@ -249,11 +243,8 @@ def build(
 
 
 def open_table(folder: Path) -> Table:
-    """Open the finished table of an index for reading.
-
-    Raises:
-        CorruptFileError: it is missing, damaged or was never finished.
-    """
+    """Open the finished table of an index for reading. Raises CorruptFileError: it is missing, damaged or was
+    never finished."""
     tag = read_facts(folder).tag
     try:
         table = _connect(folder)
@@ -352,8 +343,7 @@ def _index_vectors(
     table: Table, rows: IndexRows, recipe: IndexRecipe, before: SearchParameters | None
 ) -> SearchParameters:
     """Update or build the vector index; return how it is searched. An updated one is kept while it reaches
-    RECALL.
-    """
+    RECALL."""
     kind = recipe.kind(rows.count)
     kept = before is not None and before.kind == kind
     if before is not None and before.kind != "exact" and not kept:

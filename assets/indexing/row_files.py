@@ -1,8 +1,7 @@
-"""The rows of an index in the order of their chunk ids, in files that are memory-mapped or read row by row.
+"""The rows of an index in the order of their chunk ids.
 
-`chunks.arrow`: every column but the vector, an Arrow IPC file that is not compressed, in record batches of
-BATCH rows (the last one fewer): row ``n`` is row ``n % BATCH`` of batch ``n // BATCH``. `vectors.npy`: the
-vectors, float32, shape (chunks, dimensions).
+`chunks.arrow`: every column but the vector, uncompressed Arrow IPC in batches of BATCH rows. `vectors.npy`:
+float32, shape (chunks, dimensions).
 """
 
 from __future__ import annotations
@@ -34,10 +33,8 @@ Positions = npt.NDArray[np.int64]
 
 
 class OrderedRows:
-    """Rows that the first pass writes to ``folder`` in the order of their chunk ids.
-
-    Later passes read the rows from their source, in its order.
-    """
+    """Rows that the first pass writes to ``folder`` in the order of their chunk ids. Later passes read the
+    rows from their source, in its order."""
 
     def __init__(self, rows: IndexRows, folder: Path, span: int = SPAN) -> None:
         self._rows, self.folder = rows, folder

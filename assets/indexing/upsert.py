@@ -28,11 +28,8 @@ WRITTEN = 65_536  # rows that are merged into a table at once
 
 @dataclass(frozen=True)
 class RowChanges:
-    """What a previous table lacks, holds with other contents, and holds in excess.
-
-    written: positions of added and changed rows in the order of the new chunk ids, ascending; removed: chunk
-        ids
-    """
+    """What a previous table lacks, holds with other contents, and holds in excess: positions of written rows
+    in the order of the new chunk ids, and removed ids."""
 
     added: int
     changed: int

@@ -34,11 +34,8 @@ from rag_assay.warehouse.suggestions import unknown
 
 
 def absolute(path: str, base: Path) -> Path:
-    """Return a path of a study as an absolute one: from `~`, the study's folder or the working folder.
-
-    A path that exists only relative to the working folder is taken from there, as one from an environment
-    variable.
-    """
+    """Return a path of a study as an absolute one: from `~`, the study's folder or, if it exists only there,
+    the working folder."""
     try:
         expanded = Path(path).expanduser()
         if expanded.is_absolute():
@@ -171,9 +168,8 @@ class BuildHalf(Strict):
 class Build:
     """All that is to be built, for all studies together.
 
-    chunkings, embedders: by name, with the corpus as prefix if the name means something else in another
-        corpus
-    chunk_sets: (corpus, chunking) pairs; indexes: (corpus, chunking, embedder) triples
+    chunkings, embedders: by name, with the corpus as prefix if the name is ambiguous
+    chunk_sets: (corpus, chunking); indexes: (corpus, chunking, embedder)
     """
 
     sources: dict[str, Source] = field(default_factory=dict)
@@ -210,7 +206,6 @@ def _added(known: dict[str, Any], recipes: Mapping[str, Any], corpus: str) -> di
 
 
 def _absolute(source: Source, base: Path) -> Source:
-    """Return the source with its path resolved: what a child process with another working folder reads."""
     if source.path is None:
         return source
     return source.model_copy(update={"path": str(absolute(source.path, base))})

@@ -27,10 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Words(NamedTuple):
-    """The words of a text, in their order.
-
-    starts, ends: character offsets; tokens: of each word, adding up to those of the text; all of shape (n,)
-    """
+    """The words of a text: character offsets, and tokens that add up to those of the text, shape (n,)."""
 
     starts: Ints
     ends: Ints
@@ -46,11 +43,9 @@ Flags = npt.NDArray[np.bool_]
 
 
 def loose_words(encoding: Encoding, text: str) -> Words:
-    """Return the words of ``text``: a word ends where the tokenizer or white space ends one.
-
-    Neighbouring letters and digits stay together. A character of the East Asian scripts begins a word where a
-    token does. Tokens of white space belong to the word before. Counts are those within the text: a word
-    alone may have others.
+    """Return the words of ``text``, which end where the tokenizer or white space ends one. Letters and digits
+    stay together, East Asian characters follow the tokens, tokens of white space belong to the word before; a
+    word alone may have other tokens.
     """
     offsets = np.asarray(encoding.offsets, np.int64).reshape(-1, 2)
     word_ids = np.asarray([-1 if word is None else word for word in encoding.word_ids], np.int64)
@@ -95,11 +90,8 @@ MEMORY_CHARACTERS = 4_000_000  # of distinct runs that are remembered: some 80 M
 
 
 class Tokenizer:
-    """Counts and places tokens, special tokens aside.
-
-    special_tokens: how many a model adds to each text
-    steady: whether a cut between two words leaves their tokens as they were in the whole
-    """
+    """Counts and places tokens; ``special_tokens``: added to each text; ``steady``: a cut between words
+    leaves their tokens as they were."""
 
     def __init__(self, raw: RawTokenizer) -> None:
         self._raw = raw
@@ -124,10 +116,8 @@ class Tokenizer:
 
 
 class _Runs:
-    """Words of texts that are tokenised run by run, a run being what is between two spaces.
-
-    Each distinct run is tokenised once, several times as fast as tokenising every text: most runs recur.
-    """
+    """Words of texts that are tokenised run by run, a run being what is between two spaces. Each distinct run
+    is tokenised once, several times as fast as tokenising every text: most runs recur."""
 
     def __init__(self, raw: RawTokenizer) -> None:
         self._raw = raw

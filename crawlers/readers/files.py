@@ -19,21 +19,14 @@ from rag_assay.warehouse.pages import PASSING, decode
 from rag_assay.warehouse.source import Source
 
 Found = Iterator[tuple[str, Path]]
-UNREADABLE = (
-    OSError,
-    EOFError,
-    zlib.error,
-    ValueError,
-)  # of a file that is damaged, missing, or no regular one
+UNREADABLE = (OSError, EOFError, zlib.error, ValueError)  # of a damaged, missing or irregular file
 _BLOCK = 1 << 16  # bytes from which a charset is told
 
 
 def files_of(source: Source, suffixes: tuple[str, ...]) -> Found:
-    """Yield name and path of the source's files of these kinds: the one file, or those of a folder, sorted.
-
-    The name is the path within the folder, with `/`. Hidden files and other kinds are skipped; a single file
-    is taken whatever its kind. A folder that cannot be listed, or a link to a folder elsewhere, is yielded
-    itself: reading it fails with the reason.
+    """Yield name (path within the folder) and path of the source's files of these kinds, sorted; a single
+    file of any kind. Hidden files are skipped; what cannot be listed is yielded itself, so that reading it
+    fails with the reason.
     """
     root = root_of(source)
     if not root.is_dir():
@@ -59,7 +52,6 @@ def root_of(source: Source) -> Path:
 
 
 def check_file(path: Path, source: Source) -> None:
-    """Raise `OSError` or `ValueError` if a file of a source may not be read."""
     root = root_of(source)
     if path != root and path.is_symlink() and not _end_of(path).is_relative_to(root.resolve()):
         raise ValueError("a symbolic link that leads out of the source's folder")
@@ -85,9 +77,7 @@ def open_file(path: Path, source: Source) -> IO[bytes]:
 
 def as_text(file: IO[bytes], newline: str | None = None) -> io.TextIOWrapper:
     """Return a file as text, in the charset of its first bytes beyond ASCII; `ValueError` if it is binary.
-
-    Bytes that do not fit are read as Windows-1252. ``newline``: as in `open`.
-    """
+    Bytes that do not fit are read as Windows-1252. ``newline``: as in `open`."""
     block = b""
     while more := file.read(_BLOCK):
         block = more + file.readline(_BLOCK)
@@ -130,14 +120,8 @@ def unreadable(name: str, error: BaseException) -> Page:
 # What keeps a file from being read for a while, and says nothing of the file.
 _SHORT_OF = ("EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "EAGAIN", "EINTR", "EBUSY")
 _NETWORK = (
-    "ESTALE",
-    "ETIMEDOUT",
-    "EHOSTDOWN",
-    "EHOSTUNREACH",
-    "ENETDOWN",
-    "ENETUNREACH",
-    "ENOTCONN",
-    "EREMOTEIO",
+    *("ESTALE", "ETIMEDOUT", "EHOSTDOWN", "EHOSTUNREACH"),
+    *("ENETDOWN", "ENETUNREACH", "ENOTCONN", "EREMOTEIO"),
 )
 _PASSING = frozenset(getattr(errno, name) for name in (*_SHORT_OF, *_NETWORK) if hasattr(errno, name))
 

@@ -58,10 +58,10 @@ class Folder(Reader):
 class FilesBySuffix(Reader):
     """A reader of the files of some suffixes; other files are passed over."""
 
-    suffixes: ClassVar[tuple[str, ...]]
+    suffixes: ClassVar[tuple[str, ...]] = ()  # default: that of the kind
 
     def read(self, source: Source) -> Iterator[Page]:
-        return read_kinds(source, self.suffixes)
+        return read_kinds(source, self.suffixes or (f".{self.kind}",))
 
 
 class HtmlFiles(FilesBySuffix):
@@ -75,21 +75,18 @@ class DocxFiles(FilesBySuffix):
     """Word documents: a page a file."""
 
     kind: ClassVar[str] = "docx"
-    suffixes: ClassVar[tuple[str, ...]] = (".docx",)
 
 
 class EpubFiles(FilesBySuffix):
     """EPUB books: a page a file."""
 
     kind: ClassVar[str] = "epub"
-    suffixes: ClassVar[tuple[str, ...]] = (".epub",)
 
 
 class PdfFiles(FilesBySuffix):
     """PDF files that hold text; any other one is a failed page with the reason."""
 
     kind: ClassVar[str] = "pdf"
-    suffixes: ClassVar[tuple[str, ...]] = (".pdf",)
 
     def read(self, source: Source) -> Iterator[Page]:
         for page in super().read(source):
@@ -101,21 +98,18 @@ class PptxFiles(FilesBySuffix):
     """PowerPoint presentations: a page a file."""
 
     kind: ClassVar[str] = "pptx"
-    suffixes: ClassVar[tuple[str, ...]] = (".pptx",)
 
 
 class RstFiles(FilesBySuffix):
     """reStructuredText files: a page a file."""
 
     kind: ClassVar[str] = "rst"
-    suffixes: ClassVar[tuple[str, ...]] = (".rst",)
 
 
 class XlsxFiles(FilesBySuffix):
     """Excel workbooks: a page a file, with all of its sheets."""
 
     kind: ClassVar[str] = "xlsx"
-    suffixes: ClassVar[tuple[str, ...]] = (".xlsx",)
 
 
 def read_kinds(source: Source, suffixes: tuple[str, ...]) -> Iterator[Page]:

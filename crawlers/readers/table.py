@@ -190,7 +190,6 @@ class _Lines:
 
 
 def _row(columns: Sequence[str], cells: Sequence[str], *, whole: bool) -> Cells | csv.Error:
-    """Return the cells by their columns."""
     # More cells than columns are a delimiter within a text: it would be cut off there.
     if any(cells[len(columns) :]) or (whole and len(cells) < len(columns)):
         return csv.Error(f"{len(cells)} cells for {len(columns)} columns")

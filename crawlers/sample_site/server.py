@@ -1,9 +1,8 @@
 """Serves the sample sites over loopback HTTP; each site answers as its `routes.json` says.
 
-`python -m rag_assay.crawlers.sample_site.server --port 8080` serves until interrupted. A path names its
-site first: `http://127.0.0.1:8080/blog.sample.example/page/2/`. A browser started with
-`--host-resolver-rules="MAP *.sample.example 127.0.0.1:8080"` finds the hosts without that prefix:
-`http://blog.sample.example/page/2/`.
+`python -m rag_assay.crawlers.sample_site.server --port 8080`; a path names its site first:
+`http://127.0.0.1:8080/blog.sample.example/page/2/`. With `--host-resolver-rules="MAP *.sample.example
+127.0.0.1:8080"`, a browser finds `http://blog.sample.example/page/2/`.
 """
 
 from __future__ import annotations

@@ -207,16 +207,6 @@ def within(url: str, folders: Iterable[str] | None) -> bool:
     return any(bare.startswith(folder.partition("://")[2]) for folder in folders)
 
 
-def parts_of(response: Response) -> dict[str, Any]:
-    return {
-        "url": response.url,
-        "status": response.status,
-        "headers": response.headers,
-        "body": response.body,
-        "request": response.request,
-    }
-
-
 def facts_of(response: Response, url: str) -> dict[str, Any]:
     def header(name: str) -> str | None:
         value = response.headers.get(name)
@@ -393,10 +383,8 @@ class SiteSpider(scrapy.Spider):
         return request
 
     def look_back(self) -> None:
-        """Once no link is left, request the stored pages to which nothing links any more.
-
-        A page is gone only by its own answer, 404 or 410. Pages of hosts that gave no answer stay.
-        """
+        """Once no link is left, request the stored pages to which nothing links any more. A page is gone only
+        by its own answer, 404 or 410. Pages of hosts that gave no answer stay."""
         if self._looked_back or self.store is None or not self._hosts:
             return
         self._looked_back = True
@@ -421,10 +409,8 @@ class SiteSpider(scrapy.Spider):
         return request.replace(meta={**request.meta, "again": requested_url}, dont_filter=True)
 
     def follow(self, response: Response, urls: list[str], **listed: Any) -> Output:
-        """Ask for the pages that ``response`` links to, on the source's own hosts, one link deeper.
-
-        A link whose name says that it is no text (`/chart.png`) is not asked for: it is a failed page.
-        """
+        """Ask for the pages that ``response`` links to, on the source's own hosts, one link deeper. A link
+        whose name says that it is no text (`/chart.png`) is not asked for: it is a failed page."""
         yield from self._follow(
             response,
             (ListedAddress(clean_url(response.url, url)) for url in urls if url not in self._known),
@@ -460,10 +446,8 @@ class SiteSpider(scrapy.Spider):
             yield request.replace(meta={**request.meta, "is_list": True, "folders": folders})
 
     def discover(self, response: HtmlResponse) -> Output:
-        """Request the lists that a start page's head and its host's robots.txt name.
-
-        They may lead only to pages in the folders of the start URLs.
-        """
+        """Request the lists that a start page's head and its host's robots.txt name. They may lead only to
+        pages in the folders of the start URLs."""
         if response.meta["hops"] or "again" in response.meta or self.source.limits.depth < 1:
             return
         folders = [folder_of(url) for url in (*self.source.start, response.url)]
@@ -534,7 +518,7 @@ class SiteSpider(scrapy.Spider):
             yield self.failure(response, "no list of pages")
         elif kind in HTML:
             encoding = decode(response.body, content_type)[1]
-            yield from self.visit(HtmlResponse(**parts_of(response), encoding=encoding))
+            yield from self.visit(response.replace(cls=HtmlResponse, encoding=encoding))
         elif kind in self.readable and not response.meta.get("is_list"):
             yield from self.visit_file(response, kind)
         else:  # text, but nothing that a page could be: a sitemap of lines, a calendar, a script
@@ -561,7 +545,7 @@ class SiteSpider(scrapy.Spider):
             whole = [one._replace(url=clean_url(response.url, one.url)) for one in links]
             yield from self._follow(response, whole)
         elif "<html" in text[:1000].lower():  # XHTML that is served as XML
-            yield from self.visit(HtmlResponse(**parts_of(response), encoding=encoding))
+            yield from self.visit(response.replace(cls=HtmlResponse, encoding=encoding))
         else:
             yield self.failure(response, "neither a page nor a list of pages")
 

@@ -1,8 +1,5 @@
-"""The checksums of an exported folder: written last, and held against every file when it is opened.
-
-A folder that comes from elsewhere is input like any other: what it names stays inside it, what is no regular
-file is refused, and nothing is read before its size is known.
-"""
+"""The checksums of an exported folder: written last, and compared with every file when it is opened. A folder
+from elsewhere is input: paths stay inside, only regular files, sizes known before reading."""
 
 from __future__ import annotations
 

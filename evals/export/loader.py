@@ -1,8 +1,8 @@
 """Opens an exported folder: checked, and then the same pipeline that the study's cell is.
 
-The folder is input from elsewhere. Every file is held against its checksum first; the recipe is read as a
-study is, without the environment; weights come from the registry, or are safetensors of a known digest; no
-model server is asked that the caller does not trust, for it would be sent the key.
+Files are compared with their checksums; the recipe is read without the environment; weights come from the
+registry or are safetensors of a known digest; model servers need the caller's trust, for they are sent the
+key.
 """
 
 from __future__ import annotations
@@ -54,11 +54,8 @@ class OpenedExport:
 def read_export(
     folder: Path, work: BuildContext, trusted: Collection[str] = (), *, anyway: bool = False
 ) -> OpenedExport:
-    """Check an exported folder and read its recipe.
-
-    trusted: addresses of model servers, beside those of this machine, that may be asked; their scheme, host
-        and port count
-    """
+    """Check an exported folder and read its recipe; ``trusted``: addresses of model servers (scheme, host,
+    port) that may be called."""
     digest = verify_checksums(folder)
     known = read_revisions(folder)
     written = read_written(folder)
@@ -112,7 +109,6 @@ def _refuse_strangers(recipe: ExportedRecipe, folder: Path, trusted: Collection[
 
 
 def open_export(export: OpenedExport, work: BuildContext, caps: Caps | None = None) -> Pipeline:
-    """Open a checked export to be asked."""
     resources = work.resource(RunResources)
     resources.local_threads = free_cores()  # somebody waits for one answer
     parts = export.recipe.parts(caps)
@@ -123,7 +119,6 @@ def open_export(export: OpenedExport, work: BuildContext, caps: Caps | None = No
 
 
 def open_exported(folder: Path, work: BuildContext) -> Pipeline:
-    """Check and open an exported folder, as `open_pipeline` opens a cell of a study."""
     return open_export(read_export(folder, work), work)
 
 

@@ -45,12 +45,8 @@ Written = dict[str, Any]
 
 @dataclass(frozen=True)
 class Used:
-    """A model that a recipe names.
-
-    kind: of the registry; of the hub, by its commit; a folder; or one on a server, whose weights are
-        unknown
-    identity: digest of the weights; None of a server's
-    """
+    """A model that a recipe names: of the registry, the hub, a folder or a server; ``identity``: digest of
+    the weights, None of a server's."""
 
     name: str
     kind: Kind
@@ -70,7 +66,6 @@ def used_models(written: Written) -> list[Used]:
 
 
 def _used(name: str, beside: Written) -> Used:
-    """Return what a name stands for."""
     if name.startswith(LOCAL):
         return Used(name, "registry", models.digest(name.removeprefix(LOCAL)))
     if beside.get("api"):
@@ -232,9 +227,9 @@ Row = dict[str, Any]
 class ExpectedResult:
     """What was measured of one question.
 
-    question: its row of `schemas.QUESTIONS`, as far as it is asked: text, language, day, conversation
-    passages: chunk_id, start, end and score of each, in their order
-    answer: status, text, chunk_ids and citations; None without a generator, or where it was not asked
+    question: text, language, day and conversation of its row
+    passages: chunk_id, start, end and score, in order
+    answer: status, text, chunk_ids and citations; None: not asked
     """
 
     question: Row

@@ -149,10 +149,8 @@ def export(
 
 
 class _Taken(NamedTuple):
-    """What is taken along of a cell.
-
-    recipe: as it is asked by here; written: as it is written, without paths of this machine
-    """
+    """What is taken along of a cell: its recipe as it is asked here, and as written, without paths of this
+    machine."""
 
     recipe: ExportedRecipe
     written: dict[str, Any]

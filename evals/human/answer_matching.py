@@ -10,15 +10,7 @@ from typing import NamedTuple
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.pipeline.cell_items import current_items
-from rag_assay.evals.spreadsheet_import.import_run import (
-    ImportSummary,
-    alone,
-    changes,
-    check_rejects,
-    count_scores,
-    name_of_file,
-    read_drafts,
-)
+from rag_assay.evals.spreadsheet_import import import_run
 from rag_assay.evals.spreadsheet_import.mapping import (
     ParsedRow,
     ReadMapping,
@@ -46,7 +38,7 @@ class MatchedRow(NamedTuple):
 
 def match_sheet(
     path: Path, mapping_path: Path, mapping: SheetMapping, study: Study, home: Home, *, partial: bool = False
-) -> ImportSummary:
+) -> import_run.ImportSummary:
     """Keep the scores of a sheet whose answers are those of a study."""
     if mapping.cell is not None:
         raise InputError(
@@ -54,7 +46,7 @@ def match_sheet(
             "has its own: leave it out, or give the sheet another `study`"
         )
     read = with_rubrics(mapping_path, mapping, study.path)
-    drafts, rejects, notes = read_drafts(path, read)
+    drafts, rejects, notes = import_run.read_drafts(path, read)
     known = _items(study, home)
     found: list[tuple[ParsedRow, MatchedRow]] = []
     for draft in drafts:
@@ -65,12 +57,12 @@ def match_sheet(
             rejects.append((draft.line, one))
     scores, doubles = _scores(study, read, found, rejects)
     rejects.sort()
-    check_rejects(path, rejects, len(scores), partial=partial)
-    sheet = mapping.sheet or name_of_file(path)
-    with alone(home):
-        new = changes(home, study.study, sheet, path.name, scores)
+    import_run.check_rejects(path, rejects, len(scores), partial=partial)
+    sheet = mapping.sheet or import_run.name_of_file(path)
+    with import_run.alone(home):
+        new = import_run.changes(home, study.study, sheet, path.name, scores)
         HumanScores(home).append(new.rows)
-    return ImportSummary(
+    return import_run.ImportSummary(
         study=study.study,
         sheet=sheet,
         study_file=study.path,
@@ -79,7 +71,7 @@ def match_sheet(
         questions=len({draft.question for draft, _ in found}),
         cells=len({cell for _, one in found for cell in one.cells}),
         answers=len({one.item_id for _, one in found}),
-        scores=count_scores(scores),
+        scores=import_run.count_scores(scores),
         added=new.added,
         corrected=new.corrected,
         withdrawn=new.withdrawn,

@@ -32,10 +32,9 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 class RatingOverlap(NamedTuple):
     """Human ratings of the items of one criterion, the first and repeated ones.
 
-    people: names, in order
-    who, items, values: of each first score the person's and the item's number, and what was given
-    at: the place of each first score among the person's own, 0 to 1; NaN where the order is not known
-    again: of each first score what the same person gave the second time; NaN: was not asked again
+    who, items, values: annotator, item and value of each first score
+    at: its place among the annotator's own, 0 to 1; NaN where not known
+    again: the value given the second time; NaN: none
     clusters: of the items, shape (items,); None: each is about a question of its own
     """
 
@@ -54,11 +53,8 @@ class RatingOverlap(NamedTuple):
 
 
 def overlap(scores: pl.DataFrame, questions: Mapping[str, str], clusters: Clustering) -> RatingOverlap:
-    """Arrange the scores of one criterion that hold.
-
-    A score of one cell alone is of an item of its own: equal contents may have been scored unequally there. A
-    score of all cells stands beside each of those, or where there is none beside the others like it.
-    """
+    """Arrange the scores of one criterion that hold. A score of one cell alone is of an item of its own; one
+    of all cells stands beside each of those, or where there is none beside the others like it."""
     rows = by_item(scores)
     first = rows.unique(["annotator", "item"], keep="first", maintain_order=True)
     later = rows.join(first.select("annotator", "item", "showing"), on=["annotator", "item"], suffix="_first")
@@ -143,10 +139,8 @@ def agreement_rows(
     seed: int,
     clusters: Clustering = ALONE,
 ) -> list[dict[str, Any]]:
-    """Return rows of `schemas.AGREEMENT`, rubric by rubric and criterion by criterion.
-
-    A criterion without ratings has its rows of all together, with the reason.
-    """
+    """Return rows of `schemas.AGREEMENT`, rubric by rubric and criterion by criterion. A criterion without
+    ratings has its rows of all together, with the reason."""
     valued = scores.filter((pl.col("status") == "ok") & pl.col("value").is_not_null())
     found = []
     for name, rubric in rubrics.items():

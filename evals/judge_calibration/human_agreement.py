@@ -34,9 +34,9 @@ class Rated(NamedTuple):
     """Human ratings by one criterion.
 
     name: `people.RUBRIC[.CRITERION]`
-    against: the cell whose answers are compared with, without the study; None: answers stand for themselves
-    values, items: of each place, the score and the id of what was shown
-    people: who have scored anything; own: how far they agree (Krippendorff's alpha)
+    against: the cell, without the study, that answers are compared with
+    values, items: of each place, the score and the id of the item
+    own: agreement of the annotators (Krippendorff's alpha)
     """
 
     name: str
@@ -96,11 +96,8 @@ def people_rows(
     rated: Sequence[Rated],
     clusters: Clustering,
 ) -> Iterator[CardMeasure]:
-    """Yield how far each metric of a judge agrees with what people scored, criterion by criterion.
-
-    A metric that looks at no answer says nothing of what was scored, nor does one that compares answers of
-    those that stand for themselves. An answer that several cells give is one case.
-    """
+    """Yield how far each metric of a judge agrees with human ratings, criterion by criterion; metrics of no
+    answer are left out, and equal answers of several cells are one case."""
     for metric, one, cases in judged_cases(judge, judgements, rated):
         yield from _agreement(metric, one, cases, clusters)
 

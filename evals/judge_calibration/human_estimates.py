@@ -63,11 +63,8 @@ def estimate_rows(
 
 @dataclass(frozen=True)
 class _Scored:
-    """What people scored by one criterion: an entry an answer.
-
-    cells: names of the cells; places: (key of the cell and replicate, question id)
-    left_out: scored, but not drawn by the queue that others were drawn by
-    """
+    """What people scored by one criterion: (key of cell and replicate, question id) of each answer;
+    ``left_out``: not drawn by the queue."""
 
     cells: list[str]
     places: list[tuple[str, str]]

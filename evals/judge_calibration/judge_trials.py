@@ -25,11 +25,8 @@ MOST_OTHERS = 60  # other questions that a mutation may take something from
 
 
 class JudgeTrial(NamedTuple):
-    """A case that a judge judges for its card; its question id is that of the trial.
-
-    kind: of the mutation; None: it is an original, or labelled
-    note: what was changed, or where a labelled case is from
-    """
+    """A case that a judge judges for its card; ``kind``: of the mutation, None: an original or labelled;
+    ``note``: what changed or its source."""
 
     role: Literal["original", "labelled"] | Role
     case: JudgeCase
@@ -57,7 +54,6 @@ def trials_of(
     n_mutated: int,
     seed: int,
 ) -> Trials:
-    """Return what a judge is tried with."""
     tried = [
         JudgeTrial(
             "labelled", replace(one.case, question_id=f"labelled.{number}"), note=one.place, labels=one.labels
@@ -206,10 +202,8 @@ def _was_asked(row: Row) -> bool:
 def labelled_pairs(
     judge: Judge, trials: pl.DataFrame, judged: pl.DataFrame
 ) -> Iterator[tuple[JudgedMetric, bool, float]]:
-    """Yield metric, whether people call the case good, and the judge's value of each that has one.
-
-    Of a metric of which less is better, the value is turned round.
-    """
+    """Yield metric, whether people call the case good, and the judge's value of each that has one. Of a
+    metric of which less is better, the value is turned round."""
     said = CalibrationJudgements(judge, judge.judged_metrics, (), kept_rows(judged), {}, {}, 0)
     for trial, labels in trials.filter(pl.col("labels").list.len() > 0).select("trial", "labels").iter_rows():
         given = {one["metric"]: one["good"] for one in labels if one["good"] is not None}

@@ -15,14 +15,7 @@ import numpy.typing as npt
 from pydantic import Field, field_validator, model_validator
 
 from rag_assay.assets.chunking.sentence_splitter import sentences
-from rag_assay.evals.judging.contract import (
-    Judge,
-    JudgeCase,
-    JudgeContext,
-    JudgedMetric,
-    Judgement,
-    Statement,
-)
+from rag_assay.evals.judging import contract
 from rag_assay.evals.judging.entailment.hypotheses import Splitting, windows
 from rag_assay.evals.judging.entailment.pairs import PAIRS, WORDS, EntailmentPair, PairName, split, text_of
 from rag_assay.warehouse.encodable import all_encodable
@@ -56,11 +49,11 @@ class _Read(NamedTuple):
     seconds: float
 
 
-Ready = tuple[_Task, ...] | Judgement
+Ready = tuple[_Task, ...] | contract.Judgement
 """The sentences of a pair of one case; or why it cannot be judged."""
 
 
-class EntailmentClassifier(PairModel, Splitting, Judge):
+class EntailmentClassifier(PairModel, Splitting, contract.Judge):
     """Entailment by a cross-encoder of three labels, sentence by sentence, in both directions.
 
     The three metrics are those of `entailment`: `faithfulness`, `precision`, `recall`. The value is the mean
@@ -104,10 +97,12 @@ class EntailmentClassifier(PairModel, Splitting, Judge):
         return self
 
     @property
-    def judged_metrics(self) -> tuple[JudgedMetric, ...]:
+    def judged_metrics(self) -> tuple[contract.JudgedMetric, ...]:
         return tuple(PAIRS[name].metric for name in self.metrics)
 
-    def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
+    def verdicts(
+        self, cases: Sequence[contract.JudgeCase], context: contract.JudgeContext
+    ) -> list[dict[str, contract.Judgement]]:
         wanted = [
             {name: pair for name in self.metrics if (pair := PAIRS[name]).metric.can_judge(case)}
             for case in cases
@@ -116,7 +111,7 @@ class EntailmentClassifier(PairModel, Splitting, Judge):
             model = _loaded(self.model, self.revision, self.max_length, self.weights())
             labels = self._labels(model)
         except (InputError, OSError) as error:
-            failed = Judgement(Status.ERROR, reason=str(error))
+            failed = contract.Judgement(Status.ERROR, reason=str(error))
             return [dict.fromkeys(pairs, failed) for pairs in wanted]
         ready = [
             {name: self._ready(case, pair, model) for name, pair in pairs.items()}
@@ -137,7 +132,7 @@ class EntailmentClassifier(PairModel, Splitting, Judge):
             )
         return self.labels or labels_in(model.config.id2label, self.model)
 
-    def _ready(self, case: JudgeCase, pair: EntailmentPair, model: Model) -> Ready:
+    def _ready(self, case: contract.JudgeCase, pair: EntailmentPair, model: Model) -> Ready:
         texts = {side: split(text_of(case, side), side, self, self.most_sentences) for side in pair.sides}
         obstacle = next((one.obstacle for one in texts.values() if one.obstacle), None)
         if obstacle:
@@ -149,7 +144,7 @@ class EntailmentClassifier(PairModel, Splitting, Judge):
         if room < LEAST_ROOM:
             of = f"sentence {counts.index(max(counts)) + 1} of the {WORDS[pair.hypothesis]}"
             reason = f"{of} has {max(counts)} of the {places} tokens that the model reads; lower `longest`"
-            return Judgement(Status.TRUNCATED, reason=reason)
+            return contract.Judgement(Status.TRUNCATED, reason=reason)
         asked = "" if pair.premise is None else (sentences(case.question) or [case.question])[-1]
         [lead, *read] = all_encodable(
             [asked, *(texts[pair.premise].sentences if pair.premise else _read_of(case))]
@@ -161,7 +156,7 @@ class EntailmentClassifier(PairModel, Splitting, Judge):
         )
 
     def _read(
-        self, tasks: Sequence[_Task], model: Model, labels: Sequence[Label], context: JudgeContext
+        self, tasks: Sequence[_Task], model: Model, labels: Sequence[Label], context: contract.JudgeContext
     ) -> list[_Read]:
         import torch
 
@@ -187,11 +182,11 @@ class EntailmentClassifier(PairModel, Splitting, Judge):
             found.append(_Read(tuple(map(float, rows[best])), best + 1, each * len(rows)))
         return found
 
-    def _judgement(self, ready: Ready, found: Sequence[_Read]) -> Judgement:
-        if isinstance(ready, Judgement):
+    def _judgement(self, ready: Ready, found: Sequence[_Read]) -> contract.Judgement:
+        if isinstance(ready, contract.Judgement):
             return ready
         values = [one.probabilities[0] for one in found]
-        judged = Judgement(
+        judged = contract.Judgement(
             Status.OK,
             sum(values) / len(values),
             f"{sum(_label(one) == LABELS[0] for one in found)} of {len(found)} sentences are entailed",
@@ -236,10 +231,10 @@ def _names_in(folder: Path) -> dict[int, str] | None:
 
 
 def _tasks(ready: Ready) -> tuple[_Task, ...]:
-    return () if isinstance(ready, Judgement) else ready
+    return () if isinstance(ready, contract.Judgement) else ready
 
 
-def _read_of(case: JudgeCase) -> list[str]:
+def _read_of(case: contract.JudgeCase) -> list[str]:
     texts = [one.text for one in case.passages if one.text.strip()]
     return [sentence for text in texts for sentence in sentences(text) or [text]]
 
@@ -248,10 +243,10 @@ def _label(read: _Read) -> Label:
     return LABELS[int(np.argmax(read.probabilities))]
 
 
-def _statement(task: _Task, read: _Read) -> Statement:
+def _statement(task: _Task, read: _Read) -> contract.Statement:
     shares = ", ".join(f"{label} {p:.2f}" for label, p in zip(LABELS, read.probabilities, strict=True))
     window = f", in window {read.window} of {len(task.windows)}" if len(task.windows) > 1 else ""
-    return Statement(task.of, task.text, _label(read), read.probabilities[0], shares + window)
+    return contract.Statement(task.of, task.text, _label(read), read.probabilities[0], shares + window)
 
 
 def _counts(model: Model, texts: Sequence[str]) -> list[int]:

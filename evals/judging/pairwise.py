@@ -7,14 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from rag_assay.evals.judging.contract import (
-    JudgeCase,
-    JudgeContext,
-    JudgedMetric,
-    Judgement,
-    Need,
-    Statement,
-)
+from rag_assay.evals.judging import contract
 from rag_assay.evals.judging.criteria import Reason
 from rag_assay.evals.judging.prompt_files import (
     Words,
@@ -52,7 +45,7 @@ class Better(Strict):
     better: Literal["1", "2", "tie"]
 
 
-_Write = Callable[[JudgeCase], Messages]
+_Write = Callable[[contract.JudgeCase], Messages]
 
 
 class PairwiseJudge(PromptedJudge):
@@ -82,26 +75,28 @@ class PairwiseJudge(PromptedJudge):
         return self.cell
 
     @property
-    def judged_metrics(self) -> tuple[JudgedMetric, ...]:
-        needs: frozenset[Need] = frozenset({"answer", "rival", *self.shown})
+    def judged_metrics(self) -> tuple[contract.JudgedMetric, ...]:
+        needs: frozenset[contract.Need] = frozenset({"answer", "rival", *self.shown})
         about = (
             f"1 where it is preferred to that of {self.cell} in both orders, 0 where that one is, else 0.5"
         )
-        return (JudgedMetric(WIN, needs, about=about),)
+        return (contract.JudgedMetric(WIN, needs, about=about),)
 
-    def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
+    def verdicts(
+        self, cases: Sequence[contract.JudgeCase], context: contract.JudgeContext
+    ) -> list[dict[str, contract.Judgement]]:
         asker = VerdictAsker(self, context)
         found = context.each(lambda case: self._win(case, asker), cases, self, "comparing")
         return [{WIN: one} for one in found]
 
-    def _win(self, case: JudgeCase, asker: VerdictAsker) -> Judgement:
+    def _win(self, case: contract.JudgeCase, asker: VerdictAsker) -> contract.Judgement:
         if (case.answer or "").split() == (case.rival or "").split():
-            return Judgement(Status.OK, 0.5, "the two answers are equal; no model was called")
+            return contract.Judgement(Status.OK, 0.5, "the two answers are equal; no model was called")
         found: list[Structured[BaseModel]] = []
         notes = []
         for is_first in (True, False):
             fitted = self.fit(case, self._written(is_first), asker.context.gateway, _TOKENS, self.shown)
-            if isinstance(fitted, Judgement):
+            if isinstance(fitted, contract.Judgement):
                 return fitted
             notes.append(fitted.note)
             found.append(asker.ask(fitted.messages, _WANTED, case.question_id))
@@ -110,14 +105,14 @@ class PairwiseJudge(PromptedJudge):
         return _judgement(found, notes[0], self._asked(case))
 
     def _written(self, is_first: bool) -> _Write:
-        def write(case: JudgeCase) -> Messages:
+        def write(case: contract.JudgeCase) -> Messages:
             answers = [quote_for_judge(case.answer or ""), quote_for_judge(case.rival or "")]
             first, second = answers if is_first else answers[::-1]
             return self.prompt.messages(case, self.shown, first=first, second=second, ask=self._asked(case))
 
         return write
 
-    def _asked(self, case: JudgeCase) -> str:
+    def _asked(self, case: contract.JudgeCase) -> str:
         return self.ask or wording("pairwise", "better", self.prompt.language_of(case))
 
     @property
@@ -132,12 +127,12 @@ class PairwiseJudge(PromptedJudge):
         return self.max_tokens or _TOKENS
 
 
-def _judgement(found: Sequence[Structured[BaseModel]], note: str, asked: str) -> Judgement:
+def _judgement(found: Sequence[Structured[BaseModel]], note: str, asked: str) -> contract.Judgement:
     replies = [reply for one in found for reply in one.replies]
     orders = zip(found, (True, False), strict=False)
     said = [_read(one.value, is_first) for one, is_first in orders if one.value is not None]
     statements = tuple(
-        Statement(place, asked, preferred, _POINTS[preferred], reason or None)
+        contract.Statement(place, asked, preferred, _POINTS[preferred], reason or None)
         for place, (preferred, reason) in zip(PLACES, said, strict=False)
     )
     if len(said) < len(PLACES):

@@ -8,23 +8,16 @@ from typing import ClassVar
 import numpy as np
 
 from rag_assay.assets.embedding.embedder import Matrix
-from rag_assay.evals.judging.contract import (
-    Judge,
-    JudgeCase,
-    JudgeContext,
-    JudgedMetric,
-    Judgement,
-    Statement,
-)
+from rag_assay.evals.judging import contract
 from rag_assay.warehouse.schemas import Status
 
-PASSAGE = JudgedMetric(
+PASSAGE = contract.JudgedMetric(
     "passage",
     frozenset({"answer", "passages"}),
     (-1.0, 1.0),
     about="Cosine of the answer with the passage that is most similar to the question",
 )
-BASELINE = JudgedMetric(
+BASELINE = contract.JudgedMetric(
     "passage_baseline",
     frozenset({"passages"}),
     (-1.0, 1.0),
@@ -33,7 +26,7 @@ BASELINE = JudgedMetric(
 ROUNDED = 1e-6  # a cosine of float32 vectors may lie so much outside of its bounds
 
 
-class Similarity(Judge):
+class Similarity(contract.Judge):
     """Cosines of the answer, and of the question, with the passage that is most similar to the question.
 
     An answer that is no nearer to that passage than the question was adds nothing that can be seen so. No
@@ -44,10 +37,12 @@ class Similarity(Judge):
     varies: ClassVar[bool] = False
 
     @property
-    def judged_metrics(self) -> tuple[JudgedMetric, ...]:
+    def judged_metrics(self) -> tuple[contract.JudgedMetric, ...]:
         return (PASSAGE, BASELINE)
 
-    def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[dict[str, Judgement]]:
+    def verdicts(
+        self, cases: Sequence[contract.JudgeCase], context: contract.JudgeContext
+    ) -> list[dict[str, contract.Judgement]]:
         texts = sorted({text for case in cases for text in _texts(case)})
         vectors = dict(zip(texts, context.embed(texts), strict=True)) if texts else {}
         context.progress("similarity", len(cases), len(cases))
@@ -57,17 +52,17 @@ class Similarity(Judge):
         return [self.embeds_with.passage_revision()]
 
 
-def _passages(case: JudgeCase) -> list[tuple[int, str]]:
+def _passages(case: contract.JudgeCase) -> list[tuple[int, str]]:
     return [(number, one.text) for number, one in enumerate(case.passages, 1) if one.text.strip()]
 
 
-def _texts(case: JudgeCase) -> list[str]:
+def _texts(case: contract.JudgeCase) -> list[str]:
     answer = [case.answer] if case.answer and case.answer.strip() else []
     passages = [text for _, text in _passages(case)]
     return [case.question, *answer, *passages] if passages else []
 
 
-def _judgements(case: JudgeCase, vectors: dict[str, Matrix]) -> dict[str, Judgement]:
+def _judgements(case: contract.JudgeCase, vectors: dict[str, Matrix]) -> dict[str, contract.Judgement]:
     passages = _passages(case)
     if not passages:
         return {}
@@ -75,7 +70,7 @@ def _judgements(case: JudgeCase, vectors: dict[str, Matrix]) -> dict[str, Judgem
     near = [_cosine(question, vectors[text]) for _, text in passages]
     best = int(np.argmax(near))
     number, text = passages[best]
-    found = Statement(f"passage {number}", text, "most similar to the question", near[best])
+    found = contract.Statement(f"passage {number}", text, "most similar to the question", near[best])
     judgements = {BASELINE.name: _judgement(near[best], f"of the question with passage {number}", found)}
     if PASSAGE.obstacle(case) is None:
         value = _cosine(vectors[case.answer or ""], vectors[text])
@@ -83,8 +78,8 @@ def _judgements(case: JudgeCase, vectors: dict[str, Matrix]) -> dict[str, Judgem
     return judgements
 
 
-def _judgement(value: float, reason: str, statement: Statement) -> Judgement:
-    return Judgement(Status.OK, value, f"cosine {reason}", usd=0.0, statements=(statement,))
+def _judgement(value: float, reason: str, statement: contract.Statement) -> contract.Judgement:
+    return contract.Judgement(Status.OK, value, f"cosine {reason}", usd=0.0, statements=(statement,))
 
 
 def _cosine(one: Matrix, other: Matrix) -> float:

@@ -21,17 +21,10 @@ from rag_assay.evals.judging.contract import Judge, JudgeCase, JudgeContext, Jud
 from rag_assay.evals.judging.prompt_files import JudgePrompt, Language, wordings_identity
 from rag_assay.evals.word_lists import entries
 from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.inference import structured
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Gateway, Messages
 from rag_assay.warehouse.inference.replies import FirstTokens, Reply, together
-from rag_assay.warehouse.inference.structured import (
-    Bounds,
-    Shape,
-    Structured,
-    ask_structured,
-    read_json,
-    response_format_of,
-)
 from rag_assay.warehouse.schemas import Status
 
 DECLINED = "the model declines to judge"
@@ -60,7 +53,7 @@ def declines(text: str) -> bool:
     return not beginning.startswith(("{", "[", "json")) and _DECLINES.search(beginning) is not None
 
 
-def refusal_apart(found: Structured[Shape]) -> Structured[Shape]:
+def refusal_apart(found: structured.Structured[structured.Shape]) -> structured.Structured[structured.Shape]:
     if found.status is not Status.PARSE_FAILED or not declines(found.reply.text):
         return found
     return replace(found, status=Status.REFUSED, reason=f"{DECLINED}: {found.reply.text}")
@@ -291,7 +284,7 @@ def mending(shape: type[BaseModel], verdict: Callable[[str], Mapping[str, Any] |
 
     def mend(text: str) -> str | None:
         try:
-            read_json(text, shape)
+            structured.read_json(text, shape)
         except ValueError:
             said = verdict(text)
             return None if said is None else json.dumps({"reason": text[:KEPT], **said})
@@ -373,7 +366,7 @@ class ReplySchema:
 
     shape: type[BaseModel]
     name: str
-    bounds: Bounds
+    bounds: structured.Bounds
     check: Callable[[BaseModel], None]
     mend: Mend
     max_tokens: int
@@ -391,16 +384,18 @@ class VerdictAsker:
     context: JudgeContext
     _refused: threading.Event = field(default_factory=threading.Event)
 
-    def ask(self, messages: Messages, wanted: ReplySchema, question_id: str | None) -> Structured[BaseModel]:
+    def ask(
+        self, messages: Messages, wanted: ReplySchema, question_id: str | None
+    ) -> structured.Structured[BaseModel]:
         def sent(chat: Messages) -> Reply:
             reply = self._reply(chat, wanted, question_id)
             repaired = wanted.mend(reply.text) if reply.status is Status.OK else None
             return reply if repaired is None else replace(reply, text=repaired)
 
-        return refusal_apart(ask_structured(sent, messages, wanted.shape, wanted.check))
+        return refusal_apart(structured.ask_structured(sent, messages, wanted.shape, wanted.check))
 
     def _reply(self, messages: Messages, wanted: ReplySchema, question_id: str | None) -> Reply:
-        schema = response_format_of(wanted.shape, wanted.name, wanted.bounds)
+        schema = structured.response_format_of(wanted.shape, wanted.name, wanted.bounds)
         if not self._refused.is_set():
             reply = self._send(messages, wanted, question_id, schema)
             if not _refuses_schemas(reply):
@@ -437,21 +432,21 @@ def ask_in_room(  # noqa: PLR0913 - the parameters of a request, by name
     chat: ChatModel,
     context: JudgeContext,
     messages: Messages,
-    shape: type[Shape],
+    shape: type[structured.Shape],
     *,
     name: str,
     max_tokens: int,
     least: int,
     window: int | None,
     question_id: str | None,
-    bounds: Bounds | None = None,
-    check: Callable[[Shape], None] | None = None,
+    bounds: structured.Bounds | None = None,
+    check: Callable[[structured.Shape], None] | None = None,
     replicate: int | None = None,
-) -> Structured[Shape]:
+) -> structured.Structured[structured.Shape]:
     left = reply_room(chat, context.gateway, messages, max_tokens, window)
     if left < min(max_tokens, least):
         reason = f"the prompt leaves {max(0, left)} tokens of the model's window for its reply; not asked"
-        return Structured(None, Status.TRUNCATED, reason, ())
+        return structured.Structured(None, Status.TRUNCATED, reason, ())
     found = context.gateway.structured(
         chat,
         messages,

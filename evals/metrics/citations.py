@@ -1,8 +1,7 @@
 """Metrics of what an answer cites: is it evidence, and is every sentence cited.
 
-After citation precision and recall of Gao et al. (Enabling large language models to generate text with
-citations, EMNLP 2023), which ask a model whether a passage entails a sentence. These call no model: they
-compare places in documents, and so see whether an answer can be traced, not whether what it says follows.
+After citation precision and recall of Gao et al. (EMNLP 2023), but without a model: places in documents are
+compared, so they say whether an answer can be traced, not whether it follows.
 """
 
 from __future__ import annotations

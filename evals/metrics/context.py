@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 
 class MetricContext:
-    """Opens what a metric asks for when it first asks, once for all metrics and cells of a run.
-
-    home: where vectors, model weights and the cache of calls lie
-    budget: what metrics that ask a paid model are paid from; None means no limit
-    purpose: what calls of metrics are made for; `purpose.of(question id)` goes with each
-    """
+    """Opens what a metric needs once for all metrics and cells of a run; ``budget`` None: no limit."""
 
     def __init__(
         self, home: Home, budget: Budget | None = None, purpose: Purpose = Purpose("metrics")

@@ -21,10 +21,8 @@ MOST = 10  # documents with one title; of more (`News ticker`), the title tells 
 
 
 class DocumentFacts(NamedTuple):
-    """What a metric may know of a document beside its id.
-
-    published_on: ISO day; of a partial date its first day; None: not known
-    """
+    """What a metric may know of a document: ``published_on``, ISO day (of a partial date the first), None:
+    not known."""
 
     published_on: str | None
     group: str
@@ -133,10 +131,8 @@ class Ranked(NamedTuple):
 
 
 class CitedSpan(NamedTuple):
-    """One citation: its number, its sentence from 0 (None: a list of sources), and the passage that it names.
-
-    span: None where it points nowhere
-    """
+    """One citation: its number, its sentence from 0 (None: a list of sources), and the passage (None: it
+    points nowhere)."""
 
     marker: int
     sentence: int | None
@@ -151,10 +147,7 @@ class Citations(NamedTuple):
 
 
 class EvaluatedAnswer(NamedTuple):
-    """How the answer to a question ended, its text, what it cites, and what it took: wall seconds and tokens.
-
-    citations: None where they were not kept
-    """
+    """How an answer ended, its text, citations (None: not kept), wall seconds and tokens."""
 
     status: Status = Status.OK
     reason: str | None = None
@@ -177,10 +170,9 @@ class Score(NamedTuple):
 class Case:
     """One question as one cell dealt with it: the input of every metric.
 
-    hits: the delivered passages, best first
-    answer: None for a cell without a generator
-    documents: facts of the documents of the corpus, by id, for metrics that read them
-    judged: `JUDGE.METRIC` -> what each replicate of the judge said of it
+    answer: None without a generator
+    documents: facts by id
+    judged: `JUDGE.METRIC` -> what each replicate said
     annotated: `people.RUBRIC` -> the summary of human ratings
     """
 
@@ -269,10 +261,8 @@ class Metric(ChatComponent, ABC):
 
     @abstractmethod
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        """Measure the cases, in their order; each ends in a value or in a typed status.
-
-        The score of a case depends on that case alone, not on those beside it.
-        """
+        """Measure the cases, in their order; each ends in a value or in a typed status. The score of a case
+        depends on that case alone, not on those beside it."""
 
 
 class RetrievalMetric(Metric):
@@ -301,7 +291,6 @@ class RetrievalMetric(Metric):
         return Score(Status.OK, self.value(*self.seen(case)))
 
     def seen(self, case: Case) -> tuple[Gold, Sequence[Span]]:
-        """Return what is compared: the gold and the hits, or another reading of them."""
         return case.gold, case.hits
 
     @abstractmethod

@@ -34,10 +34,7 @@ class RunningCost:
 
 
 def running_costs(
-    scores: pl.DataFrame,
-    answers: pl.DataFrame,
-    seconds: Collection[str],
-    unpriced: Collection[str] = (),
+    scores: pl.DataFrame, answers: pl.DataFrame, seconds: Collection[str], unpriced: Collection[str] = ()
 ) -> Mapping[str, RunningCost]:
     """Return cell -> what it costs; every cell that has scores is there.
 

@@ -1,9 +1,5 @@
-"""Reuses stored scores, metric by metric, by the digest of what they were computed from.
-
-A stored artifact of scores says which metrics it holds, each by the digest of all that its scores depend on
-(`identity_of`). A build takes over those that it needs from any sound artifact, and computes the others. What
-a killed build had computed waits in its folder (`warehouse.attempts`).
-"""
+"""Reuses stored scores, metric by metric, by the digest of what they were computed from (`identity_of`): from
+sound artifacts, or from what a killed build has left."""
 
 from __future__ import annotations
 
@@ -35,10 +31,7 @@ def identity_of(metric: Metric, questions: str, inputs: Mapping[Reading, str]) -
 
 
 class StoredScores:
-    """Finds the scores of metrics in the artifacts of a home.
-
-    is_sound: says whether the files of an artifact are as they were written; each is read once
-    """
+    """Finds the scores of metrics in the artifacts of a home; ``is_sound`` is called once for each."""
 
     def __init__(self, store: ArtifactStore, is_sound: Callable[[Artifact], bool]) -> None:
         self._store = store

@@ -1,8 +1,5 @@
-"""Metrics of what a ranking holds within a budget of context, which no chunk size is favoured by.
-
-Five passages of 508 tokens hold more than five of 128, so a metric of the first k passages favours long
-chunks. Here every ranking is read up to the same length instead (`context_curve`).
-"""
+"""Metrics of what a ranking holds within a budget of context: every ranking is read up to the same length
+(`context_curve`), which no chunk size is favoured by."""
 
 from __future__ import annotations
 
@@ -22,11 +19,7 @@ CHARACTERS_A_TOKEN = 4
 
 
 class ContextCurve(NamedTuple):
-    """After each passage of a ranking.
-
-    characters: how long the passages are so far; what they repeat counts again, since it is read again
-    values: share of the gold that they hold so far
-    """
+    """After each passage: characters so far (repeated ones count again), and the share of the gold so far."""
 
     characters: tuple[int, ...]
     values: tuple[float, ...]
@@ -122,5 +115,4 @@ class RecallInTokens(InTokens, Recall):
     )
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
-        """Return a value in [0, 1]; of quoted evidence, its documents count as wholes."""
         return super().value(replace(gold, spans=(), missing=0), hits)

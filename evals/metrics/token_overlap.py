@@ -47,7 +47,6 @@ class TokenMetric(RetrievalMetric):
         return bool(question["gold"] == "spans")
 
     def value(self, gold: Gold, hits: Sequence[Span]) -> float:
-        """Return a value in [0, 1]; 0 where nothing is retrieved."""
         return self.ratio(overlap(gold, hits[: self.k]))
 
     @abstractmethod

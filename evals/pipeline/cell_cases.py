@@ -47,12 +47,8 @@ NO_RANKING_KNOWN = "a sheet does not say where in which document its contexts st
 
 
 class CellCases(NamedTuple):
-    """The cases of one cell.
-
-    questions: digest of its questions and their evidence
-    judgements: digest of those of each judge, by its name
-    annotations: digest of what people say, by the name of the metric
-    """
+    """The cases of one cell, with digests of its questions, of each judge's judgements, and of human ratings
+    by metric."""
 
     cases: list[Case]
     questions: str

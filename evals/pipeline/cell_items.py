@@ -38,7 +38,6 @@ from rag_assay.warehouse.schemas import ANSWERS, Status
 
 
 def judge_digest(study: Study, name: str) -> str:
-    """Return the digest of a judge and of all that its judgements of a case depend on."""
     judge = study.judges[name]
     once = judge.model_copy(update={"replicates": 1, "vote": "mean"})
     return digest([once.identity(), *judge.dependencies(study.seed)])
@@ -140,7 +139,6 @@ class StudyQuestions:
         return self._by_words.get(_plain(words))
 
     def named(self, text: str) -> dict[str, Any] | None:
-        """Return the question that has this id or these words (a row of `schemas.QUESTIONS`)."""
         return self._by_id.get(text) or self.known(text)
 
 
@@ -294,12 +292,8 @@ def _as_given(passages: list[Passage], answer: Row | None) -> tuple[Passage, ...
 
 
 class CellItems(NamedTuple):
-    """What people can score of a replicate of a cell, in the order of the questions.
-
-    items: question id -> item; a refusal is one, too
-    ties: ids of the questions that two cells answer in the same words, so that there is nothing to compare
-    missing: question id -> why there is nothing to score: an answer that failed, a ranking that failed
-    """
+    """What people can score of a replicate of a cell: question id -> item, or why there is none; ``ties``:
+    questions that two cells answer in the same words."""
 
     items: dict[str, Item]
     ties: frozenset[str] = frozenset()
@@ -357,10 +351,7 @@ def read_items(
 
 
 class _Asked(NamedTuple):
-    """A question of a cell with its answer.
-
-    why: there is nothing to score; None: there is
-    """
+    """A question of a cell with its answer; ``why``: there is nothing to score."""
 
     question: Row
     answer: Row | None

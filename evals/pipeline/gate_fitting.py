@@ -46,10 +46,7 @@ def generation_context(
 
 
 class GenerationRequest(NamedTuple):
-    """Whose answers are asked for, and by what.
-
-    limit: US dollars that the generator may spend of the budget; None: all of it
-    """
+    """Whose answers are requested, and by what; ``limit``: US dollars of the budget, None: all of it."""
 
     cell: Cell
     seed: int
@@ -77,10 +74,7 @@ def generation_for(
 
 
 class GateRecord(NamedTuple):
-    """What was fitted on train questions.
-
-    failed: searches of train questions that failed, and were passed over
-    """
+    """What was fitted on train questions; ``failed``: searches that were passed over."""
 
     fitted: FittedThreshold
     left_out: int
@@ -89,10 +83,7 @@ class GateRecord(NamedTuple):
 
 @dataclass(frozen=True)
 class FitInputs:
-    """What a gate is fitted on.
-
-    test, train: sets of questions; `train` is empty where nothing is fitted
-    """
+    """What a gate is fitted on; `train` is empty where nothing is fitted."""
 
     test: list[Artifact]
     train: list[Artifact]
@@ -129,7 +120,6 @@ class _Searched(NamedTuple):
 def _searched(
     gate: Gate, generator: Generator, train: pl.DataFrame, runner: QueryRunner, work: BuildContext
 ) -> _Searched:
-    """Search for the train questions."""
     documents = runner.index.column("doc_id")
     answerable: list[float] = []
     unanswerable: list[float] = []

@@ -1,7 +1,5 @@
-"""One cell of a study, opened to be asked: by the code that the stages `rankings` and `answers` run.
-
-Chat and server use it, so that their questions take the path that the study measures.
-"""
+"""One cell of a study, opened to be asked: chat and server use the code of the stages `rankings` and
+`answers`."""
 
 from __future__ import annotations
 
@@ -160,18 +158,13 @@ class Pipeline(Closeable):
 
     @property
     def declines(self) -> bool:
-        """Whether it may say that the documents do not say, though passages were found.
-
-        A cell that quotes, without a gate or a least score, answers any question with something.
-        """
+        """Whether it may say that the documents do not say, though passages were found. A cell that quotes,
+        without a gate or a least score, answers any question with something."""
         return self.generator is not None and self.generator.declines
 
     def with_follow_up(self) -> Pipeline:
-        """Return a pipeline that reads follow-ups, by rules where the cell's own recipe does not.
-
-        A question without a conversation goes exactly the way of the cell. It shares all with this one: close
-        one of them.
-        """
+        """Return a pipeline that reads follow-ups, by rules where the cell does not; it shares all with this
+        one: close one of them."""
         if reads_follow_ups(self.retrieval):
             return self
         return replace(self, retrieval=with_follow_up(self.retrieval), follows_up=True)
@@ -184,10 +177,7 @@ class Pipeline(Closeable):
         conversation: Sequence[str] = (),
         without: Collection[Removal] = (),
     ) -> PipelineResult:
-        """Answer a question that a person asks.
-
-        asked_at: ISO 8601 date or time, for questions such as "yesterday"
-        """
+        """Answer a question that a person asks; ``asked_at``: ISO 8601, for words such as "yesterday"."""
         question: Row = {
             "question_id": "asked",
             "question": text,
@@ -241,7 +231,6 @@ class Pipeline(Closeable):
 
 
 def open_pipeline(study: Study, cell: Cell, work: BuildContext) -> Pipeline:
-    """Open a cell of a study to ask it questions."""
     if cell.imported:
         raise InputError(
             f"the answers of {study.study} come from sheets, and nothing more can be asked of it; "
@@ -329,11 +318,8 @@ def _current(study: Study, stage: str, key: str, work: BuildContext) -> Artifact
 
 
 def record_of(result: PipelineResult) -> dict[str, Any]:
-    """Return a result in types of JSON: cell, question, passages with scores, trace, notes, losses, answer.
-
-    It says what was understood of the question, and what declined it, too. The trace says how many candidates
-    each step left.
-    """
+    """Return a result in types of JSON: cell, question, passages with scores, trace (counts), notes, losses,
+    what was understood, answer and what declined it."""
     found = result.found
     return {
         "cell": result.cell.key,

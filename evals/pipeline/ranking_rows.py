@@ -18,16 +18,8 @@ Row = dict[str, Any]
 
 
 class RankingRows:
-    """Collects what came of the questions of one retriever; of all candidates it keeps the first ones.
-
-    ranked, hits, steps, losses: rows of `schemas.RANKED`, `HITS`, `TRACES` and `LOSSES`
-    notes: in the order of the questions
-    spent: what each question took that did not fail
-
-    Args:
-        index: what was searched.
-        depth: how many candidates of each step are stored.
-    """
+    """Collects what came of the questions of one retriever, of candidates the first ``depth``: rows of
+    `schemas.RANKED`, `HITS`, `TRACES` and `LOSSES`."""
 
     def __init__(self, index: OpenIndex, depth: int) -> None:
         self._index = index

@@ -40,12 +40,8 @@ from rag_assay.warehouse.schemas import Status
 
 @dataclass(frozen=True)
 class CellParts:
-    """All that a cell needs beside its index to be asked a question.
-
-    retriever, generator: with weights and thresholds in place of `tuned`, once those are known
-    generator: None where rankings alone are compared
-    caps: what the calls of models may cost together; None: no cap
-    """
+    """All that a cell needs beside its index: retriever and generator (with weights and thresholds once
+    known), caps."""
 
     cell: Cell
     seed: int
@@ -70,10 +66,7 @@ def parts_of_cell(study: Study, cell: Cell) -> CellParts:
 
 @dataclass(frozen=True)
 class RetrievalInputs:
-    """What a cell's retriever is opened on.
-
-    test, train: sets of questions; those to tune on are empty where nothing is tuned
-    """
+    """What a cell's retriever is opened on; question sets to tune on are empty where nothing is tuned."""
 
     index: Artifact
     test: list[Artifact]
@@ -82,10 +75,7 @@ class RetrievalInputs:
 
 @dataclass(frozen=True)
 class TuningRecord:
-    """What was chosen on train questions.
-
-    notes: what query transforms remarked on the train questions
-    """
+    """What was chosen on train questions, and what query transforms remarked on them."""
 
     chosen: tuple[Chosen, ...]
     left_out: int
@@ -94,13 +84,7 @@ class TuningRecord:
 
 @dataclass(frozen=True)
 class OpenRetrieval:
-    """A cell's retriever, opened.
-
-    retriever: as it was opened, with weights in place of `tuned`
-    embedder: embeds the questions; None where the retriever needs no vector
-    tuning: None where nothing is tuned
-    headings: of chunks, for the passages that it retrieves; without them they say no section
-    """
+    """A cell's retriever, opened, with weights in place of `tuned`; no embedder where it needs no vector."""
 
     searcher: Searcher
     context: RetrievalContext

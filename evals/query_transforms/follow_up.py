@@ -136,10 +136,7 @@ class FollowUp(ByModel):
 
 
 def standalone(
-    text: str,
-    conversation: tuple[str, ...],
-    asked_at: str | None = None,
-    frequency: Frequency | None = None,
+    text: str, conversation: tuple[str, ...], asked_at: str | None = None, frequency: Frequency | None = None
 ) -> str:
     """Return the question as it would be asked without the conversation (question and answer by turns).
 
@@ -208,11 +205,8 @@ def _answered(answer: str) -> list[str]:
 
 
 def _of_its_own(text: str, before: str) -> str | None:
-    """Return "and who coaches Hammerlohe?" without its "and", where it asks of another what was asked before.
-
-    It has a question word, a name that no article makes a common noun, and the same verb or noun as the
-    question before; nothing in it points anywhere.
-    """
+    """Return "and who coaches Hammerlohe?" without its "and": it has a question word, a name without a common
+    noun's article, the verb or noun of the question before, and no word that points anywhere."""
     rest = OPENERS.sub("", text).strip(" ,:;–-")
     new_names = [name for name in names(rest) if name not in names(before)]
     if not (_ASKS.match(rest) and new_names) or depends(rest) or find_dates(before):
@@ -245,17 +239,13 @@ def _moved(text: str, before: str, asked_at: str | None) -> _Moved | None:
     if not words(rest[: shift.start] + rest[shift.end :]):  # it says nothing else
         return _Moved(_dated(before, old, new), old.text, is_whole=True)
     if new[:1].isdigit():  # in the place of digits it needs no preposition; here it does
-        new = _with_lead(new, before[: old.start])
+        lead = _DATE_LED.search(before[: old.start])
+        new = f"{lead.group()}{new}" if lead else new
     return _Moved(
         f"{text[: len(text) - len(rest)]}{rest[: shift.start]}{new}{rest[shift.end :]}",
         old.text,
         is_whole=False,
     )
-
-
-def _with_lead(new: str, before: str) -> str:
-    lead = _DATE_LED.search(before)
-    return f"{lead.group()}{new}" if lead else new
 
 
 def _dated(question: str, old: Dated, new: str) -> str:
@@ -267,10 +257,8 @@ def _dated(question: str, old: Dated, new: str) -> str:
 
 
 def _topics(question: str, frequency: Frequency | None) -> list[str]:
-    """Return what a question is about: its names, then the rarest of its other content words.
-
-    German nouns are names here; beside them other words are left out, as are words that no chunk holds.
-    """
+    """Return what a question is about: its names, then the rarest of its other content words. German nouns
+    are names here; beside them other words are left out, as are words that no chunk holds."""
     found = names(question)
     if found and language(question) == "de":
         return found

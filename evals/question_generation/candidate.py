@@ -27,11 +27,7 @@ class Quote:
 
 @dataclass(frozen=True)
 class QuestionCandidate:
-    """A question and what answers it.
-
-    kind: what it was made from: `title`, `heading`, …
-    evidence: where the answer stands
-    """
+    """A question, what it was made from (`title`, `heading`, …), and where its answer stands."""
 
     kind: str
     question: str

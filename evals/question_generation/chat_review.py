@@ -1,8 +1,5 @@
-"""Questions that users asked in the chat, on their way into a question set of the study.
-
-They are proposed in a review file beside the study file, which people decide on in the app or in an editor.
-Those that they accept become a question file, which the study file lists: the next run asks them.
-"""
+"""Questions that users asked in the chat, on their way into a question set: a review file beside the study
+file, from which accepted ones become a question file that the study lists."""
 
 from __future__ import annotations
 
@@ -47,10 +44,7 @@ _BLOCK = re.compile(r"^questions:[ \t]*(?:#.*)?\n(?:(?:[ \t]*#.*|[ \t]*)\n)*([ \
 def review_of(
     study: Study, asked: Sequence[ConversationQuestion], set_name: str, named: str, work: BuildContext
 ) -> ReviewFile:
-    """Return what was asked as a review file, without what the study asks already.
-
-    named: how the file names its study
-    """
+    """Return what was asked as a review file, without what the study asks already."""
     several = len(study.corpus.sources) > 1
     documents = documents_of(corpus_frame(study, work))
     pages = {one.doc_id: (one.url, one.source if several else None) for one in documents}
@@ -72,11 +66,8 @@ def texts_in(study: Study, work: BuildContext) -> Callable[[str, str | None], li
 
 
 class ChatReview:
-    """The review of a study's chat questions. Safe to use from many threads of one process.
-
-    path: of the review file
-    questions: of the question file that is made of what is accepted
-    """
+    """The review of a study's chat questions; thread-safe. ``questions``: path of the question file that it
+    makes."""
 
     def __init__(self, study: Study, home: Home) -> None:
         self.study = study
@@ -105,10 +96,8 @@ class ChatReview:
 
     def add_to_study(self) -> int:
         """Write the accepted questions as a question file that the study lists; return how many they are.
-
-        Raises:
-            InputError: nothing is accepted, a quote does not stand in its document, or the study file cannot
-                be edited; then nothing was changed.
+        Raises InputError, with nothing changed: none is accepted, a quote does not stand in its document, or
+        the study file cannot be edited.
         """
         if self.study.path.resolve().parent == BUNDLED.resolve():
             name = self.study.path.name

@@ -20,9 +20,8 @@ _TERM = (
 _LEAD = r"^(?:[-–•*·]\s+|\(?\w{1,3}\)\s+)?"
 _ARTICLES = re.compile(r"(?:an?|the|ein|eine[mnrs]?|de[mnrs]|die|das)\s+(?=\S)", re.I)
 _GERUND = re.compile(r"[A-Z][a-z]+ing ")
-_COINED = re.compile(
-    r"\w[A-Z\d]|[-.]\w"
-)  # a single word at the beginning of a sentence: OpenFEC, USWDS, e-mail
+# A single word at the beginning of a sentence: OpenFEC, USWDS, e-mail
+_COINED = re.compile(r"\w[A-Z\d]|[-.]\w")
 _JOINING = word_set("of for and in von für und der des die zur zum")
 
 

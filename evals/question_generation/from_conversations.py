@@ -11,12 +11,7 @@ from pydantic import ValidationError
 
 from rag_assay.evals.query_transforms.rules.follow_up_cues import depends
 from rag_assay.evals.question_generation.candidate import normalize
-from rag_assay.evals.question_generation.generator import (
-    UNRELATED,
-    Matrix,
-    NearDuplicates,
-    chance_cosine,
-)
+from rag_assay.evals.question_generation.generator import UNRELATED, Matrix, NearDuplicates, chance_cosine
 from rag_assay.evals.question_generation.review import AskedInChat, ReviewedQuestion, ReviewPassage
 from rag_assay.evals.question_sets.question_files import EvidenceQuote
 from rag_assay.evals.retrieval.question_words import language as language_of
@@ -46,11 +41,8 @@ a proposal: what was cited by an answer with a thumb up. A question without evid
 
 @dataclass(frozen=True)
 class ConversationQuestion:
-    """A question of a conversation with all that was answered to it.
-
-    history: question and answer by turns before it, oldest first
-    thumbs: turn -> 1 or -1
-    """
+    """A question of a conversation with all answers to it; ``history``: turns before it, oldest first;
+    ``thumbs``: turn -> 1 or -1."""
 
     question: str
     turns: tuple[Turn, ...]
@@ -112,11 +104,8 @@ def questions_of(
     embed: Callable[[Sequence[str]], Matrix],
     pages: Mapping[str, Page],
 ) -> tuple[ReviewedQuestion, ...]:
-    """Return what was asked for a person to look at, what was asked most often first.
-
-    Questions that ask nearly the same are one; those that go on from a conversation only where that is the
-    same, too. What the study asks already is left out.
-    """
+    """Return what was asked, most often first. Near duplicates are one (follow-ups only with the same
+    conversation before them); what the study asks already is left out."""
     groups = _grouped(asked, known, embed)
     groups.sort(key=lambda group: -len(group.every))
     found = (_reviewed(group, pages) for group in groups)

@@ -39,14 +39,8 @@ UNRELATED = (
 
 
 def chance_cosine(vectors: Matrix) -> float:
-    """Return the mean cosine of texts that have nothing to do with each other, where that is high; else 0.
-
-    Of all-MiniLM-L6-v2 it is about 0.1; of the e5 family, whose vectors all lie close together, about 0.8: a
-    threshold that is right for the one would call all texts of the other duplicates.
-
-    Args:
-        vectors: unit vectors of UNRELATED, shape (texts, dimensions).
-    """
+    """Return the mean cosine of UNRELATED texts, shape (texts, dimensions), where that is high (e5: about
+    0.8), else 0: thresholds count from it."""
     if len(vectors) < 2:
         return 0.0
     cosines = vectors @ vectors.T
@@ -126,11 +120,8 @@ class TextPassage:
 
 
 class FirstPlaces:
-    """Tells whether any BM25 has a question's evidence on its first place.
-
-    Terms are taken in three ways (plain, stemmed, lemmatised), with and without those of the document's
-    title in each passage: six searches.
-    """
+    """Tells whether any BM25 ranks a question's evidence first: plain, stemmed, lemmatised, each with and
+    without the title."""
 
     def __init__(self, passages: Sequence[TextPassage]) -> None:
         self._places = [passage.place for passage in passages]
@@ -182,21 +173,15 @@ def passages_in(doc_id: str, title: str, text: str, words: int = WORDS) -> list[
 EASY = 1 / 3
 """Share of a set that a search by words may find at once: about that of sets that people have written."""
 FEW = 20  # questions: a corpus that gives no more keeps easy ones too, for a set of none says nothing
-CORPUS = (
-    20_000  # passages that questions are tried on; of a larger corpus, those of a sample of its documents
-)
+# Passages that questions are tried on; of a larger corpus, those of a sample of its documents
+CORPUS = 20_000
 AGAIN = "the evidence stands more than once in its document"
 LOST = "the evidence is not found in its document"
 
 
 class Near:
-    """How like each other questions are, embedded as far as they are looked at.
-
-    Args:
-        questions: in the order in which they are looked at.
-        embed: questions -> unit vectors, shape (questions, dimensions).
-        chance: `chance_cosine` of the embedder.
-    """
+    """How like each other questions are, embedded as far as they are looked at; ``chance``:
+    `chance_cosine`."""
 
     def __init__(
         self, questions: Sequence[str], embed: Callable[[Sequence[str]], Matrix], chance: float = 0.0
@@ -206,7 +191,6 @@ class Near:
         self._blocks: dict[int, Matrix] = {}
 
     def vector(self, number: int) -> Matrix:
-        """Return the vector of a question; those that follow it are embedded with it."""
         block, row = divmod(number, BLOCK)
         if block not in self._blocks:
             self._blocks[block] = self._embed(self._questions[block * BLOCK : (block + 1) * BLOCK])
@@ -349,11 +333,8 @@ MOST = 10  # documents of a group; of more, the titles tell none apart
 def group_titles(
     titles: Sequence[QuestionCandidate], vectors: Matrix, tally: Tally, chance: float = 0.0
 ) -> Iterator[QuestionCandidate]:
-    """Yield the first title of each group, with the evidence of the whole group.
-
-    The group of a title are all whose cosine with it is above ALIKE (beyond chance, for models whose vectors
-    all lie close together), and that no earlier title's group has taken.
-    """
+    """Yield the first title of each group, with the evidence of the whole group: the titles with a cosine
+    above ALIKE (beyond chance) that no earlier group has taken."""
     free = np.ones(len(titles), np.bool_)
     for number, title in enumerate(titles):
         if not free[number]:

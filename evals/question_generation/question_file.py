@@ -37,10 +37,7 @@ def make_for(
     work: BuildContext,
     turn: Callable[[], AbstractContextManager[None]] = nullcontext,
 ) -> GeneratedQuestions:
-    """Make questions from the documents of a study.
-
-    turn: is entered while questions are embedded, for a caller whose other threads use the model
-    """
+    """Make questions from the documents of a study; ``turn`` is entered while questions are embedded."""
     embed_alone = embed_for(study, work)
 
     def embed(questions: Sequence[str]) -> Matrix:

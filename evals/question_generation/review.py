@@ -137,13 +137,8 @@ def _ordered(question: ReviewedQuestion) -> dict[str, Any]:
 
 
 def with_earlier_reviews(new: ReviewFile, path: Path, *, keep_open: bool = False) -> ReviewFile:
-    """Return a review file with what a person has said in the one that it replaces.
-
-    A question that a person accepted, edited or dropped stays unchanged, also where it was not
-    made again (by another model, say); what was open gives way to what is made now.
-
-    keep_open: open questions stay as they are, too: the new file holds some of them only
-    """
+    """Return a review file with the decisions of the one that it replaces: decided questions stay, open ones
+    give way unless ``keep_open``."""
     marked, old = _parsed(path)
     if old.question_set != new.question_set:
         text = (
@@ -158,11 +153,7 @@ def with_earlier_reviews(new: ReviewFile, path: Path, *, keep_open: bool = False
 
 
 class Review(NamedTuple):
-    """What a review file says.
-
-    rows: of `schemas.QUESTIONS`, those that were accepted or edited (and the open ones, where they count)
-    counts: review -> questions
-    """
+    """What a review file says: rows of `schemas.QUESTIONS` that count, and review -> questions."""
 
     file: ReviewFile
     rows: list[dict[str, Any]]

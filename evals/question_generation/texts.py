@@ -25,10 +25,8 @@ _HEAD = 2_000  # characters by which a language is told that the document does n
 
 @dataclass(frozen=True)
 class TextSection:
-    """A part of a text under a heading.
-
-    start, end: of what stands below the heading's line and above the next heading, white space left out
-    """
+    """A part of a text under a heading, from below the heading's line to above the next, white space
+    aside."""
 
     heading: str
     start: int
@@ -91,9 +89,8 @@ def below(text: str, heading: str, start: int, end: int) -> tuple[int, int]:
         start = min(end, line_end + 1)
     part = text[start:end]
     repeated = re.match(r"\W*" + r"\W+".join(map(re.escape, heading.split())) + r"[\s.:]*", part, re.I)
-    if (
-        heading.split() and repeated and repeated.end() < len(part)
-    ):  # as data sets do that join title and text
+    # As data sets do that join title and text
+    if heading.split() and repeated and repeated.end() < len(part):
         start, part = start + repeated.end(), part[repeated.end() :]
     return start + len(part) - len(part.lstrip()), end - len(part) + len(part.rstrip())
 
@@ -181,9 +178,7 @@ def is_generic(text: str) -> bool:
 
 def opening(text: str, start: int, end: int) -> str | None:
     """Return the first sentences of `text[start:end]`, about QUOTED characters; None where it is too little.
-
-    Pictures, tags and tables before the first sentence are passed over.
-    """
+    Pictures, tags and tables before the first sentence are passed over."""
     begin, until = start, start
     for first, stop in sentence_places(text[start : min(end, start + 3 * MOST)]):
         if until == begin and _NO_PROSE.match(text[start + first : start + stop]):
@@ -204,11 +199,8 @@ _EMPHASIS = re.compile(r"(?<!\w)[*_]{1,3}(?=\S)([^*_]+)(?<=\S)[*_]{1,3}(?!\w)")
 
 
 def sentences_of(text: SourceText) -> list[tuple[str, str]]:
-    """Return each sentence that has the length of one: as it stands, and with single spaces.
-
-    Those of the last document are kept, for several kinds of questions. Headings of Markdown are no
-    part of a sentence; of links and stress the words stay.
-    """
+    """Return each sentence of suitable length, as it stands and with single spaces; those of the last
+    document are cached."""
     return _kept(text.text)
 
 

@@ -265,7 +265,6 @@ def _by_signs(document: WordedText, target: str, first: int, last: int) -> Align
 def _ascended(
     likeness: Callable[[int, int], float], first: int, last: int, away: int, n_words: int
 ) -> tuple[int, int]:
-    """Move one end after the other to where the likeness is greatest, until neither moves; shortest first."""
     best = likeness(first, last)
     moved = True
     while moved:

@@ -14,14 +14,8 @@ from rag_assay.warehouse.spans import Span
 def in_first_copies(
     evidence: Sequence[dict[str, Any]], copies: dict[str, dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """Move evidence in documents that the corpus leaves out as copies to the copy that it keeps.
-
-    Evidence that so becomes the same as another piece of the question is named once.
-
-    Args:
-        evidence: rows of `schemas.EVIDENCE`.
-        copies: id of a document that is left out -> doc_id, url and text of its first copy.
-    """
+    """Move evidence in documents left out as copies to the copy that is kept (id -> doc_id, url, text);
+    pieces that become equal are named once."""
     kept: list[tuple[dict[str, Any], bool]] = []
     for item in evidence:
         first = copies.get(item["doc_id"])
@@ -57,11 +51,8 @@ def _is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def gold_of(question: dict[str, Any]) -> Gold:
-    """Return what a question (a row of `schemas.QUESTIONS`) should find.
-
-    Evidence that is not there counts as a document that no ranking holds, and its quote's characters as
-    missing: the denominator stays the same in every cell.
-    """
+    """Return what a question should find. Missing evidence counts as a document that no ranking holds, and
+    its quote as missing characters: the denominator is the same in every cell."""
     evidence: Sequence[dict[str, Any]] = question["evidence"] or ()
     documents: dict[str, int] = {}
     spans: list[Span] = []
@@ -80,10 +71,7 @@ Row = Mapping[str, Any]
 
 
 def similar_evidence(rows: Sequence[Row]) -> list[str]:
-    """Return `similarity question: URL` of the evidence that is not there word for word, the least first.
-
-    rows: resolved (`schemas.QUESTIONS`)
-    """
+    """Return `similarity question: URL` of the evidence that is not there word for word, the least first."""
     found = [
         (item["similarity"], row["question_id"], item["url"])
         for row in rows

@@ -58,14 +58,8 @@ class DocumentMatch(NamedTuple):
 
 
 class Lookup:
-    """The words of some texts in all documents of a corpus.
-
-    Held are four bytes for each word of the documents, and twelve for each that a text has.
-
-    Args:
-        texts: of the documents, by number.
-        wanted: all texts that will be looked for: other words are not kept.
-    """
+    """The words of texts in all documents of a corpus; only words of ``wanted`` are kept (four bytes a word
+    of the documents)."""
 
     def __init__(self, texts: Sequence[str], wanted: Iterable[str]) -> None:
         self.texts = texts
@@ -230,12 +224,7 @@ Row = dict[str, Any]
 
 
 class Resolver:
-    """The documents of a corpus, in which written evidence becomes rows of `schemas.EVIDENCE`.
-
-    Args:
-        documents: doc_id, source, url and text of each.
-        questions: all whose evidence will be resolved; `evidence` as written.
-    """
+    """The documents of a corpus, in which written evidence becomes rows of `schemas.EVIDENCE`."""
 
     def __init__(
         self, documents: Sequence[Mapping[str, Any]], questions: Sequence[Mapping[str, Any]]
@@ -249,11 +238,8 @@ class Resolver:
         self._found = lru_cache(maxsize=1_000)(self._lookup.quote)  # many questions are on one context
 
     def resolve(self, question: Mapping[str, Any]) -> Row:
-        """Return a question (a row of `schemas.QUESTIONS`) with its evidence found.
-
-        Of evidence that is looked for by the ground truth, several equal places may be found, any of which
-        suffices; where there is none, the question has no evidence.
-        """
+        """Return a question (`schemas.QUESTIONS`) with its evidence found; of a ground truth, several equal
+        places may be found, any of which suffices, or none."""
         found: list[Row] = []
         for item in question["evidence"]:
             if item.get("by_truth"):

@@ -29,7 +29,6 @@ class Loss(StrEnum):
 
     @property
     def label(self) -> str:
-        """The name that readers see."""
         return "cut at k" if self is Loss.CUT else str(self)
 
 
@@ -50,9 +49,8 @@ Mask = npt.NDArray[np.bool_]
 class Fate(NamedTuple):
     """What became of one piece of evidence.
 
-    lost_at: None when what was delivered holds all of it
-    step: the name of the step that lost it; None where no step did
-    found_at: how many of the delivered passages hold all of it, from 1; None when all of them do not
+    lost_at, step: None where nothing lost it
+    found_at: how many delivered passages hold all of it, from 1; None: they do not
     """
 
     lost_at: Loss | None
@@ -63,15 +61,8 @@ class Fate(NamedTuple):
 def losses_of(
     question: Mapping[str, Any], trace: Trace, delivered: Sequence[Span], index: OpenIndex
 ) -> list[dict[str, Any]]:
-    """Return what became of each piece of evidence of a question: rows of `schemas.LOSSES`.
-
-    A question without evidence gives none.
-
-    Args:
-        question: a row of schemas.QUESTIONS whose ranking did not fail.
-        trace: what its steps noted, and which rows filters on documents allow.
-        delivered: the passages that its ranking ended with, best first; empty where it found nothing.
-    """
+    """Return what became of each piece of evidence of a question whose ranking did not fail: rows of
+    `schemas.LOSSES`. ``delivered``: passages, best first."""
     return [
         {
             "question_id": question["question_id"],
@@ -92,12 +83,9 @@ def fate(
 ) -> Fate:
     """Return what became of a piece of evidence (a row of `schemas.EVIDENCE`).
 
-    steps: the candidates after each step, in their order
-    delivered: the passages that the ranking ended with, best first
-    allowed: which rows the filters allow, shape (chunks,); None: all
-
-    A quote is held when the passages cover all of its characters, white space between chunks aside; a whole
-    document when one of them is of it.
+    A quote is held when the passages cover its characters, white space between chunks aside; a document when
+    one is of it.
+    allowed: rows that the filters allow, shape (chunks,); None: all
     """
     if evidence["reason"] is not None or evidence["doc_id"] is None:
         return Fate(Loss.CORPUS)

@@ -104,7 +104,6 @@ def is_short(question: str) -> bool:
 
 
 def short_questions(questions: Iterable[tuple[str, str]]) -> str | None:
-    """Return a sentence about the short ones of questions, each with where it stands; None: none is short."""
     short = [f"{question!r} ({place})" for place, question in questions if is_short(question)]
     if not short:
         return None
@@ -140,10 +139,8 @@ class WrittenQuestion(Strict):
         return self.founded(judged_alone=bool(info.context and info.context.get(JUDGED_ALONE)))
 
     def founded(self, *, judged_alone: bool = False) -> Self:
-        """Return itself, if something can be measured on it.
-
-        judged_alone: there are answers to it that people have judged
-        """
+        """Return itself, if something can be measured on it; ``judged_alone``: there are answers that people
+        have judged."""
         if self.answerable and not self.evidence and not self.ground_truth and not judged_alone:
             raise ValueError(
                 "an answerable question needs evidence or a ground_truth: nothing could be measured on it"
@@ -220,10 +217,8 @@ def _doubled(ids: list[str]) -> list[tuple[int, str]]:
 def row_of(
     question: WrittenQuestion, question_set: str, language: str | None, asked_at: str | None
 ) -> dict[str, Any]:
-    """Return a row of `schemas.QUESTIONS` whose evidence is not resolved yet.
-
-    language, asked_at: of the set, where the question does not say it
-    """
+    """Return a row of `schemas.QUESTIONS` whose evidence is not resolved yet; language and day default to the
+    set's."""
     frame = question.time_frame
     language = question.language or language
     truth = question.ground_truth or (None if question.answerable else UNANSWERED.get(language or "en"))
@@ -259,13 +254,8 @@ _UNPLAIN = re.compile(
 
 
 def write_yaml(rows: Sequence[Mapping[str, Any]], path: Path, heading: str = "") -> Path:
-    """Write a question file; return its path.
-
-    Args:
-        rows: of `schemas.QUESTIONS`, their evidence as written (`url`, `quote`, `grade` …) or resolved.
-        path: replaced where it is there, as a whole or not at all.
-        heading: lines of comment for its head, without `#`.
-    """
+    """Write a question file, whole or not at all; return its path. ``rows``: of `schemas.QUESTIONS`, as
+    written or resolved; ``heading``: comment without `#`."""
     text = as_yaml(rows, heading)
     if len(text.encode()) > MAX_BYTES:
         raise InputError(f"{path}: the file would be larger than {MAX_BYTES // 1_000_000} MB; write fewer")
@@ -301,10 +291,8 @@ def as_yaml(rows: Sequence[Mapping[str, Any]], heading: str = "") -> str:
 
 
 def yaml_text(data: Mapping[str, Any], heading: str = "") -> str:
-    """Return data as the text of a YAML file that `warehouse.yaml_positions` reads back as the same data.
-
-    heading: lines of comment for its head, without `#`
-    """
+    """Return data as YAML text that `warehouse.yaml_positions` reads back the same; ``heading``: comment
+    without `#`."""
     comment = "".join(f"# {line}".rstrip() + "\n" for line in heading.splitlines())
     return comment + yaml.dump(
         _escaped(dict(data)),

@@ -23,8 +23,7 @@ class AnswerSteps:
 
     @property
     def summary(self) -> str:
-        """What there is, in a line; empty where there is nothing.
-
+        """
         >>> AnswerSteps(bins=(Bin("", (), Status.OK),) * 2, turns_left_out=1).summary
         '2 bins · 1 turn of the conversation left out'
         """
@@ -38,7 +37,6 @@ class AnswerSteps:
 
 
 def steps_of(row: Mapping[str, Any]) -> AnswerSteps:
-    """Return the steps of a row of `schemas.ANSWERS`; those of an earlier version have none."""
     return AnswerSteps(
         tuple(
             Attempt(one["query"], tuple(one["chunk_ids"]), one["sufficient"], one["reason"])
@@ -57,8 +55,7 @@ def steps_of_answer(answer: Answer) -> AnswerSteps:
 
 
 def verdict_words(attempt: Attempt) -> str:
-    """Say whether what was found suffices.
-
+    """
     >>> verdict_words(Attempt("Who?", ("c1",), False, "missing: the year"))
     '1 passage: does not suffice (missing: the year)'
     """
@@ -68,9 +65,7 @@ def verdict_words(attempt: Attempt) -> str:
 
 
 def cut_words(kept: Sequence[int]) -> str:
-    """Say how many passages were cut to the budget of context or the model's window; empty where none was.
-
-    kept: characters of each cut passage that were given; 0: it was left out
+    """kept: characters of each cut passage that were given; 0: it was left out
 
     >>> cut_words([240, 0, 0])
     '1 passage shortened and 2 passages left out to fit the context'
@@ -96,9 +91,7 @@ class EvidenceSegment:
 
 
 def evidence_spans(doc_id: str, start: int, end: int, evidence: Iterable[Mapping[str, Any]]) -> list[Span]:
-    """Return where evidence of the same document lies in a hit `[start, end)`, counted from the hit's start.
-
-    Spans are merged and in order. Evidence without offsets (a whole document) fills the hit.
+    """Return merged, ordered spans from the hit's start; evidence without offsets fills the hit.
 
     >>> evidence_spans("d", 100, 200, [{"doc_id": "d", "quote": "q", "start": 90, "end": 110}])
     [(0, 10)]
@@ -118,7 +111,7 @@ def evidence_spans(doc_id: str, start: int, end: int, evidence: Iterable[Mapping
 
 
 def segments(text: str, spans: Sequence[Span], limit: int) -> tuple[EvidenceSegment, ...]:
-    """Split ``text`` at the spans, cut to about ``limit`` characters around the first span.
+    """Split at the spans, cut to about ``limit`` characters around the first span.
 
     >>> [(s.text, s.evidence) for s in segments("abcdef", [(2, 4)], 10)]
     [('ab', False), ('cd', True), ('ef', False)]
@@ -158,12 +151,10 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class RenderedCitation:
-    """One citation as it is shown.
+    """A citation as shown.
 
-    link: the passage on this page, or the page that it is from; None where neither can be linked
+    link: the passage on this page, or its source page; None: not linkable
     why: what it names, or why it names nothing
-    valid: whether it names a passage that was given
-    evidence: whether that passage holds evidence of the question
     """
 
     number: int
@@ -183,7 +174,7 @@ class AnswerPiece:
 
 @dataclass(frozen=True)
 class CitedAnswer:
-    """The pieces of an answer in their order, and what it cites without a marker in its text."""
+    """The pieces of an answer in order; further: what it cites without a marker in its text."""
 
     pieces: tuple[AnswerPiece, ...]
     beside: tuple[RenderedCitation, ...]
@@ -192,9 +183,9 @@ class CitedAnswer:
 def render_cited_answer(
     answer: Row, limit: int, on_page: Mapping[str, str], evidence: Iterable[Row] = ()
 ) -> CitedAnswer:
-    """Return what is shown of an answer, a row of `schemas.ANSWERS`.
+    """Render a row of `schemas.ANSWERS`.
 
-    limit: characters of the text that are shown
+    limit: characters that are shown
     on_page: chunk id -> the anchor of its passage on the page
     evidence: of the question
     """
@@ -252,10 +243,7 @@ def _cited(one: Row, read: int, on_page: Mapping[str, str], evidence: Sequence[R
 
 @dataclass(frozen=True)
 class ShownStatement:
-    """One thing that a judge looked at.
-
-    verdict: the judge's word for it, or what it counts; empty where it gave neither
-    """
+    """A statement of a judge; verdict: its word, else what it counts, else empty."""
 
     verdict: str
     text: str
@@ -265,11 +253,7 @@ class ShownStatement:
 
 @dataclass(frozen=True)
 class ShownJudgement:
-    """One replicate of a judgement.
-
-    said: its value, or its status in brackets
-    left_out: statements that are not among those shown
-    """
+    """A replicate of a judgement; said: its value, or its status in brackets."""
 
     metric: str
     said: str
@@ -287,7 +271,6 @@ class ShownJudgements:
 
     @property
     def summary(self) -> str:
-        """How many there are; empty where there are none."""
         return several(len(self.judgements), "judgement") if self.judgements else ""
 
 
@@ -295,7 +278,7 @@ NONE_JUDGED = ShownJudgements()
 
 
 def judgements_of(rows: Iterable[Row], most: int) -> ShownJudgements:
-    """Return what is shown of judgements, in their order.
+    """Return judgements in their order.
 
     rows: of `schemas.JUDGEMENTS`, with `judge`, and whether its metric is `uncalibrated`
     most: statements of each that are shown
@@ -319,8 +302,7 @@ def _shown(row: Row, most: int) -> ShownJudgement:
 
 
 def _statement(one: Row) -> ShownStatement:
-    """Return a statement as it is shown.
-
+    """
     >>> _statement({"of": "answer", "text": "It sails.", "verdict": None, "value": 1.0, "reason": None})
     ShownStatement(verdict='1.000', text='It sails.', of='answer', reason='')
     """

@@ -32,7 +32,6 @@ from rag_assay.warehouse.schemas import MIN_COVERAGE
 
 
 def groups_section(data: ReportData, best: Sequence[RankedResult]) -> PageSection:
-    """Return the primary metric by type and set of questions, of the first entries of the leaderboard."""
     blocks: list[Block] = ["No cell has a result to divide."]
     if best:
         blocks = [explain("group-means", metric=data.primary.title, n=len(best))]
@@ -62,7 +61,6 @@ def _group_mean(mean: GroupMean | None, data: ReportData) -> TableFigure:
 
 
 def failures_section(data: ReportData, labels: Mapping[str, str]) -> PageSection:
-    """Return what failed, the most frequent first."""
     found = failures(data)
     blocks: list[Block] = ["Nothing failed."]
     if found.rows:
@@ -91,7 +89,6 @@ def failures_section(data: ReportData, labels: Mapping[str, str]) -> PageSection
 
 
 def corpus_section(data: ReportData) -> PageSection:
-    """Return what became of the sources, the chunkings, and recipes and versions."""
     blocks: list[Block] = []
     if data.corpus:
         columns = [
@@ -135,7 +132,7 @@ def _lost(counts: Mapping[str, int]) -> str:
 
 
 def provenance_section(data: ReportData) -> PageSection | None:
-    """Return where the figures are from, and how each cell is made again; None where that is not known."""
+    """None where the provenance is not known."""
     made = data.provenance
     if made is None:
         return None
@@ -177,7 +174,6 @@ def provenance_section(data: ReportData) -> PageSection | None:
 
 
 def reading_section(data: ReportData) -> PageSection:
-    """Return how the report is read, and what its metrics mean."""
     margin = data.verdict.margin
     half = f" ({number(margin / 2, data.verdict.unit)})" if margin is not None else ""
     points = explain("points", interval=data.interval, comparison=data.comparison, half=half, seed=data.seed)

@@ -29,14 +29,7 @@ OUT_OF_REACH = 20  # times as many questions: a larger number does not help
 
 
 def power_sentence(open_entries: Sequence[RankedResult], n: int, metric: MetricInfo) -> str:
-    """Say how small a difference the study finds, and how many questions would settle open comparisons.
-
-    "" where that was not computed (a leaderboard of an earlier version) or there is nothing to settle.
-
-    Args:
-        open_entries: what is not significantly different from the leader.
-        n: questions.
-    """
+    """Return "" where there is nothing to settle; open_entries: those tied with the leader."""
     results = [entry.result for entry in open_entries if entry.result.p is not None]
     finds = [result.detectable for result in results if result.detectable is not None]
     needed = sorted(result.questions_needed for result in results if result.questions_needed is not None)
@@ -58,7 +51,7 @@ def power_sentence(open_entries: Sequence[RankedResult], n: int, metric: MetricI
 
 
 def chances_sentence(found: Sequence[RankedResult], least: float = 0.005) -> str | None:
-    """List the chances of being best, the largest first; None where there are not two."""
+    """None where fewer than two cells have a chance."""
     likely = sorted(
         ((entry.p_best, entry.label) for entry in found if entry.p_best is not None),
         key=lambda pair: -pair[0],
@@ -72,7 +65,6 @@ def chances_sentence(found: Sequence[RankedResult], least: float = 0.005) -> str
 
 
 def unit_phrase(clusters: Clustering) -> str:
-    """Say what is drawn again: questions, or clusters of them."""
     if clusters.by == "documents":
         return f"clusters of questions that share documents ({clusters.found})"
     if clusters.by == "ids":
@@ -87,7 +79,7 @@ def _about(value: float, metric: MetricInfo) -> str:
 
 
 def _rounded(n: int) -> int:
-    """Round up to two digits that say something.
+    """Round up to two significant digits.
 
     >>> _rounded(87), _rounded(238), _rounded(1001)
     (87, 240, 1100)
@@ -97,7 +89,6 @@ def _rounded(n: int) -> int:
 
 
 def replicates_sentence(data: ReportData, subset: Subset) -> str | None:
-    """Say how often cells were asked, and how far replicates lie apart; None where each was asked once."""
     metric = next((one for one in data.metrics if one.kind == "answer"), data.primary)
     results = [
         (one, result)
@@ -124,7 +115,6 @@ def replicates_sentence(data: ReportData, subset: Subset) -> str | None:
 
 
 def _noise(results: list[Result]) -> str:
-    """Say how much of the variance of a value comes from asking again; "" where it was not computed."""
     shares = [
         result.replicate_sd**2 / result.replicates / total
         for result in results
@@ -150,10 +140,10 @@ _WHAT = {"evidence": "from the reference passages", "nothing": "from no passage 
 
 
 def ceiling_sentences(data: ReportData, subset: Subset) -> list[str]:
-    """Say for each model with a cell that reads the evidence what its best retriever leaves to be had.
+    """Compare each model's best retrieval with the reference passages, by the first metric of answers.
 
-    The metric is the first of answers. Differences are means over the questions of both cells, with the
-    interval of the paired bootstrap. The best retrieved cell is chosen on the same questions.
+    Differences are means over the questions of both cells, with the interval of the paired bootstrap; the
+    best retrieved cell is chosen on the same questions.
     """
     metric = next((one for one in data.metrics if one.kind == "answer"), None)
     if metric is None:
@@ -219,7 +209,6 @@ def _value(standing: CellStanding, metric: MetricInfo) -> float:
 
 
 def blind_spot_sentences(data: ReportData, subset: Subset) -> tuple[str, ...]:
-    """Return what a reader of the headline must know of ``subset`` beside it, a sentence each."""
     axes = varying_axes(subset.standings)
     ranked = [standing for standing in subset.standings if standing.rank is not None]
     others = [
@@ -255,7 +244,7 @@ def _blind(metric: MetricInfo, subset: Subset) -> list[str]:
 
 
 def _beaten(ranked: Sequence[CellStanding], metric: MetricInfo, axes: Sequence[str]) -> str | None:
-    """Say that others do better by ``metric`` than the cell that leads by another, if that is no chance."""
+    """Say that other cells are significantly better than the leader by ``metric``."""
     leader = next((one.results.get(metric.name) for one in ranked), None)
     sign = 1 if metric.higher_is_better else -1
     better = [

@@ -15,7 +15,7 @@ LONGEST = 2_000  # characters of a message
 
 @dataclass(frozen=True)
 class WorkflowAnnotation:
-    """A sentence at a line of a file of the repository, from 1."""
+    """A sentence at a line (from 1) of a file of the repository."""
 
     level: Literal["error", "warning", "notice"]
     title: str
@@ -25,7 +25,7 @@ class WorkflowAnnotation:
 
     @property
     def command(self) -> str:
-        """The line by which the runner knows it.
+        """The line for the runner.
 
         >>> WorkflowAnnotation("error", "answers: x", "50% failed\\nno key", "a,b.yaml", 3).command
         '::error file=a%2Cb.yaml,line=3,title=answers%3A x::50%25 failed%0Ano key'
@@ -52,10 +52,9 @@ _NO_XML = re.compile(
 
 @dataclass(frozen=True)
 class JUnitCase:
-    """What was tried: a cell of a stage, a check, a gate.
+    """A cell of a stage, a check, or a gate.
 
-    ending: failed: it was measured, and does not hold; error: it could not be built; skipped: left out
-    reason: why it did not pass, a sentence or several lines
+    ending: failed: it was measured and does not hold; error: it could not be built; skipped: left out
     """
 
     name: str
@@ -65,7 +64,7 @@ class JUnitCase:
 
 @dataclass(frozen=True)
 class Suite:
-    """Cases of one kind; the seconds that they took together."""
+    """Cases of one kind; seconds: in all."""
 
     name: str
     cases: tuple[JUnitCase, ...]
@@ -76,9 +75,7 @@ class Suite:
 
 
 def junit_xml(name: str, suites: Sequence[Suite], timestamp: str) -> str:
-    """Return suites as JUnit XML.
-
-    timestamp: when they were run, as ISO 8601
+    """timestamp: of the run, as ISO 8601
 
     >>> print(junit_xml("s", [Suite("gates", (JUnitCase("a < b", "failed", "no"),))], "2026-01-01T00:00:00"))
     <?xml version="1.0" encoding="UTF-8"?>

@@ -44,7 +44,7 @@ _KNOWN: WeakKeyDictionary[ReportData, Mapping[str, RunningCost]] = WeakKeyDictio
 
 @dataclass(frozen=True)
 class Cost:
-    """One cost metric of one cell over the n questions that have a value, each replicate for itself."""
+    """A cost metric of a cell over the n questions with a value, each replicate for itself."""
 
     n: int
     mean: float
@@ -58,10 +58,7 @@ def cost_metrics(data: ReportData) -> tuple[MetricInfo, ...]:
 
 
 def costs(data: ReportData) -> Mapping[tuple[str, str], Cost]:
-    """Return (cell, metric) -> its cost; pairs without one good value are absent.
-
-    Percentiles are interpolated linearly between neighbours.
-    """
+    """Return (cell, metric) -> cost, if any; percentiles are interpolated linearly."""
     names = [metric.name for metric in cost_metrics(data)]
     good = data.scores.filter(
         (pl.col("status") == "ok") & pl.col("metric").is_in(names) & pl.col("value").is_not_null()
@@ -81,7 +78,6 @@ def costs(data: ReportData) -> Mapping[tuple[str, str], Cost]:
 
 
 def usd_by_cell(data: ReportData) -> Mapping[str, float]:
-    """Return cell -> US dollars of all of its answers; cells without a known price are absent."""
     priced = data.answers.filter(pl.col("usd").is_not_null()).group_by("cell").agg(pl.col("usd").sum())
     return {row["cell"]: row["usd"] for row in priced.iter_rows(named=True)}
 
@@ -89,10 +85,7 @@ def usd_by_cell(data: ReportData) -> Mapping[str, float]:
 def costs_section(
     data: ReportData, labels: Mapping[str, str], reasons: Mapping[tuple[str, str], str]
 ) -> PageSection | None:
-    """Return the costs of each cell; None where no metric is a cost.
-
-    labels: of the cells; reasons: (cell, metric) -> why it has no value
-    """
+    """None where no metric is a cost; reasons: (cell, metric) -> why it has no value"""
     metrics, found, usd = cost_metrics(data), costs(data), usd_by_cell(data)
     if not metrics:
         return None
@@ -129,20 +122,17 @@ def _joined(*parts: str) -> str:
 
 
 def running(data: ReportData) -> Mapping[str, RunningCost]:
-    """Return cell -> what it costs to run; computed once for each report."""
     if data not in _KNOWN:
         _KNOWN[data] = running_costs(data.scores, data.answers, seconds_metrics(data.metrics), data.unpriced)
     return _KNOWN[data]
 
 
 def seconds_metrics(metrics: Iterable[Metric | MetricInfo]) -> list[str]:
-    """Return the names of the metrics whose sum is the time of a question."""
     return [one.name for one in metrics if one.kind == "cost" and one.unit == "s"]
 
 
 def price(value: float) -> str:
-    """Write US dollars without their name.
-
+    """
     >>> price(0.0), price(2.0), price(0.00123)
     ('0', '2.00', '0.0012')
     """
@@ -163,10 +153,10 @@ CURVES: Schema = {
 def curves_of(
     connection: duckdb.DuckDBPyConnection, first: Mapping[str, str], golds: Mapping[str, Gold]
 ) -> pl.DataFrame:
-    """Return the curves (CURVES) of rankings: only as many hits are read as the deepest look takes.
+    """Return the curves (CURVES) of rankings from as many hits as the deepest look takes.
 
     first: ranking -> the cell that stands for it
-    golds: of the questions that have any, by id
+    golds: by question id
     """
     ranked = connection.execute(
         "SELECT p.key, r.question_id FROM ranked r JOIN pointers p ON p.stage = 'rankings' "
@@ -214,7 +204,7 @@ AXES = ("chunking", "embedder", "retriever")
 
 @dataclass(frozen=True, eq=False)
 class AtBudget:
-    """The levels of an axis in equally long contexts; they are in the order of `AtContext.levels`."""
+    """The levels of an axis in equally long contexts, in the order of `AtContext.levels`."""
 
     tokens: int
     found: Levels
@@ -232,12 +222,10 @@ class AtContext:
 
 @dataclass(frozen=True)
 class Bought:
-    """A cell, what it costs, and its quality.
+    """A cell, what it costs, and its quality with its interval.
 
-    depth: how many passages are read, where the cost is their length
-    low, high: interval of the quality
-    tied: it leads by this quality, or is tied with what does
-    pipeline: key of the cell
+    depth: passages read, where the cost is their length
+    tied: it leads by this quality, or is tied with the leader
     """
 
     label: str
@@ -252,11 +240,7 @@ class Bought:
 
 @dataclass(frozen=True)
 class Front:
-    """What no cell beats: dearer ones are better, better ones dearer.
-
-    quality, cost: what they are, in words; unit: of the cost
-    all: every point, on the front or not
-    """
+    """What no cell beats: dearer ones are better, better ones dearer; all: also points off the front."""
 
     quality: str
     cost: str
@@ -271,10 +255,7 @@ class Front:
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
-    """What there is to say of lengths of context.
-
-    quality: evidence coverage, or recall where whole documents are gold
-    """
+    """Lengths of context; quality: evidence coverage, or recall where whole documents are gold."""
 
     quality: str
     axes: tuple[AtContext, ...]
@@ -283,10 +264,7 @@ class Contexts:
 
 @lru_cache(maxsize=2)  # a report shows them on its page, in its rows and on the terminal
 def contexts(data: ReportData) -> Contexts | None:
-    """Return the axes at equal lengths of context, and the front of all rankings cut at each depth.
-
-    None where no ranking has gold to find, or there is but one.
-    """
+    """None where fewer than two rankings have gold to find."""
     curves = data.contexts
     if curves is None or curves["cell"].n_unique() < 2:
         return None
@@ -365,8 +343,8 @@ def cost_fronts(
 ) -> tuple[Front, ...]:
     """Return a front for each cost, with the first metric of retrieval, or of answers where they have it.
 
-    Costs are medians of seconds and means of tokens; US dollars are sums. A cell that lacks either is left
-    out, and of cells with one ranking all but the first, where the cost is that of the ranking.
+    Costs are medians of seconds, means of tokens and sums of US dollars. Cells that lack either are left out,
+    and of cells with one ranking all but the first, where the cost is that of the ranking.
     """
     found = []
     for metric in (one for one in data.metrics if one.kind == "cost"):

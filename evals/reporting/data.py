@@ -15,30 +15,20 @@ from rag_assay.evals.reporting.rating_scores import ScoresOfPeople
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
 from rag_assay.evals.statistics.verdict import Verdict
 from rag_assay.evals.successive_halving.records import SearchRecord
-from rag_assay.warehouse.schemas import (
-    ANSWERS,
-    HITS,
-    HUMAN_ESTIMATES,
-    JUDGE_CARDS,
-    JUDGEMENTS,
-    LEADERBOARD,
-    LOSSES,
-    QUESTIONS,
-    SCORES,
-)
+from rag_assay.warehouse import schemas
 
 Kind = Literal["retrieval", "answer", "cost"]
 
 
 @dataclass(frozen=True)
 class MetricInfo:
-    """What a reader must know of a metric.
+    """A metric as the report explains it.
 
     bounds: lowest and highest possible value, None where there is none
     unit: "" | "s" | "tokens"
     explanation: one sentence with the formula
-    sees: the finest thing that it looks at; "" where that is not known
-    of_rankings: whether it looks at rankings alone, and has nothing to measure where none is read
+    sees: the finest thing that it looks at; "": not known
+    of_rankings: it looks at rankings alone
     """
 
     name: str
@@ -53,13 +43,11 @@ class MetricInfo:
 
     @property
     def heading(self) -> str:
-        """The title, with the unit where the title does not say it."""
         names_unit = not self.unit or self.unit.lower() in self.title.lower()
         return self.title if names_unit else f"{self.title} ({self.unit})"
 
     @property
     def worst(self) -> float | None:
-        """The worst possible value, or None for a metric that has no bound on that side."""
         return self.bounds[0] if self.higher_is_better else self.bounds[1]
 
     @property
@@ -69,7 +57,7 @@ class MetricInfo:
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """What became of a source: its pages, the documents made of them, and what was lost, by reason."""
+    """A source: its pages, its documents, and what was lost, by reason."""
 
     source: str
     pages: int
@@ -80,10 +68,7 @@ class SourceFacts:
 
 @dataclass(frozen=True)
 class ChunkingFacts:
-    """What a chunking made of the corpus; tokens are counted without the model's special tokens.
-
-    too_long: chunks that are longer than the embedder reads
-    """
+    """Tokens are counted without special tokens; too_long: chunks that are longer than the embedder reads."""
 
     name: str
     recipe: str
@@ -96,10 +81,7 @@ class ChunkingFacts:
 
 @dataclass(frozen=True)
 class Duplicates:
-    """Documents of the corpus that are copies of another one, and how many of them were left out.
-
-    threshold: from which likeness on a copy is near; None: near copies were not looked for
-    """
+    """Copies among the documents; threshold: least similarity of a near copy, None: not looked for."""
 
     exact: int
     near: int
@@ -109,7 +91,7 @@ class Duplicates:
 
 @dataclass(frozen=True)
 class GeneratorFacts:
-    """What a generator is given to read (ranking | evidence | nothing), and the model that it asks."""
+    """reads: ranking | evidence | nothing; model: that it calls"""
 
     reads: str
     model: str | None
@@ -120,35 +102,25 @@ class ReportData:
     """All that the report of one study shows; the first metric is the primary one.
 
     leaderboard: schema LEADERBOARD
-    verdict: stored with it; no section ranks or chooses cells by itself
+    verdict: no section ranks or chooses cells by itself
     questions: schema QUESTIONS
     scores, answers: schemas SCORES and ANSWERS with `cell` (as in the leaderboard) and `replicate`
     hits: schema HITS with `cell`, and `text`, `url`, `title` of the chunk; the first five of each question
-    losses: schema LOSSES with `cell`, one cell of each ranking; None: no ranking has kept them
-    judgements: schema JUDGEMENTS with `cell`, `cell_replicate`, `judge` and `uncalibrated`; without what
-        models said, and of the statements the first ones
-    clusters: which questions are not independent of each other
-    contexts: what of the gold rankings hold at lengths of context (evals.reporting.contexts), one cell
-        of each ranking; None: not read
-    judges: name -> its kind, and the model that it asks
-    judge_cards: schema JUDGE_CARDS
-    people: what people scored; None: the study has no rubrics
-    human_estimates: schema HUMAN_ESTIMATES; None: people score nothing
-    judge_pairs: schema `stored_rows.PAIRS`: what judges and people said of the same answers; None: not read
-    journey: what all rankings found; None: not read, and journeys are without passages
+    losses: schema LOSSES with `cell`, one cell of each ranking
+    judgements: schema JUDGEMENTS with `cell`, `cell_replicate`, `judge` and `uncalibrated`; first statements
+    contexts: schema evals.reporting.contexts.CURVES, one cell of each ranking
+    judges: name -> its kind and model
+    judge_cards, human_estimates, judge_pairs: schemas JUDGE_CARDS, HUMAN_ESTIMATES, `stored_rows.PAIRS`
+    people: None: the study has no rubrics
     recipes: name of a retriever, embedder, generator or judge -> its recipe as YAML
-    generators: by name
     versions: library -> version, model -> digest
-    notes: warnings that a reader must see, such as failed checks or cells that were not run
-    interval: how `low` and `high` were found, as a noun phrase
-    comparison: how the cells were compared with the leader, as a noun phrase
-    unpriced: cells that have costs which no answer holds
+    notes: warnings such as failed checks or cells that were not run
+    interval, comparison: how they were computed, as noun phrases
+    unpriced: cells with costs that no answer holds
     unmeasured: (cell, metric) pairs whose missing values are no lack
-    part: what a reader must know of a slice of a study; empty for a whole one
-    search: what a search of the grid left out; None: there was none
+    part: what a reader must know of a slice of a study
     duplicates: None: there are no documents
-    planned: how many cells the study has; None: those of the leaderboard
-    provenance: None: not known
+    planned: how many cells the study has
 
     Raises ValueError when a frame lacks a column, there is no metric, or `created_at` has no time zone.
     """
@@ -196,15 +168,15 @@ class ReportData:
         if self.created_at.tzinfo is None:
             raise ValueError("created_at needs a time zone (UTC)")
         wanted = {
-            "leaderboard": [*LEADERBOARD],
-            "questions": [*QUESTIONS],
-            "scores": [*SCORES, "cell", "replicate"],
-            "answers": [*ANSWERS, "cell", "replicate"],
-            "hits": [*HITS, "cell", "text", "url", "title"],
-            "judgements": [*JUDGEMENTS, "cell", "cell_replicate", "judge", "uncalibrated"],
-            "judge_cards": [*JUDGE_CARDS],
-            "human_estimates": [*HUMAN_ESTIMATES],
-            "losses": [*LOSSES, "cell"],
+            "leaderboard": [*schemas.LEADERBOARD],
+            "questions": [*schemas.QUESTIONS],
+            "scores": [*schemas.SCORES, "cell", "replicate"],
+            "answers": [*schemas.ANSWERS, "cell", "replicate"],
+            "hits": [*schemas.HITS, "cell", "text", "url", "title"],
+            "judgements": [*schemas.JUDGEMENTS, "cell", "cell_replicate", "judge", "uncalibrated"],
+            "judge_cards": [*schemas.JUDGE_CARDS],
+            "human_estimates": [*schemas.HUMAN_ESTIMATES],
+            "losses": [*schemas.LOSSES, "cell"],
         }
         for name, columns in wanted.items():
             rows = getattr(self, name)
@@ -214,7 +186,7 @@ class ReportData:
 
     @property
     def values(self) -> pl.DataFrame:
-        """One row a cell, question and metric: the mean over the replicates that have a value, else NULL."""
+        """A row a cell, question and metric: the mean over the replicates with a value, else NULL."""
         of = ["cell", "question_id", "metric"]
         good = pl.when(pl.col("status") == "ok").then(pl.col("value")).alias("value")
         if self.scores["replicate"].n_unique() < 2:

@@ -18,9 +18,7 @@ _CONTROLS |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), "\u
 
 
 def number(value: float | None, unit: str = "") -> str:
-    """Write a value with three decimals, tokens without, few seconds with two digits that say something.
-
-    None and NaN are a dash, never 0.
+    """Three decimals, tokens without, few seconds with two significant digits; None and NaN are a dash.
 
     >>> number(0.71249), number(None), number(-0.5), number(12345.6, "tokens")
     ('0.712', '–', '−0.500', '12\u202f346')
@@ -38,8 +36,7 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def with_sign(value: float | None, unit: str = "") -> str:
-    """Write a difference with its sign.
-
+    """
     >>> with_sign(0.0514), with_sign(-0.2), with_sign(None)
     ('+0.051', '−0.200', '–')
     """
@@ -48,8 +45,7 @@ def with_sign(value: float | None, unit: str = "") -> str:
 
 
 def p_value(p: float) -> str:
-    """Write a p-value; below 0.001 that it is.
-
+    """
     >>> p_value(0.04321), p_value(5e-10), p_value(1.0)
     ('p = 0.043', 'p < 0.001', 'p = 1.000')
     """
@@ -57,8 +53,7 @@ def p_value(p: float) -> str:
 
 
 def quantity(value: float | None, unit: str = "") -> str:
-    """Write a value with its unit.
-
+    """
     >>> quantity(0.25, "s"), quantity(None, "s")
     ('0.250 s', '–')
     """
@@ -67,8 +62,7 @@ def quantity(value: float | None, unit: str = "") -> str:
 
 
 def interval(low: float | None, high: float | None, unit: str = "") -> str:
-    """Write an interval, or a dash when an end is missing.
-
+    """
     >>> interval(0.6, 0.75), interval(-0.1, 0.2), interval(None, 0.2)
     ('0.600–0.750', '−0.100 to 0.200', '–')
     """
@@ -79,7 +73,7 @@ def interval(low: float | None, high: float | None, unit: str = "") -> str:
 
 
 def percent(share: float | None) -> str:
-    """Write a share in percent, rounded down, so that 97.99 % never reads as 98 %.
+    """Round down, so that 97.99 % never reads as 98 %.
 
     >>> percent(0.97999), percent(1.0), percent(0.9996)
     ('97.9 %', '100 %', '99.9 %')
@@ -91,8 +85,7 @@ def percent(share: float | None) -> str:
 
 
 def count(n: int) -> str:
-    """Write a whole number with thin spaces between its thousands.
-
+    """
     >>> count(1234567)
     '1\u202f234\u202f567'
     """
@@ -100,7 +93,7 @@ def count(n: int) -> str:
 
 
 def times(ratio: float) -> str:
-    """Write how many times as much something is, with two significant digits.
+    """Two significant digits.
 
     >>> times(61.23), times(5234.3), times(9.96), times(1.04), times(0.512), times(math.inf)
     ('61', '5\u202f200', '10', '1.0', '0.51', '–')
@@ -125,8 +118,7 @@ IN_ROWS = "the rows beside the report (JSON) hold them"
 
 
 def left_out(why: str, **counts: int) -> str:
-    """Say how many of each noun are not shown; nothing where all are.
-
+    """
     >>> left_out("the table holds them", cell=3, metric=1)
     '3 further cells and 1 further metric left out; the table holds them.'
     >>> left_out("the table holds them", cell=0)
@@ -137,7 +129,7 @@ def left_out(why: str, **counts: int) -> str:
 
 
 def listed(names: Sequence[str], most: int = 3) -> str:
-    """Write names as a list of at most ``most`` items; the last item counts the rest.
+    """At most ``most`` items; the last one counts the rest.
 
     >>> listed(["a", "b"]), listed(["a", "b", "c", "d", "e"])
     ('a and b', 'a, b and 3 more')
@@ -147,7 +139,7 @@ def listed(names: Sequence[str], most: int = 3) -> str:
 
 
 def format_counts(counts: Mapping[str, int]) -> str:
-    """Write counts by name, the largest first.
+    """The largest first.
 
     >>> format_counts({"timeout": 1, "error": 12})
     '12 × error, 1 × timeout'
@@ -157,7 +149,7 @@ def format_counts(counts: Mapping[str, int]) -> str:
 
 
 def truncate(text: str | None, limit: int) -> str:
-    """Cut ``text`` to ``limit`` characters with an ellipsis as the last; None is an empty text.
+    """Cut to ``limit`` characters with an ellipsis as the last.
 
     >>> truncate("abcdef", 4)
     'abc…'
@@ -167,7 +159,7 @@ def truncate(text: str | None, limit: int) -> str:
 
 
 def plain(text: str) -> str:
-    """Replace control characters, text direction overrides and lone surrogates, which no reader can see."""
+    """Replace control characters, text direction overrides and lone surrogates."""
     return text.encode("utf-8", "replace").decode().translate(_CONTROLS)
 
 
@@ -175,9 +167,7 @@ _AFTER = re.compile(r"(?<=[+\-_./,])(?!(?<=\d[.,])\d)(?=\w)")
 
 
 def breakable(name: str) -> Markup:
-    """Escape ``name`` and allow a line break after each sign that joins its parts, but not within a number.
-
-    Markup stays as it is.
+    """Escape ``name`` and allow line breaks after joining signs, not within a number; markup stays as it is.
 
     >>> str(breakable("bm25+<b>"))
     'bm25+&lt;b&gt;'
@@ -192,7 +182,7 @@ def breakable(name: str) -> Markup:
 
 
 def safe_link(url: str | None) -> str | None:
-    """Return ``url`` when it is a plain http or https address with a host, else None.
+    """Return a plain http or https address with a host, else None.
 
     >>> safe_link("https://example.org/a"), safe_link("javascript:alert(1)"), safe_link("https:///x")
     ('https://example.org/a', None, None)
@@ -207,7 +197,7 @@ def safe_link(url: str | None) -> str | None:
 
 
 def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
-    """Return by what a name is sorted so that `tokens-64` stands before `tokens-128`.
+    """Sort key by which `tokens-64` precedes `tokens-128`.
 
     >>> sorted(["tokens-128", "tokens-64"], key=natural)
     ['tokens-64', 'tokens-128']
@@ -217,8 +207,7 @@ def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
 
 
 def link_of(question_id: str) -> str:
-    """Return where on the page the journey of a question is.
-
+    """
     >>> link_of('a/b "c" ü')
     '#q=a%2Fb%20%22c%22%20%C3%BC'
     """

@@ -29,8 +29,8 @@ class AxisEffect:
     """The levels of one axis by one metric.
 
     axes: all on which the metric can differ
-    levels: names of those of this axis; found: what is known of them, in this order
-    of: how many cells there are; crossing says which of them are compared
+    levels: names; found: in this order
+    of: number of cells; crossing: which of them are compared
     """
 
     axis: str
@@ -47,14 +47,13 @@ class AxisEffect:
         return self.levels[self.found.best]
 
     def best_first(self) -> list[int]:
-        """Return the levels' places from the best mean to the worst."""
         sign = -1 if self.metric.higher_is_better else 1
         return sorted(range(len(self.levels)), key=lambda at: (sign * self.found.mean[at], self.levels[at]))
 
 
 @dataclass(frozen=True, eq=False)
 class AxisPair:
-    """What two axes do together by one metric; p is adjusted for the pairs of this metric and subset."""
+    """Two axes by one metric; p is adjusted for the pairs of this metric and subset."""
 
     axes: tuple[str, str]
     metric: MetricInfo
@@ -76,11 +75,7 @@ class GroupEffect:
 
 @dataclass(frozen=True, eq=False)
 class AxisTable:
-    """All that is known of one axis.
-
-    effects: by metric, the one that ranks first; none of a metric that it was not compared by
-    groups: the first metric by groups of questions, where there are several
-    """
+    """An axis; effects: by metric, the primary one first; groups: the first metric by groups of questions."""
 
     axis: str
     subset: str
@@ -100,10 +95,7 @@ class Effects:
 def effects(data: ReportData, *, in_short: bool = False) -> Effects:
     """Return the effects of all axes with at least two levels, on all questions or, failing that, a sample.
 
-    An axis that differs only among cells that were asked a sample is shown on that sample.
-
-    in_short: only by the first metric of each axis, and without kinds of questions, as sentences need them: a
-        tenth of the work
+    in_short: only the first metric of each axis and no groups, for sentences: a tenth of the work
     """
     tables: dict[str, AxisTable] = {}
     pairs: list[AxisPair] = []
@@ -142,7 +134,7 @@ def _effect(
 
 
 def _within(found: Levels, metric: MetricInfo) -> Levels:
-    """Return intervals of means that end where the metric does; those of few questions may reach further."""
+    """Clip intervals of means to the metric's bounds."""
     low = -np.inf if metric.bounds[0] is None else metric.bounds[0]
     high = np.inf if metric.bounds[1] is None else metric.bounds[1]
     return found._replace(low=np.clip(found.low, low, high), high=np.clip(found.high, low, high))
@@ -194,10 +186,7 @@ def _groups(data: ReportData, subset: Subset, whole: AxisEffect) -> list[GroupEf
 
 
 def effects_words(found: Effects) -> list[str]:
-    """Say of each axis which level is best by the metric that ranks, and of pairs where that depends.
-
-    Pairs that show no sign of it are left to the page.
-    """
+    """Say which level of each axis is best, and which pairs of axes interact significantly."""
     axes = [effect_words(table.effects[0]) for table in found.axes]
     return axes + [pair_words(pair) for pair in found.pairs if pair.p < ALPHA]
 
@@ -228,7 +217,6 @@ def effect_words(effect: AxisEffect) -> str:
 
 
 def pair_words(pair: AxisPair) -> str:
-    """Say whether the best level of the first axis depends on that of the second."""
     one, other = pair.axes
     p = p_value(pair.p)
     overall = pair.levels[0][pair.found.overall]
@@ -290,11 +278,10 @@ EFFECT, INTERACTION, CONTEXT = "effect", "interaction", "context"
 def effect_rows(data: ReportData) -> list[Row]:
     """Return a row a level of each axis and metric, and one a pair of levels of each pair of axes.
 
-    `effect:METRIC` has the level in the column of its axis and nothing on the others: `value` is the mean
-    over equal contexts, `leader` the best level, `difference` and `p` are to that. `subset` also names the
-    group of questions where it is of one (`all · type: fact`). `interaction:METRIC` has two levels: `value`
-    is their mean, `p` that of the pair of axes, equal in all of its rows. `context:N` is the share
-    of the gold in N tokens of a ranking (`evals.reporting.contexts`).
+    `effect:METRIC`: the level in the column of its axis; `value` is the mean over equal contexts, `leader`
+    the best level, `difference` and `p` are to that; `subset` names the group of questions, if any (`all ·
+    type: fact`). `interaction:METRIC`: two levels; `value` is their mean, `p` that of the pair of axes.
+    `context:N`: share of the gold in N tokens of a ranking.
     """
     found = effects(data)
     rows: list[Row] = []
@@ -309,7 +296,7 @@ def effect_rows(data: ReportData) -> list[Row]:
 
 
 def _at_lengths(data: ReportData) -> list[Row]:
-    """Return a row a ranking and length of context (`context:1000`), by one of its cells."""
+    """Return a row a ranking and length of context (`context:1000`)."""
     if data.contexts is None:
         return []
     means = data.contexts.group_by("cell").agg(pl.len(), *(pl.col(f"at_{n}").mean() for n in BUDGETS))

@@ -50,7 +50,7 @@ _UNFIT = re.compile(r"[\s%\x00-\x1f\x7f]")
 
 
 def trec_id(name: str) -> str:
-    """Return a name as one word: white space, controls and `%` as in URLs, so that no two become one.
+    """Return a name as one word, injectively: white space, controls and `%` as in URLs.
 
     >>> trec_id("a b%"), trec_id("zwölf")
     ('a%20b%25', 'zwölf')
@@ -59,7 +59,7 @@ def trec_id(name: str) -> str:
 
 
 def falling(scores: Iterable[float | None]) -> list[float]:
-    """Return 32-bit floats that fall strictly: each score as it is, or as little below the last as can be.
+    """Return strictly falling 32-bit floats, each as close to its score as can be.
 
     >>> [f"{score:.9g}" for score in falling([0.5, 0.5, None, -1.0])]
     ['0.5', '0.49999997', '0.49999994', '-1']
@@ -83,12 +83,7 @@ def _below(number: np.float32) -> np.float32:
 
 
 def run_lines(question_id: str, found: Sequence[tuple[str, float | None]], tag: str) -> list[str]:
-    """Return the lines of one question (`query Q0 document rank score tag`).
-
-    Args:
-        found: hits, best first: document and score. A document counts where it comes first; none at all is
-            one line of a document of no source.
-    """
+    """Return `query Q0 document rank score tag`; found: (document, score), best first, repeats ignored."""
     first: dict[str, float | None] = {}
     for doc, score in found:
         first.setdefault(doc, score)
@@ -101,22 +96,20 @@ def run_lines(question_id: str, found: Sequence[tuple[str, float | None]], tag: 
 
 
 def qrels_lines(question_id: str, gold: Gold) -> list[str]:
-    """Return what is relevant to a question (`query 0 document grade`), what no ranking can hold included."""
+    """Return `query 0 document grade`, what no ranking can hold included."""
     return [f"{trec_id(question_id)} 0 {trec_id(doc)} {grade}\n" for doc, grade in gold.documents.items()]
 
 
 def counts_alike(gold: Gold) -> bool:
-    """Return whether trec_eval counts a question as we do: it cannot say that any one of several suffices."""
+    """Return whether trec_eval scores a question as we do: it does not know "any of several suffices"."""
     return gold.needs_all or len(gold.documents) == 1
 
 
 class TrecRuns(NamedTuple):
-    """What was written and what was not.
+    """written: a run file a ranking
 
-    written: a run file a ranking
-    missing: the rankings that have not been run as they are now
-    qrels: what is relevant
-    differing: questions that trec_eval counts otherwise: any one of several documents suffices
+    missing: rankings that have not been run as they are now
+    differing: questions that trec_eval scores otherwise (`counts_alike`)
     """
 
     written: list[Path]
@@ -127,10 +120,9 @@ class TrecRuns(NamedTuple):
 
 @on_whole_database
 def trec_runs(study: Study, home: Home, folder: Path) -> TrecRuns:
-    """Write a TREC run file a ranking, documents at their best chunk, and a qrels file beside them.
+    """Write a TREC run file a ranking, documents at their best chunk, and a qrels file.
 
-    trec_eval ranks and scores them as we do (`evals.reporting.exports`). A question whose ranking
-    failed has no line.
+    A question whose ranking failed has no line.
 
     Raises:
         InputError: the study has no rankings, or no ranking was run.
@@ -197,10 +189,9 @@ def _gold(connection: duckdb.DuckDBPyConnection, sets: list[str], prefix: str) -
 
 
 class Written(NamedTuple):
-    """What an export wrote.
+    """paths: the files
 
-    paths: the files
-    counts: what is in them -> how many
+    counts: contents -> how many
     notes: sentences about what the form cannot express
     """
 
@@ -210,11 +201,10 @@ class Written(NamedTuple):
 
 
 def export_questions(study: Study, form: str, folder: Path, work: BuildContext) -> Written:
-    """Write the questions of a study, their evidence as the last run found it.
+    """Write the questions of a study with the evidence of the last run.
 
-    Args:
-        form: one of `evals.question_sets.exporters.FORMS`.
-        folder: where to; files of the same names are replaced.
+    form: one of `evals.question_sets.exporters.FORMS`
+    folder: files of the same names are replaced
 
     Raises:
         InputError: the questions have not been looked up in the documents as both are now.
@@ -257,7 +247,7 @@ COSTS = {"usd_per_1000": pl.Float64, "seconds_p50": pl.Float64, "seconds_p95": p
 
 
 def export_table(data: ReportData) -> pl.DataFrame:
-    """Return the leaderboard, a row a cell, metric and subset, with costs and with what is recommended."""
+    """One row a cell, metric and subset, with costs and the recommendation."""
     taken, costs = data.verdict.recommended, running(data)
     found = [(cell, one.usd, one.p50, one.p95) for cell, one in costs.items()]
     priced = pl.DataFrame(found, schema={"cell": pl.String, **COSTS}, orient="row")
@@ -269,7 +259,7 @@ def export_table(data: ReportData) -> pl.DataFrame:
 
 
 def csv_text(table: pl.DataFrame) -> str:
-    """Return a table as CSV; a text that a spreadsheet might run as a formula has an apostrophe in front."""
+    """Texts that a spreadsheet might run as a formula begin with an apostrophe."""
     into = io.StringIO(newline="")
     writer = csv.writer(into, lineterminator="\r\n")
     writer.writerow(table.columns)
@@ -278,7 +268,7 @@ def csv_text(table: pl.DataFrame) -> str:
 
 
 def write_csv(table: pl.DataFrame, path: Path) -> Path:
-    """Write a table as CSV, with the mark by which spreadsheets know UTF-8; return its path."""
+    """Write CSV with a byte order mark for spreadsheets."""
     with atomic_write(path) as temporary:
         temporary.write_text(csv_text(table), encoding="utf-8-sig", newline="")
     return path

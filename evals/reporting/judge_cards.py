@@ -11,6 +11,7 @@ import polars as pl
 from markupsafe import Markup
 
 from rag_assay.evals.judging.cards.mutations import MUTATIONS
+from rag_assay.evals.reporting import sections, stored_rows
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import (
     IN_ROWS,
@@ -23,25 +24,6 @@ from rag_assay.evals.reporting.display import (
     percent,
     several,
     with_sign,
-)
-from rag_assay.evals.reporting.sections import (
-    Block,
-    Chart,
-    Column,
-    PageHeading,
-    PageParagraph,
-    PageSection,
-    Table,
-    TableFigure,
-    explain,
-    numbers,
-    section,
-)
-from rag_assay.evals.reporting.stored_rows import (
-    AGREEMENT_MEASURES,
-    UNCALIBRATED,
-    calibrated_metrics,
-    no_better_than_coins,
 )
 from rag_assay.evals.rubrics.rubric import PEOPLE, metric_name
 
@@ -100,8 +82,8 @@ class CardRow:
 
     metric: str
     calibrated: bool
-    figures: tuple[TableFigure, ...]
-    caught: tuple[TableFigure, ...]
+    figures: tuple[sections.TableFigure, ...]
+    caught: tuple[sections.TableFigure, ...]
     coin: bool = False
 
 
@@ -115,7 +97,7 @@ class PeopleRow:
 
     metric: str
     by: str
-    figures: tuple[TableFigure, ...]
+    figures: tuple[sections.TableFigure, ...]
 
 
 @dataclass(frozen=True)
@@ -149,39 +131,44 @@ def judge_cards(data: ReportData) -> tuple[Card, ...]:
     return tuple(_card(name, data) for name in names)
 
 
-def judges_section(data: ReportData, charts: Sequence[Chart]) -> PageSection | None:
+def judges_section(data: ReportData, charts: Sequence[sections.Chart]) -> sections.PageSection | None:
     """Return the judges' cards below charts of them; None where there are no cards."""
     cards = judge_cards(data)
     if not cards:
         return None
-    blocks: list[Block] = [*charts]
+    blocks: list[sections.Block] = [*charts]
     for card in cards:
-        blocks.append(PageHeading(card.judge, card.about))
-        blocks.append(card.sentence if card.calibrated else PageParagraph(card.sentence, "uncalibrated"))
-        rows = [(TableFigure(row.metric, _warning(row)), *row.figures) for row in card.rows]
+        blocks.append(sections.PageHeading(card.judge, card.about))
+        blocks.append(
+            card.sentence if card.calibrated else sections.PageParagraph(card.sentence, "uncalibrated")
+        )
+        rows = [(sections.TableFigure(row.metric, _warning(row)), *row.figures) for row in card.rows]
         blocks.append(_card_table(f"Card of the judge {card.judge}", "Metric", card.columns, rows))
         if card.people:
-            rows = [(TableFigure(row.metric, (row.by,)), *row.figures) for row in card.people]
+            rows = [(sections.TableFigure(row.metric, (row.by,)), *row.figures) for row in card.people]
             caption = f"Agreement of people with {card.judge}"
             blocks.append(_card_table(caption, "Agreement with people", card.people_columns, rows))
         if card.kinds:
-            rows = [(TableFigure(row.metric), *row.caught) for row in card.rows]
+            rows = [(sections.TableFigure(row.metric), *row.caught) for row in card.rows]
             caption = f"Answers made worse, judged by {card.judge}"
             blocks.append(_card_table(caption, "Worse caught", card.kinds, rows))
         blocks += [card.costs] if card.costs else []
-    return section("judges", blocks)
+    return sections.section("judges", blocks)
 
 
 def _warning(row: CardRow) -> tuple[str, ...]:
-    words = UNCALIBRATED if not row.calibrated else "no better than a coin" if row.coin else ""
+    words = stored_rows.UNCALIBRATED if not row.calibrated else "no better than a coin" if row.coin else ""
     return (Markup('<span class="uncalibrated">{}</span>').format(words),) if words else ()
 
 
 def _card_table(
-    caption: str, first: str, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[TableFigure]]
-) -> Table:
-    heads = [Column(title, about=about, is_number=True) for title, about in columns]
-    return Table(caption, [Column(first), *heads], rows, style="groups card")
+    caption: str,
+    first: str,
+    columns: Sequence[tuple[str, str]],
+    rows: Sequence[Sequence[sections.TableFigure]],
+) -> sections.Table:
+    heads = [sections.Column(title, about=about, is_number=True) for title, about in columns]
+    return sections.Table(caption, [sections.Column(first), *heads], rows, style="groups card")
 
 
 def judge_sentences(data: ReportData) -> list[str]:
@@ -200,7 +187,7 @@ def _card(judge: str, data: ReportData) -> Card:
     rows = data.judge_cards.filter(judge=judge)
     by_place = {(r["metric"], r["measure"], r["slice"]): r for r in rows.iter_rows(named=True)}
     metrics = list(dict.fromkeys(r["metric"] for r in rows.iter_rows(named=True) if r["metric"] is not None))
-    known, coins = calibrated_metrics(rows), no_better_than_coins(rows)
+    known, coins = stored_rows.calibrated_metrics(rows), stored_rows.no_better_than_coins(rows)
     kinds = [kind for kind in MUTATIONS if any((metric, "caught", kind) in by_place for metric in metrics)]
     infos = {one.name: one for one in data.metrics}
     found = tuple(
@@ -236,15 +223,15 @@ def _people(rows: pl.DataFrame, infos: Mapping[str, MetricInfo], judge: str) -> 
         yield PeopleRow(title, part or _LABELLED, figures)
 
 
-def _agreed(rows: Mapping[str, Mapping[str, Any]], measure: str, part: str | None) -> TableFigure:
+def _agreed(rows: Mapping[str, Mapping[str, Any]], measure: str, part: str | None) -> sections.TableFigure:
     row = rows.get(measure)
     if row is None:
         of_file = measure in {"people", "people_alpha"} and part is None
-        return TableFigure(
+        return sections.TableFigure(
             MISSING, why="a file does not say" if of_file else rows["labels"]["reason"] or "too few"
         )
     if measure in _COUNTS and row["value"] is not None:
-        return TableFigure(count(round(row["value"])), why=row["reason"] or "")
+        return sections.TableFigure(count(round(row["value"])), why=row["reason"] or "")
     return _figure(row)
 
 
@@ -264,8 +251,8 @@ def _sentence(rows: Sequence[CardRow]) -> str:
         return coin + "People have labelled cases of all of its metrics."
     of = "It is" if len(open_rows) == len(rows) else f"{listed(open_rows)} {_are(open_rows)}"
     return coin + (
-        f"{of} {UNCALIBRATED}: no labels of people show how far its numbers mean what they should. "
-        "Answers made worse on purpose show only whether it notices them."
+        f"{of} {stored_rows.UNCALIBRATED}: no labels of people show how far its numbers mean what they "
+        "should. Answers made worse on purpose show only whether it notices them."
     )
 
 
@@ -277,9 +264,9 @@ def _first(
     by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]],
     metric: str,
     places: Sequence[_Place],
-) -> TableFigure:
+) -> sections.TableFigure:
     rows = [row for place in places if (row := by_place.get((metric, *place))) is not None]
-    if places[0][0] in AGREEMENT_MEASURES:
+    if places[0][0] in stored_rows.AGREEMENT_MEASURES:
         rows += [
             row
             for (of, measure, part), row in by_place.items()
@@ -289,17 +276,17 @@ def _first(
     if row is None:
         missing = (
             "no labelled cases"
-            if places[0][0] in AGREEMENT_MEASURES
+            if places[0][0] in stored_rows.AGREEMENT_MEASURES
             else "nothing was tried that would show it"
         )
-        return TableFigure(MISSING, why=missing)
+        return sections.TableFigure(MISSING, why=missing)
     return _figure(row)
 
 
-def _figure(row: Mapping[str, Any]) -> TableFigure:
+def _figure(row: Mapping[str, Any]) -> sections.TableFigure:
     is_share = row["measure"] in _SHARES or (row["measure"] == "position_bias" and row["slice"] == "order")
     if row["value"] is None:
-        return TableFigure(MISSING, why=row["reason"] or "not measured")
+        return sections.TableFigure(MISSING, why=row["reason"] or "not measured")
     text = percent(row["value"]) if is_share else number(row["value"])
     ends = interval(row["low"], row["high"])
     if is_share and ends != MISSING:
@@ -312,19 +299,19 @@ def _figure(row: Mapping[str, Any]) -> TableFigure:
         lines.append(row["slice"])
     if row["slice"] and row["slice"].startswith(f"{PEOPLE}."):
         lines.append(row["slice"])
-    return TableFigure(text, tuple(lines), row["reason"] or "")
+    return sections.TableFigure(text, tuple(lines), row["reason"] or "")
 
 
 def _caught(
     by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]], metric: str, kind: str
-) -> TableFigure:
+) -> sections.TableFigure:
     row, tied = by_place.get((metric, "caught", kind)), by_place.get((metric, "tied", kind))
     if row is None:
-        return TableFigure(MISSING, why="this metric need not notice it")
+        return sections.TableFigure(MISSING, why="this metric need not notice it")
     found = _figure(row)
     if row["value"] is None or tied is None or not tied["value"]:
         return found
-    return TableFigure(found.text, (*found.small, f"{percent(tied['value'])} as high"), found.why)
+    return sections.TableFigure(found.text, (*found.small, f"{percent(tied['value'])} as high"), found.why)
 
 
 def _costs(by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, Any]]) -> str:
@@ -361,12 +348,12 @@ def _in_a_line(card: Card) -> str:
             )
             if (figure := figures[title]).text != MISSING
         ]
-        state = "" if row.calibrated else f" ({UNCALIBRATED})"
+        state = "" if row.calibrated else f" ({stored_rows.UNCALIBRATED})"
         parts.append(f"{row.metric}{state}: {', '.join(shown) or 'nothing was measured'}")
     return f"{card.judge}, {card.about}: {'; '.join(parts)}."
 
 
-def _auc(figure: TableFigure, *, is_coin: bool) -> str:
+def _auc(figure: sections.TableFigure, *, is_coin: bool) -> str:
     ends = f" [{figure.small[0]}]" if figure.small and not figure.small[0].startswith("n = ") else ""
     return f"AUC {figure.text}{ends}{' (no better than a coin)' if is_coin else ''}"
 
@@ -375,33 +362,35 @@ MOST_CELLS = 30
 Row = Mapping[str, Any]
 
 
-def estimates_section(data: ReportData, labels: Mapping[str, str]) -> PageSection | None:
+def estimates_section(data: ReportData, labels: Mapping[str, str]) -> sections.PageSection | None:
     """Return the estimates of every criterion that people have scored; None where there are none."""
-    blocks: list[Block] = []
+    blocks: list[sections.Block] = []
     titles: Mapping[Any, str] = {one.name: one.title for one in data.metrics}
     for name, together, cells in _estimates(data):
         title = titles.get(together[0]["metric"], together[0]["metric"])
-        blocks += [PageHeading(name), _estimate_sentence(together[0], title)]
+        blocks += [sections.PageHeading(name), _estimate_sentence(together[0], title)]
         lines = [_line(titles.get(row["metric"], row["metric"]), row) for row in together]
         blocks.append(
-            Table(f"All cells together, by judge: {name}", _heads("Judge"), lines, style="risk stack")
+            sections.Table(
+                f"All cells together, by judge: {name}", _heads("Judge"), lines, style="risk stack"
+            )
         )
         if cells:
-            blocks.append(explain("estimated-cells", metric=title))
+            blocks.append(sections.explain("estimated-cells", metric=title))
             lines = [
                 (*_line(labels.get(row["cell"], row["cell"]), row), _behind(row))
                 for row in cells[:MOST_CELLS]
             ]
-            heads = [*_heads("Cell"), *numbers("Combined, less the highest")]
+            heads = [*_heads("Cell"), *sections.numbers("Combined, less the highest")]
             rest = left_out(IN_ROWS, cell=max(len(cells) - MOST_CELLS, 0))
-            blocks.append(Table(f"Cells by {name}", heads, lines, rest, "risk stack"))
-    return section("estimates", blocks) if blocks else None
+            blocks.append(sections.Table(f"Cells by {name}", heads, lines, rest, "risk stack"))
+    return sections.section("estimates", blocks) if blocks else None
 
 
-def _heads(first: str) -> list[Column]:
+def _heads(first: str) -> list[sections.Column]:
     return [
-        Column(first),
-        *numbers("People alone", "Judge alone", "Combined estimate", "Narrower", "Scores saved"),
+        sections.Column(first),
+        *sections.numbers("People alone", "Judge alone", "Combined estimate", "Narrower", "Scores saved"),
     ]
 
 
@@ -447,7 +436,7 @@ def estimate_json(data: ReportData) -> list[dict[str, Any]]:
     ]
 
 
-def _line(name: str, row: Row) -> tuple[TableFigure, ...]:
+def _line(name: str, row: Row) -> tuple[sections.TableFigure, ...]:
     parts = [row["reason"]] if row["reason"] else []
     if row["judged"] is None:
         parts.append("no judgements" if not row["judgements"] else "the metric has no bounds")
@@ -455,25 +444,25 @@ def _line(name: str, row: Row) -> tuple[TableFigure, ...]:
         parts.append(f"{several(row['left_out'], 'score')} left out that the queue did not draw")
     of = count(row["items"])
     return (
-        TableFigure(name, ("; ".join(parts),) if parts else ()),
+        sections.TableFigure(name, ("; ".join(parts),) if parts else ()),
         _mean(row, "people", f"{count(row['labels'])} of {of} scored"),
         _mean(row, "judged", f"{count(row['judgements'])} of {of} judged"),
         _mean(row, "combined"),
-        TableFigure(percent(None if row["width"] is None else max(1 - row["width"], 0.0))),
-        TableFigure(MISSING if row["saved"] is None else count(round(row["saved"]))),
+        sections.TableFigure(percent(None if row["width"] is None else max(1 - row["width"], 0.0))),
+        sections.TableFigure(MISSING if row["saved"] is None else count(round(row["saved"]))),
     )
 
 
-def _mean(row: Row, name: str, *small: str) -> TableFigure:
+def _mean(row: Row, name: str, *small: str) -> sections.TableFigure:
     ends = interval(row[f"{name}_low"], row[f"{name}_high"])
-    return TableFigure(number(row[name]), (*([] if ends == MISSING else [ends]), *small))
+    return sections.TableFigure(number(row[name]), (*([] if ends == MISSING else [ends]), *small))
 
 
-def _behind(row: Row) -> TableFigure:
+def _behind(row: Row) -> sections.TableFigure:
     if row["leader"] is not None and row["leader"] == row["cell"]:
-        return TableFigure("the highest")
+        return sections.TableFigure("the highest")
     ends = interval(row["difference_low"], row["difference_high"])
-    return TableFigure(with_sign(row["difference"]), () if ends == MISSING else (ends,))
+    return sections.TableFigure(with_sign(row["difference"]), () if ends == MISSING else (ends,))
 
 
 def _estimate_sentence(row: Row, title: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from markupsafe import Markup
 
 from rag_assay.evals.metrics.costs import RunningCost
-from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting import limits, sections, standings
 from rag_assay.evals.reporting.caveats import ceiling_sentences, power_sentence, replicates_sentence
 from rag_assay.evals.reporting.contexts import price, running
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
@@ -23,26 +23,6 @@ from rag_assay.evals.reporting.display import (
     with_sign,
 )
 from rag_assay.evals.reporting.figures.bars import small_bars
-from rag_assay.evals.reporting.sections import (
-    TIED,
-    Block,
-    Column,
-    PageSection,
-    Table,
-    TableFigure,
-    explain,
-    missing,
-)
-from rag_assay.evals.reporting.standings import (
-    ALL,
-    CellStanding,
-    Result,
-    Subset,
-    cell_labels,
-    entries,
-    main_subset,
-    subsets,
-)
 from rag_assay.evals.reporting.trust import reasons_missing
 from rag_assay.warehouse.schemas import MIN_COVERAGE
 
@@ -51,57 +31,57 @@ METRICS = 0  # beside the primary one, that a page shows before others are chose
 Reasons = Mapping[tuple[str, str], str]
 
 
-def leaderboard_sections(data: ReportData) -> list[PageSection]:
+def leaderboard_sections(data: ReportData) -> list[sections.PageSection]:
     """Return a leaderboard of all questions, and one of each sample."""
-    found = subsets(data)
+    found = standings.subsets(data)
     if not found:
-        return [PageSection("leaderboard", "Leaderboard", ["No cell was run."], "Leaderboard")]
+        return [sections.PageSection("leaderboard", "Leaderboard", ["No cell was run."], "Leaderboard")]
     return [_section(data, subset, is_first=at == 0) for at, subset in enumerate(found)]
 
 
-def _section(data: ReportData, subset: Subset, *, is_first: bool) -> PageSection:
+def _section(data: ReportData, subset: standings.Subset, *, is_first: bool) -> sections.PageSection:
     n, primary = several(subset.n(data.primary), "question"), data.primary
-    ranked = [entry for entry in entries(data, subset) if entry.rank is not None]
+    ranked = [entry for entry in standings.entries(data, subset) if entry.rank is not None]
     unranked = sum(
         one.rank is None and primary.name in one.results and not one.is_ceiling(primary)
         for one in subset.standings
     )
     title, words = "Leaderboard", [f"Every cell below was asked the same {n}."]
-    if subset.name != ALL:
+    if subset.name != standings.ALL:
         title = f"Leaderboard on a {subset.name}"
         words = [
             f"Cells are compared on these {n} only; their values here are not those of the table of all "
             "questions."
         ]
-    words.append(explain("ranked", metric=primary.title, direction=direction(primary)))
-    words += [explain("unranked", cells=several(unranked, "cell"))] if unranked else []
+    words.append(sections.explain("ranked", metric=primary.title, direction=direction(primary)))
+    words += [sections.explain("unranked", cells=several(unranked, "cell"))] if unranked else []
     if replicates := replicates_sentence(data, subset):
-        words.append(explain("replicates", sentence=replicates))
+        words.append(sections.explain("replicates", sentence=replicates))
     settling = power_sentence([one for one in ranked[1:] if one.tied], subset.n(primary), primary)
-    blocks: list[Block] = [
+    blocks: list[sections.Block] = [
         " ".join(words),
         *([settling] if settling else []),
         *ceiling_sentences(data, subset),
     ]
     blocks.append(leaderboard(data, subset))
-    is_main = is_first and subset == main_subset(data)
+    is_main = is_first and subset == standings.main_subset(data)
     anchor, short = ("leaderboard", "Leaderboard") if is_main else ("", "")
-    return PageSection(anchor, title, blocks, short, folded=not is_first)
+    return sections.PageSection(anchor, title, blocks, short, folded=not is_first)
 
 
 def direction(metric: MetricInfo) -> str:
     return "higher is better" if metric.higher_is_better else "lower is better"
 
 
-def leaderboard(data: ReportData, subset: Subset) -> Table:
+def leaderboard(data: ReportData, subset: standings.Subset) -> sections.Table:
     """Return the rows of a subset of the questions, the ranked ones first."""
     shown = subset.standings[: limits.LEADERBOARD_ROWS]
     grouped = any(one.tie_group is not None for one in subset.standings)
     embedders = data.leaderboard["embedder"].drop_nulls().n_unique() > 1
     axes = ["chunking", *(["embedder"] if embedders else []), "retriever", "generator"]
-    labels, reasons, costs = cell_labels(data), reasons_missing(data), running(data)
-    bars = small_bars(data.primary, entries(data, subset))
-    recommended = data.verdict.recommended if subset == main_subset(data) else None
+    labels, reasons, costs = standings.cell_labels(data), reasons_missing(data), running(data)
+    bars = small_bars(data.primary, standings.entries(data, subset))
+    recommended = data.verdict.recommended if subset == standings.main_subset(data) else None
     taken = recommended.cell if recommended else None
     rows = []
     for one in shown:
@@ -117,10 +97,10 @@ def leaderboard(data: ReportData, subset: Subset) -> Table:
         rows.append(
             [
                 _rank(one, data.primary),
-                TableFigure(labels[cell.key], behind=mark),
+                sections.TableFigure(labels[cell.key], behind=mark),
                 *parts,
                 result(primary, data.primary, reasons.get((cell.key, data.primary.name))),
-                TableFigure("", drawn=bars.get(cell.key, Markup(""))),
+                sections.TableFigure("", drawn=bars.get(cell.key, Markup(""))),
                 _difference(primary, data.primary, one.rank),
                 *(chances if grouped else []),
                 _coverage(one, data.primary),
@@ -134,10 +114,10 @@ def leaderboard(data: ReportData, subset: Subset) -> Table:
         "to keep this file small; the leaderboard in DuckDB holds them",
         cell=len(subset.standings) - len(shown),
     )
-    title = "Leaderboard" if subset.name == ALL else f"Leaderboard on a {subset.name}"
+    title = "Leaderboard" if subset.name == standings.ALL else f"Leaderboard on a {subset.name}"
     columns = _columns(data, axes, grouped=grouped)
     keys = [(one.cell.key,) for one in shown]
-    return Table(
+    return sections.Table(
         title,
         columns,
         rows,
@@ -149,15 +129,15 @@ def leaderboard(data: ReportData, subset: Subset) -> Table:
     )
 
 
-def _columns(data: ReportData, axes: Sequence[str], *, grouped: bool) -> list[Column]:
+def _columns(data: ReportData, axes: Sequence[str], *, grouped: bool) -> list[sections.Column]:
     primary, *others = data.metrics
 
-    def cost(title: str, unit: str, about: str, style: str = "") -> Column:
-        return Column(title, unit, about, is_number=True, style=style, best="low")
+    def cost(title: str, unit: str, about: str, style: str = "") -> sections.Column:
+        return sections.Column(title, unit, about, is_number=True, style=style, best="low")
 
     chances = [
-        Column("Tie group", "", "pipelines tied with the first of their group", True, "more", "low"),
-        Column(
+        sections.Column("Tie group", "", "pipelines tied with the first of their group", True, "more", "low"),
+        sections.Column(
             "Chance of being best",
             "",
             "chance of being the best pipeline on further documents like these",
@@ -167,14 +147,14 @@ def _columns(data: ReportData, axes: Sequence[str], *, grouped: bool) -> list[Co
     ]
     about = "value less the leader's, on the same questions"
     return [
-        Column("Rank", is_number=True, style="rank", best="low"),
-        Column("Cell", style="merged"),
-        *(Column(axis.capitalize(), style="part", is_axis=True) for axis in axes),
+        sections.Column("Rank", is_number=True, style="rank", best="low"),
+        sections.Column("Cell", style="merged"),
+        *(sections.Column(axis.capitalize(), style="part", is_axis=True) for axis in axes),
         _metric_column(primary),
-        Column("", style="bar"),
-        Column("Difference", about=about, is_number=True, best=_best(primary)),
+        sections.Column("", style="bar"),
+        sections.Column("Difference", about=about, is_number=True, best=_best(primary)),
         *(chances if grouped else []),
-        Column("Coverage", is_number=True, best="high"),
+        sections.Column("Coverage", is_number=True, best="high"),
         cost(
             "Price",
             "US$ / 1,000",
@@ -190,50 +170,54 @@ def _best(metric: MetricInfo) -> str:
     return "high" if metric.higher_is_better else "low"
 
 
-def _metric_column(metric: MetricInfo, style: str = "") -> Column:
+def _metric_column(metric: MetricInfo, style: str = "") -> sections.Column:
     unit = "" if metric.heading == metric.title else metric.unit
-    return Column(metric.title, unit, direction(metric), is_number=True, style=style, best=_best(metric))
+    return sections.Column(
+        metric.title, unit, direction(metric), is_number=True, style=style, best=_best(metric)
+    )
 
 
-def _rank(one: CellStanding, metric: MetricInfo) -> TableFigure:
+def _rank(one: standings.CellStanding, metric: MetricInfo) -> sections.TableFigure:
     found = one.results.get(metric.name)
     if one.rank is None:
         why = "coverage below 98 %" if found else "reads no ranking"
         why = "it answers from the reference passages" if one.is_ceiling(metric) else why
-        return missing(f"no rank: {why}")
+        return sections.missing(f"no rank: {why}")
     tied = found is not None and found.tied and found.p is not None
-    return TableFigure(TIED + str(one.rank) if tied else str(one.rank), sort=one.rank)
+    return sections.TableFigure(sections.TIED + str(one.rank) if tied else str(one.rank), sort=one.rank)
 
 
-def _part(name: str | None, axis: str, mark: Markup) -> TableFigure:
+def _part(name: str | None, axis: str, mark: Markup) -> sections.TableFigure:
     if not name:
-        return missing("no generator" if axis == "generator" else "reads no ranking")
+        return sections.missing("no generator" if axis == "generator" else "reads no ranking")
     style = "" if len(name) <= limits.WHOLE_NAME else "long"
-    return TableFigure(name, style=style, behind=mark if axis == "generator" else Markup(""))
+    return sections.TableFigure(name, style=style, behind=mark if axis == "generator" else Markup(""))
 
 
-def _known(value: float | None, text: str) -> TableFigure:
-    return missing("no rank") if value is None else TableFigure(text, sort=value)
+def _known(value: float | None, text: str) -> sections.TableFigure:
+    return sections.missing("no rank") if value is None else sections.TableFigure(text, sort=value)
 
 
-def _cost(value: float | None, why: str, text: str | None) -> TableFigure:
-    return missing(why) if value is None or text is None else TableFigure(text, sort=value)
+def _cost(value: float | None, why: str, text: str | None) -> sections.TableFigure:
+    return sections.missing(why) if value is None or text is None else sections.TableFigure(text, sort=value)
 
 
-def _coverage(one: CellStanding, metric: MetricInfo) -> TableFigure:
+def _coverage(one: standings.CellStanding, metric: MetricInfo) -> sections.TableFigure:
     share, found = one.coverage(metric), one.results.get(metric.name)
     if share is None:
-        return missing("not measured in this cell")
+        return sections.missing("not measured in this cell")
     small = (f"{percent(share)} answered",) if found and share < found.coverage else ()
-    return TableFigure(percent(share), small, sort=share, style="low" if share < MIN_COVERAGE else "")
+    return sections.TableFigure(
+        percent(share), small, sort=share, style="low" if share < MIN_COVERAGE else ""
+    )
 
 
-def result(found: Result | None, metric: MetricInfo, why: str | None) -> TableFigure:
+def result(found: standings.Result | None, metric: MetricInfo, why: str | None) -> sections.TableFigure:
     """Return a mean with its interval; with its worst and best case where too few questions have a value."""
     if found is None:
-        return missing("not measured in this cell")
+        return sections.missing("not measured in this cell")
     if found.value is None:
-        return missing("no question has a value" + (f": {why}" if why else ""))
+        return sections.missing("no question has a value" + (f": {why}" if why else ""))
     unit, small = metric.unit, []
     if found.covered:
         small.append(interval(found.low, found.high, unit))
@@ -245,16 +229,16 @@ def result(found: Result | None, metric: MetricInfo, why: str | None) -> TableFi
         small.append(f"{found.replicates}×: {interval(found.replicate_low, found.replicate_high, unit)}")
     about = "" if found.covered else f"coverage {percent(found.coverage)}" + (f": {why}" if why else "")
     style = "" if found.covered else "low"
-    return TableFigure(found.written(unit), tuple(small), about, found.value, style)
+    return sections.TableFigure(found.written(unit), tuple(small), about, found.value, style)
 
 
-def _difference(found: Result | None, metric: MetricInfo, rank: int | None) -> TableFigure:
+def _difference(found: standings.Result | None, metric: MetricInfo, rank: int | None) -> sections.TableFigure:
     if found is None or rank is None:
-        return missing("not compared: the cell has no rank")
+        return sections.missing("not compared: the cell has no rank")
     if found.difference is None:
-        return missing("not compared")
+        return sections.missing("not compared")
     if found.p is None:
-        return TableFigure("leader", sort=0)
+        return sections.TableFigure("leader", sort=0)
     text = with_sign(found.difference, metric.unit)
     ends = interval(found.difference_low, found.difference_high, metric.unit)
     about = ""
@@ -264,4 +248,4 @@ def _difference(found: Result | None, metric: MetricInfo, rank: int | None) -> T
         if found.questions_needed is not None:
             about += f"; about {count(found.questions_needed)} questions would settle this one"
     small = ("too few questions for an interval" if ends == MISSING else ends, p_value(found.p))
-    return TableFigure(TIED + text if found.tied else text, small, about, found.difference)
+    return sections.TableFigure(sections.TIED + text if found.tied else text, small, about, found.difference)

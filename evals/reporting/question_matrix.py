@@ -106,7 +106,10 @@ class QuestionMatrix:
         self.data: ReportData = board_data(study, home)
         self.result: StoredResult = stored_result(study, home, as_run=True)
         self.study = self.result.study
-        self.labels = _recommended_first(self.data)
+        labels = cell_labels(self.data)
+        ranked = [one.cell.key for one in main_subset(self.data).standings]
+        picks = [one.cell for one in (self.data.verdict.recommended, self.data.verdict.leader) if one]
+        self.labels = {key: labels[key] for key in dict.fromkeys([*picks, *ranked, *labels]) if key in labels}
         self.questions = self._with_sources(self.data.questions)
         gone = not_run_replicates(self.study, self.result.store)
         self.not_run = [f"{cell}.{n}" for cell, n in gone.iter_rows()]
@@ -229,13 +232,6 @@ def is_regression(metric: MetricInfo, first: float | None, second: float | None)
         return sign * (second - first) > 0
     middle = (metric.worst + metric.ideal) / 2
     return sign * (first - middle) < 0 <= sign * (second - middle)
-
-
-def _recommended_first(data: ReportData) -> dict[str, str]:
-    labels = cell_labels(data)
-    ranked = [one.cell.key for one in main_subset(data).standings]
-    picks = [one.cell for one in (data.verdict.recommended, data.verdict.leader) if one]
-    return {key: labels[key] for key in dict.fromkeys([*picks, *ranked, *labels]) if key in labels}
 
 
 _IS_RUN = "NOT list_contains(?, cell || '.' || replicate)"

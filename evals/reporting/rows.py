@@ -13,29 +13,13 @@ from rag_assay.evals.leaderboard import NOT_RUN
 from rag_assay.evals.metrics.contract import OF_RANKING
 from rag_assay.evals.pipeline.passages import contexts_of
 from rag_assay.evals.question_sets.evidence import gold_of
+from rag_assay.evals.reporting import stored_rows
 from rag_assay.evals.reporting.caveats import unit_phrase
 from rag_assay.evals.reporting.contexts import curves_of, seconds_metrics
 from rag_assay.evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from rag_assay.evals.reporting.journey_rows import journey_rows
 from rag_assay.evals.reporting.provenance import provenance
 from rag_assay.evals.reporting.stale_results import stored_result
-from rag_assay.evals.reporting.stored_rows import (
-    OF_CELL,
-    UNCALIBRATED,
-    cards_of,
-    estimates_of,
-    running_rows,
-    select_rows,
-    stored_answers,
-    stored_documents,
-    stored_judgements,
-    stored_losses,
-    stored_pairs,
-    stored_people,
-    stored_questions,
-    stored_scores,
-    uncalibrated_metrics,
-)
 from rag_assay.evals.reporting.study_facts import study_facts
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.statistics import significance
@@ -106,12 +90,12 @@ def board_data(study: Study, home: Home) -> ReportData:
     study, store, board = result.study, result.store, result.board
     primary = primary_of(study.measured, board["metric"])
     with store.connect() as connection:
-        cards = cards_of(connection, study)
-        metrics = _metric_infos(study, primary, uncalibrated_metrics(study, cards))
-        questions = stored_questions(connection, Grid([study]).set_keys(study.study))
+        cards = stored_rows.cards_of(connection, study)
+        metrics = _metric_infos(study, primary, stored_rows.uncalibrated_metrics(study, cards))
+        questions = stored_rows.stored_questions(connection, Grid([study]).set_keys(study.study))
         cells = board.filter(pl.col("cell_id").is_not_null())["cell"].unique().to_list()
         wanted = list(dict.fromkeys([primary, *seconds_metrics(metrics)]))
-        scores, answers = running_rows(connection, cells, wanted)
+        scores, answers = stored_rows.running_rows(connection, cells, wanted)
     gone = not_run_replicates(study, store)
     scores, answers = (rows.join(gone, on=["cell", "replicate"], how="anti") for rows in (scores, answers))
     facts, clusters = study_facts(study, store), clustering(questions, study.clusters)
@@ -164,12 +148,12 @@ def report_data(
     for name in ("scores", "answers"):
         frames[name] = frames[name].join(gone, on=["cell", "replicate"], how="anti")
     clusters = clustering(questions, study.clusters)
-    people = stored_people(study, store)
+    people = stored_rows.stored_people(study, store)
     return ReportData(
         **_named(study, home),
         **_how(study, clusters),
         created_at=datetime.now(UTC),
-        metrics=_metric_infos(study, primary, uncalibrated_metrics(study, frames["judge_cards"])),
+        metrics=_metric_infos(study, primary, stored_rows.uncalibrated_metrics(study, frames["judge_cards"])),
         leaderboard=board,
         verdict=result.verdict,
         **frames,
@@ -181,7 +165,9 @@ def report_data(
         notes=(*result.notes, *_not_applied(study, primary), *facts.warnings, *notes),
         journey=journey,
         people=people,
-        judge_pairs=stored_pairs(study, people, frames["judgements"], store) if study.judges else None,
+        judge_pairs=stored_rows.stored_pairs(study, people, frames["judgements"], store)
+        if study.judges
+        else None,
         unpriced=unpriced(study),
         unmeasured=unmeasured(study),
         duplicates=facts.duplicates,
@@ -194,19 +180,19 @@ def _frames(
     connection: duckdb.DuckDBPyConnection, study: Study, grid: Grid, cells: list[str]
 ) -> dict[str, Any]:
     """Return the frames of a report that are read from DuckDB alone, by their names in `ReportData`."""
-    questions = stored_questions(connection, grid.set_keys(study.study))
+    questions = stored_rows.stored_questions(connection, grid.set_keys(study.study))
     golds = {row["question_id"]: gold_of(row) for row in questions.iter_rows(named=True) if row["evidence"]}
-    first, cards = _first_cells(grid, cells), cards_of(connection, study)
-    open_metrics = uncalibrated_metrics(study, cards)
+    first, cards = _first_cells(grid, cells), stored_rows.cards_of(connection, study)
+    open_metrics = stored_rows.uncalibrated_metrics(study, cards)
     return {
         "questions": questions,
-        "scores": stored_scores(connection, cells),
-        "answers": stored_answers(connection, cells),
-        "losses": stored_losses(connection, first),
+        "scores": stored_rows.stored_scores(connection, cells),
+        "answers": stored_rows.stored_answers(connection, cells),
+        "losses": stored_rows.stored_losses(connection, first),
         "contexts": curves_of(connection, first, golds),
-        "judgements": stored_judgements(connection, list(study.judges), cells, open_metrics),
+        "judgements": stored_rows.stored_judgements(connection, list(study.judges), cells, open_metrics),
         "judge_cards": cards,
-        "human_estimates": estimates_of(connection, study),
+        "human_estimates": stored_rows.estimates_of(connection, study),
     }
 
 
@@ -244,7 +230,7 @@ def not_run_replicates(study: Study, store: ArtifactStore) -> pl.DataFrame:
     artifact = store.current("leaderboard", study.study)
     keys = set(artifact.meta.get(NOT_RUN, ())) if artifact else set()
     gone = [(cell.name, cell.replicate) for cell in study.runs() if cell.key in keys]
-    return pl.DataFrame(gone, schema=OF_CELL, orient="row")
+    return pl.DataFrame(gone, schema=stored_rows.OF_CELL, orient="row")
 
 
 def _hits(
@@ -255,7 +241,7 @@ def _hits(
     frames = [_contexts(grid.cells[key], store) for key in sorted(leading) if grid.cells[key].imported]
     for key in sorted(key for key in leading if grid.cells[key].reads_ranking):
         cell = grid.cells[key]
-        hits = select_rows(
+        hits = stored_rows.select_rows(
             connection,
             "SELECT * FROM current_hits WHERE ranking = ? AND rank <= ?",
             [cell.ranking, SHOWN_HITS],
@@ -279,7 +265,7 @@ def _hits(
         frames.append(hits.with_columns(texts, pl.lit(key).alias("cell")))
     schema = {**HITS, "text": pl.String, "cell": pl.String}
     hits = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
-    titles = stored_documents(study, store, set(hits["doc_id"]), ("doc_id", "url", "title"))
+    titles = stored_rows.stored_documents(study, store, set(hits["doc_id"]), ("doc_id", "url", "title"))
     return hits.join(titles, on="doc_id", how="left")
 
 
@@ -308,7 +294,9 @@ def _metric_infos(study: Study, primary: str, open_metrics: frozenset[str]) -> t
     found = []
     for metric in map(study.metric, study.measured):
         names = ("name", "kind", "higher_is_better", "bounds", "unit", "explanation", "sees")
-        title = f"{metric.title} ({UNCALIBRATED})" if metric.name in open_metrics else metric.title
+        title = (
+            f"{metric.title} ({stored_rows.UNCALIBRATED})" if metric.name in open_metrics else metric.title
+        )
         facts: dict[str, Any] = {name: getattr(metric, name) for name in names}
         found.append(MetricInfo(**facts, title=title, of_rankings=metric.reads <= OF_RANKING))
     return tuple(sorted(found, key=lambda metric: metric.name != primary))

@@ -19,33 +19,20 @@ from rag_assay.evals.spreadsheet_import.bundle import axis_words
 from rag_assay.evals.study.cells import UNREAD, Cell
 from rag_assay.evals.study.imported_study import ImportedStudy
 from rag_assay.evals.study.study import Study
+from rag_assay.warehouse import schemas
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet
-from rag_assay.warehouse.schemas import (
-    AGREEMENT,
-    ANNOTATIONS,
-    ANSWERS,
-    HUMAN_ESTIMATES,
-    HUMAN_SCORES,
-    JUDGE_CARDS,
-    JUDGE_TRIALS,
-    JUDGEMENTS,
-    LOSSES,
-    QUESTIONS,
-    SCORES,
-    Schema,
-)
 
 if TYPE_CHECKING:
     import duckdb
 
 
-OF_CELL: Schema = {"cell": pl.String, "replicate": pl.Int64}
+OF_CELL: schemas.Schema = {"cell": pl.String, "replicate": pl.Int64}
 """What rows of cells have beside their own schema."""
 
 
 def select_rows(
-    connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any], schema: Schema
+    connection: duckdb.DuckDBPyConnection, sql: str, parameters: list[Any], schema: schemas.Schema
 ) -> pl.DataFrame:
     rows = pl.DataFrame(connection.sql(sql, params=parameters).to_arrow_table())
     return rows.select([pl.col(name).cast(kind) for name, kind in schema.items()])
@@ -58,7 +45,7 @@ def stored_questions(connection: duckdb.DuckDBPyConnection, sets: list[str]) -> 
         "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
         "AND p.artifact_id = q.artifact_id WHERE list_contains(?, p.key) ORDER BY p.key, q.question_id",
         [sets],
-        QUESTIONS,
+        schemas.QUESTIONS,
     )
 
 
@@ -78,7 +65,7 @@ def stored_scores(
 ) -> pl.DataFrame:
     """Return the scores of these cells (schemas.SCORES with OF_CELL)."""
     sql = "SELECT * FROM current_scores WHERE list_contains(?, cell)"
-    return select_rows(connection, *only_question(sql, [cells], question), {**SCORES, **OF_CELL})
+    return select_rows(connection, *only_question(sql, [cells], question), {**schemas.SCORES, **OF_CELL})
 
 
 def stored_answers(
@@ -86,7 +73,7 @@ def stored_answers(
 ) -> pl.DataFrame:
     """Return the answers of these cells (schemas.ANSWERS with OF_CELL), of their bins the first words."""
     sql = f"SELECT *{_SHORT_BINS} FROM current_answers WHERE list_contains(?, cell)"  # noqa: S608 -- our own names
-    return select_rows(connection, *only_question(sql, [cells], question), {**ANSWERS, **OF_CELL})
+    return select_rows(connection, *only_question(sql, [cells], question), {**schemas.ANSWERS, **OF_CELL})
 
 
 def stored_judgements(
@@ -106,7 +93,7 @@ def stored_judgements(
     )
     sql, parameters = only_question(sql, [cells, judges], question)
     order = " ORDER BY cell, cell_replicate, question_id, judge, metric, replicate"
-    schema = {**JUDGEMENTS, "cell": pl.String, "cell_replicate": pl.Int64, "judge": pl.String}
+    schema = {**schemas.JUDGEMENTS, "cell": pl.String, "cell_replicate": pl.Int64, "judge": pl.String}
     rows = select_rows(connection, sql + order, parameters, schema)
     name = pl.concat_str("judge", "metric", separator=".")
     return rows.with_columns(name.is_in(list(open_metrics)).alias("uncalibrated"))
@@ -121,7 +108,7 @@ def stored_losses(connection: duckdb.DuckDBPyConnection, first: dict[str, str]) 
         connection,
         "SELECT * FROM current_losses WHERE list_contains(?, ranking) ORDER BY ALL",
         [list(first)],
-        {**LOSSES, "ranking": pl.String},
+        {**schemas.LOSSES, "ranking": pl.String},
     )
     return rows.with_columns(cell=pl.col("ranking").replace(first)).drop("ranking")
 
@@ -134,7 +121,7 @@ AGREEMENT_MEASURES = ("auc", "kappa", "tau")
 def cards_of(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame:
     """Return the current cards of a study's judges (schemas.JUDGE_CARDS)."""
     sql = "SELECT * FROM current_judge_cards WHERE study = ? AND list_contains(?, judge)"
-    return select_rows(connection, sql, [study.study, list(study.judges)], JUDGE_CARDS)
+    return select_rows(connection, sql, [study.study, list(study.judges)], schemas.JUDGE_CARDS)
 
 
 def estimates_of(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame | None:
@@ -142,7 +129,7 @@ def estimates_of(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.Data
     if not study.rubrics:
         return None
     sql = "SELECT * FROM current_human_estimates WHERE study = ? AND list_contains(?, rubric)"
-    return select_rows(connection, sql, [study.study, list(study.rubrics)], HUMAN_ESTIMATES)
+    return select_rows(connection, sql, [study.study, list(study.rubrics)], schemas.HUMAN_ESTIMATES)
 
 
 def calibrated_metrics(cards: pl.DataFrame) -> set[str]:
@@ -179,16 +166,16 @@ def running_rows(
             "SELECT question_id, metric, status, value, reason, cell, replicate FROM current_scores "
             "WHERE list_contains(?, cell) AND list_contains(?, metric)",
             [cells, metrics],
-            SCORES,
+            schemas.SCORES,
         ),
         (
             "SELECT status, usd, prompt_tokens, completion_tokens, cell, replicate FROM current_answers "
             "WHERE list_contains(?, cell)",
             [cells],
-            ANSWERS,
+            schemas.ANSWERS,
         ),
     ):
-        whole: Schema = {**schema, **OF_CELL}
+        whole: schemas.Schema = {**schema, **OF_CELL}
         rows = connection.sql(sql, params=parameters)
         some = select_rows(connection, sql, parameters, {name: whole[name] for name in rows.columns})
         found.append(pl.concat([pl.DataFrame(schema=whole), some], how="diagonal"))
@@ -214,16 +201,16 @@ def stored_people(study: Study, store: ArtifactStore) -> ScoresOfPeople | None:
         return None
     artifact = store.current("annotations", study.study)
 
-    def read(file: str, schema: Schema) -> pl.DataFrame:
+    def read(file: str, schema: schemas.Schema) -> pl.DataFrame:
         path = artifact and store.folder("annotations", artifact.identity) / file
         return conform_rows(read_parquet(path), schema) if path and path.exists() else frame([], schema)
 
     return ScoresOfPeople(
         study.rubrics,
         frame([_of(cell) for cell in study.runs()], CELLS),
-        read(FILE, ANNOTATIONS),
-        read(COUNTED, HUMAN_SCORES),
-        read(AGREED, AGREEMENT),
+        read(FILE, schemas.ANNOTATIONS),
+        read(COUNTED, schemas.HUMAN_SCORES),
+        read(AGREED, schemas.AGREEMENT),
         axis_words(study.folder) if isinstance(study, ImportedStudy) else {},
         f"assay ui {study.whole} --page review",
     )
@@ -236,7 +223,7 @@ def _of(cell: Cell) -> dict[str, Any]:
     return {"key": cell.key, "cell": cell.name, "replicate": cell.replicate, **read}
 
 
-PAIRS: Schema = {
+PAIRS: schemas.Schema = {
     "judge": pl.String,
     "metric": pl.String,  # the judge's own name for it
     "slice": pl.String,  # whose labels, as on the judge's card: `people.RUBRIC`; NULL: labelled cases
@@ -289,7 +276,7 @@ def _labelled(study: Study, name: str, judge: Judge, store: ArtifactStore) -> It
     folder = store.folder("judge_cards", artifact.identity)
     trials, judged = folder / "trials.parquet", folder / "judged.parquet"
     if trials.exists() and judged.exists():
-        cases = conform_rows(read_parquet(trials), JUDGE_TRIALS)
-        said = conform_rows(read_parquet(judged), JUDGEMENTS)
+        cases = conform_rows(read_parquet(trials), schemas.JUDGE_TRIALS)
+        said = conform_rows(read_parquet(judged), schemas.JUDGEMENTS)
         for metric, good, value in labelled_pairs(judge, cases, said):
             yield {"judge": name, "metric": metric.name, "slice": None, "good": good, "value": value}

@@ -10,12 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from rag_assay.evals.reporting.caveats import (
-    blind_spot_sentences,
-    ceiling_sentences,
-    chances_sentence,
-    replicates_sentence,
-)
+from rag_assay.evals.reporting import caveats
 from rag_assay.evals.reporting.contexts import context_words, contexts
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import MISSING, percent, plain, several, truncate
@@ -69,7 +64,7 @@ def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> R
     parts += [_text(one, "dim") for one in effects_words(effects(data, in_short=True))[:EFFECTS]]
     at_length = contexts(data)
     parts += [_text(one, "dim") for one in (context_words(at_length)[:1] if at_length else [])]
-    parts += [_text(one, "yellow") for one in blind_spot_sentences(data, subset)]
+    parts += [_text(one, "yellow") for one in caveats.blind_spot_sentences(data, subset)]
     parts += [_text(truncate(one, CARD), "dim") for one in people_sentences(data)]
     parts += [_text(f"Judge {truncate(one, CARD)}", "dim") for one in judge_sentences(data)]
     parts += [_text(f"People: {truncate(one, CARD)}", "dim") for one in estimate_sentences(data)]
@@ -177,9 +172,9 @@ def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> l
         )
     if any(_is_tied(one.results.get(data.primary.name)) for one in subset.standings[:rows]):
         lines.append(f"{TIED} tied with the leader (not significantly different) by a {data.comparison}.")
-    lines += [sentence] if (sentence := chances_sentence(entries(data, subset))) else []
-    lines += [sentence] if (sentence := replicates_sentence(data, subset)) else []
-    lines += ceiling_sentences(data, subset)
+    lines += [sentence] if (sentence := caveats.chances_sentence(entries(data, subset))) else []
+    lines += [sentence] if (sentence := caveats.replicates_sentence(data, subset)) else []
+    lines += caveats.ceiling_sentences(data, subset)
     left_out = len(subset.standings) - rows
     if left_out > 0:
         lines.append(f"{several(left_out, 'further pipeline')} in the report.")

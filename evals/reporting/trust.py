@@ -8,17 +8,10 @@ from typing import Literal
 
 import polars as pl
 
-from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting import limits, standings
 from rag_assay.evals.reporting.caveats import power_sentence
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import count, format_counts, listed, percent, several, truncate
-from rag_assay.evals.reporting.standings import (
-    ALL,
-    Subset,
-    cell_labels,
-    entries,
-    main_subset,
-)
 from rag_assay.evals.reporting.stored_rows import UNCALIBRATED
 from rag_assay.evals.rubrics.human_rating_metrics import UNRATED, is_unrated
 from rag_assay.evals.study.complexity import below_gate, coverages, lowest_and_highest
@@ -130,7 +123,7 @@ class TrustLine:
 
 def trust_lines(data: ReportData) -> tuple[TrustLine, ...]:
     """Return what a reader must know before a figure is believed, in the order of the page."""
-    main = main_subset(data)
+    main = standings.main_subset(data)
     lines = (
         _questions(data),
         _coverage(data),
@@ -181,7 +174,7 @@ def _coverage(data: ReportData) -> TrustLine:
     below = below_gate(shares).sort("share", "cell")
     if below.height:
         titles = {one.name: one.title for one in data.metrics}
-        labels = cell_labels(data)
+        labels = standings.cell_labels(data)
         named = [
             f"{labels[cell]} {percent(share)} ({titles.get(lacks, lacks) if lacks else 'answers'})"
             for cell, share, lacks in below.select("cell", "share", "lacks").iter_rows()
@@ -193,7 +186,7 @@ def _coverage(data: ReportData) -> TrustLine:
     return TrustLine("Coverage", "look" if below.height else "ok", text, "failures")
 
 
-def _gate(data: ReportData, main: Subset) -> TrustLine:
+def _gate(data: ReportData, main: standings.Subset) -> TrustLine:
     able = [one for one in main.standings if one.rank is not None]
     out = [
         one
@@ -206,7 +199,7 @@ def _gate(data: ReportData, main: Subset) -> TrustLine:
     if out:
         text = f"{rule}: {several(len(able), 'cell')} passed, {count(len(out))} did not and cannot win"
         return TrustLine("Gate", "look", text, "leaderboard")
-    where = "all questions" if main.name == ALL else f"a {main.name}"
+    where = "all questions" if main.name == standings.ALL else f"a {main.name}"
     return TrustLine("Gate", "ok", f"{rule}: all {count(len(able))} passed, on {where}", "leaderboard")
 
 
@@ -280,8 +273,8 @@ def _judges(data: ReportData) -> TrustLine:
     return TrustLine("Judges", "wrong" if ranks else "look", text, section)
 
 
-def _settled(data: ReportData, main: Subset) -> TrustLine:
-    ranked = [one for one in entries(data, main) if one.rank is not None]
+def _settled(data: ReportData, main: standings.Subset) -> TrustLine:
+    ranked = [one for one in standings.entries(data, main) if one.rank is not None]
     tied = [one for one in ranked[1:] if one.tied]
     if not ranked:
         return TrustLine(

@@ -9,14 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from rag_assay.evals.reporting import limits
-from rag_assay.evals.reporting.appendix import (
-    corpus_section,
-    failures_section,
-    groups_section,
-    provenance_section,
-    reading_section,
-)
+from rag_assay.evals.reporting import appendix, limits
 from rag_assay.evals.reporting.caveats import blind_spot_sentences
 from rag_assay.evals.reporting.contexts import (
     Contexts,
@@ -29,13 +22,7 @@ from rag_assay.evals.reporting.contexts import (
 )
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.effects import effects
-from rag_assay.evals.reporting.figures.bars import (
-    full_scores_figure,
-    intervals_figure,
-    latencies_figure,
-    metrics_figure,
-    stages_figure,
-)
+from rag_assay.evals.reporting.figures import bars
 from rag_assay.evals.reporting.figures.heat import effects_section, matrix_section, questions_figure
 from rag_assay.evals.reporting.figures.planes import contexts_section, risk_section, roc_figure
 from rag_assay.evals.reporting.hardest import Hardest, hardest
@@ -107,33 +94,33 @@ def _sections(
     main, labels = main_subset(data), cell_labels(data)
     at_length = contexts(data)
     fronts = fronts_of(data, at_length)
-    charts = [one for one in (roc_figure(data), stages_figure(data)) if one]
+    charts = [one for one in (roc_figure(data), bars.stages_figure(data)) if one]
     questions = [one.question["question_id"] for one in hard.questions]
     return [
         *leaderboard_sections(data),
         _pairs(data, labels),
         left_out_section(data),
-        _charted("intervals", intervals_figure(data, found, len(labels))),
-        _charted("metrics", metrics_figure(data, main, labels)),
+        _charted("intervals", bars.intervals_figure(data, found, len(labels))),
+        _charted("metrics", bars.metrics_figure(data, main, labels)),
         effects_section(effects(data)),
-        _charted("full-scores", full_scores_figure(data, main)),
+        _charted("full-scores", bars.full_scores_figure(data, main)),
         matrix_section(data, main),
         _charted("questions-chunkings", questions_figure(data, main)),
-        _charted("latencies", latencies_figure(data)),
+        _charted("latencies", bars.latencies_figure(data)),
         costs_section(data, labels, reasons_missing(data)),
         contexts_section(at_length, fronts),
         risk_section(data, cells, labels),
         people_section(data),
         estimates_section(data, labels),
         judges_section(data, charts),
-        groups_section(data, found[: limits.BEST_CELLS]),
+        appendix.groups_section(data, found[: limits.BEST_CELLS]),
         _hardest(data, hard, labels),
         lost_section(data, questions),
         section("journey", [PageTemplate("journey.html", {"journeys": followed})]),
-        failures_section(data, labels),
-        corpus_section(data),
-        provenance_section(data),
-        reading_section(data),
+        appendix.failures_section(data, labels),
+        appendix.corpus_section(data),
+        appendix.provenance_section(data),
+        appendix.reading_section(data),
     ]
 
 

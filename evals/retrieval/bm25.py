@@ -43,9 +43,7 @@ def interpolate_models(
     words: Mapping[str, float], ranking: Ranking, corpus: WordsOfChunks, recipe: RelevanceFeedback
 ) -> dict[str, float]:
     """Mix the question with the relevance model of the best chunks; the weights add up to the question's own.
-
-    Each chunk speaks by its share of the scores: P(word) = sum of score / total * count / length.
-    """
+    Each chunk speaks by its share of the scores: P(word) = sum of score / total * count / length."""
     best = ranking.rows[: recipe.chunks]
     scores = np.maximum(ranking.scores[: recipe.chunks], 0.0)
     total = float(scores.sum())
@@ -124,13 +122,8 @@ def expand_words(
     vocabulary: Vocabulary,
     recipe: Expand,
 ) -> dict[str, float]:
-    """Add words of like meaning to the words that are searched.
-
-    words: form -> weight, as the question says them
-
-    A word that two words of the question lead to gets the larger weight; one that the question says itself
-    keeps its own.
-    """
+    """Add words of like meaning to the words that are searched (form -> weight); a word that several lead to
+    gets the largest weight, and the question's own keep theirs."""
     if embed is None:
         raise ValueError("`expand` needs an embedder for the words of the question")
     searched = _to_expand(plain, vocabulary, recipe)[: recipe.max_words]
@@ -146,10 +139,8 @@ def expand_words(
 
 
 def _vector(word: str, known: Candidates, embed: Embed) -> Vectors:
-    """Return a word's vector, shape (dimensions,): the one at hand, or else embedded by itself.
-
-    Together with others it would come out a little different, by what else the questions before it had asked.
-    """
+    """Return a word's vector, shape (dimensions,): the one at hand, or else embedded by itself. Together with
+    others it would come out a little different, by what else the questions before it had asked."""
     if word in known.places:
         return known.vectors[known.places[word]]
     return embed([word])[0]

@@ -100,20 +100,16 @@ class Chain(Retriever):
 
     @property
     def transforms(self) -> list[QueryTransform]:
-        """What it does with the question, in their order."""
         return [link for link in self.steps[: self._place] if isinstance(link, QueryTransform)]
 
     @property
     def later(self) -> list[Step]:
-        """What it does with the ranking, in their order."""
         return [link for link in self.steps[self._place + 1 :] if isinstance(link, Step)]
 
     @property
     def k(self) -> int:
         """How many passages it returns at most: what its last step that has a `k` says, or its retriever.
-
-        What a step adds of its own accord (`graph: {add: …}`) comes on top.
-        """
+        What a step adds of its own accord (`graph: {add: …}`) comes on top."""
         return int(getattr(self.steps[self._sized()], "k"))  # noqa: B009 -- only some steps have one
 
     def at_depth(self, k: int) -> Self:

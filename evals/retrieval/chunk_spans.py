@@ -36,16 +36,8 @@ class StoredChunks(Protocol):
 
 
 class MappedChunks:
-    """Chunks in a memory-mapped file (`assets.indexing.row_files`), of which only what is read is in memory.
-
-    Processes that read the same index share its pages.
-
-    Args:
-        folder: of the row files.
-
-    Raises:
-        CorruptFileError: the file is torn, or holds another number of chunks.
-    """
+    """Chunks in a memory-mapped file (`assets.indexing.row_files`) that processes share. Raises
+    CorruptFileError: the file is torn, or holds another number of chunks."""
 
     def __init__(self, folder: Path, count: int) -> None:
         self._folder, self._reading = folder, Lock()  # a reader of Arrow files is not safe for threads
@@ -72,7 +64,6 @@ class MappedChunks:
         return read_columns(self._folder, [name])[name]
 
     def at(self, rows: Sequence[int] | Rows, *names: str) -> list[tuple[Any, ...]]:
-        """Return the values of some columns in some rows, in the order of ``rows``."""
         batches: dict[int, list[Any]] = {}
         places = [self._file.schema.get_field_index(name) for name in names]
         found = []
@@ -100,7 +91,6 @@ class HeldChunks:
         return self._frame[name]
 
     def at(self, rows: Sequence[int] | Rows, *names: str) -> list[tuple[Any, ...]]:
-        """Return the values of some columns in some rows, in the order of ``rows``."""
         return self._frame.select(names)[np.asarray(rows, np.int64)].rows()
 
 

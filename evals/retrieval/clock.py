@@ -13,11 +13,7 @@ _SCHEDULER = Path("/proc/thread-self/schedstat")  # nanoseconds on a processor, 
 
 @dataclass(frozen=True)
 class Spent:
-    """Wall seconds of something.
-
-    waited: those of them in which the thread was ready to run and had no processor; waiting for a server, a
-        disk or another thread is not among them
-    """
+    """Wall seconds of something, and ``waited``: those in which the thread was ready and had no processor."""
 
     seconds: float = 0.0
     waited: float = 0.0
@@ -42,10 +38,8 @@ class Spent:
 
 
 def waited_seconds() -> float:
-    """Return the seconds that this thread has waited for a processor since it began.
-
-    0 where the system does not say: Linux alone counts them.
-    """
+    """Return the seconds that this thread has waited for a processor since it began. 0 where the system does
+    not say: Linux alone counts them."""
     try:
         return int(_SCHEDULER.read_text().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
@@ -54,13 +48,8 @@ def waited_seconds() -> float:
 
 @dataclass
 class Clock:
-    """Times a question as if nothing had been at hand from a question or run before.
-
-    Code that takes a ranking, a vector or an answer from a cache adds what computing it had taken, so that a
-    latency does not depend on what ran earlier.
-
-    wall, waited: seconds since some moment, the second of waiting for a processor
-    """
+    """Times a question as if nothing had been cached: code that takes something from a cache adds what
+    computing it had taken. ``wall``, ``waited``: seconds since some moment."""
 
     saved: Spent = field(default_factory=Spent)
     wall: Callable[[], float] = time.perf_counter

@@ -1,8 +1,5 @@
-"""The kinds of retrievers, of steps and of query transforms, and the fields that hold one of them.
-
-The registries are filled in `evals.study.registry`, above all the algorithms, so that an algorithm that holds
-others (a chain, a fusion) imports none of them.
-"""
+"""The kinds of retrievers, steps and query transforms, and the fields that hold one. `evals.study.registry`
+fills the registries, so that a chain or a fusion imports no other algorithm."""
 
 from __future__ import annotations
 

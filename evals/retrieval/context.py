@@ -20,10 +20,7 @@ if TYPE_CHECKING:
 
 
 class SearchResult(NamedTuple):
-    """What a retriever found for one question.
-
-    allowed: which rows its filters allow, shape (chunks,); None: all
-    """
+    """What a retriever found for one question; ``allowed``: rows that its filters allow, shape (chunks,)."""
 
     ranking: Ranking
     spent: Spent
@@ -35,11 +32,8 @@ class SearchResult(NamedTuple):
 
 @dataclass
 class Memory:
-    """Rankings of one index and run, so that an arm that several combinations share ranks a question once.
-
-    limit: rows that are held at most, those of the steps inside among them; all are dropped when it is
-        reached (16 bytes a row)
-    """
+    """Rankings of one index and run, shared by combinations; all are dropped at ``limit`` rows (16 bytes
+    each)."""
 
     limit: int = 4_000_000
     held: dict[object, SearchResult] = field(default_factory=dict)
@@ -99,11 +93,8 @@ class RetrievalContext:
 
 
 class TextEmbedder:
-    """Embeds what an understanding step or a retriever makes of a question, as a live system would.
-
-    A few texts are embedded as they come; those that came before in the run are taken from memory, and their
-    seconds go to the clock. Many at once (the words of a corpus) go through the cache of vectors.
-    """
+    """Embeds texts that transforms and retrievers make of a question. Few texts are embedded as they come,
+    and their seconds go to the clock even from memory; many go through the vector cache."""
 
     def __init__(self, embedder: CachedEmbedder, clock: Clock) -> None:
         self.embedder = embedder

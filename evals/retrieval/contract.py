@@ -1,18 +1,14 @@
-"""What retrievers, steps and query transforms keep to; the suites in `tests/contracts` hold each one to it.
+"""What retrievers, steps and query transforms keep to; the suites in `tests/contracts` check each one.
 
-Each is a recipe, whose fields are what a study says of it. It is opened on an index once, and what comes of
-that is asked, question by question: a `Retriever` becomes a `Searcher`, a `Step` an `OpenStep`, a
-`QueryTransform` an `OpenTransform`.
+Each is a recipe that is opened on an index once and then asked, question by question: `Retriever` ->
+`Searcher`, `Step` -> `OpenStep`, `QueryTransform` -> `OpenTransform`.
 
-- Opening asks nothing and changes nothing that another searcher sees. What may fail (a model that cannot be
-  loaded, an index that cannot be searched so) fails when a question is searched, and is that question's row.
-- What is expensive is made at the first question, and has an owner: of the index alone, the `OpenIndex`
-  (its typed attributes, or `derived`); a loaded model, `context.models`; all else, what was opened.
-- What is opened twice, on two indexes or by two contexts, shares nothing but these.
+- Opening asks nothing and changes nothing that others see; what may fail fails at a question, and is its row.
+- Expensive state is made at the first question and owned by the `OpenIndex`, `context.models` or the opened
+object; nothing else is shared.
 
-A searcher returns its ranking by falling scores. A chain may end with steps that put passages into the order
-in which they are read (by document, best at both ends): from then on the order of the rows is the ranking,
-and the scores stay those by which the passages were found. Whatever reads a ranking goes by its order.
+A searcher returns its ranking by falling scores. Last steps may set a reading order: then the order of the
+rows is the ranking, and scores stay those of the search.
 """
 
 from __future__ import annotations
@@ -105,10 +101,7 @@ class _IndexSearcher(Searcher):
 
 @dataclass(frozen=True)
 class OpenStep:
-    """A step opened on one index.
-
-    apply: (ranking, query) -> the ranking as it is after the step; it changes neither
-    """
+    """A step opened on one index; ``apply``: (ranking, query) -> ranking, both unchanged."""
 
     apply: Callable[[Ranking, Query], Ranking]
 
@@ -149,10 +142,8 @@ class IndexStep(Step):
 
 @dataclass(frozen=True)
 class OpenTransform:
-    """A query transform opened on one index.
-
-    read: query -> the query as it is searched; several are searched each, and fused by reciprocal rank
-    """
+    """A query transform opened on one index; several queries are searched each, and fused by
+    reciprocal rank."""
 
     read: Callable[[Query], list[Query]]
 

@@ -1,8 +1,7 @@
 """Fusion methods: how the scores of several rankings become one score.
 
-Each method first turns an arm's ranking into points, says what a candidate gets from an arm that lacks it,
-and then combines the arms' points by their weights. Points are a matrix, candidates x arms; weights are a
-matrix, choices x arms, so that many choices of weights are tried at once (`fusion_tuning.py`) by one sum.
+A method turns an arm's ranking into points, and combines the points (candidates x arms) by weights (choices x
+arms), so that `fusion_tuning.py` tries many choices at once.
 """
 
 from __future__ import annotations
@@ -87,10 +86,8 @@ class Method(Strict):
         """Return fused scores, shape (candidates, choices), of points (candidates, arms) and weights."""
 
     def scores(self, points: Floats, weights: Floats) -> Floats:
-        """Return `combined`, rounded, so that equal sums tie whatever the order in which arms are added.
-
-        1/61 + 1/62 + 1/63 and 1/63 + 1/61 + 1/62 are not always the same float.
-        """
+        """Return `combined`, rounded, so that equal sums tie whatever the order in which arms are added. 1/61
+        + 1/62 + 1/63 and 1/63 + 1/61 + 1/62 are not always the same float."""
         found = self.combined(points, weights)
         if not len(found):
             return found

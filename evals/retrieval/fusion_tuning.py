@@ -1,9 +1,5 @@
-"""Tunes the weights of a fusion on train questions by a grid search.
-
-For each question the candidates of all arms are laid out once as a matrix of points, and fused under all
-choices of weights at once. What each choice delivers is measured by the metric itself, on the passages that
-would be reported: there is no other definition of it here.
-"""
+"""Tunes the weights of a fusion on train questions by a grid search, by the metric of the passages that would
+be delivered."""
 
 from __future__ import annotations
 
@@ -79,10 +75,8 @@ class Tuning(NamedTuple):
 
 @dataclass(frozen=True)
 class Worth:
-    """What a ranking is worth to one question: the metric of what is delivered of it.
-
-    finish: what is done with the ranking before it is delivered, in this order
-    """
+    """What a ranking is worth to one question: the metric of what is delivered after the steps of
+    ``finish``."""
 
     metric: RetrievalMetric
     gold: Gold
@@ -107,10 +101,7 @@ class Worth:
 
 
 class TrainQuestion(NamedTuple):
-    """What a question's arms found, and what a ranking is worth to it.
-
-    rankings: one an arm, as `FuseSearcher.arms` returns them
-    """
+    """What a question's arms found (one ranking an arm), and what a ranking is worth to it."""
 
     rankings: Sequence[Ranking]
     worth: Worth
@@ -118,11 +109,10 @@ class TrainQuestion(NamedTuple):
 
 @dataclass(frozen=True)
 class Tuned:
-    """The result of choosing weights.
+    """The result of choosing weights, one an arm, adding up to 1.
 
-    weights: the chosen ones, one an arm; they add up to 1
     tried: all choices, shape (choices, arms)
-    values: the mean of each choice, shape (choices,): the curve
+    values: the mean of each choice, shape (choices,)
     """
 
     weights: tuple[float, ...]
@@ -133,10 +123,8 @@ class Tuned:
 
 
 def apart(train: pl.DataFrame, test: pl.DataFrame) -> pl.DataFrame:
-    """Return the train questions (schemas.QUESTIONS) that are not asked as test questions, too.
-
-    A question is the same by its words and what was said before it, whatever its id, its case and its signs.
-    """
+    """Return the train questions (schemas.QUESTIONS) that are not asked as test questions, too. A question is
+    the same by its words and what was said before it, whatever its id, its case and its signs."""
     known = {_conversation_words(row) for row in test.iter_rows(named=True)}
     kept = train.filter([_conversation_words(row) not in known for row in train.iter_rows(named=True)])
     if len(train) and not len(kept):
@@ -151,9 +139,8 @@ def _conversation_words(row: Mapping[str, Any]) -> tuple[str, ...]:
 def tune_retriever(retriever: Retriever, cases: Sequence[TrainCase], bench: Bench) -> Tuning:
     """Choose on train questions what is to be tuned of a retriever, inner parts first.
 
-    An arm of a fusion, and the retriever inside another one, is tuned by its own ranking. The retriever of a
-    chain is tuned by what the chain delivers, but for steps from the first one on that a model takes; where
-    its transforms read a question as several, each of them counts. Notes are kept in the traces of the cases.
+    The retriever of a chain is tuned by what the chain delivers, but for steps from the first one on that a
+    model takes. Notes are kept in the traces of the cases.
     """
     if not retriever.needs_tuning:
         return Tuning(retriever)
@@ -211,16 +198,9 @@ def _tuned_fusion(fuse: Fuse, cases: Sequence[TrainCase], bench: Bench) -> Tunin
 
 
 def choose_weights(questions: Sequence[TrainQuestion], method: Method, k: int, points: int = POINTS) -> Tuned:
-    """Try a grid of weights on train questions; return the best and the whole curve.
-
-    Where several choices are equally good, the middle one is taken: of two arms, the middle of the longest
-    run of neighbours; of more, the choice nearest to the mean of the best ones.
-
-    Args:
-        questions: train questions.
-        method: how the arms are fused.
-        k: how many passages the fusion returns.
-        points: how many choices at most (all of them for two arms).
+    """Try a grid of at most ``points`` weights on train questions; return the best and the whole curve. Of
+    equally good choices the middle one: of two arms, of the longest run of neighbours; of more, the nearest
+    to their mean.
     """
     if not questions:
         raise InputError("Weights cannot be chosen: the train question set holds no question.")

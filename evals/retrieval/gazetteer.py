@@ -1,8 +1,7 @@
 """A gazetteer: finds the names that a corpus carries as keywords in a question.
 
-Names are found longest first, at the borders of words, whatever their case, with umlauts in either spelling
-and German endings ("Kohlenbachs", "Wesselroder"). A name of several words is also known by those of its
-words that mean it in this corpus, and near misses of longer names by their edit distance.
+Longest first, at word borders, whatever their case, umlauts in either spelling, German endings. Single words
+that mean a longer name in this corpus count, and near misses by edit distance.
 """
 
 from __future__ import annotations
@@ -121,10 +120,8 @@ class Gazetteer:
         return found
 
     def _as_long(self, length: int, typos: float) -> list[str]:
-        """Return the names whose length lets them be so alike to a text of ``length`` letters.
-
-        The ratio is 2m / (a + b) with m equal letters, of which the shorter text has enough.
-        """
+        """Return the names whose length lets them be so alike to a text of ``length`` letters. The ratio is
+        2m / (a + b) with m equal letters, of which the shorter text has enough."""
         key = (length, typos)
         if key not in self._by_length:
             low, high = length * typos / (2 - typos) - 1e-9, length * (2 - typos) / typos + 1e-9

@@ -48,11 +48,8 @@ Vectors = npt.NDArray[np.float32]
 
 
 def read_vectors(path: Path, shape: tuple[int, int]) -> Vectors:
-    """Memory-map the vectors of an index.
-
-    Raises:
-        CorruptFileError: the file is truncated, or the shape is another one.
-    """
+    """Memory-map the vectors of an index. Raises CorruptFileError: the file is truncated, or the shape is
+    another one."""
     try:
         found: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
         _refuse_others(found, shape)
@@ -70,10 +67,8 @@ def _refuse_others(vectors: Vectors, shape: tuple[int, int]) -> None:
 
 
 def products(vectors: Vectors, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    """Return the product of each row and a vector, shape (rows,).
-
-    Pages of a mapped file are released as they are read.
-    """
+    """Return the product of each row and a vector, shape (rows,). Pages of a mapped file are released as they
+    are read."""
     found = np.empty(len(vectors), np.float64)
     for first in range(0, len(vectors), MAPPED_ROWS):
         # Not `@`: BLAS sums some rows in another order than others, so that equal vectors would not tie.
@@ -85,7 +80,6 @@ def products(vectors: Vectors, vector: npt.NDArray[np.float32]) -> npt.NDArray[n
 
 
 def take_rows(vectors: Vectors, rows: npt.NDArray[np.int64]) -> Vectors:
-    """Return the vectors of some rows, shape (rows, dimensions); pages that were read are released."""
     found = vectors[rows]
     if len(vectors) > MAPPED_ROWS:
         release_pages(vectors)
@@ -101,11 +95,8 @@ Places = npt.NDArray[np.int64]
 def count_forms(
     texts: Lexical, titles: Lexical | None, times: int, analyzer: Analyzer, held: int = HELD
 ) -> Lexical:
-    """Return the postings of the forms of words; those of titles are counted ``times`` times.
-
-    Where there are more than ``held`` postings, they are merged a range of forms after another into files
-    that are memory-mapped, and are released with their last reference.
-    """
+    """Return the postings of the forms of words, those of titles counted ``times`` times; more than ``held``
+    postings are merged into memory-mapped files, released with their last reference."""
     if titles is None and analyzer.as_they_stand:
         return texts
     if len(texts.rows) + (0 if titles is None else len(titles.rows)) <= held:
@@ -148,11 +139,8 @@ def _write(parts: Sequence[_Part], folder: Path) -> None:
 
 
 class _Ordered(NamedTuple):
-    """The words of a part that are counted, in the order of their forms.
-
-    words: numbers of words, shape (n,)
-    forms: numbers of their forms, rising, shape (n,)
-    """
+    """The words of a part that are counted, in the order of their forms: numbers of words and of their forms,
+    shape (n,)."""
 
     part: _Part
     words: Places
@@ -193,13 +181,8 @@ TEXTS = 20_000_000
 
 
 class OpenIndex:
-    """One index, sorted by chunk id; a position in it stands for a chunk.
-
-    Whatever is not asked for is not read: a search by words leaves the vectors on disk.
-
-    Args:
-        folder: the index's folder (`assets.indexing.index_table.build` wrote it).
-    """
+    """One index, sorted by chunk id; a position in it stands for a chunk. What is not asked for is not
+    read."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -219,10 +202,8 @@ class OpenIndex:
 
     @cached_property
     def chunks(self) -> pl.DataFrame:
-        """The columns of `index_rows.COLUMNS`, and published_on (a date); sorted by chunk_id.
-
-        The texts of all chunks are among them. `column` reads one, and `at` what some chunks hold.
-        """
+        """The columns of `index_rows.COLUMNS`, and published_on (a date); sorted by chunk_id. The texts of
+        all chunks are among them. `column` reads one, and `at` what some chunks hold."""
         return pl.DataFrame([self.column(name) for name in self.stored.names])
 
     @cached_property
@@ -256,11 +237,8 @@ class OpenIndex:
 
     @cached_property
     def questions(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """Further vectors that point at chunks: those of questions that a model wrote for them.
-
-        Positions of the chunks, shape (n,), and the vectors, shape (n, dimensions); chunks of an earlier
-        state of the corpus are left out.
-        """
+        """Vectors of questions that a model wrote for chunks: positions, shape (n,), and vectors, shape (n,
+        dimensions)."""
         path = self.folder / QUESTIONS
         if not path.exists():
             return np.zeros(0, np.int64), np.zeros((0, self.facts.dimensions), np.float32)
@@ -271,10 +249,8 @@ class OpenIndex:
     def cosines(
         self, vector: npt.NDArray[np.float32], rows: npt.NDArray[np.int64] | None = None
     ) -> npt.NDArray[np.float64]:
-        """Return the cosine of each chunk (of ``rows``, or all) and a unit vector, shape (chunks,).
-
-        A chunk that further vectors point at has the best of its own and theirs.
-        """
+        """Return the cosine of each chunk (of ``rows``, or all) and a unit vector, shape (chunks,). A chunk
+        that further vectors point at has the best of its own and theirs."""
         scores = products(self.vectors if rows is None else take_rows(self.vectors, rows), vector)
         owners, others = self.questions
         if len(owners):
@@ -285,36 +261,28 @@ class OpenIndex:
 
     @cached_property
     def published(self) -> npt.NDArray[np.datetime64]:
-        """When each chunk's document was published, shape (chunks,), datetime64[s] without a time zone.
-
-        A partial date is its first day; NaT where nothing is known. Its day is the column `published_on`.
-        """
+        """When each chunk's document was published, shape (chunks,), datetime64[s] without a time zone. A
+        partial date is its first day; NaT where nothing is known. Its day is the column `published_on`."""
         return np.array([moment(text) for text in self.column("published_at")], "datetime64[s]")
 
     @cached_property
     def moments(self) -> tuple[npt.NDArray[np.datetime64], npt.NDArray[np.int64]]:
         """The distinct values of `published`, rising and NaT last, and the place of each chunk's among them.
-
-        They are far fewer than the chunks.
-        """
+        They are far fewer than the chunks."""
         moments, places = np.unique(self.published, return_inverse=True)
         return moments, places
 
     @cached_property
     def days(self) -> pl.Series:
-        """The day on which each chunk's document was published, NULL where it is not known."""
         return self.column("published_on").cast(pl.Date)
 
     @cached_property
     def lexical(self) -> Lexical:
-        """The words of every chunk, in the order of the index."""
         return open_lexical(self.folder / "lexical")
 
     def terms(self, analyzer: Analyzer, title: int = 0) -> TermIndex:
-        """Return the words of every chunk as an analyzer counts them: counted once, for all that search them.
-
-        title: how often the words of the document's title are counted beside those of the chunk
-        """
+        """Return the words of every chunk as an analyzer counts them, computed once; ``title``: weight of the
+        title's words."""
         key = (analyzer, title)
         if key not in self._terms:
             titles = self.title_words if title else None
@@ -347,7 +315,6 @@ class OpenIndex:
 
     @cached_property
     def positions(self) -> SortedKeyIndex:
-        """Chunk id -> position."""
         return SortedKeyIndex(self.ids)
 
     def places(self, chunk_ids: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -355,7 +322,6 @@ class OpenIndex:
 
     @property
     def ids(self) -> pl.Series:
-        """The chunk ids, rising."""
         return self.column("chunk_id")
 
     @property
@@ -370,17 +336,12 @@ class OpenIndex:
         allowed: npt.NDArray[np.bool_] | None = None,
         by: SearchParameters | None = None,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Return the positions and cosines of the nearest chunks by the approximate index, best first.
+        """Return the positions and exact cosines of the nearest chunks by the approximate index, best first,
+        ties by position.
 
-        Cosines are computed from `vectors`, as an exact search does, so that both give a chunk the same
-        score; ties go by position.
-
-        Args:
-            vector: a unit vector, shape (dimensions,).
-            k: how many at most.
-            where: a LanceDB predicate over the columns of the table; None: all chunks.
-            allowed: the chunks that it lets through, shape (chunks,); None: all.
-            by: the parameters of the search; None: those that reached the recall when it was built.
+        vector: a unit vector, shape (dimensions,)
+        where, allowed: a LanceDB predicate, and the rows that it allows, shape (chunks,); None: all
+        by: default: the parameters that reached the recall
         """
         if not self.has_ann:
             raise ValueError(f"{self.folder}: this index is searched exactly; it has no approximate index")
@@ -406,11 +367,8 @@ class OpenIndex:
         return "".join(pieces)
 
     def passage(self, doc_id: str, start: int, end: int) -> str:
-        """Return `document.text[start:end]`, put together from the chunks that hold it.
-
-        Raises:
-            KeyError: no chunk is of this document.
-        """
+        """Return `document.text[start:end]`, put together from the chunks that hold it. Raises KeyError: no
+        chunk is of this document."""
         if doc_id not in self._texts:
             text = self._text(doc_id)
             if self._held + len(text) > TEXTS:
@@ -420,11 +378,8 @@ class OpenIndex:
         return self._texts[doc_id][start:end]
 
     def derived(self, derive: Callable[[OpenIndex, *Args], Derived], *args: *Args) -> Derived:
-        """Return what a function derives from this index, computed once for each function and its arguments.
-
-        What retrievers and steps share of an index and this class does not know, as the names that a corpus
-        teaches. The function is one of a module, and its arguments can be hashed.
-        """
+        """Return what a function derives from this index, computed once for each (module-level) function and
+        its hashable arguments."""
         key = (derive, *args)
         if key not in self._derived:
             self._derived[key] = derive(self, *args)

@@ -39,11 +39,8 @@ class FullText(IndexRetriever):
 
 
 def matching(query: Query, index: OpenIndex, k: int) -> Ranking:
-    """Return the k best matches that may be found, whatever the search itself leaves out.
-
-    It is asked for more and more, until k of what it returned may be found and the last of them is better
-    than what may have been left out, or until it has no more.
-    """
+    """Return the k best matches that may be found: more and more are requested until they hold k of them,
+    better than what may be left out."""
     limit = k + AHEAD
     while True:
         rows, scores = _search(query.text, limit, index, query.where)

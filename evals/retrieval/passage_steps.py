@@ -309,10 +309,7 @@ def merged(spans: list[Span], index: OpenIndex) -> dict[int, Span]:
     for place, span in sorted(enumerate(spans), key=lambda item: item[1]):
         if found and _meet(found[-1][1], span, index):
             first, known = found[-1]
-            found[-1] = (
-                min(first, place),
-                Span(known.doc_id, known.start, max(known.end, span.end)),
-            )
+            found[-1] = (min(first, place), Span(known.doc_id, known.start, max(known.end, span.end)))
         else:
             found.append((place, span))
     return dict(sorted(found))

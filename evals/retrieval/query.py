@@ -125,11 +125,8 @@ LONGEST_RAW = 4_000  # … of a model's reply
 
 
 class TraceStep(NamedTuple):
-    """The candidates after one step.
-
-    step: the kind of the retriever or step that they are of
-    spans: what is delivered of each row, shape (n, 2); None: each chunk's own context
-    """
+    """The candidates after one step; ``spans``: what is delivered, shape (n, 2), None: each chunk's own
+    context."""
 
     step: str
     kind: Kind
@@ -156,14 +153,8 @@ class Note(NamedTuple):
 
 @dataclass
 class Trace:
-    """What came of one question: candidates after each step, notes, what was understood; each in its order.
-
-    All candidates of a step are kept, so that where evidence was lost does not depend on how many of them are
-    stored afterwards.
-
-    understood: `QueryInterpretation.fact` -> what was understood, each once
-    allowed: which rows the filters of the question allow, shape (chunks,); None: all
-    """
+    """What came of one question: all candidates after each step, notes, and `QueryInterpretation.fact` ->
+    what was understood. ``allowed``: rows that the filters allow, shape (chunks,)."""
 
     steps: list[TraceStep] = field(default_factory=list)
     notes: dict[Note, None] = field(default_factory=dict)

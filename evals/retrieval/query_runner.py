@@ -24,11 +24,7 @@ WARM_UPS = 10  # questions that are tried at most until one finds something
 
 
 class Hit(NamedTuple):
-    """A passage that was found; `index.passage(*hit.span)` is its text.
-
-    rank: from 1
-    start, end: characters of the document
-    """
+    """A passage that was found, `index.passage(*hit.span)`; ranks start at 1."""
 
     rank: int
     chunk_id: str
@@ -44,11 +40,7 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True)
 class QueryResult:
-    """What came of one question.
-
-    hits: the passages, best first; of a question that failed none
-    spent: None where it failed
-    """
+    """What came of one question; of one that failed there are no hits and no time spent."""
 
     question_id: str
     status: Status
@@ -75,13 +67,11 @@ class QueryRunner:
         allowed: Mask | None = None,
         without: Iterable[Removal] = (),
     ) -> QueryResult:
-        """Search for a question, a row of `schemas.QUESTIONS`.
+        """Search for a question, a row of `schemas.QUESTIONS`; cached parts count with the seconds that they
+        had taken.
 
-        Its seconds are those of understanding, embedding and searching it by itself: what another retriever
-        or question of the run had computed before is counted as if it were computed now.
-
-        remembered: whether rankings may come from the run's memory, and are kept there
-        allowed: which rows of the index may be found, shape (chunks,); None: all
+        remembered: whether rankings may come from the run's memory
+        allowed: which rows may be found, shape (chunks,); None: all
         """
         embedded = self.vectors.get(question["question"])
         query = Query(

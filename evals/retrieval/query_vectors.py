@@ -29,10 +29,7 @@ BATCH = 64  # of those that are not, so many are embedded at once
 
 @dataclass(frozen=True)
 class QueryVector:
-    """A question's unit vector and what embedding it alone takes.
-
-    vector: None where the embedder refuses the question
-    """
+    """A question's unit vector (None: the embedder refuses it) and what embedding it alone takes."""
 
     vector: Vector | None
     spent: Spent = field(default_factory=Spent)
@@ -59,13 +56,8 @@ def embed_queries(
     progress: Callable[[int, int], None] | None = None,
     clock: Clock | None = None,
 ) -> dict[str, QueryVector]:
-    """Embed each distinct question, and time a sample of them; keep vectors and times for the next run.
-
-    A retriever's latency includes the embedding of its question by itself, as a live system would embed it,
-    which a batch would hide. So SAMPLE questions, drawn by their digests, are embedded one by one, and the
-    others in batches. A time that was measured while other work held the processors is kept until the next
-    call, which measures it again.
-    """
+    """Embed each distinct question and time SAMPLE of them, drawn by digest, one by one; keep both for the
+    next run. A time measured on a busy machine is measured again by the next call."""
     clock = clock or Clock()
     path = embedder.home.cache("queries") / embedder.recipe.query_revision() / "questions.parquet"
     known = _read(path)
@@ -115,10 +107,8 @@ def _time(text: str, embedder: CachedEmbedder, clock: Clock, known: _Known) -> N
 
 
 def _embed(texts: list[str], embedder: CachedEmbedder, known: _Known) -> bool:
-    """Add the vectors of questions; one that is longer than the model reads fails, the others do not.
-
-    Returns whether all of them have one.
-    """
+    """Add the vectors of questions; one that is longer than the model reads fails, the others do not. Returns
+    whether all of them have one."""
     try:
         vectors = embedder.embedder.embed([embedder.query_prefix + text for text in texts])
     except InputError as error:

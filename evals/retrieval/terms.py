@@ -34,12 +34,8 @@ ROUNDING = 1e-9  # more than the share of a score that the order of its sum chan
 
 
 class _Word(NamedTuple):
-    """A word of a query: it adds weight * saturation to the score of each chunk that holds it.
-
-    weight: that of the query times the idf
-    limit: weight * its largest saturation
-    rows: of the chunks that hold it, rising
-    """
+    """A word of a query: it adds weight (times idf) * saturation to each of the ``rows`` that hold it;
+    ``limit``: at most."""
 
     number: int
     weight: float
@@ -50,10 +46,7 @@ class _Word(NamedTuple):
 @dataclass
 class Bm25Scores:
     """A BM25 model of a corpus for sparse postings; but for `lower_bounded`, as rank-bm25 0.2.2 computes it.
-
-    idf: of each word, shape (words,)
-    norms: 1 - b + b * length / mean length of each chunk, shape (chunks,)
-    """
+    ``norms``: 1 - b + b * length / mean length."""
 
     lexical: Lexical
     parameters: Parameters
@@ -73,9 +66,7 @@ class Bm25Scores:
     def best(self, words: Mapping[str, float], k: int, allowed: Mask | None = None) -> Ranking:
         """Rank the chunks that hold at least one of the words, and return the first k.
 
-        A word's part in a score is multiplied by its weight: how often the question says it, or less for one
-        that the question does not say itself. Words that the corpus lacks add nothing.
-
+        words: form -> weight; words that the corpus lacks add nothing
         allowed: chunks that may be found, shape (chunks,); None: all
         """
         numbers = self.lexical.numbers
@@ -90,10 +81,9 @@ class Bm25Scores:
     def _found(
         self, words: Sequence[_Word], k: int, allowed: Mask | None, constant: float
     ) -> tuple[Rows, Floats]:
-        """Return rows, rising, that hold a word, the first k among them; and their scores.
-
-        Frequent words are looked up only in chunks that can still be among the first k (MaxScore: Turtle and
-        Flood, 1995). Scores are summed in the order of the words, to the last bit those of a full sum.
+        """Return rows, rising, that hold a word, the first k among them, and their scores. Frequent words are
+        looked up only in chunks that can still be among the first k (MaxScore: Turtle and Flood, 1995); sums
+        are those of a full pass, to the last bit.
         """
         total = np.zeros(len(self.norms)) if allowed is None else np.where(allowed, 0.0, -np.inf)
         if any(word.weight <= 0 for word in words):  # no score then says whether a chunk holds a word
@@ -197,12 +187,11 @@ def inverse_frequencies(lexical: Lexical, parameters: Parameters) -> Floats:
 
 @dataclass(frozen=True)
 class WordsOfChunks:
-    """The words of each chunk: a lexical index the other way round.
+    """The words of each chunk (a lexical index transposed).
 
-    begins: where each chunk's words begin, shape (chunks + 1,)
-    numbers: word numbers, shape (postings,)
-    shares: count / length of the chunk, shape (postings,)
-    holding: in how many chunks each word stands, shape (words,)
+    begins: shape (chunks + 1,)
+    numbers, shares: word, and count / chunk length, shape (postings,)
+    holding: chunks that hold each word, shape (words,)
     """
 
     lexical: Lexical
@@ -233,7 +222,6 @@ class TermIndex:
     _models: dict[Parameters, Bm25Scores] = field(default_factory=dict, repr=False)
 
     def bm25(self, parameters: Parameters) -> Bm25Scores:
-        """Return the BM25 model with these parameters, computed once."""
         if parameters not in self._models:
             self._models[parameters] = Bm25Scores.of(self.lexical, parameters)
         return self._models[parameters]

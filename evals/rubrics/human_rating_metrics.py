@@ -58,7 +58,6 @@ def people_metrics(rubrics: Mapping[str, Rubric]) -> dict[str, PeopleScores]:
 
 
 def is_unrated() -> pl.Expr:
-    """Return which rows of `schemas.SCORES` wait for a human rating, and so are no failures."""
     of_people = pl.col("metric").str.starts_with(f"{PEOPLE}.") & (pl.col("status") == Status.NOT_RUN)
     waits = (pl.col("reason") == UNRATED) | pl.col("reason").str.ends_with(UNDECIDED)
     return of_people & waits.fill_null(False)

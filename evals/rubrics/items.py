@@ -15,13 +15,12 @@ from rag_assay.warehouse.schemas import Status
 
 @dataclass(frozen=True)
 class Item:
-    """A question with an answer and the passages that it was made of, blind to where they are from.
+    """A question with an answer and its passages, blind to where they are from.
 
-    case: what is shown, as judges read it, but for the markers of citations, which stay in the answer; they
-        are the numbers of the passages
-    marks: (passage from 0, start, end) in characters of its text, where evidence stands in the passages
-    conversation: what was said before the question, oldest first, question and answer by turns
-    asked_at: ISO 8601 date on which the question is asked; None: any day
+    case: as judges read it; markers of citations stay in the answer
+    marks: (passage from 0, start, end) of the evidence
+    conversation: oldest first, question and answer by turns
+    asked_at: ISO 8601 date; None: any day
     """
 
     case: JudgeCase

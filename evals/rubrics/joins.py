@@ -1,7 +1,7 @@
 """Joins the human ratings to the cells that hold what they scored.
 
-A score without a cell counts for every (cell, question) with its item; one with a cell for that alone. The
-value of a (cell, question, criterion) is the mean over annotators of the mean over their showings.
+A score without a cell counts for every (cell, question) with its item. A value is the mean over annotators of
+the mean over their showings.
 """
 
 from __future__ import annotations
@@ -18,11 +18,8 @@ _Asked = tuple[str, str | None]  # name of a rubric, name of its criterion
 
 
 class RatableItems(NamedTuple):
-    """What people can score of a cell.
-
-    items: question id -> item id; None: not looked up, since there are no ratings
-    ties: ids of questions that the two cells of a pair answer in the same words
-    """
+    """What people can score of a cell: question id -> item id (None: not looked up), and questions that a
+    pair answers alike."""
 
     items: Mapping[str, str | None]
     ties: frozenset[str] = frozenset()
@@ -39,11 +36,8 @@ class Rejected(NamedTuple):
 
 
 class Joined(NamedTuple):
-    """What scores come to.
-
-    rows: of `schemas.ANNOTATIONS`
-    counted: the scores that count, of `schemas.HUMAN_SCORES`; skipped ones among them
-    """
+    """What scores come to: rows of `schemas.ANNOTATIONS`, and the `schemas.HUMAN_SCORES` that count, skipped
+    ones too."""
 
     rows: list[Row]
     counted: list[Row]
@@ -63,7 +57,6 @@ def join_scores(
     scores: Iterable[Row],
     probabilities: Mapping[str, float],
 ) -> Joined:
-    """Join scores to places."""
     by_item = {name: _by_item(cells) for name, cells in places.items()}
     said: dict[_Asked, dict[_Place, _Said]] = defaultdict(lambda: defaultdict(lambda: _Said({}, set())))
     result = Joined([], [], [])

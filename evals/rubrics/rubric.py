@@ -23,7 +23,7 @@ class Criterion(NamedTuple):
     """One thing that people score.
 
     name: None where the rubric has one criterion alone
-    anchors: value -> what it means, the best first; an annotator gives one of these values
+    anchors: value -> meaning, the best first
     bounds: smallest and largest value
     """
 
@@ -65,9 +65,7 @@ class Rubric(Component):
     @property
     def version(self) -> str:
         """Digest of all that an annotator reads of it: scores by another wording are not mixed with these.
-
-        The order of the criteria is no part of it.
-        """
+        The order of the criteria is no part of it."""
         shown = [
             [one.name or "", one.ask, sorted([float(value), text] for value, text in one.anchors.items())]
             for one in self.criteria

@@ -16,20 +16,7 @@ from rag_assay.evals.question_sets.question_files import short_questions, yaml_t
 from rag_assay.evals.rubrics.items import item_id
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.rubrics.rubric import Rubric, metric_name
-from rag_assay.evals.spreadsheet_import.bundle import (
-    QUESTIONS_FILE,
-    STUDY_FILE,
-    Row,
-    Sheet,
-    StoredSheet,
-    cell_key,
-    imports_folder,
-    read_sheets,
-    replace_text,
-    write_questions,
-    write_sheet,
-    write_sheet_facts,
-)
+from rag_assay.evals.spreadsheet_import import bundle
 from rag_assay.evals.spreadsheet_import.mapping import (
     AXES,
     ParsedRow,
@@ -54,7 +41,7 @@ rows of (sheets/). Add `judges:` to have the answers judged, too (docs/judging.m
 
 def write_study(path: Path, read: ReadMapping) -> None:
     if not path.exists():
-        replace_text(path, study_text(read))
+        bundle.replace_text(path, study_text(read))
 
 
 def study_text(read: ReadMapping) -> str:
@@ -62,7 +49,7 @@ def study_text(read: ReadMapping) -> str:
     data: dict[str, Any] = {
         "study": read.mapping.study,
         "imports": ".",
-        "questions": [{"file": QUESTIONS_FILE, **language}],
+        "questions": [{"file": bundle.QUESTIONS_FILE, **language}],
         "rubrics": {name: _written(rubric) for name, rubric in read.rubrics.items()},
         "metrics": [metric_name(*key) for key in read.criteria],
     }
@@ -90,7 +77,7 @@ class Settled:
     doubles: rows that say what another one says, too, and count once
     """
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[bundle.Row] = field(default_factory=list)
     rejects: list[tuple[int, str]] = field(default_factory=list)
     notes: list[tuple[int, str]] = field(default_factory=list)
     doubles: int = 0
@@ -99,7 +86,7 @@ class Settled:
 class OtherSheets:
     """What the other spreadsheets of a study say already, and this one said when it was last imported."""
 
-    def __init__(self, stored: Iterable[StoredSheet], name: str) -> None:
+    def __init__(self, stored: Iterable[bundle.StoredSheet], name: str) -> None:
         self.replicates: dict[Place, dict[Content, int]] = {}
         self.before: dict[Place, dict[Content, int]] = {}
         self.scores: dict[Said, tuple[float, str]] = {}
@@ -234,7 +221,7 @@ _COPIED = (
 )
 
 
-def _row(draft: ParsedRow, replicate: int) -> Row:
+def _row(draft: ParsedRow, replicate: int) -> bundle.Row:
     return {
         **{name: getattr(draft, name) for name in _COPIED},
         **draft.names,
@@ -288,7 +275,7 @@ def _ending(sheet: str) -> str:
 
 
 def scores_of(
-    study: str, rows: Iterable[Row], rubrics: Mapping[str, Rubric]
+    study: str, rows: Iterable[bundle.Row], rubrics: Mapping[str, Rubric]
 ) -> Iterator[tuple[int, HumanScore]]:
     """Yield line and score of each score of a spreadsheet with cells of its own, not stored yet."""
     now = datetime.now(UTC)
@@ -307,7 +294,7 @@ def scores_of(
                     criterion=score["criterion"],
                     value=score["value"],
                     comment=row["comment"],
-                    cell=cell_key(study, row),
+                    cell=bundle.cell_key(study, row),
                     question_id=row["question_id"],
                 ),
             )
@@ -431,18 +418,20 @@ def import_sheet(
     if mapping.cell is None:
         text = "`cell` is missing: say who answered, as in `cell: {generator: llama-2-13b}`"
         raise InputError(Mistake("missing", mapping_path, 1, text))
-    folder = imports_folder(home, mapping.study)
-    read = with_rubrics(mapping_path, mapping, folder / STUDY_FILE)
+    folder = bundle.imports_folder(home, mapping.study)
+    read = with_rubrics(mapping_path, mapping, folder / bundle.STUDY_FILE)
     drafts, rejects, notes = read_drafts(path, read)
     with alone(home):
-        stored = read_sheets(home, mapping.study)
+        stored = bundle.read_sheets(home, mapping.study)
         name = mapping.sheet or _name_of(path, stored, drafts)
         found = deduplicate_rows(drafts, OtherSheets(stored, name))
         rejects = sorted([*rejects, *found.rejects])
         told = tuple(f"{path.name}:{line}: {text}" for line, text in rejects)
         check_rejects(path, rejects, len(found.rows), partial=partial)
         notes += [f"{path.name}:{line}: {text}" for line, text in found.notes]
-        sheet = Sheet(name, path.name, sha256_file(path), mapping.digest, len(found.rows), told, tuple(notes))
+        sheet = bundle.Sheet(
+            name, path.name, sha256_file(path), mapping.digest, len(found.rows), told, tuple(notes)
+        )
         return _kept(home, read, sheet, found, stored)
 
 
@@ -500,7 +489,7 @@ def name_of_file(path: Path) -> str:
     return key_name(path.name.rpartition(".")[0])
 
 
-def _name_of(path: Path, stored: Sequence[StoredSheet], drafts: Sequence[ParsedRow]) -> str:
+def _name_of(path: Path, stored: Sequence[bundle.StoredSheet], drafts: Sequence[ParsedRow]) -> str:
     name = name_of_file(path)
     if any(one.sheet.name == name for one in stored):
         return name
@@ -508,45 +497,45 @@ def _name_of(path: Path, stored: Sequence[StoredSheet], drafts: Sequence[ParsedR
     return next(same, name)
 
 
-def _is_same_by_content(stored: StoredSheet, drafts: Sequence[ParsedRow]) -> bool:
+def _is_same_by_content(stored: bundle.StoredSheet, drafts: Sequence[ParsedRow]) -> bool:
     if stored.sheet.rows != len({(one.place, one.content, one.annotator) for one in drafts}):
         return False
     settled_rows = deduplicate_rows(drafts, OtherSheets([stored], stored.sheet.name)).rows
     return _same(stored, settled_rows)
 
 
-def _same(stored: StoredSheet, rows: Sequence[Row]) -> bool:
+def _same(stored: bundle.StoredSheet, rows: Sequence[bundle.Row]) -> bool:
     if stored.rows.height != len(rows):
         return False
     kept = Counter(_content(row) for row in stored.rows.iter_rows(named=True))
     return kept == Counter(map(_content, rows))
 
 
-def _content(row: Row) -> str:
+def _content(row: bundle.Row) -> str:
     return repr([row[name] for name in _SAME_ROWS])
 
 
 def _kept(
-    home: Home, read: ReadMapping, sheet: Sheet, found: Settled, stored: Sequence[StoredSheet]
+    home: Home, read: ReadMapping, sheet: bundle.Sheet, found: Settled, stored: Sequence[bundle.StoredSheet]
 ) -> ImportSummary:
     study = read.mapping.study
     before = next((one for one in stored if one.sheet.name == sheet.name), None)
     is_same = before is not None and _same(before, found.rows)
     if before is None or not is_same:
-        write_sheet(home, study, sheet, found.rows)
+        bundle.write_sheet(home, study, sheet, found.rows)
     elif before.sheet != sheet:
-        write_sheet_facts(home, study, sheet)
+        bundle.write_sheet_facts(home, study, sheet)
     scores = scores_of(study, found.rows, read.rubrics)
     new = changes(home, study, sheet.name, sheet.file, scores)
     HumanScores(home).append(new.rows)
-    write_questions(home, study)
-    path = imports_folder(home, study) / STUDY_FILE
+    bundle.write_questions(home, study)
+    path = bundle.imports_folder(home, study) / bundle.STUDY_FILE
     write_study(path, read)
     return _summary(read, sheet, found, new, path, changed=not is_same or bool(new.rows))
 
 
 def _summary(
-    read: ReadMapping, sheet: Sheet, found: Settled, new: ScoreChanges, path: Path, *, changed: bool
+    read: ReadMapping, sheet: bundle.Sheet, found: Settled, new: ScoreChanges, path: Path, *, changed: bool
 ) -> ImportSummary:
     cells = {tuple(row[axis] for axis in AXES) for row in found.rows}
     answers = {(*(row[axis] for axis in AXES), row["question_id"], row["replicate"]) for row in found.rows}

@@ -19,19 +19,7 @@ from rag_assay.evals.question_sets.question_files import EMPTY, is_empty
 from rag_assay.evals.question_sets.readers.records import MAX_CELL, stable_id
 from rag_assay.evals.rubrics.points import Points
 from rag_assay.evals.rubrics.rubric import AnyRubric, Criterion, Rubric
-from rag_assay.evals.spreadsheet_import.tables import (
-    NO_ITEM,
-    chosen,
-    display_value,
-    fold_name,
-    is_missing,
-    key_name,
-    looks_listed,
-    read_literal,
-    said,
-    usable,
-    value_of,
-)
+from rag_assay.evals.spreadsheet_import import tables
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.identity import digest
@@ -85,16 +73,16 @@ class RowReader:
         self._read = read
         self._mapping = read.mapping
         columns = read.mapping.columns.model_dump()
-        self._columns = {name: fold_name(column) for name, column in columns.items() if column}
+        self._columns = {name: tables.fold_name(column) for name, column in columns.items() if column}
         self._axes = read.mapping.axes()
         self._contexts = lru_cache(maxsize=4096)(_contexts)
-        self._wanted = [fold_name(name) for name in read.mapping.wanted()]
+        self._wanted = [tables.fold_name(name) for name in read.mapping.wanted()]
         self._names: dict[tuple[str, str], tuple[str, str]] = {}
         self.words: dict[str, dict[str, dict[str, int]]] = {axis: {} for axis in AXES}
         """Axis -> name -> what the spreadsheet says for it -> the first line that does."""
 
     def is_empty(self, row: Mapping[str, Any]) -> bool:
-        return all(is_missing(row.get(name)) for name in self._wanted)
+        return all(tables.is_missing(row.get(name)) for name in self._wanted)
 
     def draft(self, line: int, row: Mapping[str, Any]) -> ParsedRow | list[str]:
         wrong: list[str] = []
@@ -107,7 +95,7 @@ class RowReader:
         if question is None and not any(one.startswith("question:") for one in wrong):
             wrong.append("no question")
         if question is not None and is_empty(question):
-            wrong.append(f"question: {EMPTY}, not {display_value(question)}")
+            wrong.append(f"question: {EMPTY}, not {tables.display_value(question)}")
         contexts = self._tried(wrong, "contexts", row, self._contexts_of) or ()
         scored_at = self._tried(wrong, "scored_at", row, _moment)
         names, words = self._cell(line, row, wrong)
@@ -149,7 +137,7 @@ class RowReader:
             return None
 
     def _contexts_of(self, value: Any) -> tuple[str, ...]:
-        if is_missing(value):
+        if tables.is_missing(value):
             return ()
         return self._contexts(value) if isinstance(value, str) else _contexts(value)
 
@@ -171,17 +159,17 @@ class RowReader:
             except ValueError as error:
                 wrong.append(f"{axis}: {error}")
                 continue
-            if axis == "generator" and names[axis] == NO_ITEM:
+            if axis == "generator" and names[axis] == tables.NO_ITEM:
                 wrong.append(
-                    f"generator: the name `{NO_ITEM}` is kept; give another one by `values` or `empty`"
+                    f"generator: the name `{tables.NO_ITEM}` is kept; give another one by `values` or `empty`"
                 )
             by_name = self.words[axis].setdefault(names[axis], {})
-            if not (recipe.name or chosen(recipe.values, words[axis])):
+            if not (recipe.name or tables.chosen(recipe.values, words[axis])):
                 by_name.setdefault(words[axis], line)
         return names, words
 
     def _named(self, axis: str, recipe: Axis, row: Mapping[str, Any]) -> tuple[str, str]:
-        cell = row.get(fold_name(recipe.column)) if recipe.column else None
+        cell = row.get(tables.fold_name(recipe.column)) if recipe.column else None
         if not isinstance(cell, str):
             return _name(recipe, cell)
         if (axis, cell) not in self._names:
@@ -195,7 +183,7 @@ class RowReader:
             self._read.criteria.items(), columns.items(), strict=True
         ):
             try:
-                value = score_of(row.get(fold_name(column.column)), column, criterion)
+                value = score_of(row.get(tables.fold_name(column.column)), column, criterion)
             except ValueError as error:
                 wrong.append(f"{name}: {error}")
                 continue
@@ -205,16 +193,18 @@ class RowReader:
 
 
 def score_of(cell: Any, column: ScoreColumn, criterion: Criterion) -> float | None:
-    cell = usable(cell)
-    if not isinstance(cell, float) and is_missing(cell):
+    cell = tables.usable(cell)
+    if not isinstance(cell, float) and tables.is_missing(cell):
         return None
-    word = said(cell).casefold()
+    word = tables.said(cell).casefold()
     for words, value in column.values.items():
         if words.strip().casefold() == word:
             return float(value)
     value = _number(cell)
     if value not in criterion.anchors:
-        raise ValueError(f"{display_value(cell)} is no value of the rubric; it has {anchors_of(criterion)}")
+        raise ValueError(
+            f"{tables.display_value(cell)} is no value of the rubric; it has {anchors_of(criterion)}"
+        )
     return value
 
 
@@ -226,23 +216,25 @@ def _number(cell: Any) -> float:
         )
     text = str(cell).strip()
     if isinstance(cell, bool) or not isinstance(cell, int | float | str):
-        raise ValueError(f"{display_value(cell)} is no number; say what it is worth by `values`")  # noqa: TRY004
+        raise ValueError(f"{tables.display_value(cell)} is no number; say what it is worth by `values`")  # noqa: TRY004
     if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(text):
         text = text.replace(",", ".")
     if isinstance(cell, str) and not _NUMBER.fullmatch(text):
-        raise ValueError(f"{display_value(cell)} is no number; say what it is worth by `values`")
+        raise ValueError(f"{tables.display_value(cell)} is no number; say what it is worth by `values`")
     try:
         value = float(text)
     except (ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f"{display_value(text)} is no number; leave the cell empty where there is no score")
+        raise ValueError(
+            f"{tables.display_value(text)} is no number; leave the cell empty where there is no score"
+        )
     return value
 
 
 def _plain(value: Any) -> str | None:
-    value = usable(value)
-    if is_missing(value):
+    value = tables.usable(value)
+    if tables.is_missing(value):
         return None
     if isinstance(value, datetime | date | time):
         return value.isoformat()
@@ -251,7 +243,7 @@ def _plain(value: Any) -> str | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError(f"must be text, not {display_value(value)}")  # noqa: TRY004 -- what a person wrote
+        raise ValueError(f"must be text, not {tables.display_value(value)}")  # noqa: TRY004 -- what a person wrote
     text = str(value)
     if len(text) > MAX_CELL:
         raise ValueError(f"longer than {MAX_CELL:,} characters")
@@ -260,14 +252,14 @@ def _plain(value: Any) -> str | None:
 
 def _contexts(value: Any) -> tuple[str, ...]:
     """Return passages: a list of texts, or of objects with a text; a text that is no list is one passage."""
-    value = usable(value)
+    value = tables.usable(value)
     if isinstance(value, str):
         if len(value) > MAX_CELL:
             raise ValueError(f"longer than {MAX_CELL:,} characters")
-        is_list = looks_listed(value) or re.match(r"\s*\[\s*(?:['\"{]|Document\()", value) is not None
-        value = read_literal(value) if is_list else [value.strip().replace("\r\n", "\n")]
+        is_list = tables.looks_listed(value) or re.match(r"\s*\[\s*(?:['\"{]|Document\()", value) is not None
+        value = tables.read_literal(value) if is_list else [value.strip().replace("\r\n", "\n")]
     if not isinstance(value, list | tuple):
-        raise ValueError(f"must be a list of texts, not {display_value(value)}")  # noqa: TRY004 -- what a person wrote
+        raise ValueError(f"must be a list of texts, not {tables.display_value(value)}")  # noqa: TRY004 -- what a person wrote
     return tuple(encodable(_passage(one, number)) for number, one in enumerate(value, start=1))
 
 
@@ -275,33 +267,35 @@ def _passage(value: Any, number: int) -> str:
     if isinstance(value, Mapping):
         value = next((value[key] for key in _TEXTS if isinstance(value.get(key), str)), value)
     if not isinstance(value, str):
-        raise ValueError(f"item {number} must be a text, not {display_value(value)}")  # noqa: TRY004 -- what a person wrote
+        raise ValueError(f"item {number} must be a text, not {tables.display_value(value)}")  # noqa: TRY004 -- what a person wrote
     return value
 
 
 def _name(recipe: Axis, cell: Any) -> tuple[str, str]:
     if recipe.name is not None:
         return recipe.name, recipe.name
-    value = value_of(usable(cell))
-    words = "" if is_missing(value) else encodable(said(value))
-    named = chosen(recipe.values, value if words else "")
+    value = tables.value_of(tables.usable(cell))
+    words = "" if tables.is_missing(value) else encodable(tables.said(value))
+    named = tables.chosen(recipe.values, value if words else "")
     if named is None and (not words or (isinstance(value, list | tuple) and not value)):
         named = recipe.empty
         if named is None and not words:
             raise ValueError("the cell is empty; say what that is called by `empty`")
-    return named or key_name(value), words
+    return named or tables.key_name(value), words
 
 
 def _moment(value: Any) -> datetime | None:
-    value = usable(value)
-    if is_missing(value):
+    value = tables.usable(value)
+    if tables.is_missing(value):
         return None
     try:
         if isinstance(value, str):
             value = datetime.fromisoformat(value.strip())
         found = value if isinstance(value, datetime) else datetime.combine(value, time())
     except (TypeError, ValueError):
-        raise ValueError(f"{display_value(value)} is no date as in 2024-05-31 or 2024-05-31 14:30") from None
+        raise ValueError(
+            f"{tables.display_value(value)} is no date as in 2024-05-31 or 2024-05-31 14:30"
+        ) from None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
 
 
@@ -310,10 +304,10 @@ def fallen_together(reader: RowReader, file: str) -> Iterator[str]:
         for name, words in by_name.items():
             if len(words) > 1:
                 (one, line), (two, other) = list(words.items())[:2]
+                shown = f"{tables.display_value(two)} and {tables.display_value(one)} (line {line})"
                 yield (
-                    f"{file}:{other}: {axis}: {display_value(two)} and {display_value(one)} (line {line}) "
-                    "both become "
-                    f"`{name}`; name them by `values` under `cell.{axis}`"
+                    f"{file}:{other}: {axis}: {shown} both become `{name}`; "
+                    f"name them by `values` under `cell.{axis}`"
                 )
 
 
@@ -522,8 +516,8 @@ def _kept_names(mapping: SheetMapping) -> list[Finding]:
     axis = mapping.cell.generator
     names = {("cell", "generator"): axis.name, ("cell", "generator", "empty"): axis.empty}
     names |= {("cell", "generator", "values", words): name for words, name in axis.values.items()}
-    text = f"the name `{NO_ITEM}` is kept for cells without a generator; choose another one"
-    return [Finding(place, "kept_name", text) for place, name in names.items() if name == NO_ITEM]
+    text = f"the name `{tables.NO_ITEM}` is kept for cells without a generator; choose another one"
+    return [Finding(place, "kept_name", text) for place, name in names.items() if name == tables.NO_ITEM]
 
 
 def with_rubrics(path: Path, mapping: SheetMapping, stored: Path) -> ReadMapping:

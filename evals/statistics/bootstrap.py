@@ -72,7 +72,11 @@ def intervals(
             lowest + width * end for end in _wilson((sums.mean - lowest) / width, error / width, sums)
         )
     else:
-        half = _half_width(sums, error, seed)
+        from scipy.special import stdtrit
+
+        bound = _bounds(sums, seed)
+        student_t = stdtrit(np.maximum(sums.groups - 1, 1), (1 + CONFIDENCE) / 2)
+        half = np.where(error > 0, np.where(np.isfinite(bound), bound, student_t) * error, 0.0)
         low, high = sums.mean - half, sums.mean + half
     return [
         None if not n else Interval(float(m), *((None, None) if few else (float(one), float(other))))
@@ -107,14 +111,6 @@ def _wilson(share: Floats, error: Floats, sums: Sums) -> tuple[Floats, Floats]:
     centre = (share + z / 2) / (1 + z)
     half = np.sqrt(np.maximum(z * variance + z**2 / 4, 0.0)) / (1 + z)
     return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
-
-
-def _half_width(sums: Sums, error: Floats, seed: int) -> Floats:
-    from scipy.special import stdtrit
-
-    bound = _bounds(sums, seed)
-    student_t = stdtrit(np.maximum(sums.groups - 1, 1), (1 + CONFIDENCE) / 2)
-    return np.where(error > 0, np.where(np.isfinite(bound), bound, student_t) * error, 0.0)
 
 
 def _bounds(sums: Sums, seed: int) -> Floats:

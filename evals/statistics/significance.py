@@ -11,16 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rag_assay.evals.statistics import resampling
 from rag_assay.evals.statistics.clusters import Codes, sum_clusters
-from rag_assay.evals.statistics.resampling import (
-    BLOCK,
-    EQUAL,
-    Floats,
-    Sums,
-    resample_clusters,
-    student,
-    sums_of,
-)
 
 ALPHA = 0.05
 """Two cells are significantly different where the adjusted p is below it."""
@@ -33,15 +25,15 @@ class Differences(NamedTuple):
     low, high: 95 % interval of the mean, of this column alone
     """
 
-    mean: Floats
-    low: Floats
-    high: Floats
-    p: Floats
-    error: Floats
+    mean: resampling.Floats
+    low: resampling.Floats
+    high: resampling.Floats
+    p: resampling.Floats
+    error: resampling.Floats
 
 
 def paired_bootstrap(
-    differences: Floats,
+    differences: resampling.Floats,
     seed: int,
     resamples: int = RESAMPLES,
     clusters: Codes | None = None,
@@ -73,17 +65,19 @@ def paired_bootstrap(
     """
     from scipy.special import stdtr  # 0.2 s, which a run with nothing to compare has not; scipy.stats: 1 s
 
-    sums = sums_of(differences, clusters)
+    sums = resampling.sums_of(differences, clusters)
     groups = sums.groups
-    error, t = student(sums.mean, (sums.residual**2).sum(axis=0), sums.total, groups)
+    error, t = resampling.student(sums.mean, (sums.residual**2).sum(axis=0), sums.total, groups)
     reached, bound = np.empty_like(error), np.empty_like(error)
-    wide = max(1, BLOCK // resamples)
+    wide = max(1, resampling.BLOCK // resamples)
     for at in range(0, len(error), wide):
         part = slice(at, at + wide)
-        ts = resample_clusters(sums.part(part), seed, resamples)
+        ts = resampling.resample_clusters(sums.part(part), seed, resamples)
         reached[part] = (ts >= np.abs(t[part]) * (1 - 1e-9)).sum(axis=0)
         bound[part] = np.quantile(ts, 1 - ALPHA, axis=0, method="higher")
-    signs = 2.0 ** (1 - (np.abs(sum_clusters(np.nan_to_num(differences), clusters)) > EQUAL).sum(axis=0))
+    signs = 2.0 ** (
+        1 - (np.abs(sum_clusters(np.nan_to_num(differences), clusters)) > resampling.EQUAL).sum(axis=0)
+    )
     tail = np.where(reached > 0, 1.0, 2 * stdtr(np.maximum(groups - 1, 1), -np.abs(t)))
     p = np.minimum(1.0, np.maximum(np.minimum((reached + 1) / (resamples + 1), tail), signs))
     p[sums.total == 0] = np.nan
@@ -99,7 +93,7 @@ def paired_bootstrap(
     return Differences(sums.mean, low, high, p, error)
 
 
-def _agresti_min(sums: Sums) -> tuple[Floats, Floats]:
+def _agresti_min(sums: resampling.Sums) -> tuple[resampling.Floats, resampling.Floats]:
     """Return intervals of mean differences of -1, 0 and 1: Wald's, after half a pair is added to each square.
 
     So there are two pairs more, one of which differs, as often one way as the other; clusters and Student's
@@ -116,7 +110,7 @@ def _agresti_min(sums: Sums) -> tuple[Floats, Floats]:
     return np.maximum(mean - half, -1.0), np.minimum(mean + half, 1.0)
 
 
-def holm(p: Floats) -> Floats:
+def holm(p: resampling.Floats) -> resampling.Floats:
     """Adjust p-values so that below `ALPHA` any of them is false in at most 5 % of families (Holm 1979).
 
     With p(1) <= … <= p(m), the i-th is raised to the largest of (m - j + 1) * p(j), j <= i, at most 1. NaN

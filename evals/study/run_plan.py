@@ -248,7 +248,11 @@ def plan(study: Study, stages: dict[str, Stage], home: Home) -> RunPlan:
         {key: _texts_to_embed(study, key, stages["embeddings"], done, home) for key in study.indexes()},
         _call_plans(study, stages["answers"], done, home),
         [
-            *_date_plans(study, done, home),
+            *[
+                EnrichPlan(f"dates of {name}", source.date_by.model, _date_calls(name, done, home))
+                for name, source in study.sources.items()
+                if source.date_by and name in study.corpus.sources
+            ],
             *(_enrich_plan(study, key, done, home) for key in stages["enrichments"].keys()),
         ],
     )
@@ -348,14 +352,6 @@ def _call_plan(
         prompt += to_do * (PROMPT_TOKENS + min(context, generator.context_tokens or context))
     written = calls * (recipe.max_tokens or ANSWER_TOKENS)
     return CallPlan(name, recipe.model, len(cells), calls, prompt, written)
-
-
-def _date_plans(study: Study, done: set[PartitionRef], home: Home) -> list[EnrichPlan]:
-    return [
-        EnrichPlan(f"dates of {name}", source.date_by.model, _date_calls(name, done, home))
-        for name, source in study.sources.items()
-        if source.date_by and name in study.corpus.sources
-    ]
 
 
 def _date_calls(source: str, done: set[PartitionRef], home: Home) -> int | None:

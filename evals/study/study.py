@@ -19,22 +19,10 @@ from rag_assay.evals.retrieval.contract import Retriever
 from rag_assay.evals.retrieval.powerset import Powerset
 from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores, people_metrics
 from rag_assay.evals.rubrics.rubric import AnyRubric, Rubric
+from rag_assay.evals.study import sections
 from rag_assay.evals.study.cells import NO_GENERATOR, UNREAD, Cell, Slice
 from rag_assay.evals.study.consistency import is_judged, judged_metrics, misfits
 from rag_assay.evals.study.registry import RETRIEVER_OR_POWERSET
-from rag_assay.evals.study.sections import (
-    Alerts,
-    Annotation,
-    ClustersBy,
-    JudgeCard,
-    Prefer,
-    QuestionSource,
-    Restriction,
-    Schedule,
-    Search,
-    StudyBudget,
-    expand_powersets,
-)
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.chat_model import ChatModel
@@ -84,22 +72,22 @@ class Study(BuildHalf):
     retrievers: Annotated[dict[Name, Annotated[Retriever, RETRIEVER_OR_POWERSET]], Field(min_length=1)]
     generators: dict[Name, AnyGenerator] = Field(default_factory=dict)
     judges: dict[Name, AnyJudge] = Field(default_factory=dict)
-    judge_cards: dict[Name, JudgeCard] = Field(default_factory=dict)
+    judge_cards: dict[Name, sections.JudgeCard] = Field(default_factory=dict)
     rubrics: dict[Name, AnyRubric] = Field(default_factory=dict)
-    annotation: Annotation = Annotation()
-    questions: Annotated[tuple[QuestionSource, ...], Field(min_length=1)]
+    annotation: sections.Annotation = sections.Annotation()
+    questions: Annotated[tuple[sections.QuestionSource, ...], Field(min_length=1)]
     questions_by: ChatModel | None = None
     metrics: Annotated[tuple[MetricName, ...], Field(min_length=1)]
-    restrict: dict[Name, Restriction] = Field(default_factory=dict)
+    restrict: dict[Name, sections.Restriction] = Field(default_factory=dict)
     replicates: Annotated[int, Field(ge=1, le=MOST_REPLICATES)] = 1
-    budget: StudyBudget | None = None
-    schedule: Schedule | None = None
-    alerts: Alerts | None = None
-    clusters: ClustersBy = "documents"
+    budget: sections.StudyBudget | None = None
+    schedule: sections.Schedule | None = None
+    alerts: sections.Alerts | None = None
+    clusters: sections.ClustersBy = "documents"
     margin: Annotated[float | None, Field(gt=0)] = None
-    prefer: Prefer = "cost"
+    prefer: sections.Prefer = "cost"
     trace: Annotated[int, Field(ge=1, le=10_000)] = 100
-    search: Search | None = None
+    search: sections.Search | None = None
     path: Path = Path()
     _slice: Slice | None = PrivateAttr(default=None)
     _kept: frozenset[str] | None = PrivateAttr(default=None)
@@ -109,7 +97,7 @@ class Study(BuildHalf):
     def _powersets_are_all_their_combinations(
         cls, value: dict[str, Retriever | Powerset]
     ) -> dict[str, Retriever]:
-        return expand_powersets(value)
+        return sections.expand_powersets(value)
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -121,7 +109,7 @@ class Study(BuildHalf):
         return self
 
     def written(self) -> dict[str, object]:
-        unsaid = {"annotation"} if self.annotation == Annotation() else None
+        unsaid = {"annotation"} if self.annotation == sections.Annotation() else None
         return self.model_dump(exclude=unsaid)
 
     @property
@@ -236,8 +224,8 @@ class Study(BuildHalf):
         chosen = self.annotation.rubrics
         return {name: one for name, one in self.rubrics.items() if chosen is None or name in chosen}
 
-    def card_of(self, judge: str) -> JudgeCard:
-        return self.judge_cards.get(judge, JudgeCard())
+    def card_of(self, judge: str) -> sections.JudgeCard:
+        return self.judge_cards.get(judge, sections.JudgeCard())
 
     def metrics_of(self, cell: Cell) -> list[Metric]:
         """Return what a cell is measured by: of answers only where there are answers, and by its judges."""
@@ -280,8 +268,8 @@ class Study(BuildHalf):
     def _sample(self, part: str) -> int | None:
         return self._restriction(part).sample
 
-    def _restriction(self, part: str) -> Restriction:
-        return self.restrict.get(part, Restriction())
+    def _restriction(self, part: str) -> sections.Restriction:
+        return self.restrict.get(part, sections.Restriction())
 
     def sampled(self, question_ids: list[str], size: int | None) -> list[str]:
         """Draw ``size`` questions by the seed, in their order; a question more in the set moves one at most.

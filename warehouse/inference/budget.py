@@ -16,12 +16,7 @@ STALLED = 600.0  # seconds without the end of a call under way, after which thos
 
 
 class Caps(NamedTuple):
-    """The most that may be spent; None: no cap.
-
-    usd: US dollars
-    tokens: read and written together
-    calls: that are made, whatever comes of them
-    """
+    """The most that may be spent: US dollars, tokens (read and written), calls; None: no cap."""
 
     usd: float | None = None
     tokens: int | None = None
@@ -80,7 +75,6 @@ class Amount(NamedTuple):
         )
 
     def largest(self, other: Amount) -> Amount:
-        """Return the larger of two amounts, unit by unit."""
         return Amount(max(self.usd, other.usd), max(self.tokens, other.tokens), max(self.calls, other.calls))
 
 
@@ -88,23 +82,14 @@ NOTHING = Amount()
 
 
 class Budget:
-    """What calls may cost together: US dollars, tokens, and how many they are.
+    """What calls may cost together: US dollars, tokens, and calls. Thread-safe.
 
-    A call is allowed while what was spent, and what the calls under way will cost, leave room for it in
-    every unit that has a cap. Each is taken to cost as much as the dearest call of its model so far, in each
-    unit, and the first call of a model is made alone. Otherwise it waits for those under way, and is refused
-    once a cap is reached. So a cap in dollars or tokens is passed by one call, as it is where calls are made
-    one by one, or by what calls cost beyond the dearest; a cap in calls is never passed.
-
-    Calls are admitted in the order in which they asked. One that waits for the first call of its model
-    holds up those of that model alone.
-
+    Each call under way is taken to cost as much as the dearest of its model so far; the first call of a model
+    is made alone. So a cap in dollars or tokens is passed by one call at most, or by what calls cost beyond
+    the dearest; a cap in calls is never passed.
     caps: a number is US dollars; None: no cap
     within: a further budget that the same calls are paid from
-
-    spent: of calls that have ended; uncounted tokens and unknown prices are not in it
-
-    Safe to use from many threads.
+    spent: of ended calls; uncounted tokens and unknown prices are not in it
     """
 
     def __init__(self, caps: Caps | float | None, within: Budget | None = None) -> None:
@@ -123,13 +108,8 @@ class Budget:
         return self.spent.usd
 
     def open(self, model: str) -> bool:
-        """Wait for room for a call of a model; return False when a cap is reached.
-
-        After True, call `close`, whatever became of the call.
-
-        Raises:
-            TimeoutError: no call under way has ended for `STALLED` seconds.
-        """
+        """Wait for room for a call of a model; False when a cap is reached; after True, call `close`. Raises
+        TimeoutError: no call under way has ended for `STALLED` seconds."""
         if self.caps == Caps():
             with self._changed:
                 self._under_way[model] += 1
@@ -166,11 +146,8 @@ class Budget:
                 self._changed.wait(LOOK)
 
     def close(self, model: str, usd: float | None, tokens: int | None = None, *, answered: bool) -> None:
-        """Book what a call cost.
-
-        usd, tokens: None: not known; such do not count
-        answered: a call that failed tells nothing of what the model's calls cost
-        """
+        """Book what a call cost; None: not known. A call that was not answered tells nothing about the
+        model's costs."""
         self._book(model, Amount(usd or 0.0, tokens or 0, 1), answered=answered)
         if self.within is not None:
             self.within.close(model, usd, tokens, answered=answered)
@@ -241,10 +218,7 @@ class Budgets:
         self._lock = threading.Lock()
 
     def of(self, whose: object, caps: Caps | float | None, within: Budget | None = None) -> Budget:
-        """Return the one budget of an owner with these caps; a number is US dollars, None: no cap.
-
-        within: a further budget that it is a part of
-        """
+        """Return the one budget of an owner with these caps, itself part of ``within``."""
         known = caps if isinstance(caps, Caps) else Caps(caps)
         name = _name(whose)
         with self._lock:

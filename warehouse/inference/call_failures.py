@@ -41,12 +41,8 @@ _REFUSED = re.compile(
 
 
 class CallFailure(NamedTuple):
-    """Whether a failed call may succeed later.
-
-    is_passing: another attempt may succeed
-    is_limit: the server takes no more calls for now, from anybody here
-    retry_after: seconds that it asks to be left alone; None: it does not say
-    """
+    """Whether a failed call may succeed later: passing, refused by a limit, and after how many seconds (None:
+    not said)."""
 
     is_passing: bool
     is_limit: bool = False
@@ -151,10 +147,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def obstacle(error: Exception, model: str, api_base: str | None, *, answered: bool) -> str | None:
-    """Return what will fail every further call to the same model in the same way; None: the next may succeed.
-
-    A missing or refused key, an account without money, an address that leads nowhere, a model that the server
-    does not have. Of a server that was reachable before, too: after a restart, run the study again.
+    """Return what will fail every further call to the model in the same way (key, money, address, no such
+    model); None: the next may succeed.
 
     answered: the model has answered before, so that a 403 is about what was asked
     """

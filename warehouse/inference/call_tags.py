@@ -10,13 +10,11 @@ Task = Literal["answers", "understanding", "enrich", "date_by", "judging", "metr
 
 @dataclass(frozen=True)
 class Purpose:
-    """What a call is made for. The record of a call has the purpose for which it was paid; who finds it in
-    the cache later pays nothing, and changes nothing of it.
+    """What a call is made for, recorded when it is paid; later cache hits change nothing.
 
-    task: what the call does
-    study: None for what is built for any study: enrichments, dates
-    cell: key of what is built by it: of a cell, a ranking, the chunks of a corpus, a source
-    question: id of the question; None where it is of none, or of no question set
+    study: None for what is built for any study
+    cell: key of what is built by it: a cell, a ranking, chunks, a source
+    question: None where it is of none, or of no question set
     """
 
     task: Task
@@ -25,9 +23,4 @@ class Purpose:
     question: str | None = None
 
     def of(self, question: str | None) -> Self:
-        """Return the purpose for one question.
-
-        >>> Purpose("answers", "energy").of("q7").question
-        'q7'
-        """
         return replace(self, question=question)

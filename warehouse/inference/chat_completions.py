@@ -1,8 +1,5 @@
-"""Chat completions of servers that speak OpenAI's protocol, over plain HTTP.
-
-LiteLLM stays the way to all other providers, and to OpenAI's models with parameters of their own. Here a call
-costs about a third of its processor time, and the module of some seconds' import is not needed.
-"""
+"""Chat completions of servers that speak OpenAI's protocol, over plain HTTP: a third of LiteLLM's processor
+time and no slow import. LiteLLM is used for all other providers."""
 
 from __future__ import annotations
 
@@ -73,15 +70,9 @@ def complete(
 ) -> dict[str, Any]:
     """Send a request to `<api_base>/chat/completions`; return the completion as the server gave it.
 
-    api_base: None: OpenAI's own
-    api_key: None: the one in the environment
+    api_base: default: OpenAI's own; api_key: default: the one in the environment
     timeout: seconds that the server may stay silent
-
-    Raises:
-        MissingKeyError: there is no key; nothing was sent.
-        ServerError: it answered with an error.
-        NoCompletionError: it answered with something else.
-        httpx.HTTPError: it did not answer, or the connection broke.
+    Raises MissingKeyError, ServerError, NoCompletionError and httpx.HTTPError.
     """
     url, headers = url_of(api_base), headers_for(api_key)
     body = orjson.dumps(request, option=orjson.OPT_NON_STR_KEYS)
@@ -100,12 +91,8 @@ def complete(
 
 
 def completion_in(body: bytes, response: httpx.Response | http_posts.Response) -> dict[str, Any]:
-    """Return the completion that the body of a response is.
-
-    Raises:
-        ServerError: it is an error, whatever the response's status.
-        NoCompletionError: it is something else.
-    """
+    """Return the completion in a response's body. Raises ServerError (an error, whatever the status) and
+    NoCompletionError."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:  # also bytes that are no UTF-8
@@ -119,16 +106,12 @@ def completion_in(body: bytes, response: httpx.Response | http_posts.Response) -
 
 
 def url_of(api_base: str | None) -> str:
-    """Return where a server's completions are asked for; None: OpenAI's own."""
     return f"{api_base or OPENAI}/chat/completions"
 
 
 def headers_for(api_key: str | None) -> dict[str, str]:
-    """Return the headers of a request; without a key, with the one in the environment.
-
-    Raises:
-        MissingKeyError: there is none.
-    """
+    """Return the headers of a request; without a key, with the one in the environment. Raises
+    MissingKeyError: there is none."""
     key = api_key or os.environ.get("OPENAI_API_KEY")
     if not key:
         raise MissingKeyError

@@ -175,7 +175,6 @@ class ChatModel(ChatOptions):
     budget_usd: Annotated[float, Field(ge=0)] | None = None
 
     def ranked(self) -> tuple[ChatModel, ...]:
-        """Return the models to be asked, in their order, each as it is asked; itself first."""
         return (self, *map(self._next, self.fallback or ()))
 
     def _next(self, other: Fallback) -> ChatModel:
@@ -204,11 +203,8 @@ class ChatModel(ChatOptions):
         return Pace(self.at_once, limits.requests_per_minute, limits.tokens_per_minute)
 
     def served_by(self) -> str | None:
-        """Return the digest of what decides who answers beside the recipe itself, for identities.
-
-        The files of a local model, or the server that only an environment variable names; None where the
-        recipe says it all. Of a ranked list, that of all of them.
-        """
+        """Digest of who answers beside the recipe: files of a local model, a server in the environment, all
+        of a ranked list; None: the recipe says it all."""
         if self.fallback:
             return digest([_served_by(one.model, one.api_base) for one in self.ranked()])
         return _served_by(self.model, self.api_base)

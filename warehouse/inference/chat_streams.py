@@ -1,8 +1,5 @@
-"""Chat completions as their servers write them: read as server-sent events, put together as one completion.
-
-What comes of a stream is what the same server gives without streaming, and is read by the same code. A stream
-that ends before the answer does is an error, as a dropped connection is.
-"""
+"""Chat completions as server-sent events, put together as one completion and read by the same code as others.
+A stream that ends before the answer does is an error."""
 
 from __future__ import annotations
 
@@ -115,15 +112,9 @@ _STATUS_OF = (
 def complete(
     request: Mapping[str, Any], api_base: str | None, api_key: str | None, timeout: float, drafting: Drafting
 ) -> dict[str, Any]:
-    """Send a request as `chat_completions.complete` does, and add to a draft what comes.
+    """Send a request as `chat_completions.complete` does, and add to a draft what comes; same errors.
 
-    A server that refuses to stream, or whose streams count no tokens though it counts them otherwise, is
-    asked without streaming: the counts are part of the answer.
-
-    timeout: seconds that the server may stay silent, also in mid-stream
-
-    Raises:
-        MissingKeyError, ServerError, NoCompletionError, httpx.HTTPError: as `chat_completions.complete`
+    A server that refuses to stream, or whose streams alone count no tokens, is asked without streaming.
     """
     url, headers = url_of(api_base), headers_for(api_key)
     server = _servers.setdefault(url, _Server())
@@ -147,10 +138,7 @@ class _RefusedError(Exception):
 
 
 class _Server:
-    """What is known of how a server streams.
-
-    counts, counts_in_streams: whether its completions have token counts; None: not known
-    """
+    """Whether a server's completions and streams have token counts; None: not known."""
 
     def __init__(self) -> None:
         self.takes_options = True
@@ -226,12 +214,8 @@ def _put_together(
 
 
 def _chunk(name: str, data: str, response: httpx.Response) -> dict[str, Any]:
-    """Return a piece of a completion.
-
-    Raises:
-        ServerError: the event tells of an error.
-        NoCompletionError: it is something else.
-    """
+    """Return a piece of a completion. Raises ServerError (the event tells of an error) and
+    NoCompletionError."""
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -263,10 +247,7 @@ def _status_of(found: Mapping[str, Any], code: str | None) -> int:
 
 
 class _Answer:
-    """The chunks of one completion, put together.
-
-    is_done: the server has said that all is there
-    """
+    """The chunks of one completion, put together."""
 
     def __init__(self) -> None:
         self.is_done = False

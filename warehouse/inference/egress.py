@@ -1,14 +1,8 @@
 """Where HTTP requests to model servers may go, and the gate in the HTTP clients that holds them to it.
 
-A study or an export that is opened names servers (`allow`). From then on, no call of this process goes to
-others, but to those of this machine.
-
-A gate stands in every client that sends prompts or alerts, those of LiteLLM too: a request goes to an origin
-that its call allows, or is not sent. So does each redirect. What a provider's client makes of a model's name,
-or a server of its answer, cannot send a passage elsewhere.
-
-Secrets of an address (user, password, query) are split off where it is read. They are held here alone, and
-are added to a request as it leaves.
+Once a study or export names servers (`allow`), no call goes to others than those and this machine; redirects
+too. The gate is in every client that sends prompts or alerts, LiteLLM's included. Secrets of an address
+(user, password, query) are held here alone and added to a request as it leaves.
 """
 
 from __future__ import annotations
@@ -39,11 +33,7 @@ class NotAllowedError(Exception):
 
 @dataclass(frozen=True)
 class Carried:
-    """What requests to an address carry that the address itself does not hold.
-
-    authorization: of HTTP's basic scheme
-    query: each name with its value
-    """
+    """What requests to an address carry beside it: basic authorization, and query names with values."""
 
     authorization: SecretStr | None
     query: tuple[tuple[str, SecretStr], ...]
@@ -51,17 +41,13 @@ class Carried:
 
 @dataclass(frozen=True)
 class Destination:
-    """Where the requests of a call may go.
-
-    origins: `scheme://host:port`
-    carried: added to each request
-    """
+    """Origins (`scheme://host:port`) to which the requests of a call may go, and what is added to each
+    request."""
 
     origins: frozenset[str]
     carried: Carried | None = None
 
     def admits(self, url: httpx.URL) -> bool:
-        """Return whether a request may go there; a host that may be asked by HTTP may be by HTTPS."""
         plain = {f"http://{_host(url)}:80"} if url.scheme == "https" and url.port in {None, 443} else set()
         return not self.origins.isdisjoint({_origin(url), *plain})
 
@@ -75,10 +61,8 @@ _allowed: ContextVar[Destination | None] = ContextVar("allowed", default=None)
 
 
 def allow(servers: Iterable[str]) -> None:
-    """Let calls go to these servers, too; from the first time on, to no others but those of this machine.
-
-    servers: origins, or LiteLLM's names of providers
-    """
+    """Let calls go to these servers (origins or LiteLLM's providers), too; after the first call to no others
+    but this machine."""
     global opened  # noqa: PLW0603 -- a process has one list, whichever thread asks
     opened = {*(opened or ()), *servers}
 
@@ -115,11 +99,8 @@ def origin(address: str) -> str:
 
 
 def public(address: str) -> str:
-    """Return an address without its user, password and query, which requests to it carry from now on.
-
-    Raises:
-        ValueError: it is no address of HTTP; the message repeats nothing of it.
-    """
+    """Return an address without its user, password and query, which requests to it carry from now on. Raises
+    ValueError: it is no address of HTTP; the message repeats nothing of it."""
     plain = without_credentials(address)
     if plain == address:
         return address
@@ -137,11 +118,8 @@ def public(address: str) -> str:
 
 @lru_cache(256)
 def without_credentials(address: str) -> str:
-    """Return an address without its user, password and query.
-
-    Raises:
-        ValueError: it is no address of HTTP; the message repeats nothing of it.
-    """
+    """Return an address without its user, password and query. Raises ValueError: it is no address of HTTP;
+    the message repeats nothing of it."""
     url = _url(address)
     if not (url.userinfo or url.query or url.fragment):
         return address
@@ -189,10 +167,7 @@ def _admit(request: httpx.Request) -> None:
 
 def admit(url: httpx.URL) -> tuple[httpx.URL, dict[str, str]]:
     """Return the address that a request goes to, and the headers that it carries, with the secrets of both.
-
-    Raises:
-        NotAllowedError: the calling thread's call allows no request to that server.
-    """
+    Raises NotAllowedError: the calling thread's call allows no request to that server."""
     allowed = _allowed.get()
     if allowed is None or not allowed.admits(url):
         known = " and ".join(sorted(allowed.origins)) if allowed else "no server"

@@ -50,17 +50,14 @@ class EmbeddingError(AssayError):
 
 
 class EmbeddingApi:
-    """One model on one server. Safe to use from many threads.
+    """One model on one server. Thread-safe.
 
     model: a LiteLLM name (`openai/text-embedding-3-small`)
-    base: any OpenAI-compatible server, with a model name that begins with `openai/`
-    dimensions: how many the server shall give; None: its own number
+    base: any OpenAI-compatible server, for model names that begin with `openai/`
+    dimensions: None: the server's own
     timeout: seconds that the server may stay silent
-    retries: further attempts after a server's passing failure; rate limits are waited out beside them, unless
-        it is 0
-    budget_usd: no request is sent once that much was spent; models without a known price do not count
-
-    prompt_tokens: of all requests so far
+    retries: after passing failures; rate limits are waited out beside them, unless it is 0
+    budget_usd: no request after that; models without a known price do not count
     """
 
     def __init__(
@@ -83,12 +80,8 @@ class EmbeddingApi:
         self._lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the vectors of ``texts`` in their order, float32, shape (texts, dimensions), as they came.
-
-        Raises:
-            EmbeddingError: the request failed, or its answer does not hold a vector for each text, finite
-                and not all zeros.
-        """
+        """Return the vectors of ``texts``, float32, shape (texts, dimensions). Raises EmbeddingError: the
+        request failed, or a vector is missing, not finite or zero."""
         response = self._paid(list(texts))
         vectors = _vectors(response, len(texts))
         if self.dimensions and vectors.shape[1] != self.dimensions:

@@ -93,10 +93,7 @@ class ModelEndpoint(NamedTuple):
 
 
 class Obstacles:
-    """Safe to use from many threads.
-
-    lasting: seconds after which what stood in the way is tried again; in a run, never
-    """
+    """Thread-safe. After ``lasting`` seconds an obstacle is tried again; in a run, never."""
 
     def __init__(self, lasting: float = inf) -> None:
         self._lasting = lasting
@@ -129,10 +126,8 @@ class Obstacles:
         self._answered.add(asked)
 
     def first_alone(self, asked: ModelEndpoint) -> AbstractContextManager[None]:
-        """Until a model has answered or cannot be asked, let its calls be made one by one, for a while.
-
-        So what fails all of them, as a wrong key, is met once.
-        """
+        """Until a model has answered or cannot be asked, let its calls be made one by one, for a while. So
+        what fails all of them, as a wrong key, is met once."""
         return nullcontext() if self._is_known(asked) else self._one_by_one(asked)
 
     @contextmanager
@@ -207,7 +202,6 @@ class Gateway(Closeable):
 
     @property
     def spent_usd(self) -> float:
-        """US dollars spent from its budget so far, cached calls not counted."""
         return self._budget.spent_usd
 
     def complete(  # noqa: PLR0913 - the parameters of a chat completion, all by name
@@ -229,21 +223,15 @@ class Gateway(Closeable):
         purpose: Purpose | None = None,
         drafted: bool = False,
     ) -> Reply:
-        """Ask ``model`` and return its reply, from the cache when the same was asked before.
-
-        Recipes are asked by `ask`, which calls this.
+        """Call ``model`` and return its reply, cached when the same was asked before. A failure is a reply
+        with a status; InputError: a local model that is not registered.
 
         model: a LiteLLM name (`openai/gpt-4o-mini`), or `local/<name in the registry>`
-        api_base: any OpenAI-compatible server, with a model name that begins with `openai/`
-        replicate: asks again what was asked before, when it differs
-        top_logprobs: how many of the likeliest first tokens to ask for; None: none
-        timeout, retries: for this call in place of the gateway's own
-        price: of a token, in place of what LiteLLM knows
-        pace: how many calls its server may be sent at once and in a minute
-        purpose: what the call is made for, which its record says if it is paid now
-        drafted: its text is that of an answer, which a listener may see while it comes (`on_token`)
-
-        Never raises for a call that fails. Raises `InputError` for a local model that is not registered.
+        api_base: any OpenAI-compatible server, for names that begin with `openai/`
+        replicate: another number asks again
+        top_logprobs: how many of the likeliest first tokens to request
+        price: of a token, in place of LiteLLM's
+        drafted: a listener may see the text while it comes (`on_token`)
         """
         call = Call(
             model=model,
@@ -296,16 +284,11 @@ class Gateway(Closeable):
         purpose: Purpose | None = None,
         drafted: bool = False,
     ) -> Reply:
-        """Ask a recipe's model, with the parameters and limits of the recipe; see `complete`.
+        """Call a recipe's model with its parameters and limits (see `complete`), then its further models (see
+        `first_answer`).
 
-        Where it cannot answer, the recipe's further models are asked in their order; see `first_answer`.
-
-        max_tokens, seed: what the task wants, where the recipe does not say
-        replicate: asks again what was asked before, with a seed so much higher: a server that keeps to
-            its seed would say the same again
-        top_logprobs: how many of the likeliest first tokens to ask for; None: none
-        purpose: what the call is made for
-        drafted: its text is that of the answer; see `complete`
+        max_tokens, seed: defaults of the task, where the recipe says nothing
+        replicate: asks again, with a seed so much higher
         """
 
         def ask(one: ChatModel) -> Reply:
@@ -345,16 +328,12 @@ class Gateway(Closeable):
         check: Callable[[Shape], None] | None = None,
         purpose: Purpose | None = None,
     ) -> Structured[Shape]:
-        """Ask a recipe's model for JSON of a shape; what cannot be read so is a typed failure with its text.
+        """Ask a recipe's model for JSON of a shape, once more if unreadable (`ask_structured`); else a typed
+        failure with its text.
 
-        A model whose reply cannot be read is asked once more, see `ask_structured`: by a further call, which
-        is cached and paid for itself.
-
-        shape: the class that reads the answer; the schema that the server decodes by is made of it
-        name: of the schema, which the server is told
+        name: of the schema, as the server sees it
         bounds: what the schema says beside the shape
         check: raises ValueError for what has the shape and is of no use
-        purpose: what the call is made for
         """
         ask = partial(
             self.ask,
@@ -376,13 +355,8 @@ class Gateway(Closeable):
             return local_tokens(server.api_base, server.api_key, texts)
 
     def map(self, ask: Callable[[Item], Result], items: Iterable[Item], chat: ChatModel) -> Iterator[Result]:
-        """Yield ``ask(item)`` of each item in their order, with as many calls in flight as a recipe allows.
-
-        Every call that ends is in the cache at once, whatever becomes of the others; see `side_by_side`. The
-        first one is made alone unless the model has answered this gateway before.
-
-        ask: calls `ask` or `structured` of this gateway for its item
-        """
+        """Yield ``ask(item)`` of each item in order, with as many calls in flight as the recipe allows; see
+        `side_by_side`. The first is made alone unless the model has answered before."""
         asked = ModelEndpoint(chat.model, server_of(chat.model, chat.api_base))
         # More threads than calls in flight, which the throttle counts: while some keep what came, or make
         # ready what is next, the others' calls are in flight.
@@ -418,11 +392,9 @@ class Gateway(Closeable):
         return reply
 
     def forget_obstacles(self) -> None:
-        """Let models that could not be asked be asked again: a person wants to know whether they can."""
         self._obstacles.forget()
 
     def close(self) -> None:
-        """Stop the local servers; a later local call starts them again."""
         self._local.close()
 
     def _local_weights(self, model: str) -> str | None:

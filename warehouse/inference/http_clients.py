@@ -42,7 +42,6 @@ class ClientConnection:
                     self._cut()
 
     def lend(self) -> Callable[[], None]:
-        """Return what cuts the connection until it is given back: its reader gets an error."""
         call = self._lent_to = object()
 
         def hang_up() -> None:
@@ -53,7 +52,6 @@ class ClientConnection:
         return hang_up
 
     def give_back(self) -> None:
-        """End the loan."""
         with self._lock:
             self._lent_to = None
 
@@ -76,10 +74,8 @@ _idle_lock = threading.Lock()
 
 @contextmanager
 def lent_line() -> Iterator[ClientConnection]:
-    """Lend a line to one call at a time, the last one that was given back first: its connection is open.
-
-    One client for all calls would look through all of its connections several times for each.
-    """
+    """Lend a line to one call at a time, the last one that was given back first: its connection is open. One
+    client for all calls would look through all of its connections several times for each."""
     with _idle_lock:
         line = _idle.pop() if _idle else None
     line = line or ClientConnection()

@@ -1,8 +1,7 @@
 """Limits the bytes and seconds of a model server's response.
 
-The seconds are one deadline, from connecting to the last byte, redirects included. A timeout of HTTPX is for
-one read of a socket, so a server that sends a byte a second passes all of them. Here every operation on a
-socket may take only what is left, whichever client sends the request.
+The deadline covers all from connecting to the last byte, redirects included; HTTPX's timeout is for one read
+of a socket, so a slow trickle would pass it.
 """
 
 from __future__ import annotations
@@ -121,12 +120,8 @@ class _LimitedStream(httpx.SyncByteStream):
 
 
 def limited(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """Yield the parts of a body, decompressed.
-
-    Raises:
-        ReplyTooLargeError: they have more than MOST_BYTES.
-        httpx.DecodingError: they are not compressed so.
-    """
+    """Yield the parts of a body, decompressed. Raises ReplyTooLargeError (over MOST_BYTES) and
+    httpx.DecodingError."""
     n_bytes = 0
     for part in _decompressed(parts, encoding) if encoding else parts:
         n_bytes += len(part)
@@ -149,11 +144,8 @@ def _decompressed(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def encoding_of(headers: Mapping[str, str]) -> str:
-    """Return how a body is compressed; empty: it is not.
-
-    Raises:
-        httpx.DecodingError: in a way that was not asked for.
-    """
+    """Return how a body is compressed; empty: it is not. Raises httpx.DecodingError: in a way not
+    asked for."""
     encoding = headers.get("content-encoding", "").strip().lower()
     if encoding not in {"", "identity", "gzip", "deflate"}:
         raise httpx.DecodingError(
@@ -163,10 +155,8 @@ def encoding_of(headers: Mapping[str, str]) -> str:
 
 
 def limit(client: httpx.Client) -> httpx.Client:
-    """Put the limits on all requests of a client, and return it.
-
-    The seconds in all are TOTAL times what a request allows its server to stay silent.
-    """
+    """Put the limits on all requests of a client, and return it. The seconds in all are TOTAL times what a
+    request allows its server to stay silent."""
     for transport in (client._transport, *client._mounts.values()):  # HTTPX itself takes no backend
         if isinstance(transport, httpx.HTTPTransport):
             transport._pool._network_backend = _Backend(transport._pool._network_backend)
@@ -185,11 +175,8 @@ def _begin(request: httpx.Request) -> None:
 
 
 def _limit_body(response: httpx.Response) -> None:
-    """Limit a response whose body has not been read.
-
-    Raises:
-        httpx.DecodingError: it is compressed in a way that was not asked for.
-    """
+    """Limit a response whose body has not been read. Raises httpx.DecodingError: compressed in a way not
+    asked for."""
     encoding = encoding_of(response.headers)
     if encoding:
         del response.headers["content-encoding"]  # decompressed here

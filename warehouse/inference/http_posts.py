@@ -1,7 +1,6 @@
 """Posts requests to model servers over HTTP/1.1, for a fifth of HTTPX's processor time.
 
-This is the way of chat completions that are not streamed, of which a run makes thousands. It connects to the
-server itself and reads whole replies; what goes through a proxy or to another address, HTTPX does. Limits,
+Used for chat completions without streaming; what goes through a proxy or is redirected, HTTPX does. Limits,
 errors and the gate of `egress` are those of the other clients.
 """
 
@@ -61,14 +60,10 @@ _idle_lock = threading.Lock()
 def post(
     url: str, body: bytes, headers: Mapping[str, str], timeout: float, deadline: float
 ) -> Response | None:
-    """Post JSON, and follow redirects; return None where HTTPX has to: through a proxy.
+    """Post JSON, and follow redirects; None where HTTPX has to: through a proxy.
 
-    timeout: seconds that the server may stay silent
-    deadline: of the whole reply, by `monotonic`
-
-    Raises:
-        NotAllowedError: the call allows no request to that server.
-        httpx.HTTPError, httpx.InvalidURL: as from HTTPX.
+    timeout: seconds of silence; deadline: of the whole reply, by `monotonic`
+    Raises NotAllowedError (server not allowed), httpx.HTTPError and httpx.InvalidURL.
     """
     at, method = _parsed(url), "POST"
     for _ in range(MOST_REDIRECTS):
@@ -97,11 +92,8 @@ def _parsed(url: str) -> httpx.URL:
 
 
 def _request(method: str, url: httpx.URL, body: bytes, headers: Mapping[str, str]) -> bytes:
-    """Return the bytes of a request.
-
-    Raises:
-        httpx.LocalProtocolError: a header has a line break, as a key with one at its end.
-    """
+    """Return the bytes of a request. Raises httpx.LocalProtocolError: a header has a line break, as a key
+    may."""
     lines = [
         f"{method} {url.raw_path.decode('ascii')} HTTP/1.1",
         f"Host: {url.netloc.decode('ascii')}",
@@ -185,7 +177,6 @@ class _Connection:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
     def is_open(self) -> bool:
-        """Return whether the next request can use it: unexpected bytes, or an end, say no."""
         if monotonic() - self._idle_since > KEPT:
             return False
         poll = select.poll()
@@ -212,12 +203,8 @@ class _Reply:
         self._parts: list[bytes] = []
 
     def add(self, data: bytes) -> None:
-        """Add what has come; nothing: the server has hung up.
-
-        Raises:
-            ReplyTooLargeError: it is too much.
-            httpx.RemoteProtocolError: it is no response.
-        """
+        """Add what has come; nothing: the server has hung up. Raises ReplyTooLargeError and
+        httpx.RemoteProtocolError."""
         if not data:
             has_end = "content-length" in self._headers or "transfer-encoding" in self._headers
             if not self._status_code or has_end:

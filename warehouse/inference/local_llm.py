@@ -32,10 +32,8 @@ def engine() -> str:
 
 
 def free_cores() -> int:
-    """Return the number of cores that this process may use, at least 1.
-
-    More threads than free cores slow llama.cpp down several times, so `taskset` and cpusets are heeded.
-    """
+    """Return the number of cores that this process may use, at least 1. More threads than free cores slow
+    llama.cpp down several times, so `taskset` and cpusets are heeded."""
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     return max(1, len(affinity(0)) if affinity else os.cpu_count() or 1)
 
@@ -43,15 +41,12 @@ def free_cores() -> int:
 class LocalServer:
     """Serves one GGUF file on 127.0.0.1 at a free port until `stop`; ready once constructed.
 
-    It has one slot, no prompt cache and no flash attention, so that an answer depends neither on the calls
-    before it or beside it nor on the number of threads; further calls wait their turn. Calls need the
-    server's own random key.
-
+    One slot, no prompt cache and no flash attention: an answer depends on no other call and no number of
+    threads. Calls need the server's random key.
     folder: holds exactly one `*.gguf` file
-    threads: for prompt and answer; None means every core that the process may use
+    threads: default: every core that the process may use
     context: tokens of prompt and answer together
-
-    Raises `AssayError` when the file cannot be loaded.
+    Raises AssayError: the file cannot be loaded.
     """
 
     def __init__(
@@ -65,11 +60,8 @@ class LocalServer:
         self.api_base = f"{self._server.listening_address}/v1"
 
     def stop(self) -> None:
-        """Free the port and the memory, as soon as no call is computed; a second call does nothing.
-
-        The server ends with its last reference. Until a call that it computes has ended, it would keep every
-        thread of this process from running, and for ever where one of them has to end that call.
-        """
+        """Free the port and the memory, as soon as no call is computed. The server ends with its last
+        reference: ended during a call, it would block every thread of this process."""
         server, self._server = self._server, None
         if server is not None and not self._is_idle():
             Thread(target=self._drop_when_idle, args=[[server]], name="local server", daemon=True).start()
@@ -143,17 +135,12 @@ def servers_at_once() -> int:
 
 
 class LocalServers:
-    """Servers of local models, started when they are needed; each answers one call at a time.
+    """Servers of local models, started when needed; each answers one call at a time. Thread-safe.
 
-    Two cores answer more calls as two servers than as one: the threads of one wait for each other at every
-    layer, and on a busy machine for most of the time. An answer is the same on any number of threads.
-
+    Two servers answer more calls on two cores than one with two threads; answers are the same.
     fetch: returns the folder of a model
-    threads: None: as many servers as `servers_at_once`, which share the cores; else one server with so many,
-        for someone who waits for a single answer
+    threads: None: `servers_at_once` servers share the cores; else one server with so many
     context: tokens of prompt and answer together
-
-    Safe to use from many threads.
     """
 
     def __init__(self, fetch: Callable[[str], Path], threads: int | None, context: int) -> None:
@@ -168,7 +155,6 @@ class LocalServers:
 
     @contextmanager
     def server(self, name: str) -> Iterator[LocalServer]:
-        """Wait for a server of a model, and keep it for one call."""
         with self._slots.slot():
             server = self._take(name)
             try:
@@ -192,7 +178,6 @@ class LocalServers:
             return server
 
     def close(self) -> None:
-        """Stop all servers, those that are called as soon as that has ended; a later call starts others."""
         with self._lock:
             free = [server for servers in self._free.values() for server in servers]
             self._free.clear()

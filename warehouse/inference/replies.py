@@ -100,18 +100,12 @@ MOST_TOKENS = 1 << 31  # a server that counts more than that, or less than none,
 class Reply:
     """What one call gave.
 
-    reason: why the status is not `ok`, in one line; None when it is
-    text: the answer without white space around it; empty when there is none
-    raw: what the model gave back, untouched; None when it gave nothing
-    seconds: of the one attempt that computed it, also when it now comes from the cache
-    queued: seconds from when the call was asked for until that attempt began: turns, limits, earlier attempts
-    retries: attempts before that one
-    prompt_tokens, completion_tokens: None where the server does not count them
-    usd: 0 for a local model, None when the price or the tokens are not known
-    call_id: names it in the cache of calls
-    model: who was asked
-    first_tokens: what it could have begun with, and how likely each is; None where it was not requested, or
-        the server does not say
+    reason: why the status is not `ok`, in one line
+    text: stripped; raw: untouched, None when nothing came
+    seconds: of the attempt that computed it, also from the cache
+    queued: seconds until that attempt began; retries: attempts before it
+    prompt_tokens, completion_tokens, usd: None where not known; usd is 0 for a local model
+    first_tokens: likeliest first tokens with log probabilities, where requested and given
     """
 
     status: Status
@@ -131,20 +125,14 @@ class Reply:
 
     @property
     def tokens(self) -> int | None:
-        """Tokens read and written; None where the server counts neither."""
         known = [count for count in (self.prompt_tokens, self.completion_tokens) if count is not None]
         return sum(known) if known else None
 
 
 @dataclass(frozen=True)
 class Completion:
-    """What a server gave back, in whatever shape its client gives it.
-
-    prompt_tokens, completion_tokens: as the server counts them
-    response: the whole, as JSON
-    priced: what LiteLLM reads the price from
-    first_tokens: as in `Reply`
-    """
+    """What a server gave back; ``response``: the whole as JSON, ``priced``: what LiteLLM reads the price
+    from."""
 
     content: str | None
     finish_reason: str | None
@@ -157,18 +145,13 @@ class Completion:
 
     @property
     def tokens(self) -> int | None:
-        """Of prompt and answer together; None where the server does not count them."""
         counts = _count(self.prompt_tokens), _count(self.completion_tokens)
         return None if None in counts else sum(one or 0 for one in counts)
 
 
 @dataclass(frozen=True)
 class Call:
-    """All that decides what comes back.
-
-    request: it as `canonical` writes it; without `top_logprobs` where it has none: ids stay what they are
-    id: key of the cache, the digest of its request
-    """
+    """All that decides what comes back; ``id`` is the digest of ``request``, its canonical JSON."""
 
     model: str
     weights: str | None  # digest of a local model's files, with what runs them
@@ -185,7 +168,6 @@ class Call:
 
     @property
     def is_local(self) -> bool:
-        """Whether a model in this process answers."""
         return self.weights is not None
 
     def __post_init__(self) -> None:
@@ -199,11 +181,7 @@ _PARTS = [one.name for one in fields(Call) if one.init]
 
 
 def read_litellm(response: Any) -> Completion:
-    """Read what LiteLLM gives.
-
-    Raises:
-        NoCompletionError: it is not shaped like a completion.
-    """
+    """Read what LiteLLM gives. Raises NoCompletionError: it is not shaped like a completion."""
     try:
         choice = response.choices[0]
         fields = getattr(choice.message, "provider_specific_fields", None) or {}
@@ -224,11 +202,8 @@ def read_litellm(response: Any) -> Completion:
 
 
 def read_json(response: dict[str, Any]) -> Completion:
-    """Read what a server that speaks OpenAI's protocol gives.
-
-    Raises:
-        NoCompletionError: it is not shaped like a completion.
-    """
+    """Read what a server that speaks OpenAI's protocol gives. Raises NoCompletionError: it is not shaped like
+    a completion."""
     try:
         response, whole = encode_without_secrets(response)
         choice = response["choices"][0]
@@ -266,10 +241,7 @@ def reply_of(
     queued: float,
     retries: int,
 ) -> Reply:
-    """Turn what a server gave back into a reply.
-
-    token_price: of the call's model, in place of what LiteLLM knows
-    """
+    """Turn what a server gave back into a reply; ``token_price`` replaces what LiteLLM knows."""
     raw = None if completion.content is None else encodable(completion.content)
     text = (raw or "").strip()
     status, reason = _outcome(text, completion.finish_reason, completion.refusal, call.max_tokens)
@@ -338,11 +310,8 @@ def price(model: str, response: Any) -> float | None:
 
 
 def together(replies: Sequence[Reply]) -> Reply:
-    """Return the last of several replies to one task, with the costs of all.
-
-    Its raw text is that of the last one that has any; it is cached where all of them are, and a cost that is
-    not known of one is not known of all.
-    """
+    """Return the last of several replies to one task, with the costs of all (unknown if one is); cached if
+    all are."""
     raws = [reply.raw for reply in replies if reply.raw is not None]
     return replace(
         replies[-1],
@@ -368,7 +337,6 @@ def sum_of_known(values: Iterable[Number | None]) -> Number | None:
 
 
 def failure(call: Call, status: Status, reason: str) -> Reply:
-    """Return the reply of a call that gave nothing; the reason is made safe to be stored and shown."""
     return Reply(status=status, reason=one_line(reason), call_id=call.id, model=call.model)
 
 
@@ -389,10 +357,7 @@ def record_of(
     response: str | None,
     purpose: Purpose | None = None,
 ) -> dict[str, Any]:
-    """Return the row of `schemas.CALLS`, with what else makes the reply again.
-
-    purpose: what the call was paid for
-    """
+    """Return the row of `schemas.CALLS`, with what else makes the reply again."""
     public = call.api_base and _public(call.api_base)
     request = (call if public == call.api_base else replace(call, api_base=public)).request
     return {

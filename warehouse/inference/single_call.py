@@ -27,13 +27,8 @@ from rag_assay.warehouse.inference.throttle import (
 
 
 def _complete_by_litellm(request: dict[str, Any], drafting: Drafting) -> Completion:
-    """Send a request through LiteLLM, and add to a draft what comes; whole where the provider cannot stream.
-
-    request: the arguments of `litellm.completion`
-
-    Raises:
-        NoCompletionError: what came is no completion.
-    """
+    """Send a request through LiteLLM, streamed into a draft where the provider can. Raises
+    NoCompletionError."""
     stream = litellm().completion(**request, stream=True, stream_options={"include_usage": True})
     has_text = False
     for chunk in stream:
@@ -87,15 +82,10 @@ def send_with_retries(
 ) -> Attempted[Response]:
     """Send a request until it is answered, or fails for good.
 
-    A rate limit is waited out, and takes up none of the retries; unless there are none at all, or the call
-    has waited PATIENCE seconds.
-
-    retries: further attempts after a passing fault; 0: none after anything
-    asked_at: when the call was asked for, by `perf_counter`
-    tokens_of: that a response took; None: not known
-
-    Raises:
-        LeftAloneError: no attempt was made, for the server has long refused all calls.
+    A rate limit is waited out without using retries, unless there are none or PATIENCE seconds have passed.
+    asked_at: by `perf_counter`
+    tokens_of: a response; None: not known
+    Raises LeftAloneError: no attempt was made, for the server has long refused all calls.
     """
     faults = attempts = 0
     waited = 0.0
@@ -142,12 +132,7 @@ LETTERS_A_TOKEN = 4  # about, until the server has counted
 
 
 class CallPolicy(NamedTuple):
-    """How a call is made and paid, which changes nothing of its answer.
-
-    timeout: seconds that the server may stay silent
-    asked_at: when it was asked for, by `perf_counter`
-    drafting: told what the model writes, as it comes; None: there is no listener
-    """
+    """How a call is made and paid, which changes nothing of its answer; ``timeout``: seconds of silence."""
 
     timeout: float
     retries: int
@@ -167,11 +152,8 @@ class CallTarget(NamedTuple):
 
 
 def send_call(call: Call, place: CallTarget, terms: CallPolicy) -> Attempted[Completion]:
-    """Send a call until it is answered, or fails for good.
-
-    Raises:
-        LeftAloneError: no request was sent, for the server is to be left alone.
-    """
+    """Send a call until it is answered, or fails for good. Raises LeftAloneError: no request was sent, for
+    the server is to be left alone."""
     letters = sum(len(one["content"]) for one in call.messages)
     drafting = terms.drafting
 
@@ -193,10 +175,7 @@ def send_call(call: Call, place: CallTarget, terms: CallPolicy) -> Attempted[Com
 def _completion(
     call: Call, place: CallTarget, timeout: float, drafting: Drafting | None = None
 ) -> Completion:
-    """Send a call once, to its model's server and no other one.
-
-    drafting: told what comes, as it comes
-    """
+    """Send a call once, to its model's server and no other one."""
     with only_to(permitted(place.model, place.api_base)):
         return _sent(call, place, timeout, drafting)
 

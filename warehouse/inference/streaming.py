@@ -1,8 +1,5 @@
-"""Drafts: the text of an answer as far as it has come, for a listener while the model writes it.
-
-A draft is no answer. What is answered, measured and kept is the reply of the call, the same as without a
-listener; a draft is what a page shows until it is there.
-"""
+"""Drafts: the text of an answer while the model writes it. What is measured and kept is the reply of the
+call."""
 
 from __future__ import annotations
 
@@ -26,12 +23,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PartialAnswer:
-    """The text of an answer as far as it has come.
-
-    model: who writes it
-    number: counts beginnings, from 1: a further attempt, and a further model, begin the text again
-    text: all of it since that beginning, not the last piece alone; empty where it has just begun
-    """
+    """The text of an answer since its last beginning; ``number`` counts beginnings (attempts, models)
+    from 1."""
 
     model: str
     number: int
@@ -54,7 +47,6 @@ class Listener:
             return self._begun
 
     def tell(self, draft: PartialAnswer) -> None:
-        """Give a draft to the listener; one that fails is given no more, and the answer comes nonetheless."""
         if self._is_gone:
             return
         try:
@@ -73,15 +65,11 @@ _of_thread = _OfThread()
 
 @contextmanager
 def on_token(hear: Callable[[PartialAnswer], None]) -> Iterator[None]:
-    """Let ``hear`` be called with drafts of the answer that the calling thread asks for in the block.
+    """Call ``hear`` with drafts of the answer that the calling thread asks for in the block.
 
-    It is called in the thread that waits for the model: once when the model is asked, then at most twenty
-    times a second, and with the whole text in the end. What comes from the cache is one draft. A slow
-    listener misses drafts, never the last one, and does not slow the model down.
-
-    Only calls whose text is the answer's are drafted, not those that check, rewrite or judge. A refusal, a
-    failure and what becomes of markers are known by the answer alone: show that in place of the draft as soon
-    as it is there.
+    It runs in the waiting thread: at once, then at most twenty times a second, and with the whole text at the
+    end; a cached answer is one draft. Calls that check, rewrite or judge are not drafted. Show the answer in
+    place of the draft once it is there: refusals and failures are known by it alone.
     """
     with draft_listener(Listener(hear)):
         yield
@@ -106,8 +94,8 @@ def draft_listener(other: Listener | None) -> Iterator[None]:
 class Drafting:
     """The draft of one call, which each of its attempts begins again.
 
-    partial: what the last attempt that brought any text has brought: of a call that fails, all that there is
-    ends_by: by `monotonic`: when the request is ended though its server keeps it open; None: it is under way
+    partial: what the last attempt with any text has brought
+    ends_by: by `monotonic`: when the request is ended though its server keeps it open
     """
 
     def __init__(self, heard_by: Listener, model: str) -> None:
@@ -125,7 +113,6 @@ class Drafting:
         self._is_given_up = False
 
     def begin(self) -> None:
-        """Begin again, and tell the listener."""
         with self._lock:
             self._parts, self._length, self._is_told = [], 0, True
             self._hang_up = lambda: None
@@ -142,7 +129,6 @@ class Drafting:
             hang_up()
 
     def end(self, *, unwanted: bool = False) -> None:
-        """End the request under way."""
         with self._lock:
             self._is_given_up = unwanted
             hang_up = self._hang_up
@@ -205,12 +191,7 @@ def display_text(text: str) -> str:
 
 
 def heard(read: Callable[[], Result], drafting: Drafting) -> Result:
-    """Return what ``read`` returns; tell its draft meanwhile.
-
-    It reads in a thread of its own, so that neither a slow listener nor silence keeps anybody waiting.
-
-    read: sends a request, and adds to the draft what comes
-    """
+    """Return what ``read`` returns and tell its draft meanwhile; it reads in a thread of its own."""
     drafting.begin()
     reading = _Reading(read, drafting)
     reading.start()

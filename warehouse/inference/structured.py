@@ -55,10 +55,8 @@ class Structured(Generic[Shape]):
 
 
 def schema_only(**keywords: object) -> Any:
-    """Return a field's bounds that the server is told and the answer is not held to.
-
-    For `Annotated`: a model that passes such a bound is cut short by its reader, not refused.
-    """
+    """Return a field's bounds that the server is told and the answer is not held to. For `Annotated`: a model
+    that passes such a bound is cut short by its reader, not refused."""
     found: FieldInfo = Field(json_schema_extra=dict(keywords))  # type: ignore[arg-type]
     return found
 
@@ -90,12 +88,10 @@ def ask_structured(
     shape: type[Shape],
     check: Callable[[Shape], None] | None = None,
 ) -> Structured[Shape]:
-    """Ask for JSON of a shape, and once more where the reply cannot be read: with the reply and the error.
+    """Ask for JSON of a shape, and once more, with the error, where the reply cannot be read; a cut reply is
+    not repeated.
 
-    A reply that was cut is not read, and not asked for again: it would be cut again.
-
-    ask: sends a chat; each chat is a call of its own
-    check: raises ValueError, with a reason, for what has the shape and is of no use
+    ask: sends a chat; check: raises ValueError, with a reason, for what has the shape and is of no use
     """
     first = read_structured(ask(messages), shape, check)
     if first.status is not Status.PARSE_FAILED:
@@ -111,10 +107,7 @@ def ask_structured(
 def read_structured(
     reply: Reply, shape: type[Shape], check: Callable[[Shape], None] | None = None
 ) -> Structured[Shape]:
-    """Read a reply as a shape.
-
-    check: raises ValueError, with a reason, for what has the shape and is of no use
-    """
+    """Read a reply as a shape; ``check`` raises ValueError for what has the shape and is of no use."""
     if reply.status is not Status.OK:
         return Structured(None, reply.status, reply.reason or "no reason given", (reply,))
     try:

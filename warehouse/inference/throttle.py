@@ -1,11 +1,9 @@
 """How many calls are in flight to a server and to each of its models, and how fast new ones begin.
 
-What all threads of the process send to one server passes one `Throttle`. It begins with as many calls as the
-recipes allow, and follows the server's goodput: by Little's law, what a window of calls has answered is what
-the server can hold at once. The next window is GAIN times that, and one call more. A server that refuses
-one call in four at random keeps its window (1.4 x 0.75 > 1); one that takes 8 at once is sent 12.
-A refused call keeps its slot for about as long as an answer takes, so that refusals, which are quick, do not
-turn into more requests; it waits longer only while the model answers nothing at all.
+What all threads send to one server passes one `Throttle`, which follows the server's goodput (Little's law):
+the next window of calls is GAIN times what the last one answered, and one more. A server that refuses one
+call in four at random keeps its window (1.4 x 0.75 > 1). A refused call keeps its slot for about one service
+time, so that quick refusals do not become more requests.
 """
 
 from __future__ import annotations
@@ -43,10 +41,8 @@ class LeftAloneError(Exception):
 
 
 class Pace(NamedTuple):
-    """What a recipe allows its model's server to be sent; None: any number.
-
-    at_once: calls in flight
-    """
+    """What a recipe allows its model's server to be sent (calls in flight, calls a minute); None: any
+    number."""
 
     at_once: int = AT_ONCE
     requests_per_minute: int | None = None
@@ -69,7 +65,6 @@ class RateWindow:
         self._total = 0.0
 
     def delay(self, now: float, amount: float, limit: float | None) -> float:
-        """Return the seconds until ``amount`` more keep to the limit; 0 where nothing else is there."""
         if limit is None:
             return 0.0
         self._forget(now)
@@ -142,11 +137,8 @@ class _Flow:
         self._service = before + LATEST * (seconds - before)
 
     def hold(self, now: float) -> float:
-        """Return the seconds that a call that was refused now keeps its slot.
-
-        One service time, by chance a quarter more or less; a call that is alone waits FIRST_HOLD at most.
-        While nothing is answered, as long again as since the first refusal: the waits double.
-        """
+        """Return the seconds that a call refused now keeps its slot: one service time, randomly a quarter
+        more or less (alone: at most FIRST_HOLD); while nothing is answered the waits double."""
         if self._refused_since is None:
             self._refused_since = now
         base = FIRST_HOLD if self._service is None else self._service
@@ -169,13 +161,10 @@ def _loosest(limits: Sequence[int | None]) -> int | None:
 
 @dataclass(eq=False, slots=True)
 class Ticket:
-    """A call's place in the line: who has waited longest goes first, also for its next attempt.
+    """A call's place in the line; who has waited longest goes first.
 
-    model: whose line it is
-    tokens: that it is expected to take
-    is_in_flight: its attempt may begin, or has
-    begun_at: of the attempt that is in flight, by the throttle's clock
-    go: of a thread that waits until it is in flight
+    model: whose line it is; tokens: expected; go: set once the attempt is in flight; begun_at: by the
+        throttle's clock
     """
 
     model: str
@@ -209,11 +198,8 @@ class Throttle:
 
     @contextmanager
     def passed(self, ticket: Ticket) -> Iterator[None]:
-        """Wait until an attempt may begin; it is in flight while the block lasts.
-
-        Raises:
-            LeftAloneError: the server has answered nothing but refusals for PATIENCE.
-        """
+        """Wait until an attempt may begin; it is in flight while the block lasts. Raises LeftAloneError: the
+        server has answered nothing but refusals for PATIENCE."""
         delay = self.enter(ticket)
         try:
             if not ticket.is_in_flight:
@@ -239,13 +225,8 @@ class Throttle:
                 raise CancelledError
 
     def enter(self, ticket: Ticket) -> float:
-        """Take a place in the line, without waiting; the ticket says when the attempt may begin.
-
-        Returns the seconds after which the next attempt may begin, if only time is in the way.
-
-        Raises:
-            LeftAloneError: as `passed`; the ticket is not in the line.
-        """
+        """Take a place in the line, without waiting; return the seconds until the attempt may begin, if only
+        time is in the way. Raises LeftAloneError: as `passed`."""
         with self._lock:
             closed = self._closed_until - monotonic()
             if closed > 0:
@@ -312,10 +293,7 @@ class Throttle:
             ticket.go.set()
 
     def answered(self, ticket: Ticket, tokens: int | None) -> None:
-        """Count an attempt that was answered.
-
-        tokens: that it took; None: not known
-        """
+        """Count an attempt that was answered; ``tokens`` None: not known."""
         with self._lock:
             now = monotonic()
             self._limited = None
@@ -331,24 +309,16 @@ class Throttle:
             self._correct(ticket, 0)
 
     def backoff(self, ticket: Ticket, faults: int, *, was_dropped: bool) -> float:
-        """Return the seconds until a call is sent again after a passing fault, up to twice as long each time.
-
-        They are by chance, for calls that failed together do not come back together. A dropped connection
-        while others are answered says nothing of the server: one service time at most.
-
-        faults: how many it had before
-        """
+        """Return the seconds until a call is sent again after a passing fault: random, doubling with
+        ``faults`` so far. A dropped connection while others are answered waits one service time at most."""
         with self._lock:
             return self._models[ticket.model].backoff(monotonic(), faults, was_dropped=was_dropped)
 
     def limited(self, ticket: Ticket, wait: float | None) -> float:
-        """Count an attempt that the server refused.
+        """Count a refused attempt; return the seconds that it keeps its slot (infinity: not to be tried
+        again, after PATIENCE of refusals).
 
-        Returns the seconds that it keeps its slot; infinity where it is not to be tried again, for the server
-        has answered nothing but refusals for PATIENCE.
-
-        wait: seconds that the server asks to be left alone; None: it does not say. All its calls wait for so
-            long, at most LONGEST_WAIT; a server that asks for more is sent one call then.
+        wait: seconds that the server asks for, at most LONGEST_WAIT; None: it does not say
         """
         with self._lock:
             now = monotonic()

@@ -1,8 +1,7 @@
-"""How many tokens a text has for a model, and how many the model reads: without a request to its provider.
+"""How many tokens a text has for a model, and how many the model reads, without a request to its provider.
 
-A local model counts by its own vocabulary, through its server. Models of OpenAI count by tiktoken, whose
-vocabularies come with LiteLLM. Of any other model a bound is taken, half a token for a byte of UTF-8: more
-than any tokenizer in use makes of prose (English has a token in four bytes, German in three).
+Local models count by their vocabulary, OpenAI's by tiktoken. For others a bound: half a token for a byte of
+UTF-8, more than any tokenizer in use makes of prose.
 """
 
 from __future__ import annotations

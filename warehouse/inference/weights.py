@@ -1,8 +1,5 @@
-"""Weights of embedding models, named by a registry name, a Hugging Face hub id or a folder.
-
-A registered model is verified file by file. A hub id needs a commit (`revision`), for a branch may move. A
-folder is known by the SHA-256 of its files, which is remembered as long as their sizes and times stay.
-"""
+"""Weights of embedding models: a registry name, a Hugging Face hub id with a commit, or a folder, known by
+the SHA-256 of its files (remembered while sizes and times stay)."""
 
 from __future__ import annotations
 
@@ -161,7 +158,6 @@ def _stamps(folder: Path) -> dict[str, list[int]]:
 
 @lru_cache(maxsize=16)
 def _hashed(folder: Path, stamps: str, names: tuple[str, ...]) -> str:
-    """Return the digest of a folder's files; hashed once for the same paths, sizes and times."""
     record = home().cache("weights") / f"{digest([str(folder), stamps])}.json"
     with suppress(OSError, ValueError, KeyError, TypeError):
         return str(json.loads(record.read_text())["identity"])

@@ -1,9 +1,6 @@
-"""Artifacts of a workspace on object storage: pointers and records as they are there, files fetched at need.
-
-The layout is that of a local workspace. What is read is kept in the scratch folder: a complete record
-and the files of an artifact never change; which artifact a key means is listed again after a moment. A commit
-uploads the files, then the record, if no other machine was faster, then the pointer: what is not named by a
-record does not count, and is removed a day later.
+"""Artifacts of a workspace on object storage, with the layout of a local one; files are fetched at need into
+the scratch folder. A commit uploads files, then the record (if no other machine was faster), then the
+pointer.
 """
 
 from __future__ import annotations

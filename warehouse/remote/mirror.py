@@ -1,12 +1,8 @@
 """What lies in a workspace on object storage beside its artifacts: pages, caches, journals.
 
-Files that never change (bodies, calls, vectors) and those that one writer replaces (manifests of pages,
-records of crawls) are pushed after they were written, and pulled before they are read. Journals, to which
-several machines add lines, are merged by compare-and-swap: no line is lost.
-
-Who has a turn holds an object of its name and changes it every few seconds. Who waits takes over an object
-that has not changed for longer, by its own clock: clocks of machines need not agree. So a machine that was
-lost gives its turns away.
+Files are pushed after they were written, and pulled before they are read; journals are merged by
+compare-and-swap. A turn is an object that its holder changes every few seconds; a waiter takes over one
+unchanged for longer by its own clock, so a lost machine gives its turns away.
 """
 
 from __future__ import annotations
@@ -165,10 +161,8 @@ class Mirror:
         self.store.create(self._name(path), path.read_bytes())
 
     def merge(self, path: Path) -> None:
-        """Let a journal hold the lines of this machine and of all others, here and there.
-
-        One that was removed by another machine is removed here.
-        """
+        """Let a journal hold the lines of this machine and of all others, here and there. One that was
+        removed by another machine is removed here."""
         name = self._name(path)
         with self._lock:
             known = self._read("journals")
@@ -214,7 +208,6 @@ class Mirror:
                 self._write("journals", known)
 
     def remove_below(self, *places: str) -> None:
-        """Remove what lies below some folders, for all machines."""
         for place in places:
             self.store.delete(one.path for one in self.store.list(place))
 

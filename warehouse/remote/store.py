@@ -1,9 +1,5 @@
-"""Objects of a workspace on object storage (S3, GCS, Azure), or on a disk that machines share (`file:///…`).
-
-All requests are tried again by obstore itself, with growing pauses, until a bound; then there is a sentence.
-Competing writers are ordered by conditional writes: create-if-absent (`If-None-Match: *`), and
-compare-and-swap by the version of what was read (`If-Match`).
-"""
+"""Objects of a workspace on object storage (S3, GCS, Azure), or on a shared disk (`file:///…`). obstore
+retries requests; writers are ordered by create-if-absent and compare-and-swap (`If-Match`)."""
 
 from __future__ import annotations
 
@@ -104,10 +100,7 @@ class Version:
 
 @dataclass(frozen=True)
 class ObjectInfo:
-    """An object in a listing.
-
-    modified: seconds since the epoch, by the server's clock
-    """
+    """An object in a listing; ``modified``: seconds since the epoch, by the server's clock."""
 
     path: str
     size: int
@@ -116,10 +109,8 @@ class ObjectInfo:
 
 
 class RemoteStore:
-    """The objects below a URL, by paths with slashes; safe for several threads.
-
-    Every method raises `AssayError` with a sentence where the server cannot be used.
-    """
+    """The objects below a URL, by paths with slashes; safe for several threads. Every method raises
+    `AssayError` with a sentence where the server cannot be used."""
 
     def __init__(self, url: str) -> None:
         """Open the store; no request is sent."""
@@ -160,10 +151,8 @@ class RemoteStore:
             return None
 
     def create(self, path: str, data: bytes) -> bool:
-        """Store an object where there is none; False where there is one with other bytes.
-
-        One with these very bytes counts as ours: the answer to a request may be lost, and it is sent again.
-        """
+        """Store an object where there is none; False where there is one with other bytes. One with these very
+        bytes counts as ours: the answer to a request may be lost, and it is sent again."""
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 
@@ -207,7 +196,6 @@ class RemoteStore:
         return stored["e_tag"] or ""
 
     def download(self, path: str, file: Path, size: int | None = None, sha256: str | None = None) -> bool:
-        """Fetch an object into a file, part by part; the file is there once it is whole. False: no object."""
 
         try:
             with (

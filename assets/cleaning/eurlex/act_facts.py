@@ -185,12 +185,10 @@ def number_of(title: str) -> str | None:
     form = _named_form(head)
     if form is None:
         return None
-    letter = form[1]
-    found = _OLD_NUMBER.search(head)
-    if found:
-        return f"3{_year(found[2])}{letter}{int(found[1]):04d}"
+    if found := _OLD_NUMBER.search(head):
+        return f"3{_year(found[2])}{form[1]}{int(found[1]):04d}"
     found = _NEW_NUMBER.search(head) or _SHORT_NUMBER.search(head)
-    return f"3{_year(found[1])}{letter}{int(found[2]):04d}" if found else None
+    return f"3{_year(found[1])}{form[1]}{int(found[2]):04d}" if found else None
 
 
 def _named_form(head: str) -> tuple[str, str] | None:
@@ -211,10 +209,9 @@ def _form(title: str | None, celex: str | None) -> str | None:
     if found and found[1]:
         return f"{found[1].title()} {found[2].title()}"
     if found:
-        kind = {"verordnung": "Regulation", "richtlinie": "Directive", "beschluss": "Decision"}[
-            found[4].lower()
-        ]
-        return f"{'Implementing' if found[3].lower().startswith('durch') else 'Delegated'} {kind}"
+        kinds = {"verordnung": "Regulation", "richtlinie": "Directive", "beschluss": "Decision"}
+        how = "Implementing" if found[3].lower().startswith("durch") else "Delegated"
+        return f"{how} {kinds[found[4].lower()]}"
     number = re.match(r"[0-9CE]\d{4}([A-Z]{1,2})", celex or "")
     if number and number[1] == "PC":
         return "Proposal"
@@ -246,15 +243,10 @@ def _version(celex: str | None, reference: re.Match[str] | None) -> str | None:
 def _document_date(
     tags: dict[str, list[str]], shown: str, title: str | None
 ) -> tuple[str | None, str, str | None]:
-    day = _iso(_first(tags, "eli:date_document", "wt.z_docdate", "dc.date"))
-    if day:
+    if day := _iso(_first(tags, "eli:date_document", "wt.z_docdate", "dc.date")):
         return day, "meta", None
-    day = written_date(shown[:600]) or written_date((title or "")[:600])
-    if day:
+    if day := written_date(shown[:600]) or written_date((title or "")[:600]) or _iso(shown[:600]):
         return day, "text", None
-    emission = _iso(shown[:600])
-    if emission:
-        return emission, "text", None
     return None, "none", "neither meta tags nor the title give a date"
 
 
@@ -304,7 +296,5 @@ def _guessed(text: str) -> str | None:
 
 
 def _authors(title: str | None) -> tuple[str, ...]:
-    for words, names in _BODIES:
-        if title and re.search(words, title[:200], re.I):
-            return names
-    return ()
+    head = (title or "")[:200]
+    return next((names for words, names in _BODIES if re.search(words, head, re.I)), ())

@@ -141,18 +141,8 @@ def _sections(table: Element) -> Iterator[list[Element]]:
 _ROOTS = ("document1", "docHtml", "textTabContent", "text", "TexteOnly", "document")
 # Class names of what stands around an act: the journal's head, amendment marks, tables of contents.
 _AROUND = frozenset(
-    {
-        "hd-date",
-        "hd-lg",
-        "hd-ti",
-        "hd-oj",
-        "reference",
-        "disclaimer",
-        "hd-modifiers",
-        "arrow",
-        "toc-item",
-        "title-toc",
-    }
+    {"hd-date", "hd-lg", "hd-ti", "hd-oj", "reference"}
+    | {"disclaimer", "hd-modifiers", "arrow", "toc-item", "title-toc"}
 )
 _HEAD = frozenset(
     {"hd-date", "hd-lg", "hd-ti", "hd-oj", "hd-toc-1"}

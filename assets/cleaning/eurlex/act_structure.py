@@ -30,11 +30,9 @@ class _Open(NamedTuple):
 
 
 class _QuotationReader:
-    """Finds the lines that begin in a quotation: such a line begins no part of the act itself.
-
-    Where markup distinguishes the act's own articles (``marked``: they have a class of their own), it
-    decides. Elsewhere the quotation marks do; an unclosed quotation ends where the act's own numbering goes
-    on.
+    """Finds the lines that begin in a quotation: such a line begins no part of the act itself. Markup decides
+    where it has a class for the act's own articles (``marked``); else quotation marks, up to where the act's
+    numbering goes on.
     """
 
     def __init__(self, lines: Sequence[ActLine], marked: bool) -> None:
@@ -236,15 +234,9 @@ class Builder:
             {"heading": start.heading or line, "level": level, "start": at, "end": self.length}
         )
         entry: dict[str, Any] = {"kind": start.kind, "number": start.number}
-        annex = next(
-            (
-                self.structure[place]["number"] or ""
-                for _, place in self.open[:-1]
-                if self.structure[place]["kind"] in ("annex", "statement")
-            ),
-            None,
-        )
-        self.structure.append(entry if annex is None else {**entry, "annex": annex})
+        around = (self.structure[place] for _, place in self.open[:-1])
+        annex = next((one for one in around if one["kind"] in ("annex", "statement")), None)
+        self.structure.append(entry if annex is None else {**entry, "annex": annex["number"] or ""})
 
     def close(self, rank: int) -> None:
         while self.open and self.open[-1][0] >= rank:
@@ -252,11 +244,7 @@ class Builder:
 
     def head(self, line: str) -> None:
         section = self.sections[-1]
-        section["heading"] = (
-            f"{section['heading']} – {line}"
-            if is_bare(self.structure[-1], section)
-            else f"{section['heading']} {line}"
-        )
+        section["heading"] += f" – {line}" if is_bare(self.structure[-1], section) else f" {line}"
         self.add(line)
 
     @property
@@ -269,16 +257,8 @@ def is_bare(entry: dict[str, Any], section: dict[str, Any]) -> bool:
 
 
 _TITLE = frozenset(
-    {
-        "doc-ti",
-        "title-doc-first",
-        "title-doc-last",
-        "Statut",
-        "Typedudocument",
-        "Titreobjet",
-        "Typedudocument_cp",
-        "Titreobjet_cp",
-    }
+    {"doc-ti", "title-doc-first", "title-doc-last", "Statut"}
+    | {"Typedudocument", "Titreobjet", "Typedudocument_cp", "Titreobjet_cp"}
 )
 _ARTICLE_HEADING = frozenset({"sti-art", "stitle-article-norm", "Titrearticle"})
 _DIVISION = frozenset({"ti-section-1", "title-division-1", "SectionTitle", "ChapterTitle"})
@@ -289,9 +269,8 @@ _STATEMENT = frozenset({"Exposdesmotifstitre", "Fichefinanciretitre"})
 _NOTE = frozenset({"note", "footnote"})
 _GROUP = re.compile(r"(?:ti-grseq|title-gr-seq-level)-(\d)")
 
-_RECITAL = re.compile(
-    r"\((\d{1,3})\)\s(?!(?:OJ|JO|ABl|GU|DO|PB|EFT|EGT|Official Journal)\b)"
-)  # nor a footnote
+# The number of a recital, not that of a footnote.
+_RECITAL = re.compile(r"\((\d{1,3})\)\s(?!(?:OJ|JO|ABl|GU|DO|PB|EFT|EGT|Official Journal)\b)")
 _HEADING_LENGTH = 250
 _NUMBERED = re.compile(r"(?:[IVX]+|\d+(?:\.\d+)*|[B-HJ-Z])[.)]?\s|[A-Z][.)]\s|\(\w{1,3}\)")
 _DOTTED = re.compile(r"\d+(?:\.\d+)+")
@@ -299,11 +278,8 @@ _NO_HEADING = re.compile(r"(?:\(?\w{1,3}[).]|[-—–•])\s|" + f"[{OPENING}(]"
 
 
 def assemble(lines: list[ActLine]) -> Act:
-    """Put lines together to a text with sections.
-
-    Where markup names the articles, it decides; in older plain markup, and in consolidated texts without
-    class names, the words that begin a line do. What an amending act quotes stays text.
-    """
+    """Put lines together to a text with sections. Markup that names articles decides; else the words that
+    begin a line."""
     marked = any(line.classes & ARTICLES for line in lines)
     reader = _Reader(marked or any(line.classes & _TITLE for line in lines), marked)
     announced = set() if marked else _announced(lines)
@@ -317,9 +293,7 @@ def assemble(lines: list[ActLine]) -> Act:
 
 def _announced(lines: list[ActLine]) -> set[int]:
     """Return the lines that only announce an article whose title follows, as on pages of one treaty article.
-
-    Between the two there are only the article's names in other treaties.
-    """
+    Between the two there are only the article's names in other treaties."""
     found = set()
     for place, line in enumerate(lines):
         below = lines[place + 1 : place + 6]
@@ -428,7 +402,6 @@ class _Reader:
         return self._is_plain_heading(line.text, following)
 
     def _is_heading_in_group(self, line: ActLine) -> bool:
-        """Return whether a line that markup calls a part's title is that of the annex, which has none yet."""
         if not _group(line) or _begins_part(line.text):
             return False
         return is_bare(self.build.structure[-1], self.build.sections[-1]) or line.text[0] == "("
@@ -443,20 +416,11 @@ class _Reader:
     # -------------------------------------------------------------------------------------- starts
 
     def _start(self, line: ActLine) -> Start | None:
-        for read in (
-            self._statement,
-            self._notes,
-            self._final,
-            self._recital,
-            self._annex,
-            self._group,
-            self._division,
-            self._article,
-        ):
-            start = read(line)
-            if start:
-                return start
-        return None
+        readers = (
+            *(self._statement, self._notes, self._final, self._recital),
+            *(self._annex, self._group, self._division, self._article),
+        )
+        return next((start for read in readers if (start := read(line))), None)
 
     def _begin(self, start: Start, line: ActLine) -> None:
         kind = start.kind
@@ -472,15 +436,9 @@ class _Reader:
         if kind in ("article", *words.DIVISIONS) and self.area in ("front", "preamble"):
             self.area = "enacting"
             self.build.close(0)
-        self.heading = (
-            "division"
-            if kind in words.DIVISIONS
-            else kind
-            if kind in ("article", "annex", "annex part")
-            else ""
-        )
-        if start.heading != line.text:
-            self.heading = ""  # it stands in the same line
+        self.heading = "division" if kind in words.DIVISIONS else kind
+        if kind not in (*words.DIVISIONS, "article", "annex", "annex part") or start.heading != line.text:
+            self.heading = ""  # there is none, or it stands in the same line
         self.build.begin(start, line.text)
 
     def _statement(self, line: ActLine) -> Start | None:
@@ -589,8 +547,4 @@ def _begins_part(text: str) -> bool:
 
 
 def _group(line: ActLine) -> int:
-    for name in line.classes:
-        found = _GROUP.fullmatch(name)
-        if found:
-            return int(found[1])
-    return 0
+    return next((int(found[1]) for name in line.classes if (found := _GROUP.fullmatch(name))), 0)

@@ -65,10 +65,9 @@ def notice_of(html: str, url: str) -> str | None:
 def clean_eurlex(body: bytes, content_type: str | None, url: str) -> DocumentDraft:
     """Parse an act: title, preamble with its recitals, divisions, articles, annexes, notes.
 
-    `sections` are in the text's order and nest by level. `metadata["structure"]` has an entry for each:
-    `kind` (preamble, recital, part, title, chapter, section, subsection, article, annex, annex part,
-    statement, final, notes), `number` ("5a" or None) and, within an annex, `annex`. `metadata` also holds
-    `celex`, `document_date` and their sources.
+    `sections` nest by level. `metadata["structure"]` has an entry for each: `kind` (preamble, recital, part,
+    title, chapter, section, subsection, article, annex, annex part, statement, final, notes), `number` ("5a"
+    or None) and, within an annex, `annex`. `metadata` also holds `celex`, `document_date` and their sources.
     """
     html, _encoding = decode(body, content_type)
     root = parse_page(html)
@@ -80,9 +79,8 @@ def clean_eurlex(body: bytes, content_type: str | None, url: str) -> DocumentDra
     if len(shown) < _NOTICE and says_absent(shown):
         raise UnusablePage(f"not the text of the act, but a notice: {shown!r}")
     act = assemble(lines)
-    if (
-        repair_encoding(act.text) != act.text
-    ):  # line by line, which takes longer: offsets are counted after it
+    # Line by line, which takes longer: offsets are counted after it
+    if repair_encoding(act.text) != act.text:
         act = assemble([line._replace(text=tidy(repair_encoding(line.text))) for line in lines])
     facts = facts_of(root, named, url, act)
     return DocumentDraft(

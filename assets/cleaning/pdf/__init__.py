@@ -45,7 +45,7 @@ class Type(NamedTuple):
 class Paragraph:
     """Lines that belong together.
 
-    pages: where each page that it lies on begins, (page from 0, offset in the text)
+    pages: (page from 0, offset in the text) where each of its pages begins
     apart: it stands apart from what is above it
     is_bold: bolder than the text of the file; body: the size of that text
     """
@@ -180,11 +180,8 @@ _Look = tuple[float, bool]
 
 
 def headings(parts: list[Paragraph]) -> dict[int, int]:
-    """Return the places of the headings among the paragraphs, with their levels from 1.
-
-    Sizes that hardly differ are one level, the largest first; bold text of the body size comes below. Where
-    headings of one look are numbered, each further number is one level more. Where bold is the rule, it marks
-    no heading; a file of headings only has none.
+    """Return the places of the headings among the paragraphs, with their levels from 1: by size, then bold
+    text of the body size; each further number is one level more. Where bold is the rule, it marks no heading.
     """
     found = {place: part for place, part in enumerate(parts) if is_heading(part, _after(parts, place))}
     if sum(len(part.text) for part in found.values()) > _MOST_HEADING * sum(len(part.text) for part in parts):
@@ -196,7 +193,6 @@ def headings(parts: list[Paragraph]) -> dict[int, int]:
 
 
 def is_heading(part: Paragraph, following: Paragraph | None) -> bool:
-    """Return whether a paragraph looks like a heading: larger, bold, or numbered and standing apart."""
     text = part.text
     if not 2 <= len(text) <= _LONGEST_HEADING or part.lines > _MOST_LINES or not any(map(str.isalpha, text)):
         return False
@@ -272,9 +268,8 @@ _HEAD = 300  # characters in which the date of a document stands, if it is its o
 def clean_pdf(body: bytes) -> DocumentDraft:
     """Extract text, headings and pages of a PDF in reading order, without running headers and footers.
 
-    Headings are found by size and weight; without any, each page is a section. `metadata` holds `pdf_pages`
-    (their number), `page_starts` (offsets in the text), `pdf_created` and `scanned_pages` (numbers of pages
-    that are images).
+    Without headings (by size and weight), each page is a section. `metadata`: `pdf_pages` (how many),
+    `page_starts` (offsets), `pdf_created` and `scanned_pages` (page numbers).
     """
     reason = why_not(body)
     if reason:
@@ -321,14 +316,9 @@ def _by_page(outline: OutlineBuilder, starts: list[int]) -> list[dict[str, objec
     text = outline.text
     ends = [*starts[1:], len(text)]
     return [
-        {
-            "heading": f"page {number}",
-            "level": 1,
-            "start": start,
-            "end": start + len(text[start:end].rstrip()),
-        }
+        {"heading": f"page {number}", "level": 1, "start": start, "end": start + len(page)}
         for number, (start, end) in enumerate(zip(starts, ends, strict=True), 1)
-        if text[start:end].strip()
+        if (page := text[start:end].rstrip())
     ]
 
 
@@ -339,6 +329,5 @@ def _title(parts: list[Paragraph]) -> str:
 
 def _metadata(pdf: PdfText, starts: list[int]) -> dict[str, object]:
     metadata = {"pdf_pages": len(pdf.pages), "page_starts": starts, "pdf_created": pdf.created}
-    if pdf.scanned:
-        metadata["scanned_pages"] = list(pdf.scanned)
+    metadata["scanned_pages"] = list(pdf.scanned) or None
     return {name: value for name, value in metadata.items() if value is not None}

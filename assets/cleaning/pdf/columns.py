@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -26,11 +26,8 @@ Row = list[GlyphRun]
 
 
 class TextLine(NamedTuple):
-    """A line of a column.
-
-    x0, x1, y, size: as in `GlyphRun`; weight: that of most letters
-    page: from 0; block: number of its column or band; left, right: edges of that block
-    """
+    """A line of a column: edges, baseline and size as in `GlyphRun`, weight of most letters, page from 0, and
+    number and edges of its column or band."""
 
     text: str
     x0: float
@@ -45,10 +42,8 @@ class TextLine(NamedTuple):
 
 
 def lines_of(pages: list[PageText], left_out: set[int]) -> list[TextLine]:
-    """Return the lines of all pages in reading order, without pieces whose `id` is in ``left_out``.
-
-    Turned text comes after the rest of its page.
-    """
+    """Return the lines of all pages in reading order, without pieces whose `id` is in ``left_out``. Turned
+    text comes after the rest of its page."""
     found: list[TextLine] = []
     block = 0
     for number, page in enumerate(pages):
@@ -175,11 +170,7 @@ def _crossings(rows: list[list[_Segment]], first: float, count: int) -> list[int
             end = max(begin, min(count, int((segment.x1 - first) / _STEP) + 1))
             steps[begin] += 1
             steps[end] -= 1
-    crossed, open_ = [], 0
-    for step in steps[:count]:
-        open_ += step
-        crossed.append(open_)
-    return crossed
+    return list(accumulate(steps[:count]))
 
 
 def _promising(places: list[float], crossed: list[int], rows: int) -> list[float]:
@@ -247,11 +238,8 @@ class _Edge(NamedTuple):
 
 
 def furniture(pages: list[PageText]) -> set[int]:
-    """Return the `id` of each piece of a running header or footer.
-
-    A line is one if it is repeated at the same place of most pages, or of a stretch of at least three; or if
-    it begins or ends with the page's number, as most lines at its place do.
-    """
+    """Return the `id` of each piece of a running header or footer: a line that recurs at one place of most
+    pages or of three neighbours, or begins or ends with the page's number, as most at its place do."""
     edges = list(_edges(pages))
     filled = len({edge.page for edge in edges})
     letters: Counter[float] = Counter()

@@ -26,7 +26,7 @@ _CREATED = re.compile(r"D:(\d{4})(\d{2})(\d{2})")
 class GlyphRun:
     """Text on one baseline without a wide gap, in one size and weight.
 
-    x0, x1: left and right edge; y: baseline; in points, y upwards, as if the text were upright
+    x0, x1, y: edges and baseline in points, y upwards, as if upright
     weight: 400 regular, 700 bold; turned: quarter turns against the page's first text
     """
 
@@ -49,10 +49,8 @@ class PageText(NamedTuple):
 
 
 class PdfText(NamedTuple):
-    """All pages of a file; `title` and `created` (ISO date) as the file says, or None.
-
-    scanned: numbers of the pages that are images with hardly a word, from 1
-    """
+    """All pages of a file, its title and creation date (ISO), and ``scanned``: numbers, from 1, of pages that
+    are images."""
 
     pages: list[PageText]
     title: str | None
@@ -221,7 +219,6 @@ def _style(text: Any, place: int) -> _Style:
 
 
 def _upright(x: float, y: float, turned: int) -> tuple[float, float]:
-    """Turn a place back by quarter turns, so that its text runs from left to right."""
     return ((x, y), (y, -x), (-x, -y), (-y, x))[turned]
 
 

@@ -42,7 +42,9 @@ def workbook_bytes(table: QueueTable) -> bytes:
             _write(scores.cell(number, place), cell, column, is_open=asked)
         scores.row_dimensions[number].height = _height(table.columns, row)
     _validate(scores, table, ranges)
-    _protect(scores)
+    lock = scores.protection
+    lock.sheet = True
+    lock.sort = lock.autoFilter = lock.formatColumns = lock.formatRows = False
     out = io.BytesIO()
     book.save(out)
     return out.getvalue()
@@ -123,13 +125,6 @@ def _validate(sheet: Worksheet, table: QueueTable, ranges: dict[str, str]) -> No
         letter = get_column_letter(place)
         rule.add(f"{letter}{FIRST}:{letter}{FIRST + len(table.rows) - 1}")
         sheet.add_data_validation(rule)
-
-
-def _protect(sheet: Worksheet) -> None:
-    """Lock what is not open, without a password; sorting, filtering and widths stay free."""
-    lock = sheet.protection
-    lock.sheet = True
-    lock.sort = lock.autoFilter = lock.formatColumns = lock.formatRows = False
 
 
 def _width(column: SpreadsheetColumn) -> float:

@@ -26,11 +26,8 @@ IfEmpty = Literal["relax", "keep"]
 
 @dataclass(frozen=True)
 class Prefilter:
-    """A condition on rows.
-
-    mask: the rows that keep to it, shape (chunks,)
-    where: the same as a LanceDB predicate; None: it cannot be said in one
-    """
+    """Rows that keep to a condition, shape (chunks,), and the LanceDB predicate (None: it cannot be written
+    as one)."""
 
     mask: Mask
     where: str | None
@@ -65,11 +62,8 @@ def in_window(index: OpenIndex, first: date | None, last: date | None, *, undate
 
 
 def prefilter_query(query: Query, kind: str, options: list[Prefilter], if_empty: IfEmpty) -> Query:
-    """Narrow the query by the first of the options that leaves something.
-
-    options: strictest first; where none of them leaves a row, the query stays as it was (`relax`) or finds
-        nothing (`keep`), each with a note. What was understood for the strictest is then used or relaxed.
-    """
+    """Narrow the query by the first of the options (strictest first) that leaves rows; if none does, `relax`
+    leaves the query as it was and `keep` finds nothing, each with a note."""
     if not options:
         return query
     strict = options[0]

@@ -1,10 +1,8 @@
 """Rules that tell whether a German or English question depends on the conversation before it.
 
-A question depends on what was said before where it opens as a continuation ("and", "was ist mit"), asks for
-more of the same ("anything else?", "noch weitere Beispiele"), is too short to say what it is about, or holds
-a word that stands for something (a pronoun, "dort", "these", "the second one") which the question itself does
-not name before. A pronoun stands for nothing within its own clause ("what does the coach earn with him?"),
-unless it says whose something is; so what it stands for is looked for in the clauses before it.
+It does where it opens as a continuation, asks for more of the same, is too short, or holds a word (pronoun,
+"dort", "these") that stands for nothing named before it. A pronoun is looked up in earlier clauses, not in
+its own ("what does the coach earn with him?"), unless it is possessive.
 """
 
 from __future__ import annotations

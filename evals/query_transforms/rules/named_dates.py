@@ -1,8 +1,5 @@
-"""Finds the dates, months, years and seasons in German or English text, as first and last day.
-
-A follow-up counts from the date of the question before ("und davor?", "the season after"): that date and the
-step make another one, which is written out so that the question reads as any other.
-"""
+"""Finds the dates, months, years and seasons in German or English text, as first and last day. For follow-ups
+("und davor?", "the season after") the earlier date and the step make another one, written out."""
 
 from __future__ import annotations
 
@@ -47,11 +44,7 @@ _BARE = re.compile(rf"^\W*(?:(?P<back>{_BEFORE_THAT})|(?P<on>{_AFTER_THAT}))\W*$
 
 @dataclass(frozen=True)
 class Shift:
-    """How far a date lies from another one.
-
-    start, end: characters of the text that say it
-    unit: None: one of the other date's own kind
-    """
+    """How far a date lies from another one; ``unit`` None: the other date's own."""
 
     start: int
     end: int

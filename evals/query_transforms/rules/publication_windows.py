@@ -1,9 +1,7 @@
 """Finds the window of publication dates that a question asks for.
 
-"Rules published before 2005" asks for old documents; "the target for 2030", "the season 2019/20" and "to be
-reached by 2030" say what a document is about, whenever it appeared. A date counts as one of publication when
-a word of publishing ("published", "erschienen") or a word for a document ("the directive of 2012") stands by
-it, and no word of content ("target", "Ziel", "season") stands nearer.
+A date counts as one of publication when a word of publishing ("erschienen") or for a document ("the directive
+of 2012") stands by it and no word of content ("target", "season") stands nearer.
 """
 
 from __future__ import annotations
@@ -157,10 +155,7 @@ AROUND = 40  # characters around a date that say how it bounds
 
 @dataclass(frozen=True)
 class DateWindow:
-    """Days of publication, both ends included; None: open.
-
-    words: of the question that name it; empty where that is not known
-    """
+    """Days of publication, both ends included; None: open. ``words``: of the question that name it."""
 
     first: date | None
     last: date | None

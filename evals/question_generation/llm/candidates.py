@@ -60,10 +60,8 @@ class Nearness:
         return [self._pieces[row] for row in list(dict.fromkeys(turns))[:k]]
 
     def partner(self, piece: DocumentPiece) -> DocumentPiece | None:
-        """Return the piece of another document that is nearest to one and shares rare words with it.
-
-        None where no other document shares a word. A piece that says the same is left out.
-        """
+        """Return the piece of another document that is nearest to one and shares rare words with it. None
+        where no other document shares a word. A piece that says the same is left out."""
         rows = [
             row
             for row in self._by_words(piece.text)
@@ -281,10 +279,7 @@ class Reason(StrEnum):
 
 
 class Document(NamedTuple):
-    """A document that questions are made about; `text` is what evidence must stand in.
-
-    language: two-letter code; None: not known
-    """
+    """A document that questions are made about; evidence must stand in its `text`."""
 
     doc_id: str
     source: str
@@ -309,9 +304,8 @@ class DocumentPiece(NamedTuple):
 class GenerationTask(NamedTuple):
     """One question to be made.
 
-    number: its place in the plan, from 0
-    pieces: what it is made from; two, of two documents, for `multi_hop`, one where no second was found
-    wanted: the answer that a `yes_no` question shall have, so that not all of them are answered by yes
+    pieces: what it is made from; `multi_hop` has two of two documents, or one where no second was found
+    wanted: the answer that a `yes_no` question shall have
     """
 
     number: int
@@ -325,8 +319,8 @@ class QuestionDraft:
     """A question as the model wrote it.
 
     answer: None for an unanswerable one
-    quotes: the words of each piece's document that answer it; once they were found, as they stand there
-    conversation: question and answer by turns, oldest first; of a follow-up
+    quotes: words of each piece's document that answer it
+    conversation: of a follow-up, oldest first
     """
 
     question: str
@@ -342,10 +336,7 @@ class QuestionDraft:
 
 @dataclass(frozen=True)
 class RejectedQuestion:
-    """Why a question is dropped.
-
-    detail: what was found, in words: the phrase, the other question, the model's reason
-    """
+    """Why a question is dropped, and what was found: the phrase, the other question, the model's reason."""
 
     reason: Reason
     detail: str
@@ -353,11 +344,7 @@ class RejectedQuestion:
 
 @dataclass(frozen=True)
 class TaskOutcome:
-    """What came of a task.
-
-    draft: None where the model's reply holds none
-    dropped: None for a question that is kept
-    """
+    """What came of a task: no draft where the reply holds none, no ``dropped`` for a kept question."""
 
     task: GenerationTask
     draft: QuestionDraft | None = None

@@ -73,11 +73,8 @@ _WORD = re.compile(r"\w+")
 
 
 def quoted_words(draft: QuestionDraft, task: GenerationTask) -> tuple[str, ...] | RejectedQuestion:
-    """Return the quotes of a draft as they stand in their documents; or why they are no evidence.
-
-    A quote that a model has copied with a slip is taken for the words of its passage that it is most like:
-    these are what is then verified, and stored.
-    """
+    """Return the quotes of a draft as they stand in their documents, corrected to the most similar words of
+    the passage; or why they are no evidence."""
     found = []
     for piece, quote in zip(task.pieces, draft.quotes, strict=True):
         text = piece.document.text
@@ -246,10 +243,8 @@ def failure_of(status: Status, reason: str | None, raw: str | None) -> RejectedQ
 
 @dataclass(frozen=True)
 class QuestionGenerationContext:
-    """What questions are made with.
-
-    embed: texts -> unit vectors, shape (texts, dimensions); safe to use from many threads
-    """
+    """What questions are made with; ``embed``: texts -> unit vectors, shape (texts, dimensions),
+    thread-safe."""
 
     chat: ChatModel
     gateway: Gateway
@@ -403,11 +398,8 @@ _TOKENS_OF_CONVERSATION = 1_200
 
 
 def make_questions(tasks: Sequence[GenerationTask], context: QuestionGenerationContext) -> list[TaskOutcome]:
-    """Make the questions of a plan; return what came of each task, in their order.
-
-    Every call is in the cache once it has ended: a run that was killed goes on where it was. Calls that cost
-    are made last: what breaks a rule, or repeats another question, is not verified.
-    """
+    """Make the questions of a plan; return the outcome of each task, in order. Paid calls come last, for what
+    breaks no rule and repeats no question; all calls are cached."""
     written = _in_turn("writing questions", lambda task: _written(task, context), tasks, context)
     distinct = _without_duplicates(written, tasks, context.embed)
     verifier = Verifier(context)
@@ -502,11 +494,8 @@ LEAST_WORDS = 25  # of a piece: a shorter one is a heading or a caption, and tel
 
 
 def stratify_pieces(pieces: Iterable[DocumentPiece], seed: int) -> list[DocumentPiece]:
-    """Return pieces in the order in which questions are made from them: one of each document, then a second.
-
-    Documents and the pieces of each come in the order of seeded digests, so that the first n are a sample and
-    a document more in the corpus moves few of them. Pieces of few words, or of few letters, are left out.
-    """
+    """Return pieces in the order in which questions are made: one of each document, then a second, by seeded
+    digests, so that a further document moves few. Short ones are left out."""
     by_document: dict[str, list[tuple[str, DocumentPiece]]] = {}
     for piece in pieces:
         if _tells_something(piece.text):
@@ -560,12 +549,8 @@ class Order:
 
 @dataclass(frozen=True)
 class GenerationSummary:
-    """What came of an order.
-
-    kept: type -> questions that are left
-    faults: reason -> questions that it has dropped
-    unfinished: those that a failed call has dropped; the same order goes on with them
-    """
+    """What came of an order: type -> kept, reason -> dropped, and how many a failed call has dropped (the
+    same order goes on with them)."""
 
     file: ReviewFile
     tried: int
@@ -581,7 +566,6 @@ class GenerationSummary:
 def make_for_study(
     study: Study, order: Order, name: str, study_is: str, work: BuildContext
 ) -> GenerationSummary:
-    """Make questions about a study's documents as they are now."""
     frame = corpus_frame(study, work)
     pieces = pieces_of(frame, work)
     embed = _embed(study, work)

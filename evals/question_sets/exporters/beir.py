@@ -10,11 +10,9 @@ PREFIX = "beir:"
 
 
 def beir(material: ExportInput) -> QuestionExport:
-    """Return `corpus.jsonl`, `queries.jsonl`, and `qrels/test.tsv`, `qrels/train.tsv`.
-
-    A document's id is its URL, without the `beir:` of those that came from such a folder. A span becomes its
-    whole document; several in one document count with their highest grade. A question without a document that
-    is there is left out.
+    """Return `corpus.jsonl`, `queries.jsonl`, and `qrels/test.tsv`, `qrels/train.tsv`. A document's id is its
+    URL (without `beir:`); a span counts as its document, with the highest grade. Questions without a document
+    are left out.
     """
     export = QuestionExport(counts={"documents": len(material.documents)})
     export.files["corpus.jsonl"] = (

@@ -12,11 +12,8 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class ExportInput:
-    """Question sets with their evidence resolved, and the documents that it stands in.
-
-    questions: `test` and `train` -> rows of `schemas.QUESTIONS`
-    documents: doc_id -> url, title and text
-    """
+    """Question sets (`test`, `train` -> rows of `schemas.QUESTIONS`, resolved), and doc_id -> url, title and
+    text."""
 
     name: str
     questions: Mapping[str, Sequence[Row]]
@@ -36,11 +33,8 @@ class ExportInput:
 
 @dataclass
 class QuestionExport:
-    """Files of an export, before they are written.
-
-    files: path within the folder -> its lines, each with its end
-    counts: what is in them -> how many
-    """
+    """Files of an export, before they are written: path -> lines with their ends, and what is in them -> how
+    many."""
 
     files: dict[str, Iterable[str]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)

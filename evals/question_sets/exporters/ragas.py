@@ -8,11 +8,8 @@ from rag_assay.evals.question_sets.exporters.contract import ExportInput, Questi
 
 
 def ragas(material: ExportInput) -> QuestionExport:
-    """Return `NAME.jsonl`, and `NAME-train.jsonl` of train questions: a sample a question.
-
-    `user_input`, `reference`, `reference_contexts` and `reference_context_ids` (the URLs) are ragas' own;
-    `question_id`, `type`, `language`, `answerable` and `needs` stand beside them, which ragas passes over.
-    """
+    """Return `NAME.jsonl`, and `NAME-train.jsonl` of train questions, in ragas' columns; `question_id`,
+    `type`, `language`, `answerable` and `needs` stand beside them."""
     export = QuestionExport()
     for use, rows in material.questions.items():
         if rows:

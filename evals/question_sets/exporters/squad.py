@@ -9,11 +9,11 @@ from rag_assay.evals.question_sets.exporters.contract import ExportInput, Questi
 
 
 def squad(material: ExportInput) -> QuestionExport:
-    """Return `NAME.json`, and `NAME-train.json` of train questions, in the form of SQuAD 2.0.
+    """Return `NAME.json`, and `NAME-train.json` of train questions, as SQuAD 2.0.
 
-    Every document that is asked about is an article with one paragraph, its whole text; `url` says which. An
-    answer is the span of a piece of evidence. Unanswerable questions stand on a paragraph without text. A
-    question whose evidence lies in several documents stands in the first; one without a span is left out.
+    A document is an article of one paragraph; an answer is the span of a piece of evidence. Unanswerable
+    questions stand on an empty paragraph; those with evidence in several documents in the first; those
+    without a span are left out.
     """
     export = QuestionExport()
     for use, rows in material.questions.items():

@@ -32,10 +32,10 @@ Evidence = Literal["ground_truth", "none"]
 class WrittenSet(NamedTuple):
     """A question set as a study names it.
 
-    form: what the file holds; None: as its name and its columns tell
-    split: of a BEIR folder's qrels, which ``file.path`` then is; None: it is a file
-    evidence: `ground_truth`: of questions without evidence, what is most like the ground truth is evidence;
-        `none`: what names no page is not looked for; None: quotes and contexts are
+    form: default: as its name and columns tell
+    split: of the qrels of a BEIR folder
+    evidence: `ground_truth`: the most similar text is evidence; `none`: nothing is looked for; default:
+        quotes and contexts
     """
 
     file: SetFile
@@ -58,7 +58,6 @@ def files_of(source: WrittenSet) -> list[Path]:
 
 
 def read_set(source: WrittenSet) -> list[Row]:
-    """Read a question set; its rows are those of `schemas.QUESTIONS` whose evidence is not resolved yet."""
     rows = _read(source)
     if source.evidence == "none":
         return [_only_of_pages(row) for row in rows]
@@ -83,10 +82,6 @@ def _of_parquet(file: SetFile, form: str | None) -> list[Row]:
     return read_parquet_questions(file, form)
 
 
-def _of_squad(file: SetFile, _form: str | None) -> list[Row]:
-    return read_squad(whole_json(file.path), file)
-
-
 def _of_json(file: SetFile, form: str | None) -> list[Row]:
     data = whole_json(file.path)
     if isinstance(data, list):
@@ -104,7 +99,7 @@ _READERS: dict[str, Callable[[SetFile, str | None], list[Row]]] = {
     "csv": read_csv,
     "json": _of_json,
     "parquet": _of_parquet,
-    "squad": _of_squad,
+    "squad": lambda file, _: read_squad(whole_json(file.path), file),
     "autorag": lambda file, _: read_autorag(file),
 }
 
@@ -121,7 +116,6 @@ def _by_truth(row: Row) -> Row:
 
 
 def read_sets(sources: Iterable[WrittenSet]) -> list[dict[str, Any]]:
-    """Read several question sets that are asked together."""
     rows: list[dict[str, Any]] = []
     findings: list[str] = []
     home: dict[str, Path] = {}

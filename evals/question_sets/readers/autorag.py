@@ -27,10 +27,9 @@ def corpus_of(path: Path) -> Path:
 
 
 def read_autorag(file: SetFile) -> list[Row]:
-    """Read the questions of an AutoRAG data set; the passages that answer them are quotes of any document.
-
-    `retrieval_gt` names passages: of a list of lists all outer ones are needed, any one of each inner list. A
-    question needs all or any of its evidence: of several inner lists, the first passage of each is taken.
+    """Read the questions of an AutoRAG data set; passages are quotes of any document. `retrieval_gt`: of a
+    list of lists all outer ones are needed, any one of each inner list; of several inner lists, the first
+    passage of each is taken.
     """
     questions = parquet_rows(file.path)
     if missing := sorted(COLUMNS - set(questions.columns)):

@@ -18,12 +18,8 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class SetFile:
-    """A file of questions, and what the study says of it.
-
-    language: of its questions, where they do not say it; None: not known
-    asked_at: the day on which they are asked, where they do not say it
-    judged_alone: whether they may have neither ground truth nor evidence, since people judge the answers
-    """
+    """A file of questions, and what the study says of it: defaults for language and day, and whether they may
+    have neither ground truth nor evidence (``judged_alone``)."""
 
     path: Path
     name: str
@@ -33,12 +29,8 @@ class SetFile:
 
 
 class QuestionRecord(NamedTuple):
-    """A question as a file has it, before it is checked.
-
-    place: the line, row or item, as it is told in `FILE:PLACE: …`
-    cells: by the names of `evals.question_sets.readers.records`; what is empty is absent
-    unreadable: why it cannot be used at all; None: it can be looked at
-    """
+    """A question as a file has it, before it is checked: its place (`FILE:PLACE`), its cells by our names
+    without empty ones, and why it cannot be used."""
 
     place: str
     cells: Mapping[str, Any]
@@ -60,10 +52,8 @@ def open_bounded(path: Path) -> IO[bytes]:
 
 
 def lines_of_file(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a UTF-8 file with their numbers from 1, a mark of byte order left out.
-
-    A line feed alone ends a line: a JSON string may hold U+2028 and its like, which do not.
-    """
+    """Yield the lines of a UTF-8 file with their numbers from 1, a mark of byte order left out. A line feed
+    alone ends a line: a JSON string may hold U+2028 and its like, which do not."""
     number = 0
     try:
         with open_bounded(path) as file:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,7 @@ from rag_assay.warehouse.errors import InputError
 
 
 def read_jsonl(file: SetFile, form: str | None = None) -> list[Row]:
-    """Read a JSON Lines file of questions; raise `InputError` with all of its mistakes.
-
-    form: ragas, or None where the keys say what it is
-    """
+    """Read a JSON Lines file of questions; raise `InputError` with all of its mistakes."""
     return rows_of(_records(json_objects(file.path), file, form), file)
 
 
@@ -63,13 +60,6 @@ def _records(items: Iterator[tuple[str, dict[str, Any] | str]], file: SetFile, f
             yield QuestionRecord(place, {}, value)
             continue
         try:
-            yield QuestionRecord(place, _cells(value, form))
+            yield QuestionRecord(place, cells_of(value, naming_of(list(value), form, "")))
         except InputError as error:
-            yield QuestionRecord(place, {}, "; ".join(error.findings))
-
-
-def _cells(value: Mapping[str, Any], form: str | None) -> dict[str, Any]:
-    try:
-        return cells_of(value, naming_of(list(value), form, ""))
-    except InputError as error:
-        raise InputError(*(finding.removeprefix(": ") for finding in error.findings)) from error
+            yield QuestionRecord(place, {}, "; ".join(one.removeprefix(": ") for one in error.findings))

@@ -107,10 +107,9 @@ _OF_QUESTION = ("type", "question", "ground_truth", "needs", "answerable", "aske
 
 
 def rows_of(records: Iterable[QuestionRecord], file: SetFile) -> list[Row]:
-    """Return rows of `schemas.QUESTIONS` whose evidence is not resolved yet.
-
-    A record that repeats id and question of another one adds its evidence to that. An id of other signs than
-    letters, digits, `. _ -` is made one of them; the id of a record that has none follows from what it asks.
+    """Return rows of `schemas.QUESTIONS` whose evidence is not resolved yet. Records with the same id and
+    question are joined; other signs than letters, digits, `. _ -` in an id are replaced, a missing id follows
+    from the question.
     """
     rows: dict[str, tuple[str, Row]] = {}
     mistakes: list[str] = []
@@ -250,15 +249,8 @@ _ANSWERED = frozenset({"answer", "response", "retrieved_contexts"})
 
 
 def naming_of(columns: Sequence[str], form: str | None, place: str) -> Mapping[str, str]:
-    """Return column -> our name of it; what is passed over is left out.
-
-    A column whose name begins with `_` is a note. Of ragas, others are passed over as ragas
-    does; `contexts` beside an `answer` are what a system retrieved, and no evidence.
-
-    Args:
-        form: as the study says it; None: ragas where its columns are there.
-        place: FILE:LINE for errors.
-    """
+    """Return column -> our name of it. Columns that begin with `_`, and others of ragas, are left out;
+    `contexts` beside an `answer` are no evidence. ``place``: FILE:LINE for errors."""
     doubled = sorted({name for name in columns if columns.count(name) > 1})
     if doubled:
         raise InputError(f"{place}: more than one column {doubled[0]!r}")

@@ -28,11 +28,8 @@ class _WrongError(Exception):
 
 
 def read_squad(data: Any, file: SetFile) -> list[Row]:
-    """Read the questions of a SQuAD file, which was parsed.
-
-    Any one of several answers suffices; the first one is the ground truth. A question that `is_impossible` is
-    unanswerable. Evidence is the answer in its context, which is looked for in all documents.
-    """
+    """Read the questions of a parsed SQuAD file. Any one answer suffices; the first is the ground truth;
+    `is_impossible` is unanswerable. Evidence is the answer in its context, looked for in all documents."""
     rows: dict[str, Row] = {}
     findings: list[str] = []
     for asked in _questions(data):

@@ -9,20 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from rag_assay.evals.reporting.changes.results import (
-    Change,
-    DocumentChange,
-    DocumentSnapshot,
-    HistoryEntry,
-    MetricFacts,
-    PartChanges,
-    document_changes,
-    part_changes,
-    question_contents,
-    questions_of,
-    read_stored,
-    snapshot,
-)
+from rag_assay.evals.reporting.changes import results
 from rag_assay.evals.reporting.display import truncate
 from rag_assay.evals.reporting.standings import value_table
 from rag_assay.evals.statistics.contrasts import sign_flips
@@ -37,10 +24,7 @@ from rag_assay.warehouse.schemas import QUESTIONS, Schema, Status
 
 @dataclass(frozen=True)
 class MatchedCells:
-    """Pairs of cells, and those that only one side has; without the names of the studies.
-
-    by_names: how many pairs have the same names; the others have the same recipes under other names
-    """
+    """Cells without the studies' names; by_names: pairs of equal names, the others have equal recipes."""
 
     pairs: tuple[tuple[str, str], ...]
     only_before: tuple[str, ...]
@@ -49,9 +33,9 @@ class MatchedCells:
 
 
 def matched(
-    before: HistoryEntry, after: HistoryEntry, old: Sequence[str], new: Sequence[str]
+    before: results.HistoryEntry, after: results.HistoryEntry, old: Sequence[str], new: Sequence[str]
 ) -> MatchedCells:
-    """Match cells: first those of equal names, then of the rest those of equal recipes, one with one."""
+    """Match cells by equal names, then the rest by equal recipes, one with one."""
     pairs = [(cell, cell) for cell in old if cell in set(new)]
     same = len(pairs)
     left = [cell for cell in old if cell not in set(new)]
@@ -69,8 +53,8 @@ def matched(
     return MatchedCells(tuple(pairs), tuple(left), tuple(others), same)
 
 
-def _recipes(entry: HistoryEntry, cell: str) -> tuple[str | None, ...]:
-    """Return the digests of a cell's four parts; None for one that is not known."""
+def _recipes(entry: results.HistoryEntry, cell: str) -> tuple[str | None, ...]:
+    """Return the digests of a cell's four components; None: unknown."""
     kinds = ("chunking", "embedder", "retriever", "generator")
     found = []
     for kind, name in zip(kinds, cell.split("."), strict=False):
@@ -99,14 +83,14 @@ SCORES: Schema = {"cell": pl.String, "metric": pl.String, "question_id": pl.Stri
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """What is known of a result; names of cells and rankings are without the study's.
+    """A result; names of cells and rankings are without the study's.
 
     hits: `HITS`; answers: `ANSWERS`; scores: `SCORES`, means over the replicates
-    gone: what of it is no longer in the home, a phrase each
+    gone: what is no longer in the workspace, a phrase each
     """
 
-    entry: HistoryEntry
-    documents: DocumentSnapshot
+    entry: results.HistoryEntry
+    documents: results.DocumentSnapshot
     questions: pl.DataFrame
     hits: pl.DataFrame
     answers: pl.DataFrame
@@ -118,9 +102,9 @@ class Side:
         return list(dict.fromkeys(cell_of(key)[0] for key in self.entry.artifacts.get("scores", {})))
 
 
-def side_of(entry: HistoryEntry, store: ArtifactStore) -> Side:
-    documents = snapshot(entry, store)
-    questions = questions_of(entry, store)
+def side_of(entry: results.HistoryEntry, store: ArtifactStore) -> Side:
+    documents = results.snapshot(entry, store)
+    questions = results.questions_of(entry, store)
     hits, no_hits = _read("rankings", "hits", entry, store, HITS)
     answers, no_answers = _read("answers", "answers", entry, store, ANSWERS)
     scores, no_scores = _read("scores", "scores", entry, store, {**SCORES, "status": pl.String})
@@ -138,7 +122,7 @@ def side_of(entry: HistoryEntry, store: ArtifactStore) -> Side:
 
 
 def cell_of(key: str) -> tuple[str, int]:
-    """Part a key of answers into the cell without its study, and the replicate.
+    """Split a key of answers into the cell without its study, and the replicate.
 
     >>> cell_of("s.t.e.r.g.2"), cell_of("s.t.e.r.g")
     (('t.e.r.g', 2), ('t.e.r.g', 1))
@@ -148,11 +132,13 @@ def cell_of(key: str) -> tuple[str, int]:
 
 
 def _read(
-    stage: str, file: str, entry: HistoryEntry, store: ArtifactStore, schema: Schema
+    stage: str, file: str, entry: results.HistoryEntry, store: ArtifactStore, schema: Schema
 ) -> tuple[pl.DataFrame, list[str]]:
     frames, gone = [pl.DataFrame(schema=schema)], []
     for key, identity in entry.artifacts.get(stage, {}).items():
-        found = read_stored(store, stage, identity, file, [name for name in schema if name not in _OURS])
+        found = results.read_stored(
+            store, stage, identity, file, [name for name in schema if name not in _OURS]
+        )
         if found is None:
             gone.append(key)
             continue
@@ -177,23 +163,20 @@ _IS = [*_OF, "doc", "words"]
 
 
 def passage_changes(
-    before: Side, after: Side, rankings: Mapping[str, str], documents: Sequence[DocumentChange]
+    before: Side, after: Side, rankings: Mapping[str, str], documents: Sequence[results.DocumentChange]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the questions of each ranking whose passages, or whose order of them, differ.
+    """Return the questions of each ranking whose passages or their order differ, and those passages.
 
-    A passage is its text in its document, wherever that stands in it; a document that has moved is itself.
+    A passage is its text in its document, wherever it stands; a moved document stays the same.
 
-    Args:
-        rankings: name of a ranking of the first result -> that of the second.
-        documents: what differs between the documents of both.
+    rankings: name of a ranking of the first result -> that of the second
 
     Returns:
-        ranking (of the second), question_id, left and entered (how many passages), causes (ids of the changed
-        documents that a passage left, entered, or changed its text in), effects (`left`, `entered` or
-        `changed`, one a cause).
-        Beside it the passages: ranking, question_id, rank, doc, how (`left` or `entered`), text.
+        ranking (of the second), question_id, left and entered (how many passages), causes (ids of changed
+        documents), effects (`left`, `entered` or `changed`, one a cause)
+        ranking, question_id, rank, doc, how (`left` or `entered`), text
     """
-    moved = {one.before: one.doc_id for one in documents if one.change is Change.MOVED}
+    moved = {one.before: one.doc_id for one in documents if one.change is results.Change.MOVED}
     hits = _renamed(before.hits, "ranking", rankings.items())
     old = _named(hits, _texts(before), moved)
     new = _named(after.hits.filter(pl.col("ranking").is_in(list(rankings.values()))), _texts(after), {})
@@ -225,7 +208,6 @@ def _texts(side: Side) -> dict[str, str]:
 
 
 def _named(hits: pl.DataFrame, texts: Mapping[str, str], moved: Mapping[str, str]) -> pl.DataFrame:
-    """Add to hits which passage each is: a digest of its words, or its place where the text is gone."""
     spans = hits.select("doc_id", "start", "end").unique()
     found = [texts[doc][start:end] if doc in texts else None for doc, start, end in spans.iter_rows()]
     words = [
@@ -259,10 +241,9 @@ SECONDS = "s"
 
 @dataclass(frozen=True)
 class Move:
-    """A cell by a metric, in both results on the same questions.
+    """A cell by a metric on the questions of both results: means, and the difference with 95 % interval.
 
-    before, after: means; difference with its 95 % interval
-    p: of the paired bootstrap and the paired permutation test the larger, each adjusted (Holm) for the cells
+    p: the larger of paired bootstrap and paired permutation test, each adjusted (Holm) for the cells
     """
 
     cell: str
@@ -281,10 +262,7 @@ class Move:
 
 
 def moves(before: Side, after: Side, cells: MatchedCells, same: Collection[str]) -> list[Move]:
-    """Compare all matched cells by each metric that both have, times aside.
-
-    same: the questions that both sides ask alike
-    """
+    """Compare matched cells by each common metric except times; same: questions that both sides ask alike."""
     known = {one.name for one in before.entry.metrics}
     metrics = [one for one in after.entry.metrics if one.name in known and one.unit != SECONDS]
     old = _renamed(before.scores, "cell", cells.pairs).rename({"value": "old"})
@@ -299,7 +277,7 @@ def moves(before: Side, after: Side, cells: MatchedCells, same: Collection[str])
     ]
 
 
-def _moved(rows: pl.DataFrame, metric: MetricFacts, seed: int, drawn: Clustering) -> list[Move]:
+def _moved(rows: pl.DataFrame, metric: results.MetricFacts, seed: int, drawn: Clustering) -> list[Move]:
     if rows.is_empty():
         return []
     cells = rows["cell"].unique().sort().to_list()
@@ -334,10 +312,7 @@ _ANSWER = ["cell", "replicate", "question_id"]
 
 @dataclass(frozen=True)
 class Hanging:
-    """How many changed rankings and answers have passages that a changed document left, entered or changed.
-
-    questions: the questions whose rankings those are
-    """
+    """How many changed rankings and answers depend on a changed document, and of which questions."""
 
     rankings: int = 0
     answers: int = 0
@@ -348,20 +323,19 @@ class Hanging:
 class Diff:
     """What differs between two results; cells are named as in the second one, without the study.
 
-    documents: each with what depends on it, by its id
     rankings: as `passage_changes`, of the questions that both sides have
     answers: cell, replicate, question_id, question, old_status, old, new_status, new; left, entered, causes,
-        effects (those of the ranking that it was given; NULL where none is read)
-    compared: how many answers there were on both sides
+        effects (of its ranking; NULL where none is read)
+    compared: answers on both sides
     passages: as `passage_changes`, those of the answers that differ
     """
 
-    before: HistoryEntry
-    after: HistoryEntry
+    before: results.HistoryEntry
+    after: results.HistoryEntry
     gone: tuple[str, ...]
-    documents: tuple[DocumentChange, ...]
+    documents: tuple[results.DocumentChange, ...]
     hanging: Mapping[str, Hanging]
-    parts: PartChanges
+    parts: results.PartChanges
     cells: MatchedCells
     moves: tuple[Move, ...]
     rankings: pl.DataFrame
@@ -374,10 +348,10 @@ class Diff:
         return tuple(one for one in self.moves if one.is_significant)
 
 
-def diff(before: HistoryEntry, after: HistoryEntry, store: ArtifactStore) -> Diff:
+def diff(before: results.HistoryEntry, after: results.HistoryEntry, store: ArtifactStore) -> Diff:
     old, new = side_of(before, store), side_of(after, store)
     cells = matched(before, after, old.cells, new.cells)
-    documents = document_changes(old.documents, new.documents)
+    documents = results.document_changes(old.documents, new.documents)
     pairs = {one.rpartition(".")[0]: other.rpartition(".")[0] for one, other in cells.pairs}
     rankings, passages = passage_changes(old, new, pairs, documents)
     same = _same(old, new)
@@ -390,7 +364,7 @@ def diff(before: HistoryEntry, after: HistoryEntry, store: ArtifactStore) -> Dif
         tuple(gone),
         tuple(documents),
         _hanging(documents, rankings, answers),
-        part_changes(before, after, store),
+        results.part_changes(before, after, store),
         cells,
         tuple(moves(old, new, cells, same)),
         rankings,
@@ -403,7 +377,7 @@ def diff(before: HistoryEntry, after: HistoryEntry, store: ArtifactStore) -> Dif
 def _same(old: Side, new: Side) -> list[str]:
     if not len(old.questions) or not len(new.questions):
         return sorted({*old.scores["question_id"]} & {*new.scores["question_id"]})
-    before, after = question_contents(old.questions), question_contents(new.questions)
+    before, after = results.question_contents(old.questions), results.question_contents(new.questions)
     return sorted(name for name in before.keys() & after.keys() if before[name] == after[name])
 
 
@@ -426,7 +400,7 @@ def _ranking() -> pl.Expr:
 
 
 def _hanging(
-    documents: list[DocumentChange], rankings: pl.DataFrame, answers: pl.DataFrame
+    documents: list[results.DocumentChange], rankings: pl.DataFrame, answers: pl.DataFrame
 ) -> dict[str, Hanging]:
     found = {}
     for name, rows in (("rankings", rankings), ("answers", answers)):

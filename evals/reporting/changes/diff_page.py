@@ -36,7 +36,6 @@ NAMES = 12  # of one kind that are listed
 
 
 def diff_page(found: Diff) -> TitledPage:
-    """Return what differs as a page: documents, cells, answers, and what else."""
     before, after = found.before, found.after
     title = (
         f"{before.study} – what changed"
@@ -101,8 +100,7 @@ def _documents(found: Diff) -> PageSection:
 
 
 def hanging_words(one: Hanging) -> str:
-    """Say what depends on a changed document.
-
+    """
     >>> hanging_words(Hanging()), hanging_words(Hanging(2, 1, ("q1",)))
     ('no answer depends on it', '1 answer, by passages of 1 question')
     """
@@ -198,7 +196,6 @@ def _said(status: str, text: str | None) -> str:
 
 
 def because(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """Say which changed documents an answer depends on, or what else can be said of its passages."""
     words = {
         "left": "a passage of it left",
         "entered": "a passage of it entered",
@@ -242,7 +239,7 @@ def _else(found: Diff) -> PageSection:
 
 
 def diff_json(found: Diff) -> str:
-    """Return all that differs as JSON; ids of documents in causes are those under `documents`."""
+    """Ids of documents in causes are those under `documents`."""
     before, after = (
         {
             "study": one.study,

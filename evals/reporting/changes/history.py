@@ -35,10 +35,9 @@ SIGNS = {Change.ADDED: "+", Change.REMOVED: "−", Change.TEXT: "~", Change.MOVE
 class HistoryStep:
     """A result, and what differs from the one before it.
 
-    back: how many results ago it was
-    documents: kind of change -> how many documents; None where those of that or the previous result are gone
-    parts: what else differs; of the first result nothing
-    replaced: whether the cell that led before is significantly worse than the leader now
+    back: how many results ago
+    documents: kind of change -> documents; None where those of either result are gone
+    replaced: whether the previous leader is significantly worse than the current one
     """
 
     entry: HistoryEntry
@@ -53,14 +52,13 @@ class HistoryStep:
 
     @property
     def corpus(self) -> str:
-        """What changed of the documents, in a few characters: `+1 −2 ~3`."""
+        """Document changes, as `+1 −2 ~3`."""
         if self.documents is None:
             return "?"
         return " ".join(f"{SIGNS[kind]}{n}" for kind, n in self.documents.items() if n)
 
 
 def steps(entries: Sequence[HistoryEntry], store: ArtifactStore) -> list[HistoryStep]:
-    """Return the results of a study with what changed, the oldest first."""
     found = [HistoryStep(one, len(entries) - 1, {}, PartChanges(), replaced=False) for one in entries[:1]]
     for at, (before, entry) in enumerate(pairwise(entries), 1):
         changes = _documents(before, entry, store), part_changes(before, entry, store)
@@ -85,7 +83,6 @@ def _documents(before: HistoryEntry, after: HistoryEntry, store: ArtifactStore) 
 
 
 def history_records_of(found: Sequence[HistoryStep]) -> list[dict[str, Any]]:
-    """Return a history as plain rows, the oldest first, for JSON and CSV."""
     rows = []
     for step in found:
         entry, leader = step.entry, step.entry.leading
@@ -131,7 +128,7 @@ def history_json(found: Sequence[HistoryStep]) -> str:
 
 
 def history_csv(found: Sequence[HistoryStep]) -> str:
-    """Return a history as CSV, a row a result; lists and counts as JSON in their fields."""
+    """One row a result; lists and counts are JSON."""
     rows = history_records_of(found)
     out = io.StringIO()
     writer = csv.DictWriter(out, list(rows[0]) if rows else ["study"], lineterminator="\n")
@@ -147,10 +144,7 @@ def history_csv(found: Sequence[HistoryStep]) -> str:
 
 
 def since_words(step: HistoryStep) -> str:
-    """Say in a few words what changed since the result before; empty where nothing did.
-
-    A mark for each kind of document change, then what else differs.
-    """
+    """Document changes first, then what else differs; empty where nothing does."""
     parts = [f"documents {step.corpus}" if step.corpus else ""]
     for what, found in (
         ("questions", step.parts.questions),
@@ -170,7 +164,7 @@ _MARKERS = ("circle", "square", "triangle", "diamond", "cross")
 
 
 def lines_of(found: Sequence[HistoryStep]) -> list[str]:
-    """Return the cells that have a line: those of the last tie group, and those that led most often."""
+    """Return the cells of the last tie group, and those that led most often."""
     led = Counter(step.entry.leader for step in found if step.entry.leader)
     last = [one.cell for one in found[-1].best] if found else []
     ordered = sorted(
@@ -180,7 +174,7 @@ def lines_of(found: Sequence[HistoryStep]) -> list[str]:
 
 
 def history_svg(found: Sequence[HistoryStep], label: Labels) -> Markup | None:
-    """Draw the history; None where there are fewer than two results, or no values."""
+    """None where there are fewer than two results, or no values."""
     shown = list(found)[-STEPS:]
     cells = lines_of(shown)
     values = {
@@ -243,10 +237,7 @@ def _axes(across: Scale, up: Scale, shown: Sequence[HistoryStep], unit: str) -> 
 
 
 def marks_of(step: HistoryStep) -> str:
-    """Return letters for what changed since the result before.
-
-    D: documents, Q: questions, R: recipes, C: code or weights, !: the leader of before is behind now
-    """
+    """D: documents, Q: questions, R: recipes, C: code or weights, !: the previous leader is behind."""
     letters = {
         "D": step.documents is None or bool(step.documents),
         "Q": bool(step.parts.questions),
@@ -298,7 +289,6 @@ LEGEND = (
 
 
 def history_page(study: str, found: Sequence[HistoryStep]) -> TitledPage:
-    """Return the history of a study; ``found``: its results, the oldest first."""
     metric = found[-1].entry.primary
     label = labels_of({one.cell for step in found for one in step.entry.cells})
     rows = [_row(step, label) for step in reversed(found)]

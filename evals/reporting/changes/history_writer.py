@@ -44,7 +44,7 @@ _TRIES = 1_000
 
 
 def is_recorded(study: str, home: Home) -> bool:
-    """Return whether the last line of a history is the result that its study has now, if it has one."""
+    """Return whether the history ends with the current result, or there is none."""
     current = ArtifactStore(home).current("leaderboard", study)
     if current is None:
         return True
@@ -53,14 +53,11 @@ def is_recorded(study: str, home: Home) -> bool:
 
 
 def record_result(grid: Grid, name: str, home: Home, run: str = "") -> bool:
-    """Add the result that a study has now to its history, unless it is its last line; say whether it is new.
+    """Add the current result to the history unless it is its last line; return whether it was added.
 
-    The report of the study must be up to date: so everything that it points at belongs together, but for
-    documents that were crawled meanwhile.
+    The report must be up to date, so that all artifacts belong together.
 
-    Args:
-        grid: of the study.
-        run: id of the Dagster run that made it, where there is one.
+    run: id of the Dagster run, if any
 
     Raises:
         AssayError: the line cannot be written.
@@ -197,11 +194,7 @@ def _weights(study: Study) -> dict[str, str]:
 def _documents(
     grid: Grid, study: Study, before: Mapping[str, Any] | None, store: ArtifactStore
 ) -> dict[str, Artifact]:
-    """Return source -> the documents that were cut, which a crawl may have replaced meanwhile.
-
-    They are known by the digest of the contents that chunks were made of. Where no stored documents
-    match it, the current ones are returned.
-    """
+    """Return source -> the documents that were chunked, by their contents' digest; else the current ones."""
     current = {one: found for one in study.corpus.sources if (found := store.current("documents", one))}
     cut = [found for key in study.chunk_sets() if (found := store.current("chunks", key))]
     made_of = cut[0].meta.get("made_of") if cut else None

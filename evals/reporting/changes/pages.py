@@ -12,7 +12,7 @@ Labels = Callable[[str], str]
 
 
 def labels_of(cells: Collection[str]) -> Labels:
-    """Return what writes a cell's key by the axes on which these cells differ, by all where there is one.
+    """Return a function that names a cell by the axes on which these cells differ; a single one by all.
 
     >>> label = labels_of(["s.t.e.bm25.g", "s.t.e.dense.g", "s.u.e.dense.g"])
     >>> label("s.u.e.bm25.g")
@@ -31,7 +31,7 @@ def labels_of(cells: Collection[str]) -> Labels:
 
 
 def truncate_page(page: TitledPage, rows: int, option: str) -> TitledPage:
-    """Return a page whose tables have at most so many rows and its sections so many folds, and say so."""
+    """Keep at most ``rows`` rows a table and details a section, and count the rest."""
 
     def cut(section: PageSection) -> PageSection:
         kept: list[Block] = []

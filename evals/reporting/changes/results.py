@@ -23,10 +23,7 @@ from rag_assay.warehouse.schemas import QUESTIONS
 
 @dataclass(frozen=True)
 class CellValue:
-    """A cell by the metric that ranks the cells, on the questions that the headline is about.
-
-    tied: whether it is tied with the leader; the leader itself is
-    """
+    """A cell by the primary metric; tied: with the leader, which is tied, too."""
 
     cell: str
     value: float | None
@@ -38,7 +35,7 @@ class CellValue:
 
 @dataclass(frozen=True)
 class MetricFacts:
-    """What a reader must know of a metric, as it was then."""
+    """A metric as it was then."""
 
     name: str
     title: str
@@ -50,12 +47,12 @@ class MetricFacts:
 class HistoryEntry:
     """A line of a study's history.
 
-    number: of the results of the study, from 1
-    sources: name -> identity and data version of its documents, and how many there are
+    number: among the results of the study, from 1
+    sources: name -> identity and data version of its documents, and their number
     questions: name of a question set -> data version
-    recipes: name -> digest, of all parts; written: name of a part -> its recipe as YAML
+    recipes: name -> digest; written: name of a component -> its recipe as YAML
     code: stage -> code version; weights: model or library -> digest or version
-    artifacts: stage -> key -> identity of what the leaderboard was made of
+    artifacts: stage -> key -> identity
     """
 
     study: str
@@ -91,7 +88,6 @@ class HistoryEntry:
 
     @property
     def name(self) -> str:
-        """How a person names it: by its study and its moment, in UTC."""
         return f"{self.study}@{self.at:%Y-%m-%dT%H:%M:%S}"
 
     @property
@@ -106,7 +102,7 @@ def entries_of(home: Home, study: str) -> list[HistoryEntry]:
 
 
 def entry_of(record: Record, number: int) -> HistoryEntry:
-    """Return a line of the history; what earlier versions did not write is empty."""
+    """What earlier versions did not write is empty."""
     cells = tuple(
         CellValue(
             str(one["cell"]),
@@ -147,12 +143,10 @@ NameOf = Callable[[str], str]
 
 
 def chosen(written: str, home: Home, name_of: NameOf) -> HistoryEntry:
-    """Return the result that is meant: the last one, one so many results back, or that of a moment.
-
-    A date means the end of that day, in UTC.
+    """Return a result: the last one, one so many results back, or that of a moment (a date: its end, UTC).
 
     Raises:
-        InputError: no such study or result; says which there are.
+        InputError: no such study or result.
     """
     name, when = _parted(written)
     found = history_of(name, home, name_of)
@@ -187,8 +181,7 @@ def history_of(name: str, home: Home, name_of: NameOf) -> list[HistoryEntry]:
 
 
 def _parted(written: str) -> tuple[str, str]:
-    """Part a name or path from the moment.
-
+    """
     >>> _parted("demo@2026-11-01"), _parted("demo")
     (('demo', '2026-11-01'), ('demo', ''))
     """
@@ -213,10 +206,7 @@ COLUMNS = ("doc_id", "version", "source", "url", "title", "published_at", "text"
 
 
 class Change(StrEnum):
-    """How a document differs.
-
-    MOVED: the same text is at another address; FACTS: title, date or another fact, but not the text
-    """
+    """MOVED: the same text at another address; FACTS: title, date or another fact, but not the text."""
 
     ADDED = "added"
     REMOVED = "removed"
@@ -230,8 +220,8 @@ class DocumentChange:
     """A document that differs.
 
     doc_id: of the second result, of a removed one that of the first
-    before: the id that a moved one had
-    note: what of its facts differs, or where it was before
+    before: previous id of a moved one
+    note: which facts differ, or where it was
     """
 
     doc_id: str
@@ -245,7 +235,7 @@ class DocumentChange:
 
 @dataclass(frozen=True, eq=False)
 class DocumentSnapshot:
-    """The documents of a result (columns `COLUMNS`), and the sources whose documents are gone."""
+    """Documents with the columns `COLUMNS`; gone: sources whose documents are gone."""
 
     documents: pl.DataFrame
     gone: tuple[str, ...] = ()
@@ -254,7 +244,7 @@ class DocumentSnapshot:
 def read_stored(
     store: ArtifactStore, stage: str, identity: str, file: str, columns: list[str] | None = None
 ) -> pl.DataFrame | None:
-    """Return a file of a stored artifact (default: all columns); None: it is no longer there or damaged."""
+    """Return a file of a stored artifact; None: it is gone or damaged."""
     if store.find(stage, identity) is None:
         return None
     try:
@@ -277,7 +267,7 @@ def snapshot(entry: HistoryEntry, store: ArtifactStore) -> DocumentSnapshot:
 
 
 def document_changes(before: DocumentSnapshot, after: DocumentSnapshot) -> list[DocumentChange]:
-    """Return what differs between two snapshots, by source and address; sources that are gone are left out.
+    """Return changes by source and address; sources that are gone are left out.
 
     A removed document whose whole text is that of an added one of the same source has moved.
     """
@@ -344,7 +334,7 @@ _OF_STUDY = (
 
 @dataclass(frozen=True)
 class Named:
-    """Names that came, went, or mean something else now."""
+    """Names that were added, removed or changed."""
 
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
@@ -355,8 +345,7 @@ class Named:
 
     @property
     def counts(self) -> str:
-        """The numbers in a few characters.
-
+        """
         >>> Named(("a",), (), ("b", "c")).counts
         '+1 ~2'
         """
@@ -368,9 +357,8 @@ class Named:
 class PartChanges:
     """What differs beside documents.
 
-    recipes: by the names of the parts
-    written: name of a part -> what of its recipe differs, as `bm25.k: 5 → 10; …`
-    code: stages, and the package, whose version is another one
+    written: name of a component -> what of its recipe differs, as `bm25.k: 5 → 10; …`
+    code: stages, and the package, of another version
     """
 
     questions: Named = Named()
@@ -385,8 +373,7 @@ class PartChanges:
 
 
 def compare_by_name(before: Mapping[str, Any], after: Mapping[str, Any]) -> Named:
-    """Compare two mappings by their names.
-
+    """
     >>> compare_by_name({"a": 1, "b": 1}, {"b": 2, "c": 1})
     Named(added=('c',), removed=('a',), changed=('b',))
     """
@@ -441,7 +428,7 @@ def _written(before: HistoryEntry, after: HistoryEntry) -> dict[str, str]:
 
 
 def _flat(value: object, path: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the path and the text of every value inside of lists and mappings.
+    """Yield the path and text of every nested value.
 
     >>> list(_flat({"fuse": {"k": 10, "of": ["bm25", "dense"]}}))
     [('fuse.k', '10'), ('fuse.of.0', 'bm25'), ('fuse.of.1', 'dense')]
@@ -455,7 +442,7 @@ def _flat(value: object, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def questions_of(entry: HistoryEntry, store: ArtifactStore) -> pl.DataFrame | None:
-    """Return the questions of a result (schemas.QUESTIONS); None where those of that time are gone."""
+    """Return schemas.QUESTIONS; None where they are gone."""
     frames = [pl.DataFrame(schema=QUESTIONS)]
     for identity in entry.artifacts.get("questions", {}).values():
         found = read_stored(store, "questions", identity, "questions")
@@ -466,7 +453,6 @@ def questions_of(entry: HistoryEntry, store: ArtifactStore) -> pl.DataFrame | No
 
 
 def _question_changes(before: HistoryEntry, after: HistoryEntry, store: ArtifactStore) -> Named:
-    """Return which questions differ as people wrote them; where their evidence stands may differ, too."""
     if before.questions == after.questions:
         return Named()
     old, new = questions_of(before, store), questions_of(after, store)
@@ -476,7 +462,7 @@ def _question_changes(before: HistoryEntry, after: HistoryEntry, store: Artifact
 
 
 def question_contents(questions: pl.DataFrame) -> dict[str, Any]:
-    """Return id -> what makes a question another one: its words, ground truth and wanted evidence."""
+    """Return id -> words, ground truth and wanted evidence: what makes a question another one."""
     quoted = pl.col("evidence").list.eval(
         pl.struct(pl.element().struct.field("url"), pl.element().struct.field("quote"))
     )

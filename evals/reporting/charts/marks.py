@@ -19,10 +19,7 @@ DECADES = 1.5
 
 @dataclass(frozen=True)
 class Scale:
-    """Maps values from `low` to `high` onto `left` to `right`, in percent.
-
-    logarithmic: equal ratios are equally far apart; `low` is above 0 then
-    """
+    """Map `low`…`high` onto `left`…`right` in percent; a logarithmic scale needs `low` above 0."""
 
     low: float
     high: float
@@ -31,7 +28,7 @@ class Scale:
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """Return the place of a value, kept within the scale's ends.
+        """Return a place within the scale's ends.
 
         >>> Scale(0.0, 1.0).at(0.25), Scale(0.0, 1.0, 3, 97).at(7.0), Scale(1, 100, logarithmic=True).at(10)
         (25.0, 97.0, 50.0)
@@ -44,8 +41,7 @@ class Scale:
 
 
 def finite(values: Iterable[float | None]) -> list[float]:
-    """Return the values that can be drawn.
-
+    """
     >>> finite([0.5, None, float("nan"), float("inf")])
     [0.5]
     """
@@ -53,7 +49,7 @@ def finite(values: Iterable[float | None]) -> list[float]:
 
 
 def domain(values: Iterable[float | None], bounds: Bounds = (None, None)) -> tuple[float, float]:
-    """Return the range to draw: all values with a margin, within the bounds of what is drawn.
+    """Return the values' range with a margin, within the bounds.
 
     >>> domain([0.4, 0.8], (0.0, 0.81))
     (0.38, 0.81)
@@ -70,7 +66,7 @@ def domain(values: Iterable[float | None], bounds: Bounds = (None, None)) -> tup
 
 
 def from_zero(values: Iterable[float | None]) -> tuple[float, float]:
-    """Return the range of bars: it holds 0, where bars begin.
+    """Return the values' range with 0 in it.
 
     >>> from_zero([0.2, 0.7]), from_zero([-0.5, 0.2]), from_zero([0.0])
     ((0.0, 0.7), (-0.5, 0.2), (0.0, 1.0))
@@ -81,7 +77,7 @@ def from_zero(values: Iterable[float | None]) -> tuple[float, float]:
 
 
 def cost_scale(values: Iterable[float]) -> Scale:
-    """Return a scale of costs: logarithmic where they lie far apart and none is 0.
+    """Return a logarithmic scale where costs lie far apart and none is 0.
 
     >>> cost_scale([0.001, 1.0]).logarithmic, cost_scale([1.0, 2.0]).logarithmic
     (True, False)
@@ -93,13 +89,13 @@ def cost_scale(values: Iterable[float]) -> Scale:
 
 
 def ticks(scale: Scale, most: int, unit: str = "") -> tuple[Tick, ...]:
-    """Return the lines of the grid of a scale, at round values, about ``most`` of them."""
+    """Return about ``most`` grid lines at round values."""
     values = powers(scale.low, scale.high) if scale.logarithmic else rounded(scale.low, scale.high, most)
     return tuple(Tick(scale.at(value), tick_label(value, unit)) for value in values)
 
 
 def rounded(low: float, high: float, most: int) -> list[float]:
-    """Return round values from ``low`` to ``high``, at most ``most`` + 1 of them.
+    """Return at most ``most`` + 1 round values.
 
     >>> rounded(0.0, 1.0, 5)
     [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
@@ -127,8 +123,7 @@ def powers(low: float, high: float) -> list[float]:
 
 
 def tick_label(value: float, unit: str = "") -> str:
-    """Write a value of an axis.
-
+    """
     >>> tick_label(0.25), tick_label(20000.0, "tokens"), tick_label(-0.5), tick_label(0.2, "s")
     ('0.25', '20\u202f000', '−0.5', '0.2 s')
     """
@@ -144,12 +139,11 @@ COUNT = "count"  # unit of whole numbers
 
 @dataclass(frozen=True)
 class BarValue:
-    """A number that is to be drawn.
+    """A number to draw.
 
     value: None, or not finite: there is none, and `why` says why
     small: further lines below it, beside its interval
-    style: class of its mark; marks of one style have one shape
-    sign: written behind it
+    style: class of its mark; sign: written behind it
     """
 
     value: float | None
@@ -163,11 +157,11 @@ class BarValue:
 
 @dataclass(frozen=True)
 class Mark:
-    """A figure with its places in percent.
+    """A drawn number; places in percent.
 
     start, width: of the bar; of a dot its place and 0
-    left, right: ends of the interval; None: there is none
-    text: the value as it is written; lines: interval and what else stands below it
+    left, right: ends of the interval, if any
+    text: the value; lines: interval and what else stands below it
     """
 
     start: float
@@ -185,9 +179,8 @@ class Mark:
 class BarColumn:
     """One number of each row.
 
-    form: bars begin at 0; dots leave it out where it is far
-    ticks: of dots, whose scale does not begin at 0
-    band: from and to, in percent: what other intervals are held against
+    form: bars begin at 0, dots need not, and have `ticks`
+    band: from and to, in percent: what other intervals are compared with
     """
 
     heading: Column
@@ -206,11 +199,7 @@ def column(
     bounds: Bounds = (None, None),
     band: Bounds = (None, None),
 ) -> tuple[BarColumn, list[Mark | str]]:
-    """Return a column and the marks of its rows.
-
-    heading: of the column; unit: in which its values are written (`written`)
-    bounds: of the values, which dots' scales keep to
-    band: an interval that the others are held against
+    """Return a column and the marks of its rows; bounds: of the values; band: an interval to compare with.
 
     >>> values = [BarValue(0.5, 0.4, 1.0), BarValue(None, why="not run")]
     >>> head, (one, none) = column(Column("Recall"), values)
@@ -236,11 +225,7 @@ def bar_table(
     rest: str = "",
     emphasis: frozenset[int] = frozenset(),
 ) -> Table:
-    """Return a table of columns and their marks.
-
-    names: their heading, and one a row
-    emphasis: places of rows that stand out
-    """
+    """names: their heading, and one a row; emphasis: rows that stand out"""
     corner, labels = names
     heads = [Column(corner, style="cell")]
     for at, (head, _) in enumerate(columns):
@@ -303,7 +288,7 @@ SHAPES = {"tied": "diamond", "unranked": "ring"}  # style of a dot -> its shape;
 
 
 def drawn(column: BarColumn, mark: Mark, lines: str = "") -> Markup:
-    """Return a number as SVG: a bar from 0 or a dot, and its interval; lines: id of its grid."""
+    """Draw a number as SVG: a bar from 0 or a dot, with its interval; lines: id of its grid."""
     parts = [Markup('<use class="lines" href="#{}"/>').format(lines)] if lines else []
     if column.band:
         left, right = column.band
@@ -324,7 +309,7 @@ def drawn(column: BarColumn, mark: Mark, lines: str = "") -> Markup:
 
 
 def written(value: float, unit: str) -> str:
-    """Write a value of a chart; counts are whole, per cent have one decimal.
+    """Write a value of a chart: counts are whole, percentages have one decimal.
 
     >>> written(0.5, ""), written(1200.0, COUNT), written(43.21, "%")
     ('0.500', '1\u202f200', '43.2 %')
@@ -342,7 +327,7 @@ PLACES = ((8, -7), (-17, -7), (8, 16), (-17, 16))  # of a number, from its point
 
 
 def labelled(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Give each number a place beside its point where it meets no other number and no other numbered point.
+    """Place each number beside its point where it meets no other number or numbered point.
 
     >>> [one.label for one in labelled([Point(50, 50, "disc", "", 1), Point(51, 49, "disc", "", 2)])]
     [(-17, -7), (8, -7)]
@@ -364,12 +349,12 @@ def labelled(points: Sequence[Point]) -> tuple[Point, ...]:
 
 
 def upward(scale: Scale) -> Scale:
-    """Return the scale of a height, whose least value is at the bottom."""
+    """Return the scale of a height: the least value is at the bottom."""
     return Scale(scale.low, scale.high, scale.right, scale.left, scale.logarithmic)
 
 
 def polyline(xs: Sequence[float], ys: Sequence[float], across: Scale, up: Scale) -> str:
-    """Return the points of a line as SVG has them: each place once, and of many so many evenly.
+    """Return a line's points for SVG: each place once, thinned evenly.
 
     >>> polyline([0.0, 0.5, 1.0], [0.0, 1.0, 1.0], Scale(0, 1), upward(Scale(0, 1)))
     '0,100 50,0 100,0'
@@ -380,7 +365,7 @@ def polyline(xs: Sequence[float], ys: Sequence[float], across: Scale, up: Scale)
 
 
 def grid(across: Scale, up: Scale, x_unit: str = "", y_unit: str = "") -> tuple[tuple[Tick, ...], ...]:
-    """Return the lines of the grid of a plane: across, and up; few enough for a narrow screen."""
+    """Return the ticks across and up."""
     return ticks(across, 4, x_unit), ticks(up, 5, y_unit)
 
 
@@ -388,7 +373,7 @@ LEVELS = 8  # steps of the heat colour
 
 
 def heat(value: float, low: float, high: float, higher_is_better: bool) -> int:
-    """Return the step of the heat colour from 0 to 8 for a value between the least and the greatest shown.
+    """Return the step of the heat colour, 0 to 8, between the least and the greatest value shown.
 
     >>> heat(0.2, 0.2, 0.6, True), heat(0.4, 0.2, 0.6, True), heat(0.2, 0.2, 0.6, False), heat(1, 1, 1, True)
     (0, 4, 8, 4)
@@ -404,9 +389,7 @@ STEPS = 8  # shades, from the lowest value to the highest
 
 
 def bar(counts: Sequence[int], between: int) -> Markup:
-    """Return how many answers have each value as a bar: the best on the left, what lies between at the end.
-
-    counts: answers at each anchor, the best first
+    """Draw answers by value; counts: at each anchor, the best first.
 
     >>> str(bar([1, 0, 2], 1)).count("<rect"), 'class="s8" x="0.0" y="0" width="30.0"' in bar([1, 0, 2], 1)
     (3, True)

@@ -11,7 +11,7 @@ import polars as pl
 from markupsafe import Markup
 
 from rag_assay.evals.judging.entailment.pairs import SPENT
-from rag_assay.evals.reporting import limits
+from rag_assay.evals.reporting import display, limits
 from rag_assay.evals.reporting.charts.marks import (
     COUNT,
     BarColumn,
@@ -24,17 +24,6 @@ from rag_assay.evals.reporting.charts.marks import (
 )
 from rag_assay.evals.reporting.charts.marks import written as written_value
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import (
-    IN_ROWS,
-    count,
-    left_out,
-    listed,
-    natural,
-    percent,
-    quantity,
-    several,
-    times,
-)
 from rag_assay.evals.reporting.effects import AxisEffect, AxisTable
 from rag_assay.evals.reporting.limits import EFFECT_METRICS
 from rag_assay.evals.reporting.rating_scores import ScoredAnswers, written
@@ -86,7 +75,7 @@ def intervals_figure(data: ReportData, entries: Sequence[RankedResult], cells: i
         about,
         ("Cell", [entry.label for entry in shown]),
         [drawn],
-        left_out("the table holds them", row=len(valued) - len(shown)),
+        display.left_out("the table holds them", row=len(valued) - len(shown)),
         frozenset(at for at, entry in enumerate(shown) if entry is leader),
     )
     return replace(chart, row_pipelines=[entry.cells for entry in shown])
@@ -137,7 +126,7 @@ def _intervals_about(data: ReportData, places: Sequence[Place], scale: Scale) ->
     tied = places.count("tied")
     if "leader" in places:
         same = (
-            f"A diamond (≈) is tied with it: {several(tied, 'row')}"
+            f"A diamond (≈) is tied with it: {display.several(tied, 'row')}"
             if tied
             else "Every other ranked row is significantly worse"
         )
@@ -148,7 +137,7 @@ def _intervals_about(data: ReportData, places: Sequence[Place], scale: Scale) ->
     if "unranked" in places:
         words.append("A ring with a dashed line (†) has no rank: the line spans its worst to its best case")
     if scale.low > 0 or scale.high < 0:
-        words.append(f"The axis begins at {quantity(scale.low, data.primary.unit)}, not at 0")
+        words.append(f"The axis begins at {display.quantity(scale.low, data.primary.unit)}, not at 0")
     return ". ".join(words) + "."
 
 
@@ -170,7 +159,7 @@ def metrics_figure(data: ReportData, subset: Subset, labels: Mapping[str, str]) 
         _metrics_about(metrics, subset, labels),
         ("Cell", names),
         [_metric_column(one, standings, subset) for one in metrics],
-        left_out(IN_ROWS, cell=further, metric=len(measured) - len(metrics)),
+        display.left_out(display.IN_ROWS, cell=further, metric=len(measured) - len(metrics)),
         frozenset({0} if standings[0].rank == 1 else ()),
     )
     return replace(chart, row_pipelines=[(one.cell.key,) for one in standings])
@@ -208,7 +197,7 @@ def _metrics_about(metrics: Sequence[MetricInfo], subset: Subset, labels: Mappin
         known = _known(subset.standings, metric)
         first = (max if metric.higher_is_better else min)(known, key=known.__getitem__)
         best.setdefault(labels.get(first, first), []).append(metric.title)
-    named = "; ".join(f"{name} by {listed(titles, 4)}" for name, titles in best.items())
+    named = "; ".join(f"{name} by {display.listed(titles, 4)}" for name, titles in best.items())
     return (
         "The leading cells in the order of the leaderboard, by every metric: bars begin at 0, a line is the "
         f"interval. The best means: {named}. Where lines overlap, that may be chance."
@@ -236,7 +225,7 @@ def full_scores_figure(data: ReportData, subset: Subset) -> Table | None:
     """Return the share of values at the best there is, of each chunking; None where nothing reaches it."""
     every = [*_of_people(data), *_of_metrics(data, subset)]
     shown = every[: limits.METRICS_COLUMNS]
-    every_name = sorted({name for one in shown for name in one.found}, key=natural)
+    every_name = sorted({name for one in shown for name in one.found}, key=display.natural)
     names = every_name[: limits.FULL_SCORE_ROWS]
     if len(names) < 2:
         return None
@@ -252,7 +241,7 @@ def full_scores_figure(data: ReportData, subset: Subset) -> Table | None:
         _full_scores_about(shown, names),
         ("Chunking", names),
         columns,
-        left_out("they are on the leaderboard", **further),
+        display.left_out("they are on the leaderboard", **further),
     )
 
 
@@ -348,7 +337,7 @@ def latencies_figure(data: ReportData) -> Table | None:
             for one in metrics
             for each in _cost_columns(data, rows.filter(metric == one.name), one, shown)
         ],
-        left_out("they are slower, and in the table below", generator=len(medians) - len(shown)),
+        display.left_out("they are slower, and in the table below", generator=len(medians) - len(shown)),
     )
 
 
@@ -377,7 +366,7 @@ def _cost_columns(
         if one is None:
             return none
         low = None if one.low is None else max(0.0, one.low)
-        return BarValue(one.mean, low, one.high, (f"n = {count(known[name]['len'])}",))
+        return BarValue(one.mean, low, one.high, (f"n = {display.count(known[name]['len'])}",))
 
     shown = {
         what: [BarValue(known[name][what]) if name in known else none for name in names]
@@ -394,13 +383,13 @@ def _latencies_about(medians: Mapping[str, float]) -> str:
     medians: seconds of each, the fastest first
     """
     (fastest, first), *_, (slowest, last) = [*medians.items(), *medians.items()]
-    opening = f"{fastest} answers in {quantity(first, 's')} (median)"
-    if len(medians) > 1 and quantity(first, "s") == quantity(last, "s"):
-        opening = f"All generators answer in {quantity(first, 's')} (median)"
+    opening = f"{fastest} answers in {display.quantity(first, 's')} (median)"
+    if len(medians) > 1 and display.quantity(first, "s") == display.quantity(last, "s"):
+        opening = f"All generators answer in {display.quantity(first, 's')} (median)"
     elif len(medians) > 1:
-        longer = f", {times(last / first)} times as long" if first > 0 else ""
-        slow = f"{slowest} takes {quantity(last, 's')}{longer}"
-        opening = f"{fastest} is the fastest, {quantity(first, 's')} (median); {slow}"
+        longer = f", {display.times(last / first)} times as long" if first > 0 else ""
+        slow = f"{slowest} takes {display.quantity(last, 's')}{longer}"
+        opening = f"{fastest} is the fastest, {display.quantity(first, 's')} (median); {slow}"
     return f"{opening}. Over all answers that were given; what failed has no time."
 
 
@@ -433,13 +422,13 @@ def stages_figure(data: ReportData) -> Table | None:
     ]
     seconds = shown["seconds"].sum()
     slowest = shown.sort("seconds", descending=True).row(0, named=True)
-    share = percent(slowest["seconds"] / seconds) if seconds else "–"
+    share = display.percent(slowest["seconds"] / seconds) if seconds else "–"
     about = (
-        f"Of {count(int(shown['calls'].sum()))} calls, {slowest['stage']} of {slowest['judge']} takes "
-        f"{share} of the time. Calls run side by side: the sum of their seconds is more than a clock would "
-        "show. What the cache gave counts as when it was paid."
+        f"Of {display.count(int(shown['calls'].sum()))} calls, {slowest['stage']} of {slowest['judge']} "
+        f"takes {share} of the time. Calls run side by side: the sum of their seconds is more than a clock "
+        "would show. What the cache gave counts as when it was paid."
     )
-    rest = left_out("they take less", stage=found.height - shown.height)
+    rest = display.left_out("they take less", stage=found.height - shown.height)
     return bar_table(
         "chart-stages", "What the stages of judging take", about, ("Stage", names), columns, rest
     )

@@ -10,32 +10,10 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 
-from rag_assay.evals.reporting import limits
-from rag_assay.evals.reporting.charts.marks import (
-    STYLES,
-    Scale,
-    cost_scale,
-    domain,
-    grid,
-    labelled,
-    polyline,
-    upward,
-)
+from rag_assay.evals.reporting import display, limits
+from rag_assay.evals.reporting.charts import marks
 from rag_assay.evals.reporting.contexts import Bought, Contexts, Front, context_words
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
-from rag_assay.evals.reporting.display import (
-    IN_ROWS,
-    count,
-    interval,
-    left_out,
-    number,
-    p_value,
-    percent,
-    quantity,
-    several,
-    times,
-    with_sign,
-)
 from rag_assay.evals.reporting.sections import (
     TIED,
     Block,
@@ -73,13 +51,13 @@ def front_figure(front: Front, at: int) -> Plane:
 
     at: of how many fronts on the page it is
     """
-    across = cost_scale([one.cost for one in front.all])
+    across = marks.cost_scale([one.cost for one in front.all])
     ends = [end for one in front.points for end in (one.low, one.high)]
-    up = upward(Scale(*domain([*ends, *(one.value for one in front.all)])))
+    up = marks.upward(marks.Scale(*marks.domain([*ends, *(one.value for one in front.all)])))
     numbers = {one: number_of for number_of, one in enumerate(front.points, 1)}
     others = [one for one in front.all if one not in numbers]
     drawn = others[: limits.PLANE_POINTS]
-    x_ticks, y_ticks = grid(across, up)
+    x_ticks, y_ticks = marks.grid(across, up)
     points = [_point(one, None, across, up, front) for one in drawn]
     points += [_point(one, n, across, up, front) for one, n in numbers.items()]
     shapes = {one.shape for one in points}
@@ -92,17 +70,17 @@ def front_figure(front: Front, at: int) -> Plane:
         front.quality,
         x_ticks,
         y_ticks,
-        labelled(points),
+        marks.labelled(points),
         (PlotLine(_steps(front, across, up), FRONT),),
         tuple((shape, words) for shape, words in KEY if shape in shapes) if len(shapes) > 1 else (),
-        rest=left_out("no left-out point is on the front", point=len(others) - len(drawn)),
+        rest=display.left_out("no left-out point is on the front", point=len(others) - len(drawn)),
     )
 
 
-def _point(one: Bought, n: int | None, across: Scale, up: Scale, front: Front) -> Point:
+def _point(one: Bought, n: int | None, across: marks.Scale, up: marks.Scale, front: Front) -> Point:
     low, high = (one.low, one.high) if n else (None, None)
     cost = f"{front.cost} {cost_words(one.cost, front.unit)}"
-    words = f"{_named(one)}: {front.quality} {number(one.value)}, {cost}"
+    words = f"{_named(one)}: {front.quality} {display.number(one.value)}, {cost}"
     return Point(
         across.at(one.cost),
         up.at(one.value),
@@ -115,7 +93,7 @@ def _point(one: Bought, n: int | None, across: Scale, up: Scale, front: Front) -
     )
 
 
-def _steps(front: Front, across: Scale, up: Scale) -> str:
+def _steps(front: Front, across: marks.Scale, up: marks.Scale) -> str:
     places: list[str] = []
     for before, one in zip((None, *front.points[:-1]), front.points, strict=True):
         if before is not None:
@@ -126,7 +104,7 @@ def _steps(front: Front, across: Scale, up: Scale) -> str:
 
 
 def _cost(cost: float, unit: str) -> str:
-    return f"{cost:.4f}" if unit == "US$" else number(cost, unit)
+    return f"{cost:.4f}" if unit == "US$" else display.number(cost, unit)
 
 
 def cost_words(cost: float, unit: str) -> str:
@@ -147,7 +125,9 @@ def contexts_section(found: Contexts | None, fronts: Sequence[Front]) -> PageSec
         for one in found.axes:
             columns = [Column(one.axis.capitalize(), style="cell")]
             columns += [
-                each for budget in one.budgets for each in numbers(count(budget.tokens), unit="tokens")
+                each
+                for budget in one.budgets
+                for each in numbers(display.count(budget.tokens), unit="tokens")
             ]
             rows: list[Row] = [
                 (level, *(_at(budget.found, at) for budget in one.budgets))
@@ -168,9 +148,12 @@ def contexts_section(found: Contexts | None, fronts: Sequence[Front]) -> PageSec
 
 def _at(found: Levels, at: int) -> TableFigure:
     if at == found.best:
-        return TableFigure(bold(number(found.mean[at])), ("best",))
+        return TableFigure(bold(display.number(found.mean[at])), ("best",))
     sign = "" if found.apart[at] else TIED
-    return TableFigure(sign + number(found.mean[at]), (with_sign(found.difference[at]), p_value(found.p[at])))
+    return TableFigure(
+        sign + display.number(found.mean[at]),
+        (display.with_sign(found.difference[at]), display.p_value(found.p[at])),
+    )
 
 
 def _front_table(front: Front) -> Table:
@@ -180,7 +163,7 @@ def _front_table(front: Front) -> Table:
         *numbers(front.quality),
     ]
     rows = [
-        (bold(str(n)) + f" {_named(one)}", _cost(one.cost, front.unit), number(one.value))
+        (bold(str(n)) + f" {_named(one)}", _cost(one.cost, front.unit), display.number(one.value))
         for n, one in enumerate(front.points, 1)
     ]
     return Table(f"{front.quality} and {front.cost}", columns, rows, style="front")
@@ -188,25 +171,26 @@ def _front_table(front: Front) -> Table:
 
 def _front_about(front: Front) -> str:
     cheap, dear = front.points[0], front.points[-1]
-    words = f"The line is the front: {several(len(front.points), 'point')} of {front.of} that no other beats"
+    points = display.several(len(front.points), "point")
+    words = f"The line is the front: {points} of {front.of} that no other beats"
     if cheap is dear:
         as_cheap = sum(one.cost <= cheap.cost for one in front.all) - 1
         if as_cheap:
-            same = f"{count(as_cheap)} {'costs' if as_cheap == 1 else 'cost'} the same"
+            same = f"{display.count(as_cheap)} {'costs' if as_cheap == 1 else 'cost'} the same"
             return f"{words}. {_named(cheap)} is the best; none is cheaper, {same}."
         return f"{words}. {_named(cheap)} is both the cheapest and the best."
-    more = f"{number(abs(dear.value - cheap.value))} better"
+    more = f"{display.number(abs(dear.value - cheap.value))} better"
     noun = _NOUNS.get(front.unit, "cost")
     spent = f"{cost_words(dear.cost, front.unit)} instead of none"
     if cheap.cost > 0:
-        spent = f"{times(dear.cost / cheap.cost)} times the {noun}"
+        spent = f"{display.times(dear.cost / cheap.cost)} times the {noun}"
     differ = len({one.cost for one in front.all if one.tied}) > 1
     near = " Of the diamonds the cheapest is worth a look: chance may have put the best above it."
     return f"{words}. {_named(dear)} is {more} than {_named(cheap)}, for {spent}.{near if differ else ''}"
 
 
 def _named(one: Bought) -> str:
-    return f"{one.label} ({several(one.depth, 'passage')})" if one.depth else one.label
+    return f"{one.label} ({display.several(one.depth, 'passage')})" if one.depth else one.label
 
 
 def roc_figure(data: ReportData) -> Plane | None:
@@ -226,8 +210,8 @@ def roc_figure(data: ReportData) -> Plane | None:
     if not shown:
         return None
     shown.sort(key=lambda one: -one.area)
-    across, up = Scale(0.0, 1.0), upward(Scale(0.0, 1.0))
-    x_ticks, y_ticks = grid(across, up)
+    across, up = marks.Scale(0.0, 1.0), marks.upward(marks.Scale(0.0, 1.0))
+    x_ticks, y_ticks = marks.grid(across, up)
     lines = [one.line(at, across, up) for at, one in enumerate(shown)]
     further = found.height - len(shown)
     columns = [Column("Judge and metric"), *numbers("at least", "good passed", "bad passed")]
@@ -244,7 +228,7 @@ def roc_figure(data: ReportData) -> Plane | None:
         lines=tuple(lines),
         table=Details("The curves as a table", [table]),
         diagonal="chance (AUC 0.5)",
-        rest=left_out("they are of fewer answers; their areas stand in the cards", curve=further),
+        rest=display.left_out("they are of fewer answers; their areas stand in the cards", curve=further),
     )
 
 
@@ -264,19 +248,19 @@ class _RocCurve:
             of_slice = pl.col("slice").eq_missing(pl.lit(self.by, pl.String))
             card = cards.filter(same & of_slice & (pl.col("measure") == "auc")).head(1)
             for low, high in card.select("low", "high").iter_rows():
-                self.ends, self.low = interval(low, high), low or 0.0
+                self.ends, self.low = display.interval(low, high), low or 0.0
 
     @property
     def name(self) -> str:
         by = f"against {self.by}" if self.by else "against labelled cases"
         return f"{self.judge}.{self.metric} {by}"
 
-    def line(self, at: int, across: Scale, up: Scale) -> PlotLine:
+    def line(self, at: int, across: marks.Scale, up: marks.Scale) -> PlotLine:
         best = int(np.argmax(self.curve.good - self.curve.bad))
-        words = f"AUC {number(self.area)}" + (f" [{self.ends}]" if self.ends != "–" else "")
+        words = f"AUC {display.number(self.area)}" + (f" [{self.ends}]" if self.ends != "–" else "")
         return PlotLine(
-            polyline(self.curve.bad.tolist(), self.curve.good.tolist(), across, up),
-            at % STYLES,
+            marks.polyline(self.curve.bad.tolist(), self.curve.good.tolist(), across, up),
+            at % marks.STYLES,
             self.name,
             (f"{words}, n = {self.n}",),
             at + 1,
@@ -290,9 +274,9 @@ class _RocCurve:
         return [
             (
                 self.name,
-                number(float(self.curve.at[at])),
-                percent(float(self.curve.good[at])),
-                percent(float(self.curve.bad[at])),
+                display.number(float(self.curve.at[at])),
+                display.percent(float(self.curve.good[at])),
+                display.percent(float(self.curve.bad[at])),
             )
             for at in every[::step]
         ]
@@ -305,9 +289,10 @@ def _roc_about(shown: Sequence[_RocCurve]) -> str:
         "at once tells what people call good from what they call bad; along the diagonal it is a coin"
     )
     if not any(one.low > 0.5 for one in shown):
-        return f"{words}. None is shown to be better than a coin (the largest AUC is {number(best.area)})."
-    than = f", {shown[-1].name} least ({number(shown[-1].area)})" if len(shown) > 1 else ""
-    return f"{words}. {best.name} tells them best (AUC {number(best.area)}){than}."
+        largest = display.number(best.area)
+        return f"{words}. None is shown to be better than a coin (the largest AUC is {largest})."
+    than = f", {shown[-1].name} least ({display.number(shown[-1].area)})" if len(shown) > 1 else ""
+    return f"{words}. {best.name} tells them best (AUC {display.number(best.area)}){than}."
 
 
 MOST = 12  # rows that are shown
@@ -330,34 +315,35 @@ def risk_section(data: ReportData, cells: Sequence[str], labels: Mapping[str, st
         (
             labels.get(cell, cell),
             TableFigure("", drawn=_drawn(curve, most)),
-            TableFigure(number(curve.area), (interval(curve.low, curve.high),)),
-            number(curve.excess),
-            number(float(curve.risk[-1])),
-            TableFigure(percent(share), (f"n = {curve.n}",)),
+            TableFigure(display.number(curve.area), (display.interval(curve.low, curve.high),)),
+            display.number(curve.excess),
+            display.number(float(curve.risk[-1])),
+            TableFigure(display.percent(share), (f"n = {curve.n}",)),
         )
         for cell, (curve, share) in shown
     ]
     columns = [
         Column("Cell"),
-        Column(f"Risk by coverage, up to {number(most)}"),
+        Column(f"Risk by coverage, up to {display.number(most)}"),
         *numbers("Area", "Above the best order", "Risk of all answers", "Answered"),
     ]
-    rest = left_out(IN_ROWS, cell=len(found) - len(shown))
+    rest = display.left_out(display.IN_ROWS, cell=len(found) - len(shown))
     table = Table("Confidence", columns, rows, rest, "risk stack")
-    return section("risk", [table], metric=metric.title, ideal=quantity(metric.ideal, metric.unit))
+    return section("risk", [table], metric=metric.title, ideal=display.quantity(metric.ideal, metric.unit))
 
 
 def _drawn(curve: RiskCoverage, most: float) -> Markup:
-    across, up = Scale(0.0, 1.0), upward(Scale(0.0, most))
+    across, up = marks.Scale(0.0, 1.0), marks.upward(marks.Scale(0.0, most))
     ideal, line = (
-        polyline(curve.coverage.tolist(), risk.tolist(), across, up) for risk in (curve.ideal, curve.risk)
+        marks.polyline(curve.coverage.tolist(), risk.tolist(), across, up)
+        for risk in (curve.ideal, curve.risk)
     )
     return Markup(
         '<svg class="curve" role="img" aria-label="risk rises from {} to {}" viewBox="0 0 100 100" '
         'preserveAspectRatio="none" width="200" height="56">'
         '<line class="axis" x1="0" x2="100" y1="100" y2="100"/>'
         '<polyline class="best" points="{}"/><polyline points="{}"/></svg>'
-    ).format(number(curve.risk[0]), number(float(curve.risk[-1])), ideal, line)
+    ).format(display.number(curve.risk[0]), display.number(float(curve.risk[-1])), ideal, line)
 
 
 def risk_rows(data: ReportData) -> list[dict[str, Any]]:
