@@ -1,9 +1,9 @@
-"""What orchestrating a grid costs: seconds beside the work itself, per cell and asset, and per stage.
+"""What orchestrating a grid costs: CPU seconds beside the work itself, per cell and asset, and per stage.
 
 The work is made small on purpose (three short files, cheap retrievers, quoted answers), so that what is
-left is the driver, Dagster and DuckDB. Printed per stage: keys, seconds in all, seconds inside builds, and
-what is left for each key once the fixed cost of a stage is taken off; that one is what the stage with the
-fewest keys pays.
+left is the driver, Dagster and DuckDB. Printed per stage: keys, CPU seconds of this process in all, those
+inside builds, and what is left for each key once the fixed cost of a stage is taken off; that one is what the
+cheapest stage pays.
 """
 
 from __future__ import annotations
@@ -11,7 +11,13 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rag_assay.evals.study.study import Study
+    from rag_assay.orchestration.run_report import RunReport, StageReport
 
 TEXTS = {
     "harbour": "The harbour office opens at seven. Pilots report by radio before they pass the outer buoy. "
@@ -58,8 +64,65 @@ def study_file(
     return path
 
 
+class Meter:
+    """Measures the CPU seconds of each stage of a run, and those inside its builds."""
+
+    def __init__(self) -> None:
+        self.all: dict[str, float] = {}
+        self.work: dict[str, float] = {}
+        self._begin = 0.0
+
+    def begin(self, _stage: str, _number: int, _of: int) -> None:
+        self._begin = time.process_time()
+
+    def end(self, report: StageReport) -> None:
+        self.all[report.stage] = time.process_time() - self._begin
+
+    def measured(self, stage: str, build: Callable[..., Any]) -> Callable[..., Any]:
+        def measured(*arguments: Any) -> Any:
+            begin = time.process_time()
+            try:
+                return build(*arguments)
+            finally:
+                self.work[stage] = self.work.get(stage, 0.0) + time.process_time() - begin
+
+        return measured
+
+    def run(self, study: Study) -> RunReport:
+        """Run a study, and print what its stages took."""
+        from rag_assay.evals.study.grid import Grid
+        from rag_assay.orchestration.driver import Driver
+        from rag_assay.orchestration.stages import stages_of
+        from rag_assay.warehouse.paths import home
+
+        kinds = {stage.name: type(stage) for stage in stages_of(Grid([study])).values()}
+        before = {name: kind.build for name, kind in kinds.items()}
+        begin = time.process_time()
+        try:
+            for name, kind in kinds.items():
+                kind.build = self.measured(name, before[name])  # type: ignore[method-assign]
+            report = Driver(study, home(), watch=self).run()
+        finally:
+            for name, kind in kinds.items():
+                kind.build = before[name]  # type: ignore[method-assign]
+        print(f"{time.process_time() - begin:.2f} CPU s, {report.built} computed")
+        built = [stage for stage in report.stages if stage.built]
+        rest = {one.stage: self.all[one.stage] - self.work.get(one.stage, 0.0) for one in built}
+        fixed = min(rest.values(), default=0.0)
+        for one in built:
+            cost = 1000 * (rest[one.stage] - fixed) / one.built
+            print(
+                f"{one.stage:<12}{one.built:>5} of {one.keys:<5}{self.all[one.stage]:>8.2f}"
+                f"{self.work.get(one.stage, 0.0):>8.2f}{cost:>24.1f}"
+            )
+        if built:
+            keys = sum(one.built for one in built)
+            print(f"{1000 * sum(rest.values()) / keys:.1f} ms of CPU a key beside the work, all stages")
+        return report
+
+
 def main() -> None:
-    """Run the grid, run it again, add one retriever, and print the seconds."""
+    """Run the grid, run it again, add one retriever, and print CPU seconds."""
     with tempfile.TemporaryDirectory(prefix="assay-bench-") as name:
         folder = Path(name)
         models = Path(os.environ.get("ASSAY_MODELS") or Path(os.environ.get("ASSAY_HOME", "var")) / "models")
@@ -69,37 +132,23 @@ def main() -> None:
 
         prepare()
         from rag_assay.evals.study.study_file import read_study
-        from rag_assay.orchestration.driver import Driver
-        from rag_assay.warehouse.paths import home
 
         path = study_file(folder)
         study = read_study(path)
         cells, rankings = len(study.cells()), len(study.rankings())
         print(f"{cells} cells, {rankings} rankings, {CHUNKINGS} indexes")
-        first = Driver(study, home()).run()
+        print("stage         keys            CPU s    work  ms beside the work, a key")
+        first = Meter().run(study)
         failed = [reason for stage in first.stages for reason in stage.failed.values()]
         if failed:
             raise SystemExit(f"the grid failed: {failed[0]}")
-        fixed = min(stage.seconds - stage.build_seconds for stage in first.stages)
-        print(f"a stage costs {fixed:.2f} s beside its keys")
-        print(f"{'stage':<12}{'keys':>6}{'all s':>9}{'work s':>9}{'ms beside the work, a key':>27}")
-        for stage in first.stages:
-            rest = 1000 * (stage.seconds - stage.build_seconds - fixed) / stage.keys
-            print(
-                f"{stage.stage:<12}{stage.keys:>6}{stage.seconds:>9.2f}{stage.build_seconds:>9.2f}{rest:>27.1f}"
-            )
-        begin = time.perf_counter()
-        second = Driver(study, home()).run()
-        print(f"nothing to do: {time.perf_counter() - begin:.2f} s, {second.built} computed")
+        print("nothing to do:")
+        Meter().run(study)
         path.write_text(
             path.read_text().replace("generators:\n", "  bm25-99: {bm25: {k: 99}}\ngenerators:\n")
         )
-        third = Driver(read_study(path), home()).run()
-        print(f"one retriever added: {third.seconds:.2f} s, {third.built} computed")
-        for stage in third.stages:
-            if stage.built:
-                rest = stage.seconds - stage.build_seconds
-                print(f"  {stage.stage:<12}{stage.built:>4} of {stage.keys:<5}{rest:>7.2f} s beside the work")
+        print("one retriever added:")
+        Meter().run(read_study(path))
 
 
 if __name__ == "__main__":

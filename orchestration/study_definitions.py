@@ -19,7 +19,7 @@ from rag_assay.orchestration.automation import (
     study_schedules,
     with_freshness,
 )
-from rag_assay.orchestration.human_rating_sensor import refresh_job, scores_sensor
+from rag_assay.orchestration.human_rating_sensor import scores_sensor
 from rag_assay.orchestration.names import identifiers
 from rag_assay.orchestration.resources import Workspace
 from rag_assay.orchestration.runs.jobs import study_job
@@ -37,7 +37,6 @@ def definitions_of(
     bounds = backfill_bounds(stages)
     resource = workspace or Workspace()
     key = layout.name(OPTIONS)
-    refresh = refresh_job(stages, layout, resource)
     names = {name: layout.name(one) for name, one in identifiers(grid.studies).items()}
     jobs = {
         name: study_job(one.unsearched(), names[name], layout=layout, options=resource)
@@ -49,9 +48,9 @@ def definitions_of(
     return dg.Definitions(
         assets=[*(recipes for _, recipes in pairs), *dg.with_resources(assets, {key: resource})],
         schedules=schedules if layout.schedules else [],
-        jobs=[refresh, *jobs.values()],
+        jobs=list(jobs.values()),
         sensors=[
-            scores_sensor(stages, refresh, layout),
+            scores_sensor(stages, jobs, layout),
             alerts_sensor(grid.studies, stages, layout),
             recipes_sensor(list(stages.values()), layout),
             automation_sensor(layout),

@@ -165,15 +165,18 @@ def preview_table(table: StageTable, path: Path) -> TablePreview:
     """Return what is shown of a table file."""
     try:
         stored = pl.scan_parquet(path)
-        rows = int(stored.select(pl.len()).collect().item())
         first = table.chosen(stored) if table.chosen else stored
-        markdown = {}
-        if rows and table.columns:
-            markdown["preview"] = preview(first.select(table.columns).head(ROWS).collect(), rows)
-        for plot in table.plots:
-            drawn = plot.draw(stored.select(plot.columns).head(plot.most).collect())
-            if drawn:
-                markdown[plot.title] = drawn
+        counted, shown, *plotted = pl.collect_all(
+            [
+                stored.select(pl.len()),
+                first.select(table.columns).head(ROWS),
+                *(stored.select(plot.columns).head(plot.most) for plot in table.plots),
+            ]
+        )
+        rows = int(counted.item())
+        markdown = {"preview": preview(shown, rows)} if rows and table.columns else {}
+        drawn = {plot.title: plot.draw(of) for plot, of in zip(table.plots, plotted, strict=True)}
+        markdown |= {title: picture for title, picture in drawn.items() if picture}
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise CorruptFileError(f"{path} cannot be read: {error}") from error
     return TablePreview(rows, markdown)

@@ -43,6 +43,11 @@ _CONFIG = {
         description="Crawl the sources of the study again. Default: a source is crawled if it never was, or "
         "if its recipe changed.",
     ),
+    "stages": dg.Field(
+        [str],
+        default_value=[],
+        description="Stages to bring up to date; the steps of the others do nothing. Default: all of them.",
+    ),
     "keys": dg.Field(
         [str], default_value=[], description="Partition keys to bring up to date. Default: all of them."
     ),
@@ -153,9 +158,8 @@ def _run_resource(study: Study, run: StudyRun | None, layout: ProjectLayout) -> 
             return
         config: Mapping[str, Any] = context.resource_config
         budgets = getattr(context.resources, options).budgets
-        launched = LaunchedRun(
-            study, RunSelection(keys=config["keys"] or None, again=config["again"]), layout, budgets
-        )
+        part = RunSelection(config["stages"] or None, config["keys"] or None, config["again"])
+        launched = LaunchedRun(study, part, layout, budgets)
         try:
             yield launched
         finally:
@@ -187,12 +191,12 @@ class LaunchedRun:
         """Bring a stage up to date, or run the search; return what came of it."""
         with self._step(context):
             if name == SEARCH:
-                return self._search(context)
+                return StageReport(SEARCH, 0) if self.part.only else self._search(context)
             if self._run is None:
                 self._run = self._new(narrow_study(self.study, home()), self.part)
                 self._run.begin()
-            if name not in self._run.stages or not self._run.stages[name].keys():
-                return StageReport(name, 0)  # the search has left no cell that needs it
+            if name not in self._run.selected:  # or the search has left no cell that needs it
+                return StageReport(name, 0)
             return self._run.build(name, context)
 
     def _search(self, context: dg.OpExecutionContext) -> StageReport:

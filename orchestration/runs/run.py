@@ -127,12 +127,12 @@ class StudyRun:
         self._reports: dict[str, StageReport] = {}
         # (stage, key) that failed or was left out -> the root of it
         self._gone: dict[tuple[str, str], str] = {}
-        self._selected = [
+        self.selected = [
             one.name
             for one in self.stages.values()
             if (part.only is None or one.name in part.only) and one.keys()
         ]
-        self._waiting = list(self._selected)
+        self._waiting = list(self.selected)
         self._stale: _Stale | None = None
         self._still = StillArtifacts(home)  # refreshed where something was built
 
@@ -185,7 +185,7 @@ class StudyRun:
         stage = self.stages[name]
         self._waiting.remove(name)
         if self.watch:
-            self.watch.begin(name, self._selected.index(name) + 1, len(self._selected))
+            self.watch.begin(name, self.selected.index(name) + 1, len(self.selected))
         wanted = [key for key in stage.keys() if self.part.keys is None or key in self.part.keys]
         report = self._reports[name] = StageReport(name, len(wanted), names=tuple(wanted))
         stale = _Stale(stage, [], report, time.perf_counter())

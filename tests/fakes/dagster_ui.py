@@ -47,24 +47,15 @@ def dagster_ui(home: Path, *, daemon: bool = False, **environment: str) -> Itera
     with ExitStack() as stack:
         log = stack.enter_context((home / "dagster-ui.log").open("w"))
         shared = ["--grpc-host", "127.0.0.1", "--grpc-port", code]
-        for command in (
-            [
-                "dagster",
-                "api",
-                "grpc",
-                "-h",
-                "127.0.0.1",
-                "-p",
-                code,
-                "-m",
-                "rag_assay.orchestration.definitions",
-            ],
-            ["dagster_webserver", "-h", "127.0.0.1", "-p", port, *shared],
-            *([["dagster._daemon", "run", *shared]] if daemon else []),
-        ):
-            if command[0] != "dagster":
-                _wait_for_port(int(code))
-            stack.enter_context(_process(command, known, log.fileno()))
+        server = ["dagster", "api", "grpc", "-h", "127.0.0.1", "-p", code]
+        location = ["-m", "rag_assay.orchestration.definitions"]
+        stack.enter_context(_process(["-m", *server, *location], known, log.fileno()))
+        _wait_for_port(int(code))
+        web = ["-m", "dagster_webserver", "-h", "127.0.0.1", "-p", port, *shared]
+        stack.enter_context(_process(web, known, log.fileno()))
+        if daemon:
+            script = str(Path(sys.executable).with_name("dagster-daemon"))
+            stack.enter_context(_process([script, "run", *shared], known, log.fileno()))
         address = f"http://127.0.0.1:{port}"
         _wait_until_served(address, home / "dagster-ui.log")
         yield address
@@ -72,9 +63,9 @@ def dagster_ui(home: Path, *, daemon: bool = False, **environment: str) -> Itera
 
 @contextmanager
 def _process(command: Sequence[str], environment: dict[str, str], log: int) -> Iterator[None]:
-    """Run a module in a group of its own; its children end with it."""
+    """Run Python in a group of its own; its children end with it."""
     process = subprocess.Popen(
-        [sys.executable, "-m", *command],
+        [sys.executable, *command],
         cwd=ROOT,
         env=environment,
         stdout=log,

@@ -21,7 +21,7 @@ from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration import human_rating_sensor
 from rag_assay.orchestration.driver import Driver
-from rag_assay.orchestration.human_rating_sensor import AFTER_SCORES, REFRESH
+from rag_assay.orchestration.human_rating_sensor import AFTER_SCORES
 from rag_assay.orchestration.study_definitions import definitions_of
 from rag_assay.orchestration.terminal.question_view import show_question
 from rag_assay.warehouse.artifacts import ArtifactStore
@@ -75,7 +75,7 @@ class Ticks:
         return list(found.run_requests or ())
 
     def run(self, request: dg.RunRequest) -> dg.ExecuteInProcessResult:
-        job = self.definitions.resolve_job_def(REFRESH)
+        job = self.definitions.resolve_job_def(str(request.job_name))
         with dg.DagsterInstance.get() as instance:
             return job.execute_in_process(run_config=request.run_config, instance=instance)
 
@@ -100,7 +100,7 @@ def test_a_new_score_asks_for_one_run_that_refreshes_what_hangs_on_it(
     assert ticks.tick() == []
     assert "people are scoring town" in ticks.why
     (request,) = ticks.tick()
-    assert request.tags["assay/study"] == "town"
+    assert request.job_name == "study_town"
     assert ticks.tick() == [], "once for each state of the files"
     os.utime(HumanScores(home).path("town", "Anna"), (1, 1))
     assert ticks.tick() == []

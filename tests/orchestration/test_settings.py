@@ -8,9 +8,6 @@ from pathlib import Path
 import dagster as dg
 import pytest
 import yaml
-from dagster._core.definitions.run_request import InstigatorType
-from dagster._core.instance.ref import InstanceRef
-from dagster._core.scheduler.instigation import TickStatus
 
 from rag_assay.orchestration.settings import INSTANCE, Settings, instance_folder, prepare
 from rag_assay.warehouse.errors import InputError
@@ -44,15 +41,15 @@ def test_new_homes_and_those_of_earlier_versions_have_the_same_settings(
     home: Path, before: str | None
 ) -> None:
     assert yaml.safe_load(prepared(home, before)) == yaml.safe_load("".join(INSTANCE.values()))
-    with dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home / "dagster"))) as instance:
+    with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
         assert instance.run_retries_enabled
         assert instance.run_retries_max_retries == 2
         assert not instance.run_retries_retry_on_asset_or_op_failure, "an asset that fails would fail again"
         pools = instance.get_concurrency_config().pool_config
         assert (str(pools.pool_granularity.value), pools.default_pool_limit) == ("run", 1)  # type: ignore[union-attr]
-        for kind in (InstigatorType.SENSOR, InstigatorType.SCHEDULE, InstigatorType.AUTO_MATERIALIZE):
-            days = instance.get_tick_retention_settings(kind)
-            assert 0 < days[TickStatus.SKIPPED] <= days[TickStatus.SUCCESS] <= 90
+        kept = {kind: one["purge_after_days"] for kind, one in instance.get_settings("retention").items()}
+        assert set(kept) >= {"schedule", "sensor"}
+        assert all(0 < days["skipped"] <= days["success"] <= 90 for days in kept.values())
 
 
 @pytest.mark.parametrize(
@@ -71,7 +68,7 @@ def test_what_a_person_has_written_stays(home: Path, mine: str) -> None:
     read = yaml.safe_load(found)
     assert {name: read[name] for name in yaml.safe_load(mine)} == yaml.safe_load(mine)
     assert {"telemetry", "nux"} <= set(read)
-    with dg.DagsterInstance.from_ref(InstanceRef.from_dir(str(home / "dagster"))) as instance:
+    with dg.DagsterInstance.from_config(str(home / "dagster")) as instance:
         assert instance.get_concurrency_config() is not None, "Dagster takes both together"
 
 

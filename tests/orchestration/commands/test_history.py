@@ -10,7 +10,7 @@ import dagster as dg
 
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.driver import Driver
-from rag_assay.orchestration.human_rating_sensor import REFRESH
+from rag_assay.orchestration.human_rating_sensor import AFTER_SCORES
 from rag_assay.orchestration.study_definitions import definitions_of
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.history import history_records
@@ -115,10 +115,8 @@ def test_whatever_run_wrote_the_report_wrote_the_line_once(finished: Finished) -
         study = finished.edit("words: {bm25: {k: 3}}", "words: {bm25: {k: 2}}")
         for stage in ("rankings", "answers"):
             backfilled(study, stage, instance)
-        refresh = definitions_of([study]).resolve_job_def(REFRESH)
-        done = refresh.execute_in_process(
-            run_config={"ops": {"refresh": {"config": {"study": "town"}}}}, instance=instance
-        )
+        job = definitions_of([study]).resolve_job_def("study_town")
+        done = job.execute_in_process(run_config={"stages": list(AFTER_SCORES)}, instance=instance)
         expected.append(done.run_id)
         assert runs() == expected
         backfilled(study, "report", instance)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,8 +10,6 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from dagster._core.events import EngineEventData
-from dagster._utils.error import serializable_error_info_from_exc_info
 
 from rag_assay.assets.engine.stage import Stage
 from rag_assay.assets.engine.submission import (
@@ -214,19 +211,19 @@ def test_runs_that_nobody_waits_for_and_whose_workers_are_gone_are_closed(
     }
 
 
-def test_a_run_that_could_not_be_launched_says_why(instance: dg.DagsterInstance) -> None:
-    waiting, run_id = waiting_for(instance, Status.STARTING)
-    run = instance.get_run_by_id(run_id)
-    assert run is not None
-    try:
+def test_a_run_that_could_not_be_launched_says_why(
+    instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def launch(_context: object) -> None:
         try:
             raise ConnectionRefusedError("Connection refused by redis")
         except OSError as error:
             raise RuntimeError("retries are used up") from error
-    except RuntimeError:
-        told = EngineEventData.engine_error(serializable_error_info_from_exc_info(sys.exc_info()))
-    instance.report_engine_event("Caught an unrecoverable error", run, told)
-    instance.report_run_failed(run)
+
+    waiting, run_id = waiting_for(instance, Status.NOT_STARTED)
+    monkeypatch.setattr(instance.run_launcher, "launch_run", launch)
+    with pytest.raises(RuntimeError, match="used up"):
+        instance.launch_run(run_id, workspace=None)  # type: ignore[arg-type]
     (ended,) = waiting.ended()
     assert "could not launch its run (ConnectionRefusedError: Connection refused by redis)" in str(ended.why)
 
