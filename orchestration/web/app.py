@@ -6,7 +6,7 @@ style sheets, asks for the password, and shows the navigation.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from functools import cache, partial
 from importlib import import_module
 from types import ModuleType
@@ -16,7 +16,7 @@ import streamlit as st
 
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.languages import LANGUAGES, PARAMETER, Language, language_here, words_in
-from rag_assay.orchestration.web.look import dress
+from rag_assay.orchestration.web.look import add_styles, dress
 from rag_assay.orchestration.web.no_study import show_no_study
 from rag_assay.orchestration.web.page_context import (
     PAGES,
@@ -42,6 +42,7 @@ TEXTS = {
     "chat": ("Chat", "Chat"),
     "monitor": ("Monitor", "Betrieb"),
     "study": ("Study", "Studie"),
+    "loading": ("Loading …", "Wird geladen …"),
 }
 
 
@@ -67,8 +68,7 @@ def _open_first(pages: dict[str, StreamlitPage]) -> None:
 
 def _show(name: str, pages: dict[str, StreamlitPage], language: Language) -> None:
     words = words_in(TEXTS, language)
-    module = page_module(name)
-    dress(words(name), "frame", *getattr(module, "SHEETS", ()))
+    dress(words(name), "frame")
     if not let_in(language):
         return
     context = _context(name, pages, language)
@@ -76,6 +76,9 @@ def _show(name: str, pages: dict[str, StreamlitPage], language: Language) -> Non
     if not context.study and name != "monitor":
         show_no_study(context)
         return
+    with st.spinner(words("loading")):  # the frame is there before the modules of the first page
+        module = page_module(name)
+    add_styles(*getattr(module, "SHEETS", ()))
     module.render(context)
 
 
@@ -83,6 +86,17 @@ def _show(name: str, pages: dict[str, StreamlitPage], language: Language) -> Non
 def page_module(name: str) -> ModuleType:
     """Return the module of a page, imported when it is first shown."""
     return import_module(f"rag_assay.orchestration.web.pages.{name}")
+
+
+def load() -> None:
+    """Import the pages, and read the results of the first one."""
+    for name in PAGES:
+        with suppress(Exception):
+            page_module(name)
+    from rag_assay.orchestration.web.study_results import read_ahead
+
+    home = page_home()
+    read_ahead(options_here(), home, studies_in(home))
 
 
 def _context(page: str, pages: dict[str, StreamlitPage], language: Language) -> PageContext:

@@ -16,29 +16,38 @@ from rag_assay.evals.reporting.display import plain
 from rag_assay.evals.reporting.exports import csv_text
 from rag_assay.orchestration.web.charts import Chart
 from rag_assay.orchestration.web.chat.answer_html import label
+from rag_assay.orchestration.web.languages import Texts, Words, language_here, words_in
+from rag_assay.orchestration.web.outcomes import TEXTS as OUTCOMES
+from rag_assay.orchestration.web.outcomes import outcome
 from rag_assay.warehouse.errors import AssayError
 
 T = TypeVar("T")
+TEXTS: Texts = {
+    "waits": (
+        "{why} The page goes on by itself.",
+        "Ein anderer Prozess nutzt die Datenbank. Die Seite geht von selbst weiter.",
+    ),
+    "again": ("Look again", "Noch einmal"),
+    "table": ("Table: {title}", "Tabelle: {title}"),
+}
 Say = Callable[[str], None]
 
+_CODES = {"why", "declined_by", "used_by", "purpose", "stage"}  # columns
 _TURN = threading.Lock()
 """Sessions of one process share DuckDB's file: two that write it at once would be in each other's way."""
 
 
 @contextmanager
-def looking(sentence: str) -> Iterator[Say]:
-    """Look into DuckDB in the block, which is given what tells the person whom it waits for.
-
-    sentence: what is done, while it takes
-    """
-    place = st.empty()
+def looking() -> Iterator[Say]:
+    """Look into DuckDB in the block, which is given what tells the person whom it waits for."""
+    place, words = st.empty(), _words()
     with _TURN:
-        yield lambda words: _tell(place, f"{words} {sentence}")
+        yield lambda why: place.info(label(words("waits", why=why), 400), icon=":material/hourglass_top:")
     place.empty()
 
 
-def _tell(place: object, words: str) -> None:
-    place.info(label(words, 400), icon=":material/hourglass_top:")  # type: ignore[attr-defined]
+def _words() -> Words:
+    return words_in(TEXTS, language_here())
 
 
 def or_trouble(look: Callable[[], T]) -> T | None:
@@ -47,7 +56,7 @@ def or_trouble(look: Callable[[], T]) -> T | None:
         return look()
     except AssayError as error:
         st.error(label(str(error), 1000), icon=":material/error:")
-        st.button("Look again", icon=":material/refresh:")
+        st.button(_words()("again"), icon=":material/refresh:")
         return None
 
 
@@ -78,6 +87,7 @@ def table(
     key: str,
     title: str,
     rows: pl.DataFrame,
+    column: Callable[[str], str],
     file: Callable[[], pl.DataFrame] | None = None,
     *,
     folded: bool = True,
@@ -86,13 +96,14 @@ def table(
     """Show rows as a table, and offer them as a CSV file.
 
     key, title: of the table and its file
+    column: name of a column -> what the page calls it
     file: returns the rows of the file, where they are more than are shown
     folded: behind a line that opens
     """
-    with st.expander(f"Table: {title}", key=f"fold_{key}") if folded else st.container():
+    with st.expander(_words()("table", title=title), key=f"fold_{key}") if folded else st.container():
         if note:
             st.caption(label(note, 400))
-        shown = rows.select(_shown(name, kind) for name, kind in rows.schema.items())
+        shown = rows.select(_shown(name, kind, column) for name, kind in rows.schema.items())
         st.dataframe(shown, placeholder="–", hide_index=True, key=f"table_{key}", alt=title)
         st.download_button(
             "CSV",
@@ -105,10 +116,10 @@ def table(
         )
 
 
-def _shown(name: str, kind: pl.DataType) -> pl.Expr:
-    column = pl.col(name).alias(name.replace("_", " "))
+def _shown(name: str, kind: pl.DataType, title: Callable[[str], str]) -> pl.Expr:
+    column = pl.col(name).alias(title(name))
     if kind == pl.String:
         # Of a code, as in `thumbs_down`, the words; texts of users stay as they are.
-        is_code = name in {"why", "declined_by", "used_by", "purpose", "stage"}
-        return column.map_elements(lambda text: plain(text.replace("_", " ") if is_code else text), pl.String)
+        is_code, words = name in _CODES, words_in(OUTCOMES, language_here())
+        return column.map_elements(lambda text: plain(outcome(text, words) if is_code else text), pl.String)
     return column.dt.replace_time_zone(None) if isinstance(kind, pl.Datetime) else column

@@ -5,12 +5,14 @@ What is text in them is drawn, never read as markup; days are those of the table
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import altair as alt
 import polars as pl
 
 Chart = alt.Chart | alt.LayerChart | alt.FacetChart
+Column = Callable[[str], str]
+"""Name of a column -> what the page calls it."""
 
 BLUE, AMBER, RED, GREEN, GREY = "#2f7fb5", "#b8730f", "#c9483f", "#2a8a5b", "#7f8a94"
 _HEIGHT = 240
@@ -18,7 +20,7 @@ _ROW = 26  # of a bar that lies
 _LONGEST = alt.ExprRef("containerSize()[0] < 600 ? 120 : 280")  # pixels of a name beside a bar
 
 
-def days_stacked(rows: pl.DataFrame, colours: Mapping[str, str], what: str) -> alt.Chart:
+def days_stacked(rows: pl.DataFrame, colours: Mapping[str, str], what: str, column: Column) -> alt.Chart:
     """Return bars a day, in parts one above the other.
 
     colours: columns -> their colours, the lowest part first
@@ -34,14 +36,18 @@ def days_stacked(rows: pl.DataFrame, colours: Mapping[str, str], what: str) -> a
             y=alt.Y("sum(n):Q", title=what, axis=alt.Axis(tickMinStep=1)),
             color=alt.Color("how:N", scale=_colours(colours), legend=_legend(), sort=names),
             order=alt.Order("place:Q"),
-            tooltip=[_day_tip(), alt.Tooltip("how:N", title="how"), alt.Tooltip("n:Q", title=what)],
+            tooltip=[
+                _day_tip(column),
+                alt.Tooltip("how:N", title=column("name")),
+                alt.Tooltip("n:Q", title=what),
+            ],
         )
         .properties(height=_HEIGHT)
     )
 
 
 def days_lines(
-    rows: pl.DataFrame, colours: Mapping[str, str], what: str, *, from_zero: bool = True
+    rows: pl.DataFrame, colours: Mapping[str, str], what: str, column: Column, *, from_zero: bool = True
 ) -> alt.Chart:
     """Return a line a column over days, with a point a day; it is broken where a day has no data."""
     every = pl.DataFrame({"day": pl.date_range(rows["day"].min(), rows["day"].max(), eager=True)})  # type: ignore[arg-type]
@@ -57,8 +63,8 @@ def days_lines(
             y=alt.Y("n:Q", title=what, scale=alt.Scale(zero=from_zero)),
             color=alt.Color("which:N", scale=_colours(colours), legend=_legend(), sort=list(colours)),
             tooltip=[
-                _day_tip(),
-                alt.Tooltip("which:N", title="which"),
+                _day_tip(column),
+                alt.Tooltip("which:N", title=column("name")),
                 alt.Tooltip("n:Q", format=".4g", title=what),
             ],
         )
@@ -66,7 +72,9 @@ def days_lines(
     )
 
 
-def lying_bars(rows: pl.DataFrame, name: str, colours: Mapping[str, str], what: str) -> alt.Chart:
+def lying_bars(
+    rows: pl.DataFrame, name: str, colours: Mapping[str, str], what: str, column: Column
+) -> alt.Chart:
     """Return a bar a row, in the order of the rows, in parts one beside the other.
 
     name: the column that says what a bar is of
@@ -83,8 +91,8 @@ def lying_bars(rows: pl.DataFrame, name: str, colours: Mapping[str, str], what: 
             y=_names(),
             color=alt.Color("part:N", scale=_colours(colours), legend=_legend(), sort=list(colours)),
             tooltip=[
-                alt.Tooltip("name:N", title=name),
-                alt.Tooltip("part:N", title="part"),
+                alt.Tooltip("name:N", title=column("name")),
+                alt.Tooltip("part:N", title=what),
                 alt.Tooltip("n:Q", title=what),
             ],
         )
@@ -92,17 +100,14 @@ def lying_bars(rows: pl.DataFrame, name: str, colours: Mapping[str, str], what: 
     )
 
 
-def intervals(rows: pl.DataFrame, what: str, bounds: Sequence[float] | None = None) -> Chart:
+def intervals(rows: pl.DataFrame, what: str, column: Column, bounds: Sequence[float] | None = None) -> Chart:
     """Return a point with its interval a row, in the order of the rows.
 
     rows: `name`, `value`, `low`, `high`; where an end is missing, there is no line
     """
     places = rows.select("name", "value", "low", "high")
     scale = alt.Scale(zero=False) if bounds is None else alt.Scale(domain=list(bounds))
-    tips = [alt.Tooltip("name:N")] + [
-        alt.Tooltip(f"{one}:Q", format=".4g") for one in ("value", "low", "high")
-    ]
-    base = alt.Chart(places).encode(y=_names(), tooltip=tips)
+    base = alt.Chart(places).encode(y=_names(), tooltip=_interval_tips(column))
     lines = base.mark_rule(color=BLUE, size=2).encode(
         x=alt.X("low:Q", scale=scale, title=what, axis=alt.Axis(tickCount=6)), x2="high:Q"
     )
@@ -112,15 +117,14 @@ def intervals(rows: pl.DataFrame, what: str, bounds: Sequence[float] | None = No
     return alt.layer(lines, points).properties(height=_ROW * len(rows) + 60)
 
 
-def over_time(rows: pl.DataFrame, what: str) -> Chart:
+def over_time(rows: pl.DataFrame, what: str, column: Column) -> Chart:
     """Return points with intervals over time. rows: `since`, `name`, `value`, `low`, `high`."""
     shown = rows.with_columns(pl.col("since").dt.convert_time_zone("UTC").dt.strftime("%Y-%m-%dT%H:%M:%SZ"))
     base = alt.Chart(shown).encode(
         x=alt.X(
             "since:T", title=None, scale=alt.Scale(type="utc"), axis=alt.Axis(format="%Y-%m-%d", tickCount=5)
         ),
-        tooltip=[alt.Tooltip("name:N", title="leader")]
-        + [alt.Tooltip(f"{one}:Q", format=".4g") for one in ("value", "low", "high")],
+        tooltip=_interval_tips(column),
     )
     scale = alt.Scale(zero=False)
     lines = base.mark_rule(color=BLUE, size=2).encode(y=alt.Y("low:Q", title=what, scale=scale), y2="high:Q")
@@ -133,7 +137,7 @@ def over_time(rows: pl.DataFrame, what: str) -> Chart:
     return alt.layer(line, lines, points).properties(height=_HEIGHT)
 
 
-def heat(rows: pl.DataFrame, weekdays: Sequence[str]) -> alt.Chart:
+def heat(rows: pl.DataFrame, weekdays: Sequence[str], column: Column) -> alt.Chart:
     """Return a week by hours. rows: `weekday` from 1, `hour`, `questions`."""
     named = rows.with_columns(
         pl.col("weekday").map_elements(lambda n: weekdays[n - 1], pl.String).alias("name")
@@ -143,7 +147,10 @@ def heat(rows: pl.DataFrame, weekdays: Sequence[str]) -> alt.Chart:
         .mark_rect()
         .encode(
             x=alt.X(
-                "hour:O", title="hour", scale=alt.Scale(domain=list(range(24))), axis=alt.Axis(labelAngle=0)
+                "hour:O",
+                title=column("hour"),
+                scale=alt.Scale(domain=list(range(24))),
+                axis=alt.Axis(labelAngle=0),
             ),
             y=alt.Y(
                 "name:O",
@@ -152,9 +159,16 @@ def heat(rows: pl.DataFrame, weekdays: Sequence[str]) -> alt.Chart:
                 axis=alt.Axis(labelOverlap=False),
             ),
             color=alt.Color(
-                "questions:Q", scale=alt.Scale(range=["#9cc7e4", "#0b4a70"], zero=True), legend=_legend()
+                "questions:Q",
+                title=column("questions"),
+                scale=alt.Scale(range=["#9cc7e4", "#0b4a70"], zero=True),
+                legend=_legend(),
             ),
-            tooltip=["name:N", "hour:O", "questions:Q"],
+            tooltip=[
+                alt.Tooltip("name:N", title=column("day")),
+                alt.Tooltip("hour:O", title=column("hour")),
+                alt.Tooltip("questions:Q", title=column("questions")),
+            ],
         )
         .properties(height=_ROW * 7 + 110)
     )
@@ -170,8 +184,13 @@ def _day() -> alt.X:
     )
 
 
-def _day_tip() -> alt.Tooltip:
-    return alt.Tooltip("day:T", timeUnit="utcyearmonthdate", format="%Y-%m-%d", title="day")
+def _day_tip(column: Column) -> alt.Tooltip:
+    return alt.Tooltip("day:T", timeUnit="utcyearmonthdate", format="%Y-%m-%d", title=column("day"))
+
+
+def _interval_tips(column: Column) -> list[alt.Tooltip]:
+    values = [alt.Tooltip(f"{one}:Q", format=".4g", title=column(one)) for one in ("value", "low", "high")]
+    return [alt.Tooltip("name:N", title=column("name")), *values]
 
 
 def _names() -> alt.Y:

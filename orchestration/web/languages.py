@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal, get_args
 
+from rag_assay.evals.reporting.display import count
+
 Language = Literal["en", "de"]
 LANGUAGES: Mapping[Language, str] = {"en": "English", "de": "Deutsch"}
 PARAMETER = "lang"
@@ -28,6 +30,21 @@ def words_in(texts: Texts, language: Language) -> Words:
 
 def _text(texts: Texts, at: int, name: str, /, **values: object) -> str:
     return texts[name][at].format(**values)
+
+
+def table_in(texts: Texts, language: Language) -> dict[str, str]:
+    """Return all texts in a language, as format strings: for the scripts of a page."""
+    at = get_args(Language).index(language)
+    return {name: both[at] for name, both in texts.items()}
+
+
+def several(words: Words, name: str, n: int, **values: object) -> str:
+    """Return the text that counts things; that of one thing is called ``name_1``.
+
+    >>> several(words_in({"p": ("{n} pages", "{n} Seiten"), "p_1": ("1 page", "1 Seite")}, "en"), "p", 1)
+    '1 page'
+    """
+    return words(f"{name}_1" if n == 1 else name, n=count(n), **values)
 
 
 def language_of(wanted: str | None, locale: str | None) -> Language:

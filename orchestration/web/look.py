@@ -28,7 +28,15 @@ def dress(title: str, *sheets: str) -> None:
     import streamlit as st
 
     st.set_page_config(page_title=title, layout="wide", menu_items={})
-    st.html(f"<style>{''.join(map(_style, ('look', *sheets)))}</style>")
+    add_styles("look", *sheets)
+
+
+def add_styles(*sheets: str) -> None:
+    """Give the page style sheets."""
+    import streamlit as st
+
+    if sheets:
+        st.html(f"<style>{''.join(map(_style, sheets))}</style>")
 
 
 @cache

@@ -103,10 +103,10 @@ class OwnOrigin:
 
 
 def _load() -> None:
-    """Import the pages before anybody opens one; what fails here fails there with its reason."""
-    for name in PAGES:
-        with suppress(Exception):
-            importlib.import_module(f"rag_assay.orchestration.web.pages.{name}")
+    """Load pages and results before anybody opens them; what fails here fails there with its reason."""
+    with suppress(Exception):
+        app = importlib.import_module("rag_assay.orchestration.web.app")
+        app.load()
 
 
 def _end_with_parent() -> None:

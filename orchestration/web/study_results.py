@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,13 +17,20 @@ from rag_assay.evals.study.study import Study
 from rag_assay.evals.successive_halving.records import narrow_study
 from rag_assay.orchestration.web.address_state import choose_one, switch
 from rag_assay.orchestration.web.board import looking, or_trouble
-from rag_assay.orchestration.web.languages import Texts
-from rag_assay.orchestration.web.page_context import PageContext
+from rag_assay.orchestration.web.languages import Texts, language_here, words_in
+from rag_assay.orchestration.web.page_context import PageContext, UiOptions
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.study_records import read_study_record
 
 T = TypeVar("T")
+
+
+def read_ahead(options: UiOptions, workspace: Home, studies: Sequence[str]) -> None:
+    """Read the results that `/` shows, before a browser asks for them."""
+    study = options.study or next(iter(studies), "")
+    if study in studies:
+        _matrix(options.reference or study, workspace, _stamp(study, workspace))
 
 
 def matrix_of(context: PageContext) -> QuestionMatrix | None:
@@ -36,6 +43,7 @@ def report_of(context: PageContext) -> ReportData | None:
     return read_or_tell(lambda: _report(context.reference, context.workspace, stamp_of(context)))
 
 
+READING: Texts = {"reading": ("Reading the results …", "Die Ergebnisse werden gelesen …")}
 BASES: Texts = {
     "basis": ("Compare at", "Vergleichen bei"),
     "context": ("Equal context", "Gleich viel Kontext"),
@@ -67,7 +75,7 @@ def choose_metric(context: PageContext, data: ReportData, *, every: bool = False
 
 def read_or_tell(read: Callable[[], T]) -> T | None:
     def look() -> T:
-        with looking(""):
+        with looking(), st.spinner(words_in(READING, language_here())("reading")):
             return read()
 
     return or_trouble(look)
@@ -75,8 +83,12 @@ def read_or_tell(read: Callable[[], T]) -> T | None:
 
 def stamp_of(context: PageContext) -> str:
     """Return what changes with the result of the study, or with its file."""
-    store, record = ArtifactStore(context.workspace), read_study_record(context.workspace, context.study)
-    changed = [store.pointed_at(one, context.study) for one in ("leaderboard", "annotations")]
+    return _stamp(context.study, context.workspace)
+
+
+def _stamp(study: str, workspace: Home) -> str:
+    store, record = ArtifactStore(workspace), read_study_record(workspace, study)
+    changed = [store.pointed_at(one, study) for one in ("leaderboard", "annotations")]
     path = Path(record.path) if record else Path()
     return repr([*changed, path.stat().st_mtime_ns if path.is_file() else None])
 

@@ -31,7 +31,7 @@ TEXTS: Texts = {
 def show_agreement(context: PageContext) -> None:
     words = context.words(TEXTS)
     stamp = ArtifactStore(context.workspace).pointed_at("leaderboard", context.study)
-    with looking("…"):
+    with looking():
         page = or_trouble(lambda: _page(context.reference, words("title"), stamp))
     if page:
         embed(page, words("title"))

@@ -12,6 +12,8 @@ from typing import Any, Literal, NamedTuple
 from rag_assay.evals.human.item_order import next_showing, progress, showing_of
 from rag_assay.evals.human.queue import Queue, QueueProgress, Showing
 from rag_assay.evals.rubrics.rubric import Criterion, Rubric
+from rag_assay.orchestration.web.annotation.translations import TEXTS
+from rag_assay.orchestration.web.languages import words_in
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.failure_tags import FailureTags, tags_by_use
 from rag_assay.warehouse.human_scores import HumanScore, HumanScores
@@ -146,6 +148,7 @@ class AnnotationSession:
     place: what is before the annotator; None: nothing is left to do
     token: of what is shown now; an event with another is ignored
     notice: what came of the last key, for the annotator
+    words: in the language of the page that is shown
     stored: names of the drafts of comments that are on disk by now
     """
 
@@ -155,6 +158,7 @@ class AnnotationSession:
         self.queue, self.annotator, self._scores, self._tags = queue, annotator, scores, tags
         self.token = token_hex(8)
         self.notice = ""
+        self.words = words_in(TEXTS, "en")
         self.stored: list[str] = []
         self.place: QueuePosition | None = None
         self._read()
@@ -208,7 +212,7 @@ class AnnotationSession:
                 has = self._tags.toggle(
                     self.annotator, self.place.shown.item_id, str(event.get("tag")), self.place.shown.showing
                 )
-                self.notice = "Tagged" if has else "Tag taken back"
+                self.notice = self.words("tagged" if has else "tag_back")
             elif self.place and kind in {"score", "skip"}:
                 self._score(self.place, event)
             elif self.place:
@@ -218,7 +222,7 @@ class AnnotationSession:
         except InputError as error:  # a tag of no or too many characters
             self.notice = str(error)
         except (OSError, AssayError) as error:  # the disk is full: nothing moves on
-            self.notice = f"NOT SAVED: {error}"
+            self.notice = self.words("not_saved", why=error)
 
     def _score(self, place: QueuePosition, event: Event) -> None:
         index, values = event.get("index"), list(place.now.criterion.anchors)
@@ -229,7 +233,7 @@ class AnnotationSession:
             self._append(place, event, status="ok", value=value, **_said(event))
         else:
             return
-        self.notice = "Saved"
+        self.notice = self.words("saved")
         if not self._focus_open():
             self._go_to(self._after())
 
@@ -239,7 +243,7 @@ class AnnotationSession:
         if row and "comment" in event and said["comment"] != row.comment:
             said["seconds"] = row.seconds
             self._append(place, event, status=row.status, value=row.value, **said)
-            self.notice = "Comment saved"
+            self.notice = self.words("comment_saved")
 
     def _undo(self, event: Event) -> None:
         """Take back what is shown, if it is scored, or else what was scored last; and go there."""
@@ -252,7 +256,7 @@ class AnnotationSession:
             steps = [step for step, one in enumerate(place.questions) if one.asked == asked]
             place = replace(place, step=steps[0] if steps else 0)
         self._append(place, event, status="withdrawn", value=None)
-        self.place, self.notice = place, "Taken back"
+        self.place, self.notice = place, self.words("taken_back")
 
     def _append(self, place: QueuePosition, event: Event, **said: Any) -> None:
         asked, shown = place.now.asked, place.shown
@@ -287,7 +291,7 @@ class AnnotationSession:
         elif place and place.step + 1 < len(place.questions):
             self.place = replace(place, step=place.step + 1)
         elif place and self._focus_open():
-            self.notice = "To go on, score it or press s: cannot say"
+            self.notice = self.words("score_first")
         elif place:
             self._go_to(self._after())
 

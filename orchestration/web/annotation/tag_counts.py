@@ -30,12 +30,18 @@ TEXTS: Texts = {
         "Answers that annotators gave a failure tag, by pipeline, beside the metric that ranks them. Only "
         "answers of the annotation queue are tagged: compare counts only where as many were seen.",
         "Antworten, denen Annotatoren einen Fehlergrund gaben, nach Pipeline, neben der Metrik, die sie "
-        "ordnet. Nur Antworten der Warteschlange werden so markiert.",
+        "ordnet. Nur Antworten der Warteschlange werden so markiert: Zahlen nur vergleichen, wo gleich viele "
+        "gesehen wurden.",
     ),
     "no_tags": (
         "No answer has a failure tag yet. In “Rate answers”, press t and say why an answer failed.",
         "Noch keine Antwort hat einen Fehlergrund. Unter „Antworten bewerten“: t drücken und sagen, warum.",
     ),
+    "column_tag": ("tag", "Fehlergrund"),
+    "column_answers": ("answers", "Antworten"),
+    "column_annotators": ("annotators", "Annotatoren"),
+    "column_pipeline": ("pipeline", "Pipeline"),
+    "column_tagged": ("tagged", "markiert"),
     "by_tag": ("Answers by failure tag", "Antworten nach Fehlergrund"),
     "by_pipeline": ("Failure tags by pipeline", "Fehlergründe nach Pipeline"),
 }
@@ -79,11 +85,19 @@ def show_tag_counts(context: PageContext) -> None:
         st.info(words("no_tags"), icon=":material/label:")
         return
     with st.container(key="board"):
-        table("failure-tags", words("by_tag"), count_tags(tags), folded=False)
+        column = {
+            name: words(f"column_{name}") for name in ("tag", "answers", "annotators", "pipeline", "tagged")
+        }
+
+        def title(name: str) -> str:
+            return column.get(name, name)
+
+        table("failure-tags", words("by_tag"), count_tags(tags), title, folded=False)
         stamp = ArtifactStore(context.workspace).pointed_at("leaderboard", context.study)
         measured = or_trouble(lambda: _measured(context.reference, stamp))
         if measured is not None:
-            table("failure-tags-pipelines", words("by_pipeline"), count_by_cell(tags, measured), folded=False)
+            rows = count_by_cell(tags, measured)
+            table("failure-tags-pipelines", words("by_pipeline"), rows, title, folded=False)
 
 
 def count_tags(tags: Sequence[FailureTag]) -> pl.DataFrame:

@@ -19,6 +19,7 @@ from rag_assay.orchestration.web.annotation.annotation_session import (
     Question,
     QueuePosition,
 )
+from rag_assay.orchestration.web.languages import Words
 from rag_assay.warehouse.identity import Json
 
 CITED = 100_000  # characters of an answer in which citations are looked for
@@ -69,13 +70,13 @@ def _markers(answer: str, passages: tuple[str, ...]) -> list[tuple[int, int, int
 
 
 View = dict[str, Json]
-_SPEAKERS = ("Question", "Answer")
+_SPEAKERS = ("question", "answer")
 _SIDES = ("A", "B")
 
 
-def trouble_view(reason: str) -> View:
+def trouble_view(reason: str, words: Words) -> View:
     """Return the view of what keeps the page from being shown."""
-    return _view("trouble", "Human ratings", note=plain(reason))
+    return _view("trouble", words("human_ratings"), note=plain(reason))
 
 
 def name_view(queue: Queue, known: Collection[str], note: str = "") -> View:
@@ -106,7 +107,7 @@ def desk_view(desk: AnnotationSession) -> View:
         **head,
         place=f"{place.showing.position}",
         focus=place.step,
-        item=_item(place),
+        item=_item(place, desk.words),
         asks=[_ask(desk, place, step) for step in range(len(place.questions))],
         tags=[{"t": plain(tag), "on": has} for tag, has in desk.tags.items()],
     )
@@ -120,7 +121,7 @@ def _view(kind: str, study: str, stored: Sequence[str] = (), **more: Json) -> Vi
     return {"kind": kind, "serial": token_hex(8), "study": plain(study), "saved": list(stored), **more}
 
 
-def _item(place: QueuePosition) -> View:
+def _item(place: QueuePosition, words: Words) -> View:
     item, case = place.showing.item, place.showing.item.case
     with_truth = any(one.of.shows_ground_truth for one in place.questions)
     return {
@@ -128,7 +129,7 @@ def _item(place: QueuePosition) -> View:
         "lang": case.language,
         "day": plain(item.asked_at[:10]) if item.asked_at else None,
         "conversation": [
-            {"who": _SPEAKERS[at % 2], "t": plain(turn)} for at, turn in enumerate(item.conversation)
+            {"who": words(_SPEAKERS[at % 2]), "t": plain(turn)} for at, turn in enumerate(item.conversation)
         ],
         "answers": _answers(place),
         "passages": [] if _is_pair(item) else _passages(item),
@@ -182,7 +183,7 @@ def _ask(desk: AnnotationSession, place: QueuePosition, step: int) -> View:
     seen = None if given is None or given.value is None else place.kept(given.value, question)
     anchors: list[Json] = [
         {"index": at, "key": key, "text": plain(text)}
-        for at, (key, text) in enumerate(zip(_keys(question), _words(question), strict=True))
+        for at, (key, text) in enumerate(zip(_keys(question), _words(question, desk.words), strict=True))
     ]
     return {
         "name": plain(criterion.name.replace("_", " ")) if criterion.name else None,
@@ -196,11 +197,15 @@ def _ask(desk: AnnotationSession, place: QueuePosition, step: int) -> View:
     }
 
 
-def _words(question: Question) -> list[str]:
+def _words(question: Question, words: Words) -> list[str]:
     """Return what the anchors mean; which answer of a pair is better is said by its letter."""
     criterion = question.criterion
     low, high = criterion.bounds
-    sides = {high: f"{_SIDES[0]} is better", low: f"{_SIDES[1]} is better"} if question.of.compares else {}
+    sides = (
+        {value: words("better", side=side) for value, side in zip((high, low), _SIDES, strict=True)}
+        if question.of.compares
+        else {}
+    )
     return [sides.get(value, text) for value, text in criterion.anchors.items()]
 
 

@@ -13,9 +13,12 @@ _FOLDER = Path(__file__).with_name("scoring")
 _SCRIPTS = ("dom.js", "reading.js", "rubric.js", "frames.js", "main.js")
 
 
-def scoring_page(view: Mapping[str, Json], on_event: Callable[[], None]) -> None:
-    """Show a view of `annotation/view.py`; ``on_event`` is called when something is pressed."""
-    _component()(key=KEY, data=dict(view), on_event_change=on_event)
+def scoring_page(view: Mapping[str, Json], texts: Mapping[str, str], on_event: Callable[[], None]) -> None:
+    """Show a view of `annotation/view.py`; ``on_event`` is called when something is pressed.
+
+    texts: of `annotation/translations.py`, in the language of the page
+    """
+    _component()(key=KEY, data={**view, "words": dict(texts)}, on_event_change=on_event)
 
 
 def pressed() -> Mapping[str, Json] | None:

@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import streamlit as st
 
-from rag_assay.evals.reporting.display import plain
+from rag_assay.evals.reporting.display import count, plain
 from rag_assay.orchestration.alerts.journal import Journal
 from rag_assay.orchestration.loopback import is_loopback
 from rag_assay.orchestration.runs.current_run import run_now
@@ -21,6 +21,8 @@ from rag_assay.orchestration.web.board import embed, or_trouble
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.languages import Words
 from rag_assay.orchestration.web.no_study import show_no_study
+from rag_assay.orchestration.web.outcomes import TEXTS as OUTCOMES
+from rag_assay.orchestration.web.outcomes import outcome
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.run_progress import CELL_STAGES, StudyProgress, study_progress
 from rag_assay.orchestration.web.usage.view import show_usage
@@ -84,6 +86,23 @@ TEXTS = {
         "For logs and events of runs, start the Dagster UI: `assay dev`, or `dagster dev` in your project.",
         "Protokolle der Läufe zeigt Dagster: `assay dev`, oder `dagster dev` im eigenen Projekt.",
     ),
+    # Stages by their names; those of other packages are shown as they are called.
+    "pages": ("pages", "Seiten"),
+    "documents": ("documents", "Dokumente"),
+    "chunks": ("chunks", "Chunks"),
+    "enrichments": ("enrichments", "Anreicherungen"),
+    "embeddings": ("embeddings", "Embeddings"),
+    "indexes": ("indexes", "Indexe"),
+    "questions": ("questions", "Fragen"),
+    "rankings": ("rankings", "Ranglisten"),
+    "answers": ("answers", "Antworten"),
+    "judgements": ("judgements", "Urteile"),
+    "scores": ("scores", "Werte"),
+    "leaderboard": ("leaderboard", "Bestenliste"),
+    "annotations": ("annotations", "Bewertungen"),
+    "human_estimates": ("human estimates", "Schätzungen"),
+    "judge_cards": ("judge cards", "Richterkarten"),
+    "report": ("report", "Bericht"),
     "kind_run": ("run", "Lauf"),
     "kind_check": ("check", "Prüfung"),
     "kind_best": ("new best pipeline", "neue beste Pipeline"),
@@ -158,7 +177,7 @@ def _progress(context: PageContext, words: Words, *, was_running: bool) -> None:
     else:
         _standing(context, found, words)
     _stages(found, words)
-    _cells(found, words)
+    _cells(context, found, words)
     if found.crawls:
         with st.container(key="panel_crawls", border=True):
             st.header(words("crawls"), anchor=False)
@@ -178,9 +197,10 @@ def _standing(context: PageContext, found: StudyProgress, words: Words) -> None:
 
 def _stages(found: StudyProgress, words: Words) -> None:
     rows = "".join(
-        f"<li><span>{escape(one.stage.replace('_', ' '))}</span>"
-        f'<progress max="{one.keys}" value="{one.done}" aria-label="{escape(one.stage)}"></progress>'
-        f"<span>{one.done:,} / {one.keys:,}</span></li>"
+        f"<li><span>{escape(_stage(one.stage, words))}</span>"
+        f'<progress max="{one.keys}" value="{one.done}" '
+        f'aria-label="{escape(_stage(one.stage, words))}"></progress>'
+        f"<span>{count(one.done)} / {count(one.keys)}</span></li>"
         for one in found.stages
     )
     with st.container(key="panel_stages", border=True):
@@ -189,11 +209,17 @@ def _stages(found: StudyProgress, words: Words) -> None:
         st.html(f'<ol class="as-stages">{rows}</ol>')
 
 
-def _cells(found: StudyProgress, words: Words) -> None:
-    heads = [words("pipeline"), *CELL_STAGES, words("endings")]
+def _stage(stage: str, words: Words) -> str:
+    """Return a stage in words; one of another package by its name."""
+    return words(stage) if stage in TEXTS else stage.replace("_", " ")
+
+
+def _cells(context: PageContext, found: StudyProgress, words: Words) -> None:
+    heads = [words("pipeline"), *map(words, CELL_STAGES), words("endings")]
+    ends = context.words(OUTCOMES)
     rows = []
     for one in found.cells[:_CELLS]:
-        endings = ", ".join(f"{n:,} {status.replace('_', ' ')}" for status, n in one.answers.items())
+        endings = ", ".join(f"{count(n)} {outcome(status, ends)}" for status, n in one.answers.items())
         marks = [_mark(one.done.get(stage), words) for stage in CELL_STAGES]
         name = escape(one.cell.partition(".")[2].replace(".", " · "))
         rows.append(f'<tr><th scope="row">{name}</th>{"".join(marks)}<td>{escape(endings)}</td></tr>')

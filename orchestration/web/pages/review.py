@@ -14,8 +14,10 @@ import rag_assay.evals.study.registry  # noqa: F401 -- the rubrics that a queue 
 from rag_assay.evals.human.queue import Queue, read_queue
 from rag_assay.orchestration.web.address_state import switch
 from rag_assay.orchestration.web.annotation.annotation_session import AnnotationSession
+from rag_assay.orchestration.web.annotation.translations import TEXTS as SCORING
 from rag_assay.orchestration.web.annotation.view import View, desk_view, name_view, trouble_view
 from rag_assay.orchestration.web.components.scoring_page import pressed, scoring_page
+from rag_assay.orchestration.web.languages import table_in
 from rag_assay.orchestration.web.page_context import PERSON, PageContext, person_of
 from rag_assay.orchestration.web.sign_in import page_home
 from rag_assay.warehouse.artifacts import ArtifactStore
@@ -79,8 +81,8 @@ def _rate(context: PageContext) -> None:
     try:
         view = _view(context, tab)
     except AssayError as error:
-        view = trouble_view(str(error))
-    scoring_page(view, lambda: _on_event(context))
+        view = trouble_view(str(error), context.words(SCORING))
+    scoring_page(view, table_in(SCORING, context.language), lambda: _on_event(context))
     tab.note = ""
 
 
@@ -126,6 +128,8 @@ def _desk(context: PageContext, tab: AnnotationTab) -> AnnotationSession | None:
         home = context.workspace
         tags = FailureTags(home, context.study)
         tab.desk = AnnotationSession(_queue(context, tab), context.person, HumanScores(home), tags)
+    if tab.desk is not None:
+        tab.desk.words = context.words(SCORING)
     return tab.desk
 
 
@@ -151,7 +155,7 @@ def _on_event(context: PageContext) -> None:
     elif tab.desk is not None:
         tab.desk.take(event)
     elif (desk := _desk(context, tab)) is not None:  # the server was restarted since the page was drawn
-        desk.notice = "The server was started again. What was saved is kept; press that key once more."
+        desk.notice = desk.words("restarted")
 
 
 def _take_name(context: PageContext, tab: AnnotationTab, typed: object) -> None:

@@ -1,4 +1,4 @@
-"""What the page of usage says in words: how answers ended, what was paid, how fast it was."""
+"""What the view Usage says in words: how answers ended, what was paid, how fast it was."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Any
 
 import polars as pl
 
-from rag_assay.evals.reporting.display import MISSING, count, number, percent, several
+from rag_assay.evals.reporting.display import MISSING, count, number, percent
+from rag_assay.orchestration.web.languages import Words, several, words_in
+from rag_assay.orchestration.web.usage.translations import TEXTS
 
 Row = Mapping[str, Any]
-ALL_STUDIES, ALL_CELLS = "All studies", "All cells"
+ENGLISH = words_in(TEXTS, "en")
 RANGES: Mapping[str, int | None] = {"7 days": 7, "30 days": 30, "90 days": 90, "All": None}
-"""What the page calls a range of days -> how many, today included; None: all."""
+"""What the address calls a range of days -> how many, today included; None: all."""
 
 
 def days_of(name: str, today: date, first: date) -> tuple[date, date]:
@@ -26,96 +28,98 @@ def days_of(name: str, today: date, first: date) -> tuple[date, date]:
     return (first if n is None else today - timedelta(days=n - 1), today)
 
 
-def money(usd: float | None, unpriced: int, calls: int) -> str:
+def money(words: Words, usd: float | None, unpriced: int, calls: int) -> str:
     """Say what was paid; what is not known is said, and never 0.
 
-    >>> money(1.5, 0, 9), money(0.0, 0, 9), money(None, 9, 9), money(0.25, 2, 9), money(None, 0, 0)
-    ('US$ 1.50', 'US$ 0', 'not known', 'US$ 0.25 and 2 calls of unknown price', '–')
+    >>> money(ENGLISH, 1.5, 0, 9), money(ENGLISH, 0.0, 0, 9), money(ENGLISH, None, 9, 9)
+    ('US$ 1.50', 'US$ 0', 'not known')
+    >>> money(ENGLISH, 0.25, 2, 9), money(ENGLISH, None, 0, 0)
+    ('US$ 0.25 and 2 calls of unknown price', '–')
     """
     if not calls:
         return MISSING
     if usd is None:
-        return "not known"
+        return words("not_known")
     written = "0" if usd == 0 else f"{usd:,.2f}" if usd >= 1 else f"{usd:.2g}"
-    more = f" and {several(unpriced, 'call')} of unknown price" if unpriced else ""
-    return f"US$ {written}{more}"
+    return f"US$ {written}" + (several(words, "unpriced", unpriced) if unpriced else "")
 
 
-def share_words(row: Row) -> str:
+def share_words(words: Words, row: Row) -> str:
     """Say a share of thumbs up with its interval.
 
-    >>> share_words({"up": 3, "down": 1, "share": 0.75, "low": 0.3, "high": 0.95})
+    >>> share_words(ENGLISH, {"up": 3, "down": 1, "share": 0.75, "low": 0.3, "high": 0.95})
     '75 % (30 % to 95 %) of 4 thumbs'
-    >>> share_words({"up": 0, "down": 0, "share": None, "low": None, "high": None})
-    'no thumb yet'
     """
-    n = row["up"] + row["down"]
     if row["share"] is None:
-        return "no thumb yet"
-    return (
-        f"{percent(row['share'])} ({percent(row['low'])} to {percent(row['high'])}) of {several(n, 'thumb')}"
-    )
+        return words("no_thumb")
+    return several(words, "share", row["up"] + row["down"], **_interval(row))
 
 
-def votes_words(row: Row) -> str:
+def _interval(row: Row) -> dict[str, str]:
+    return {name: percent(row[name]) for name in ("share", "low", "high")}
+
+
+def votes_words(words: Words, row: Row) -> str:
     """Say how votes between two cells went.
 
-    >>> votes_words({"cell": "s.a", "rival": "s.b", "won": 3, "lost": 1, "ties": 1, "share": 0.75, "low": 0.3,
-    ...     "high": 0.95})
+    >>> votes_words(ENGLISH, {"cell": "s.a", "rival": "s.b", "won": 3, "lost": 1, "ties": 1, "share": 0.75,
+    ...     "low": 0.3, "high": 0.95})
     's.a and s.b, 5 votes: the first was preferred 3 times, the second 1, alike 1; 75 % (30 % to 95 %).'
     """
-    n = row["won"] + row["lost"] + row["ties"]
-    share = (
-        f"; {percent(row['share'])} ({percent(row['low'])} to {percent(row['high'])})"
-        if row["share"] is not None
-        else ""
-    )
-    return (
-        f"{row['cell']} and {row['rival']}, {several(n, 'vote')}: the first was preferred "
-        f"{several(row['won'], 'time')}, the second {count(row['lost'])}, alike {count(row['ties'])}{share}."
-    )
+    counts = {name: count(row[name]) for name in ("won", "lost", "ties")}
+    n = count(row["won"] + row["lost"] + row["ties"])
+    share = words("votes_share", **_interval(row)) if row["share"] is not None else ""
+    return words("votes", cell=row["cell"], rival=row["rival"], n=n, share=share, **counts)
 
 
-def totals_words(row: Row) -> str:
+def totals_words(words: Words, row: Row) -> str:
     """Say in a sentence what was asked.
 
-    >>> totals_words({"questions": 2, "answers": 3, "answered": 2, "declined": 1, "failed": 0, "people": 1,
-    ...     "conversations": 2, "nameless": 1})
+    >>> totals_words(ENGLISH, {"questions": 2, "answers": 3, "answered": 2, "declined": 1, "failed": 0,
+    ...     "people": 1, "conversations": 2, "nameless": 1})
     '2 questions in 2 conversations: 2 answers, 1 declined, 0 failed. 1 person; 1 nameless conversation.'
     """
-    people = f"{count(row['people'])} {'person' if row['people'] == 1 else 'people'}"
-    nameless = f"; {several(row['nameless'], 'nameless conversation')}" if row["nameless"] else ""
-    return (
-        f"{several(row['questions'], 'question')} in {several(row['conversations'], 'conversation')}: "
-        f"{several(row['answered'], 'answer')}, {count(row['declined'])} declined, "
-        f"{count(row['failed'])} failed. {people}{nameless}."
+    return words(
+        "totals",
+        questions=several(words, "n_questions", row["questions"]),
+        conversations=several(words, "n_conversations", row["conversations"]),
+        answered=several(words, "n_answers", row["answered"]),
+        declined=count(row["declined"]),
+        failed=count(row["failed"]),
+        people=several(words, "n_people", row["people"]),
+        nameless=several(words, "n_nameless", row["nameless"]) if row["nameless"] else "",
     )
 
 
-def latency_words(rows: pl.DataFrame) -> str:
+def latency_words(words: Words, rows: pl.DataFrame) -> str:
     """Say how fast each stage was.
 
-    >>> latency_words(pl.DataFrame({"stage": ["whole"], "n": [9], "p50": [0.5], "p95": [2.0]}))
+    >>> latency_words(ENGLISH, pl.DataFrame({"stage": ["whole"], "n": [9], "p50": [0.5], "p95": [2.0]}))
     'whole: 0.500 s, p95 2.000 s (9).'
     """
-    words = [
-        f"{one['stage']}: {number(one['p50'], 's')} s, p95 {number(one['p95'], 's')} s ({count(one['n'])})"
+    said = [
+        words(
+            "stage_seconds",
+            stage=words(f"stage_{one['stage']}"),
+            p50=number(one["p50"], "s"),
+            p95=number(one["p95"], "s"),
+            n=count(one["n"]),
+        )
         for one in rows.iter_rows(named=True)
     ]
-    return f"{'; '.join(words)}." if words else "No answer has seconds."
+    return f"{'; '.join(said)}." if said else words("no_seconds")
 
 
-def paid(rows: pl.DataFrame, used_by: str) -> str:
+def paid(words: Words, rows: pl.DataFrame, used_by: str) -> str:
     """Say what conversations, or runs, have paid.
 
     >>> rows = pl.DataFrame(
     ...     {"used_by": ["chat", "chat"], "usd": [0.5, None], "unpriced": [0, 2], "calls": [4, 2]}
     ... )
-    >>> paid(rows, "chat"), paid(rows, "study")
+    >>> paid(ENGLISH, rows, "chat"), paid(ENGLISH, rows, "study")
     ('US$ 0.5 and 2 calls of unknown price', '–')
     """
     mine = rows.filter(pl.col("used_by") == used_by)
     known = mine["usd"].drop_nulls()
-    return money(
-        float(known.sum()) if len(known) else None, int(mine["unpriced"].sum()), int(mine["calls"].sum())
-    )
+    usd = float(known.sum()) if len(known) else None
+    return money(words, usd, int(mine["unpriced"].sum()), int(mine["calls"].sum()))

@@ -66,12 +66,12 @@ def test_the_page_shows_what_the_views_say_and_nothing_runs(
         total = found["totals"].row(0, named=True)
         top = figures(shown)
         assert top["Questions"] == str(total["questions"])
-        assert top["Paid by chats"] == labels.paid(found["models"], "chat")
+        assert top["Paid by chats"] == labels.paid(labels.ENGLISH, found["models"], "chat")
         assert "of unknown price" in top["Paid by chats"]
         text = shown.page.locator(".st-key-board").inner_text().replace("\u2060", "")
-        assert labels.totals_words(total) in text
-        assert labels.share_words(found["feedback"].row(0, named=True)) in text
-        assert labels.latency_words(found["latency"]) in text
+        assert labels.totals_words(labels.ENGLISH, total) in text
+        assert labels.share_words(labels.ENGLISH, found["feedback"].row(0, named=True)) in text
+        assert labels.latency_words(labels.ENGLISH, found["latency"]) in text
         shown.page.wait_for_selector(".st-key-panel_people canvas, .st-key-panel_hours svg")
         names = shown.page.locator(".st-key-panel_documents svg.marks").text_content()
         assert "<script>" in names  # a title is drawn as it is

@@ -11,8 +11,14 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-function several(n, noun) {
-  return `${n.toLocaleString("en-GB")} ${noun}${n === 1 ? "" : "s"}`;
+let texts = {}; // name -> text, in the language of the page
+
+function say(name, values = {}) {
+  return texts[name].replace(/\{(\w+)\}/g, (_, key) => values[key]);
+}
+
+function count(name, n) {
+  return n === 1 ? say(`${name}_1`) : say(name, { n: n.toLocaleString(document.documentElement.lang) });
 }
 
 // What the browser may forget or refuse to keep is asked for with a default.

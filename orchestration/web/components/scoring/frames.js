@@ -1,36 +1,30 @@
 // What is around the item: the head with its progress, the way in, the end, the help.
 
 const HELP = [
-  ["0 … 9", "choose an anchor: it is saved, and the next is shown"],
-  ["→ or Enter", "go on"],
-  ["←", "go back; a new score replaces the old one"],
-  ["u", "take back the score that is shown, or else the last one"],
-  ["s", "cannot say"],
-  ["c", "comment; Esc leaves the field"],
-  ["t", "failure tag: why the answer failed; Enter keeps it"],
-  ["?", "this help"],
+  ["0 … 9", "key_score"], ["or_enter", "key_on"], ["←", "key_back"], ["u", "key_undo"],
+  ["s", "cannot_say"], ["c", "key_comment"], ["t", "key_tag"], ["?", "key_help"],
 ];
 
 function helpDialog() {
-  const dialog = make("dialog", { class: "as-help", "aria-label": "Keys" },
-    make("h2", {}, "Keys"),
-    make("dl", {}, HELP.flatMap(([key, text]) => [make("dt", {}, make("kbd", {}, key)), make("dd", {}, text)])),
-    make("form", { method: "dialog" }, make("button", { class: "as-main" }, "Close")));
+  const dialog = make("dialog", { class: "as-help", "aria-label": say("keys") },
+    make("h2", {}, say("keys")),
+    make("dl", {}, HELP.flatMap(([key, text]) => [make("dt", {}, make("kbd", {}, texts[key] ?? key)), make("dd", {}, say(text))])),
+    make("form", { method: "dialog" }, make("button", { class: "as-main" }, say("close"))));
   dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
   return dialog;
 }
 
 function head(view, act, help) {
   const { done, of } = view.progress ?? { done: 0, of: 0 };
-  const bar = make("div", { class: "as-bar", role: "progressbar", "aria-label": "Scored", "aria-valuemin": "0", "aria-valuemax": of, "aria-valuenow": done }, make("span"));
+  const bar = make("div", { class: "as-bar", role: "progressbar", "aria-label": say("scored"), "aria-valuemin": "0", "aria-valuemax": of, "aria-valuenow": done }, make("span"));
   bar.firstChild.style.width = `${of ? (100 * done) / of : 0}%`;
-  const tally = view.progress ? make("span", { class: "as-tally" }, make("b", {}, `${done}`), ` of ${of} scored`,
-    view.progress.wanted === null ? null : make("span", { class: "as-wanted" }, ` · ${several(view.progress.wanted, "label")} still wanted`)) : null;
-  const name = view.annotator ? make("button", { class: "as-plain as-name", type: "button", title: "Somebody else scores", onclick: () => act("leave") }, make("bdi", {}, view.annotator)) : null;
+  const tally = view.progress ? make("span", { class: "as-tally" }, make("b", {}, `${done}`), say("tally", { of }),
+    view.progress.wanted === null ? null : make("span", { class: "as-wanted" }, count("wanted", view.progress.wanted))) : null;
+  const name = view.annotator ? make("button", { class: "as-plain as-name", type: "button", title: say("leave"), onclick: () => act("leave") }, make("bdi", {}, view.annotator)) : null;
   return make("header", { class: "as-head" },
     make("div", { class: "as-head-row" }, make("h1", {}, make("bdi", {}, view.study)), tally,
       make("span", { class: "as-tools" }, name,
-        make("button", { class: "as-plain", type: "button", "aria-label": "Keys and help", "aria-keyshortcuts": "?", onclick: help }, keyCap("?")))),
+        make("button", { class: "as-plain", type: "button", "aria-label": say("keys_and_help"), "aria-keyshortcuts": "?", onclick: help }, keyCap("?")))),
     view.progress ? bar : null);
 }
 
@@ -50,23 +44,23 @@ function entry(title, field, note, send, words) {
 
 function nameEntry(view, act) {
   const field = make("input", { type: "text", autocomplete: "name", maxlength: "80", required: true, dir: "auto", spellcheck: "false" });
-  const form = entry("Who is scoring?", field, view.note, (name) => act("name", { name }), { label: "Your name, the same each time", button: "Begin" });
+  const form = entry(say("who"), field, view.note, (name) => act("name", { name }), { label: say("name"), button: say("begin") });
   if (view.known.length) {
     const known = view.known.map((name) => make("button", { class: "as-known", type: "button", dir: "auto", onclick: () => act("name", { name }) }, name));
-    form.append(make("div", { class: "as-names" }, make("p", { class: "as-kicker" }, "Or go on as"), known));
+    form.append(make("div", { class: "as-names" }, make("p", { class: "as-kicker" }, say("go_on_as")), known));
   }
   return form;
 }
 
 function trouble(view) {
-  return make("section", { class: "as-end", role: "alert" }, make("h2", {}, "This page cannot be shown"), make("p", {}, view.note));
+  return make("section", { class: "as-end", role: "alert" }, make("h2", {}, say("trouble")), make("p", {}, view.note));
 }
 
 function theEnd(view, act) {
   return make("section", { class: "as-end", tabindex: "-1" },
-    make("h2", {}, "Done. Thank you."),
-    make("p", {}, `You have scored ${several(view.progress.done, "answer")}. Nothing is left for you to do.`),
+    make("h2", {}, say("done")),
+    make("p", {}, count("done_more", view.progress.done)),
     make("div", { class: "as-end-row" },
-      make("button", { class: "as-plain", type: "button", onclick: () => act("back") }, keyCap("←"), "Back"),
-      make("button", { class: "as-plain", type: "button", disabled: !view.undo, onclick: () => act("undo") }, keyCap("u"), "Undo")));
+      make("button", { class: "as-plain", type: "button", onclick: () => act("back") }, keyCap("←"), say("back")),
+      make("button", { class: "as-plain", type: "button", disabled: !view.undo, onclick: () => act("undo") }, keyCap("u"), say("undo"))));
 }

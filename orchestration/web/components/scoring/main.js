@@ -37,6 +37,7 @@ class Page {
 
   show(view, send) {
     if (this.view?.serial === view.serial) return;
+    texts = view.words;
     const before = this.view;
     const place = (one) => `${one?.kind}/${one?.place}/${one?.focus}`;
     const isNewItem = before?.kind !== view.kind || before?.place !== view.place;
@@ -122,7 +123,7 @@ class Page {
   // The server is away. What was pressed is perhaps not saved: the page shows what is, once it is back.
   tellOfWaiting() {
     const notice = this.root.querySelector(".as-notice");
-    if (notice) notice.textContent = "No answer from the server. Start it again; what was saved is kept.";
+    if (notice) notice.textContent = say("no_server");
     this.busy = false;
     this.asking = setInterval(() => this.send({ press: randomName(), kind: "look" }), 2000);
   }

@@ -14,7 +14,7 @@ function anchorButton(anchor, ask, act) {
 
 function commentField(ask, act) {
   const draft = remembered(localStorage, ask.draft);
-  const field = make("textarea", { rows: "1", maxlength: "10000", "aria-label": "Comment", "aria-keyshortcuts": "c", placeholder: "Comment", dir: "auto", spellcheck: "true" });
+  const field = make("textarea", { rows: "1", maxlength: "10000", "aria-label": say("comment"), "aria-keyshortcuts": "c", placeholder: say("comment"), dir: "auto", spellcheck: "true" });
   field.value = draft ?? ask.comment ?? "";
   const grow = () => {
     field.style.height = "auto";
@@ -42,14 +42,14 @@ function commentField(ask, act) {
 
 function answeredAsk(ask, at, act) {
   const chosen = ask.anchors.find((one) => one.index === ask.chosen);
-  const state = ask.skipped ? "Cannot say" : (chosen?.text ?? "Open");
+  const state = ask.skipped ? say("cannot_say") : (chosen?.text ?? say("open"));
   return make("button", { class: "as-ask-closed", type: "button", onclick: () => act("focus", { step: at }) },
     make("span", { class: "as-ask-text" }, ask.ask), make("span", { class: ask.answered ? "as-said" : "as-open", dir: "auto" }, state));
 }
 
 function openAsk(ask, act, several) {
   const skip = make("button", { class: "as-anchor as-skip", type: "button", "aria-pressed": String(ask.skipped), "aria-keyshortcuts": "s", "data-key": "s", onclick: () => act("skip") },
-    keyCap("s"), make("span", {}, "Cannot say"));
+    keyCap("s"), make("span", {}, say("cannot_say")));
   return make("div", { class: "as-ask", role: "group", "aria-label": ask.ask },
     make("h3", { class: "as-ask-head", dir: "auto" }, several && ask.name ? make("span", { class: "as-kicker" }, ask.name) : null, ask.ask),
     make("div", { class: "as-anchors" }, ask.anchors.map((one) => anchorButton(one, ask, act))),
@@ -59,7 +59,7 @@ function openAsk(ask, act, several) {
 // Why the answer failed: tags that others have given, and a field for one's own words.
 function tagPanel(view, act) {
   const chips = view.tags.map((tag) => make("button", { class: "as-tag", type: "button", dir: "auto", "aria-pressed": String(tag.on), onclick: () => act("tag", { tag: tag.t }) }, tag.t));
-  const field = make("input", { type: "text", maxlength: "60", "aria-label": "Failure tag in your own words", "aria-keyshortcuts": "t", placeholder: "Why did it fail?", dir: "auto" });
+  const field = make("input", { type: "text", maxlength: "60", "aria-label": say("own_tag"), "aria-keyshortcuts": "t", placeholder: say("why_failed"), dir: "auto" });
   const form = make("form", { class: "as-comment" }, keyCap("t"), field);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -69,19 +69,19 @@ function tagPanel(view, act) {
     event.stopPropagation();
     if (event.key === "Escape") field.blur();
   });
-  return make("div", { class: "as-tags", role: "group", "aria-label": "Failure tags" }, chips, form);
+  return make("div", { class: "as-tags", role: "group", "aria-label": say("tags") }, chips, form);
 }
 
 function rubricPanel(view, act) {
   const many = view.asks.length > 1;
   const asks = view.asks.map((ask, at) => (at === view.focus ? openAsk(ask, act, many) : answeredAsk(ask, at, act)));
   const compact = make("button", { class: "as-plain as-words", type: "button", onclick: () => words(panel, true) });
-  const panel = make("aside", { class: "as-rubric", "aria-label": "Rubric" }, asks, tagPanel(view, act),
+  const panel = make("aside", { class: "as-rubric", "aria-label": say("rubric") }, asks, tagPanel(view, act),
     make("div", { class: "as-moves" },
-      make("button", { class: "as-plain", type: "button", "aria-keyshortcuts": "ArrowLeft", disabled: view.first, onclick: () => act("back") }, keyCap("←"), "Back"),
-      make("button", { class: "as-plain", type: "button", "aria-keyshortcuts": "u", disabled: !view.undo, onclick: () => act("undo") }, keyCap("u"), "Undo"),
+      make("button", { class: "as-plain", type: "button", "aria-keyshortcuts": "ArrowLeft", disabled: view.first, onclick: () => act("back") }, keyCap("←"), say("back")),
+      make("button", { class: "as-plain", type: "button", "aria-keyshortcuts": "u", disabled: !view.undo, onclick: () => act("undo") }, keyCap("u"), say("undo")),
       compact,
-      make("button", { class: "as-plain", type: "button", "aria-keyshortcuts": "ArrowRight", onclick: () => act("on") }, "On", keyCap("→"))));
+      make("button", { class: "as-plain", type: "button", "aria-keyshortcuts": "ArrowRight", onclick: () => act("on") }, say("on"), keyCap("→"))));
   words(panel, false);
   return panel;
 }
@@ -92,6 +92,6 @@ function words(panel, change) {
   if (change) remember(localStorage, "assay.terse", terse ? "yes" : "");
   panel.classList.toggle("as-terse", terse);
   const button = panel.querySelector(".as-words");
-  button.textContent = terse ? "Words" : "Fewer words";
+  button.textContent = say(terse ? "words" : "fewer_words");
   button.setAttribute("aria-expanded", String(!terse));
 }

@@ -1,0 +1,24 @@
+"""How answers end, in the words of the app."""
+
+from __future__ import annotations
+
+from rag_assay.orchestration.web.languages import Texts, Words
+
+TEXTS: Texts = {
+    "ok": ("ok", "beantwortet"),
+    "refused": ("refused", "abgelehnt"),
+    "no_context": ("no context", "ohne Passage"),
+    "parse_failed": ("parse failed", "nicht lesbar"),
+    "truncated": ("truncated", "abgeschnitten"),
+    "timeout": ("timeout", "zu spät"),
+    "rate_limited": ("rate limited", "gedrosselt"),
+    "over_budget": ("over budget", "über dem Budget"),
+    "error": ("error", "Fehler"),
+    "not_run": ("not run", "nicht gelaufen"),
+    "thumbs_down": ("thumbs down", "Daumen nach unten"),
+}
+
+
+def outcome(code: str, words: Words) -> str:
+    """Return a status, or the reason of a question without an answer, in words."""
+    return words(code) if code in TEXTS else code.replace("_", " ")
