@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -21,7 +20,7 @@ from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.warehouse import connection
 from rag_assay.warehouse.inference import egress, models
 from rag_assay.warehouse.paths import Home
-from tests.fakes.forking import Forked
+from tests.fakes import forking
 from tests.fakes.migrations import read_migrations_once
 from tests.fakes.shipped import Shipped, shipped_study
 
@@ -54,7 +53,7 @@ PRELOADED = ("rag_assay.orchestration.driver", "sentence_transformers")
 
 # Threads of OpenMP that wait for each other in turn take eight times the processor on a machine that is busy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-subprocess.Popen = Forked  # type: ignore[misc] -- in tests, and in what Dagster and our code start in them
+forking.install()  # in tests, and in what Dagster and our code start in them
 gc.disable()  # until all is collected: there is no garbage in modules and tests that stay to the end
 
 # A slow machine is no defect of what is tested.

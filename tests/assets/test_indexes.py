@@ -25,6 +25,7 @@ from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, write_parquet
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import CHUNKS
+from tests.fakes.forking import PROGRAM
 
 KEY = "town.t16.minilm"
 OTHER = "village.t16.minilm"
@@ -221,7 +222,7 @@ for line in sys.stdin:
 
 def test_two_builders_of_one_index_leave_a_whole_one(tmp_path: Path) -> None:
     """Where the file system knows no locks, both build at once; nobody removes files of the other."""
-    command = [sys.executable, "-c", BUILD]
+    command = [sys.executable, "-m", PROGRAM, BUILD]
     with ExitStack() as stack:
         builders = [
             stack.enter_context(

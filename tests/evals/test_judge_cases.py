@@ -17,6 +17,7 @@ from rag_assay.evals.judging.contract import Need as Part
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.schemas import Status
+from tests.fakes.forking import PROGRAM
 from tests.fakes.judges import CountingJudge, in_the_registry
 from tests.fakes.openai_server import FakeOpenAI, answer, failure
 from tests.fakes.processes import PYTHONPATH
@@ -243,7 +244,14 @@ def test_after_a_kill_judging_goes_on_behind_the_last_case(
         town.bench = town.bench_of(variant, "home")
         town.bench.give(_texts())
         town.bench.build("chunks", "embeddings", "indexes", "questions", "rankings", "answers")
-        arguments = [sys.executable, "-c", KILLED, str(town.bench.study.path), str(town.bench.home.root)]
+        arguments = [
+            sys.executable,
+            "-m",
+            PROGRAM,
+            KILLED,
+            str(town.bench.study.path),
+            str(town.bench.home.root),
+        ]
         environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
         killed = subprocess.run(arguments, env=environment, check=False)
         assert killed.returncode == -signal.SIGKILL

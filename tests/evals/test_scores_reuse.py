@@ -32,6 +32,7 @@ from rag_assay.evals.scores import Scores
 from rag_assay.warehouse.attempts import Pieces
 from rag_assay.warehouse.parquet import frame, read_parquet
 from rag_assay.warehouse.schemas import SCORES
+from tests.fakes.forking import PROGRAM
 from tests.fakes.processes import PYTHONPATH
 from tests.fakes.tiny import QUESTIONS, Bench
 
@@ -286,7 +287,7 @@ Bench(Path(sys.argv[1]), Home(Path(sys.argv[2]))).build("scores")
 def test_a_killed_process_loses_one_metric_at_most(make_bench: MakeBench, counted: Counted) -> None:
     bench = make_bench()
     bench.build(*BEFORE)
-    arguments = [sys.executable, "-c", KILLED, str(bench.study.path), str(bench.home.root)]
+    arguments = [sys.executable, "-m", PROGRAM, KILLED, str(bench.study.path), str(bench.home.root)]
     killed = subprocess.run(arguments, env={**os.environ, "PYTHONPATH": PYTHONPATH}, check=False)
     assert killed.returncode == -signal.SIGKILL
     outcomes = bench.build("scores")["scores"]
@@ -337,7 +338,7 @@ def test_two_processes_measure_a_cell_once(make_bench: MakeBench) -> None:
     """Who comes second waits, and finds it done."""
     bench = make_bench()
     bench.build(*BEFORE)
-    arguments = [sys.executable, "-c", BESIDE, str(bench.study.path), str(bench.home.root)]
+    arguments = [sys.executable, "-m", PROGRAM, BESIDE, str(bench.study.path), str(bench.home.root)]
     environment = {**os.environ, "PYTHONPATH": PYTHONPATH}
     with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None

@@ -1,4 +1,4 @@
-"""`python -m MODULE` as tests start it: forked from a process that has imported what others before have.
+"""`python -m MODULE` and scripts as tests start them: forked from a process that has imported it all.
 
 A command imports Dagster, polars and torch for two to eight seconds of a processor before it does anything.
 A fork has its own signals, streams, environment and exit code all the same. Where the start of an interpreter
@@ -11,6 +11,7 @@ import atexit
 import fcntl
 import gc
 import inspect
+import multiprocessing.util
 import os
 import pickle
 import runpy
@@ -27,13 +28,16 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from importlib import import_module, invalidate_caches
+from multiprocessing import popen_spawn_posix
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 from unittest.mock import patch
 
 ROOT = Path(__file__).parents[2]
-OWN = ("twisted.internet.reactor", "lance", "tests")
-"""What begins so is imported by each fork: a reactor and LanceDB's threads belong to one process."""
+PROGRAM = "tests.fakes.program"
+"""`python -m PROGRAM CODE` is `python -c CODE` in a fork."""
+OWN = ("twisted.internet.reactor", "tests", "dagster_celery")
+"""What begins so is imported by each fork: a reactor belongs to one process, Celery's app to one folder."""
 FIRST = {
     "rag_assay.orchestration": ("rag_assay.orchestration.cli", "rag_assay.orchestration.driver"),
     "rag_assay.crawlers": (
@@ -72,13 +76,14 @@ class Forked(subprocess.Popen[Any]):
         call = dict(zip(_PARAMETERS, given, strict=True))
         arguments = call["args"]
         environment = dict(os.environ if call["env"] is None else call["env"])
-        if not _can_be_forked(arguments, environment):
+        forked = _forkable(arguments, environment)
+        if not forked:
             super()._execute_child(*given)  # type: ignore[misc]
             return
         pipes = [call[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")]
         streams = [own if given == -1 else given for own, given in enumerate((pipes[0], pipes[3], pipes[5]))]
         request = Request(
-            [str(one) for one in arguments[1:]],
+            forked,
             environment,
             str(call["cwd"] or Path.cwd()),
             [0, 1, 2, *call["pass_fds"]],
@@ -129,11 +134,60 @@ class Forked(subprocess.Popen[Any]):
         return self.returncode
 
 
-def _can_be_forked(arguments: object, environment: Mapping[str, str]) -> bool:
-    """Return whether a command is `python -m MODULE`, and no `sitecustomize` is to run before it."""
+def install() -> None:
+    """Let this process start others so."""
+    subprocess.Popen = Forked  # type: ignore[misc]
+    popen_spawn_posix.Popen.poll = _poll  # type: ignore[method-assign]
+    multiprocessing.util.spawnv_passfds = _spawn  # type: ignore[attr-defined]
+
+
+_spawned: dict[int, Forked] = {}
+
+
+def _spawn(path: str, arguments: list[str], descriptors: Iterable[int]) -> int:
+    """Start `python OPTIONS -c CODE MORE`, as `multiprocessing` does; return its process id."""
+    if "--multiprocessing-fork" not in arguments:
+        return _SPAWNV(path, arguments, descriptors)
+    code = arguments.index("-c") + 1
+    command = [os.fsdecode(path), "-m", PROGRAM, *arguments[code:]]
+    process = Forked(command, pass_fds=sorted(descriptors))
+    _spawned[process.pid] = process
+    return process.pid
+
+
+def _poll(self: popen_spawn_posix.Popen, flag: int = os.WNOHANG) -> int | None:
+    if self.pid not in _spawned:
+        return _POLL(self, flag)
+    process = _spawned[self.pid]
+    self.returncode = process.poll() if flag else process.wait()
+    return self.returncode
+
+
+_POLL, _SPAWNV = popen_spawn_posix.Popen.poll, multiprocessing.util.spawnv_passfds  # type: ignore[attr-defined]
+
+
+def _forkable(arguments: object, environment: Mapping[str, str]) -> list[str]:
+    """Return what a fork is to run, `-m MODULE ...` or `SCRIPT ...`; nothing: it cannot be forked.
+
+    A script is one that pip has installed. A `sitecustomize` would have to run before it.
+    """
+    if not isinstance(arguments, list) or not arguments:
+        return []
+    name, *others = map(str, arguments)
+    if name != sys.executable:
+        script = shutil.which(name, path=environment.get("PATH"))
+        others = [script, *others] if script and _is_python(Path(script)) else []
+    elif others[:1] != ["-m"]:
+        return []
     folders = environment.get("PYTHONPATH", "").split(os.pathsep)
-    is_module = isinstance(arguments, list) and arguments[:2] == [sys.executable, "-m"]
-    return is_module and not any(Path(one, "sitecustomize.py").exists() for one in folders)
+    return [] if any(Path(one, "sitecustomize.py").exists() for one in folders) else others
+
+
+def _is_python(script: Path) -> bool:
+    if script.resolve().parent != Path(sys.executable).parent.resolve():
+        return False
+    with script.open("rb") as file:
+        return b"python" in file.readline()
 
 
 def forks_of_home(home: Path) -> dict[int, str]:
@@ -206,6 +260,7 @@ class _Server:
     def serve(self) -> None:
         """Fork whatever is asked for until standard input is closed."""
         gc.disable()
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])  # `multiprocessing` may have blocked some meanwhile
         self._events.register(0, selectors.EVENT_READ)
         self._events.register(self._listening, selectors.EVENT_READ, self._fork)
         self._events.register(self._told, selectors.EVENT_READ, self._learn)
@@ -222,7 +277,10 @@ class _Server:
 
     def _learn(self) -> None:
         *names, self._rest = (self._rest + os.read(self._told, 1 << 16).decode()).split("\n")
-        self._import(name for name in names if not name.startswith(OWN) and not name.endswith("__main__"))
+        if "lancedb" in names:
+            _import_lancedb()
+        own = (*OWN, "lance")
+        self._import(name for name in names if not name.startswith(own) and not name.endswith("__main__"))
 
     def _import(self, names: Iterable[str]) -> None:
         sys.modules["twisted.internet.reactor"] = None  # type: ignore[assignment]
@@ -241,7 +299,7 @@ class _Server:
             said += line.recv(1 << 16)
         request: Request = pickle.loads(said)  # noqa: S301 -- our own
         for package, names in FIRST.items():
-            if request.arguments[1].startswith(package):
+            if request.arguments[1:] and request.arguments[1].startswith(package):
                 self._import(names)
         process = os.fork()
         if process == 0:
@@ -265,12 +323,25 @@ class _Server:
         self._events.register(ended, selectors.EVENT_READ, tell)
 
 
+def _import_lancedb() -> None:
+    """Import LanceDB: its library starts its threads again in each fork, `_become` that of its loop."""
+    from rag_assay.assets.indexing.index_table import lancedb
+
+    lancedb()
+    from lancedb import background_loop
+
+    background_loop._FORK_WARNED = True  # nothing is under way in this process
+    vars(background_loop.LOOP)["_start"] = lambda: None  # its descriptors would be closed
+
+
 def _become(request: Request, descriptors: list[int]) -> NoReturn:
     """Become a command: its descriptors, environment, folder and session; end with its exit code."""
     code = 1
     try:
         high = [fcntl.fcntl(one, fcntl.F_DUPFD, _HIGH) for one in descriptors]
         os.closerange(3, _HIGH)
+        if loop := sys.modules.get("lancedb.background_loop"):
+            del loop.LOOP._start
         for one, target in zip(high, request.targets, strict=True):
             os.dup2(one, target)
             os.close(one)
@@ -286,7 +357,9 @@ def _become(request: Request, descriptors: list[int]) -> NoReturn:
         added = request.environment.get("PYTHONPATH", "").split(os.pathsep)
         sys.path[:0] = [request.folder, *(one for one in added if one and one not in sys.path)]
         invalidate_caches()
-        subprocess.Popen = Forked  # type: ignore[misc]
+        install()
+        if loop:
+            loop.LOOP._start()
         if request.new_session:
             os.setsid()
         if request.before:
@@ -305,13 +378,17 @@ def _become(request: Request, descriptors: list[int]) -> NoReturn:
 
 
 def _code_of(arguments: list[str]) -> int:
-    module = arguments[1]
-    sys.argv = arguments[1:]
+    is_module = arguments[0] == "-m"
+    sys.argv = arguments[is_module:]
+    module = sys.argv[0]
     for name in (module, f"{module}.__main__"):  # it is to be `__main__`
         if not hasattr(sys.modules.get(name), "__path__"):
             sys.modules.pop(name, None)
     try:
-        runpy.run_module(module, run_name="__main__", alter_sys=True)
+        if is_module:
+            runpy.run_module(module, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(module, run_name="__main__")
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             return end.code or 0

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import signal
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -95,19 +97,19 @@ class InTerminal:
 def in_terminal(command: list[str], **environment: str) -> InTerminal:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-c", _CONTROLLED, *command],
+        command,
         cwd=ROOT,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30", **environment},
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
         start_new_session=True,
+        preexec_fn=of_its_own_terminal,  # noqa: PLW1509 -- one call of the system, and no lock
     )
     os.close(theirs)
     return InTerminal(process, ours)
 
 
-# The first terminal that a leader of a session opens becomes its own; then the command takes its place.
-_CONTROLLED = (
-    "import os, sys; os.close(os.open(os.ttyname(0), os.O_RDWR)); os.execv(sys.argv[1], sys.argv[1:])"
-)
+def of_its_own_terminal() -> None:
+    """Let standard input be the terminal of this session."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

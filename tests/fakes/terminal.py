@@ -15,7 +15,7 @@ import termios
 import time
 from collections.abc import Mapping, Sequence
 
-from tests.fakes.processes import ROOT
+from tests.fakes.processes import ROOT, of_its_own_terminal
 
 _PIECE = re.compile(r"\x1b\[([0-9;?]*)([a-zA-Z])|[\r\n]|[^\x1b\r\n]+|.")
 _BEGUN = re.compile(r"\x1b(?:\[[0-9;?]*)?$")
@@ -42,7 +42,7 @@ class Terminal:
             cwd=ROOT,
             env={**sized, "TERM": "xterm", **environment},
             start_new_session=True,
-            preexec_fn=_its_own_terminal,  # noqa: PLW1509 -- one call of the system, and no lock
+            preexec_fn=of_its_own_terminal,  # noqa: PLW1509 -- one call of the system, and no lock
         )
         os.close(theirs)
         self.written = ""
@@ -93,10 +93,6 @@ class Terminal:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
         os.close(self._ours)
-
-
-def _its_own_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class Screen:

@@ -23,6 +23,7 @@ from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference import call_failures
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.study_records import read_study_record
+from tests.fakes.forking import PROGRAM
 from tests.fakes.openai_server import FakeOpenAI, answer, failure
 from tests.fakes.processes import ROOT
 from tests.orchestration.conftest import Finished
@@ -228,7 +229,7 @@ def test_killed_run_goes_on_and_its_dagster_run_is_closed(finished: Finished) ->
     )
     study = finished.edit("  words:", "  two: {bm25: {k: 2}}\n  three: {bm25: {k: 3}}\n  words:")
     process = subprocess.run(
-        [sys.executable, "-c", script, str(study.path)], cwd=ROOT, check=False, capture_output=True
+        [sys.executable, "-m", PROGRAM, script, str(study.path)], cwd=ROOT, check=False, capture_output=True
     )
     assert process.returncode == -signal.SIGKILL, process.stderr.decode()
     with dg.DagsterInstance.get() as instance:

@@ -28,6 +28,7 @@ from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.connection import connect
 from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.paths import Home
+from tests.fakes.forking import PROGRAM
 from tests.fakes.human_scores import score
 from tests.fakes.processes import PYTHONPATH
 from tests.orchestration.conftest import Finished
@@ -207,7 +208,8 @@ def test_two_annotators_and_a_run_that_writes_never_lock_each_other(study: Study
     environment = {**os.environ, "PYTHONPATH": PYTHONPATH, "ASSAY_LOCK_WAIT": "5"}
     people = [
         subprocess.Popen(
-            [sys.executable, "-c", APPENDING, str(home.root), who, Points().version, *items], env=environment
+            [sys.executable, "-m", PROGRAM, APPENDING, str(home.root), who, Points().version, *items],
+            env=environment,
         )
         for who in ("Anna", "Bob")
     ]

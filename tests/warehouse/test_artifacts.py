@@ -12,6 +12,7 @@ import pytest
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.attempts import attempt, turn
 from rag_assay.warehouse.paths import Home
+from tests.fakes.forking import PROGRAM
 
 
 @pytest.fixture
@@ -234,7 +235,7 @@ def test_a_build_waits_for_its_turn_and_a_killed_process_gives_it_away(tmp_path:
         "with turn(Path(sys.argv[1]), print):\n    print('mine', flush=True); time.sleep(600)"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", PROGRAM, code, str(tmp_path)], stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "mine\n"

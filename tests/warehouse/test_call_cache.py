@@ -20,6 +20,7 @@ from rag_assay.warehouse.full_disk import is_full
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import CALLS
+from tests.fakes.forking import PROGRAM
 
 RECORD: dict[str, Any] = {
     "model": "openai/any",
@@ -96,7 +97,7 @@ def test_a_line_longer_than_what_is_read_at_once_is_got(
 def test_records_that_many_threads_and_processes_put_at_once_are_all_there(
     cache: CallCache, tmp_path: Path
 ) -> None:
-    command = [sys.executable, "-c", PUTS, str(tmp_path)]
+    command = [sys.executable, "-m", PROGRAM, PUTS, str(tmp_path)]
     others = [subprocess.Popen([*command, name]) for name in "ab"]
     with ThreadPoolExecutor(16) as pool:
 
@@ -224,7 +225,7 @@ with CallCache(Home(Path(sys.argv[1]))).turn("abcdef"):
 
 def test_one_process_at_a_time_has_the_turn(cache: CallCache, tmp_path: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDS, str(tmp_path), "1"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", PROGRAM, HOLDS, str(tmp_path), "1"], stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
@@ -238,7 +239,7 @@ def test_one_process_at_a_time_has_the_turn(cache: CallCache, tmp_path: Path) ->
 
 def test_the_turn_of_a_killed_process_is_taken_over(cache: CallCache, tmp_path: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDS, str(tmp_path), "600"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", PROGRAM, HOLDS, str(tmp_path), "600"], stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
@@ -248,7 +249,7 @@ def test_the_turn_of_a_killed_process_is_taken_over(cache: CallCache, tmp_path: 
 
 
 def test_a_turn_lasts_though_others_end_and_another_cache_is_opened(cache: CallCache, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", HOLDS, str(tmp_path), "0"]
+    command = [sys.executable, "-m", PROGRAM, HOLDS, str(tmp_path), "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
@@ -291,7 +292,7 @@ def test_without_locks_each_process_has_the_turn(
     cache: CallCache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", HOLDS, str(tmp_path), "600"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", PROGRAM, HOLDS, str(tmp_path), "600"], stdout=subprocess.PIPE, text=True
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"

@@ -12,6 +12,7 @@ import pytest
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.garbage_collection import FORGOTTEN, QUIET, marked, sweep
 from rag_assay.warehouse.paths import Home
+from tests.fakes.forking import PROGRAM
 
 ROOT = Path(__file__).parents[2]
 KILLED = """
@@ -37,7 +38,7 @@ def test_what_a_killed_process_was_writing_is_removed_and_what_a_living_one_writ
     tmp_path: Path,
 ) -> None:
     home = Home(tmp_path)
-    command = [sys.executable, "-c", KILLED, str(tmp_path)]
+    command = [sys.executable, "-m", PROGRAM, KILLED, str(tmp_path)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as other:

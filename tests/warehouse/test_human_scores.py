@@ -21,6 +21,7 @@ from rag_assay.warehouse.human_scores import HumanScores, annotator_name, curren
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import HUMAN_SCORES
+from tests.fakes.forking import PROGRAM
 from tests.fakes.human_scores import score
 from tests.fakes.processes import PYTHONPATH
 
@@ -343,7 +344,7 @@ for number in range(count):
 
 def appending(home: Path, annotator: str, name: str, count: int) -> subprocess.Popen[str]:
     running = subprocess.Popen(
-        [sys.executable, "-c", APPENDING, str(home), annotator, name, str(count)],
+        [sys.executable, "-m", PROGRAM, APPENDING, str(home), annotator, name, str(count)],
         env={**os.environ, "PYTHONPATH": PYTHONPATH},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

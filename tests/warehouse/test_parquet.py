@@ -14,6 +14,7 @@ from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
 from rag_assay.warehouse.schemas import SCORES
+from tests.fakes.forking import PROGRAM
 
 ROOT = Path(__file__).parents[2]
 OLD, NEW = pl.DataFrame({"n": [1, 2]}), pl.DataFrame({"n": [3]})
@@ -33,7 +34,7 @@ with atomic_write(Path(sys.argv[1])) as temporary:
 def test_a_kill_between_write_and_rename_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "table.parquet"
     write_parquet(OLD, path)
-    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], cwd=ROOT, check=False)
+    done = subprocess.run([sys.executable, "-m", PROGRAM, KILLED, str(path)], cwd=ROOT, check=False)
     assert done.returncode == -signal.SIGKILL
     assert read_parquet(path).equals(OLD)
     assert len(list(tmp_path.iterdir())) == 2, "the kill came after the write"

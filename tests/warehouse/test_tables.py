@@ -32,6 +32,7 @@ from rag_assay.warehouse.tables import (
     write_crawls,
     write_llm_calls,
 )
+from tests.fakes.forking import PROGRAM
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = "'); DROP TABLE scores; -- \" $1 ? {x} \x00 \U0001f3f4 ${HOME} %s"
@@ -291,7 +292,7 @@ def test_a_killed_rebuild_leaves_the_old_database_and_nothing_in_the_way(store: 
     scored(store, "a", "aa", {"q1": 0.5})
     synced(store, "a")
     before = everything(store)
-    command = [sys.executable, "-c", REBUILD_KILLED, str(store.home.root)]
+    command = [sys.executable, "-m", PROGRAM, REBUILD_KILLED, str(store.home.root)]
     assert subprocess.run(command, cwd=ROOT, check=False).returncode == -signal.SIGKILL
     assert everything(store) == before
     (store.folder("scores", "aa") / "artifact.json").unlink()

@@ -19,6 +19,7 @@ from rag_assay.warehouse.identity import sha256_text
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.segments import read_name
 from rag_assay.warehouse.vectors import VectorCache
+from tests.fakes.forking import PROGRAM
 
 ROOT = Path(__file__).parents[2]
 
@@ -331,7 +332,7 @@ for n in range(int(sys.argv[2]), 150):
 
 
 def running(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", BOTH, str(tmp_path), *arguments]
+    command = [sys.executable, "-m", PROGRAM, BOTH, str(tmp_path), *arguments]
     return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
 
 
@@ -375,7 +376,9 @@ with VectorCache(Home(Path({str(tmp_path)!r})), "revision").claim({keys[:1]!r}):
     print("claimed", flush=True)
     time.sleep(100)
 """
-    process = subprocess.Popen([sys.executable, "-c", child], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", PROGRAM, child], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "claimed\n"
     with other.claim(keys) as rest:

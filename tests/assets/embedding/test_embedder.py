@@ -29,6 +29,7 @@ from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import CHUNKS
 from rag_assay.warehouse.segments import read_name
+from tests.fakes.forking import PROGRAM
 
 pytestmark = pytest.mark.models
 ROOT = Path(__file__).parents[3]
@@ -388,7 +389,7 @@ def test_a_killed_process_leaves_every_finished_batch(
     tmp_path: Path, weights: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     weights(MINILM)
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT)
+    process = subprocess.Popen([sys.executable, "-m", PROGRAM, KILLED, str(tmp_path)], cwd=ROOT)
     deadline = time.monotonic() + 240
     while len(segments_of(tmp_path)) < 3 and time.monotonic() < deadline:
         assert process.poll() is None
@@ -434,7 +435,7 @@ def test_each_kill_of_a_slow_embedder_is_further_than_the_one_before(
     weights(MINILM)
     kept = []
     for _ in range(2):
-        done = subprocess.run([sys.executable, "-c", SLOW, str(tmp_path)], cwd=ROOT, check=False)
+        done = subprocess.run([sys.executable, "-m", PROGRAM, SLOW, str(tmp_path)], cwd=ROOT, check=False)
         assert done.returncode == -signal.SIGKILL
         kept.append(sum(segments_of(tmp_path)))
     assert kept == [32, 64], "two steps of the 16 texts that are computed together"
@@ -461,7 +462,7 @@ print(found.computed, *map(int, found.vectors[:, 0]))
 
 def test_two_processes_embed_each_text_once(tmp_path: Path, weights: Callable[[str], Path]) -> None:
     weights(MINILM)
-    command = [sys.executable, "-c", SHARED, str(tmp_path)]
+    command = [sys.executable, "-m", PROGRAM, SHARED, str(tmp_path)]
     running = [subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     told = [list(map(int, process.communicate(timeout=240)[0].split())) for process in running]
     assert sum(computed for computed, *_ in told) == 64, "however they share the work"

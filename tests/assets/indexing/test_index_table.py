@@ -16,6 +16,7 @@ from rag_assay.assets.indexing.lexical import open_lexical
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import CHUNKS
+from tests.fakes.forking import PROGRAM
 
 ROOT = Path(__file__).parents[3]
 TEXTS = ["the ferry sails at nine", "a mooring costs twelve pounds", "Straßenlärm am Hafen"]
@@ -124,7 +125,7 @@ index_table.build(Path(sys.argv[1]), rows)
 
 
 def test_a_build_that_was_killed_is_not_read_and_is_made_again(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=ROOT, check=False)
+    done = subprocess.run([sys.executable, "-m", PROGRAM, KILLED, str(tmp_path)], cwd=ROOT, check=False)
     assert done.returncode == -signal.SIGKILL
     assert (tmp_path / "lancedb").is_dir(), "it had begun"
     with pytest.raises(CorruptFileError):

@@ -20,6 +20,7 @@ from rag_assay.assets.indexing.lexical import open_lexical
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.parquet import frame
 from rag_assay.warehouse.schemas import CHUNKS
+from tests.fakes.forking import PROGRAM
 
 ROOT = Path(__file__).parents[3]
 WORDS = [
@@ -255,7 +256,7 @@ def test_a_kill_leaves_the_old_one_readable_and_the_next_run_mends(after: str, t
     new.mkdir()
     build(old, HeldRows(*corpus()), tag="one")
     before, results = hashes(old), found(old)
-    arguments = [sys.executable, "-c", KILLED, str(old), str(new), after]
+    arguments = [sys.executable, "-m", PROGRAM, KILLED, str(old), str(new), after]
     assert subprocess.run(arguments, cwd=ROOT, check=False).returncode == -signal.SIGKILL
     with pytest.raises(CorruptFileError):
         open_table(new)

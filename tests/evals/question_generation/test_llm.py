@@ -37,6 +37,7 @@ from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.paths import Home
+from tests.fakes.forking import PROGRAM
 from tests.fakes.openai_server import Scripted, answer, content_policy, failure
 from tests.fakes.question_model import SUBJECTS, Behaviour, QuestionModel, as_json, documents
 
@@ -489,7 +490,7 @@ def test_a_run_that_was_killed_pays_only_what_was_missing(tmp_path: Path) -> Non
     with QuestionModel() as server:
         places = {"home": str(tmp_path / "home"), "vectors": str(vectors)}
         script = KILLED.format(root=root, api_base=server.api_base, **places)
-        child = subprocess.Popen([sys.executable, "-c", script], cwd=root)
+        child = subprocess.Popen([sys.executable, "-m", PROGRAM, script], cwd=root)
         deadline = time.monotonic() + 200
         while server.asked.total() < total // 2 and child.poll() is None and time.monotonic() < deadline:
             time.sleep(0.005)

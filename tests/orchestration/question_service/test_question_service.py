@@ -29,6 +29,7 @@ from rag_assay.warehouse.conversations import Begun, ConversationNotFoundError, 
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.human_scores import HumanScores, current_scores
 from rag_assay.warehouse.schemas import Status
+from tests.fakes.forking import PROGRAM
 from tests.fakes.openai_server import answer, failure, hang, stream_of, streamed
 from tests.fakes.shipped import N, Shipped, stored
 
@@ -310,7 +311,7 @@ def test_whoever_was_killed_in_mid_answer_has_lost_no_question(
         f"Conversations(home).append({talk.study!r}, {name!r}, [asked])\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    ended = subprocess.run([sys.executable, "-c", script], check=False, cwd=REPOSITORY)
+    ended = subprocess.run([sys.executable, "-m", PROGRAM, script], check=False, cwd=REPOSITORY)
     assert ended.returncode == -signal.SIGKILL
     there = desk.conversation(talk.study, name)
     assert there is not None

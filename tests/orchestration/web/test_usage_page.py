@@ -23,6 +23,7 @@ from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.usage import PANELS, UsageFilter, panel
 from tests.fakes.browser import Tab, axe_violations, tab
 from tests.fakes.commands import assay
+from tests.fakes.forking import PROGRAM
 from tests.fakes.used import SCRIPT, used_home
 from tests.orchestration.web.conftest import site_of
 
@@ -115,7 +116,7 @@ def test_two_look_while_another_process_writes_and_are_told_whom_they_wait_for(
     with (
         tab(browser) as one,
         tab(browser, 390) as two,
-        subprocess.Popen([sys.executable, "-c", code], **pipes) as other,  # type: ignore[call-overload]
+        subprocess.Popen([sys.executable, "-m", PROGRAM, code], **pipes) as other,  # type: ignore[call-overload]
     ):
         other.stdout.readline()
         for shown in (one, two):

@@ -27,6 +27,7 @@ from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.inference.replies import Reply
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status
+from tests.fakes.forking import PROGRAM
 from tests.fakes.openai_server import (
     FakeOpenAI,
     Received,
@@ -445,7 +446,7 @@ def test_a_killed_run_pays_at_most_the_call_under_way_again(tmp_path: Path, serv
         return answer(received.body["messages"][0]["content"])
 
     server.respond = respond
-    command = [sys.executable, "-c", ASKS_50, str(tmp_path), server.api_base]
+    command = [sys.executable, "-m", PROGRAM, ASKS_50, str(tmp_path), server.api_base]
     killed = subprocess.Popen(command)
     assert held.wait(120)
     killed.kill()

@@ -20,6 +20,7 @@ from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.replies import Reply, from_record
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status
+from tests.fakes.forking import PROGRAM
 from tests.fakes.openai_server import (
     FakeOpenAI,
     Received,
@@ -240,7 +241,7 @@ def test_processes_that_ask_the_same_at_once_pay_once(server: FakeOpenAI, tmp_pa
         return Scripted(answer(f"to {received.body['messages'][0]['content']}.").body, delay=0.1)
 
     server.respond = respond
-    command = [sys.executable, "-c", ASKS, str(tmp_path), server.api_base]
+    command = [sys.executable, "-m", PROGRAM, ASKS, str(tmp_path), server.api_base]
     pipe = subprocess.PIPE
     processes = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(3)]
     for process in processes:

@@ -19,6 +19,7 @@ from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.paths import home
 from rag_assay.warehouse.remote.mirror import Mirror
 from rag_assay.warehouse.remote.store import RemoteStore
+from tests.fakes.forking import PROGRAM
 from tests.fakes.object_storage import Server
 
 KEY = "a study.cell ü"
@@ -222,7 +223,7 @@ def test_what_was_used_longest_ago_leaves_the_scratch(
     machine("two")
 
     def use(*names: str) -> None:
-        subprocess.run([sys.executable, "-c", script, *names], check=True, timeout=60)
+        subprocess.run([sys.executable, "-m", PROGRAM, script, *names], check=True, timeout=60)
 
     use("id0", "id1", "id2")
     use("id3", "id0")

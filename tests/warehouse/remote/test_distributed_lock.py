@@ -16,6 +16,7 @@ from rag_assay.warehouse.cancellation import CancelledError, cancel_scope
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.remote.mirror import FOLDER, Turns
 from rag_assay.warehouse.remote.store import RemoteStore
+from tests.fakes.forking import PROGRAM
 from tests.fakes.object_storage import Server
 from tests.fakes.processes import ROOT, wait_until
 
@@ -79,7 +80,7 @@ with Turns(RemoteStore(sys.argv[1]), beat=0.1).turn("calls/one", lambda: False):
 
 
 def test_a_killed_machine_gives_its_turn_away(store: RemoteStore) -> None:
-    command = [sys.executable, "-c", HOLD, store.url]
+    command = [sys.executable, "-m", PROGRAM, HOLD, store.url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=os.environ) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == b"held\n"
