@@ -24,6 +24,7 @@ from rag_assay.evals.pipeline.gate_fitting import (
     with_fitted_gate,
 )
 from rag_assay.evals.pipeline.passages import (
+    CellAnswer,
     cell_recipes,
     headings_of,
     imported_answers,
@@ -39,9 +40,10 @@ from rag_assay.evals.pipeline.retrieval import (
     search_recipes,
 )
 from rag_assay.evals.pipeline.stage_inputs import read_questions, sampled_questions
+from rag_assay.evals.pipeline.system_answers import alignment_counts, call_system
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
-from rag_assay.evals.study.study import Study
+from rag_assay.evals.systems.contract import ONLY_PASSAGES
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
@@ -144,8 +146,8 @@ class Answers(Stage):
     def spends(self, key: str) -> bool:
         cell = self.grid.cells[key]
         study = self.grid.studies[cell.study]
-        if cell.imported:
-            return False
+        if cell.has_contexts:
+            return cell.is_system
         generator = study.generators[cell.generator]
         searches = cell.reads_ranking and (generator.retrieves or generator.tunes)
         again = (study.retrievers[cell.retriever], study.embedders[cell.embedder]) if searches else ()
@@ -153,6 +155,8 @@ class Answers(Stage):
 
     def waits_for_servers(self, key: str) -> bool:
         cell = self.grid.cells[key]
+        if cell.is_system:
+            return True
         chat = self.grid.studies[cell.study].generators[cell.generator].chat
         return chat is not None and not chat.is_local
 
@@ -164,7 +168,10 @@ class Answers(Stage):
         n_test = len(sets) - len(self._train_keys(cell))
         questions = sampled_questions(study, cell, read_questions(sets[:n_test], work))
         if cell.imported:
-            return _imported(study, cell, questions["question_id"].to_list(), folder)
+            return _imported(imported_answers(study, cell, questions["question_id"].to_list()), folder)
+        if cell.is_system:
+            asked = [_request(row, []) for row in questions.iter_rows(named=True)]
+            return _of_system(call_system(study, cell, asked, inputs, work), folder)
         done = _kept(folder)
         keeps = bool(done)
         passages = read_passages(self.grid, cell, inputs, questions, work)
@@ -201,19 +208,30 @@ class Answers(Stage):
         return replace(built, meta=meta, machines=machines, keeps=keeps)
 
 
-def _imported(study: Study, cell: Cell, question_ids: list[str], folder: Path) -> BuildResult:
+def _imported(found: dict[str, CellAnswer], folder: Path) -> BuildResult:
     """Write the answers that a sheet has of a cell, and its passages; no further run mends what it lacks."""
-    found = imported_answers(study, cell, question_ids)
-    rows = [
-        {**_row(question_id, list(one.passages), one.answer), "citations": None}
-        for question_id, one in found.items()
-    ]
+    built = _with_contexts(found, folder)
+    unknown = {"incomplete", "usd", "prompt_tokens", "completion_tokens", "from_cache"}
+    meta = {name: value for name, value in built.meta.items() if name not in unknown}
+    return replace(built, meta=meta, complete=True)
+
+
+def _of_system(found: dict[str, CellAnswer], folder: Path) -> BuildResult:
+    """Write the answers of a system, and its passages."""
+    built = _with_contexts(found, folder)
+    return replace(built, meta={**built.meta, "passages": alignment_counts(found)})
+
+
+def _with_contexts(found: dict[str, CellAnswer], folder: Path) -> BuildResult:
+    rows = []
+    for question_id, one in found.items():
+        row = {**_row(question_id, list(one.passages), one.answer), "citations": None}
+        tells = one.passages or one.answer.passages is not None
+        rows.append(row if tells else {**row, "chunk_ids": None})
     write_parquet(frame(rows, ANSWERS), folder / "answers.parquet")
     contexts = write_contexts(found, folder)
     built = _built(rows)
-    unknown = {"incomplete", "usd", "prompt_tokens", "completion_tokens", "from_cache"}
-    meta = {name: value for name, value in built.meta.items() if name not in unknown}
-    return replace(built, data_version=digest([built.data_version, contexts]), meta=meta, complete=True)
+    return replace(built, data_version=digest([built.data_version, contexts]))
 
 
 def _kept(folder: Path) -> dict[str, dict[str, Any]]:
@@ -304,7 +322,7 @@ def _traced(answer: Answer) -> dict[str, Any]:
 def _built(rows: list[dict[str, Any]], meant: Mapping[str, Cut | None] | None = None) -> BuildResult:
     """Return what was built; ``meant``: question id -> the passage that the budget of context cuts."""
     statuses = Counter(str(row["status"]) for row in rows)
-    again = [row for row in rows if row["status"] in RETRYABLE]
+    again = [row for row in rows if row["status"] in RETRYABLE and row["reason"] != ONLY_PASSAGES]
     costs = [row["usd"] for row in rows if row["usd"] is not None]
     meta: dict[str, Any] = {
         "questions": len(rows),
@@ -335,7 +353,9 @@ def _built(rows: list[dict[str, Any]], meant: Mapping[str, Cut | None] | None = 
 def _checks(rows: list[dict[str, Any]], meant: Mapping[str, Cut | None]) -> tuple[Check, ...]:
     """Return the checks of rows of `schemas.ANSWERS`."""
     unsaid = [
-        f"{row['question_id']}: {row['status']}: {row['reason']}" for row in rows if row["status"] not in SAID
+        f"{row['question_id']}: {row['status']}: {row['reason']}"
+        for row in rows
+        if row["status"] not in SAID and row["reason"] != ONLY_PASSAGES
     ]
     cut = [
         row["question_id"]

@@ -32,6 +32,7 @@ from rag_assay.evals.study.complexity import (
     below_gate,
     chunk_counts,
     coverages,
+    has_answers,
     lowest_and_highest,
     simplicities,
     unmeasured,
@@ -233,7 +234,7 @@ class Leaderboard(Stage):
                 shares.setdefault(cell.name, []).append(found)
 
         def share(cell: Cell, ids: Iterable[str]) -> float | None:
-            if cell.generator == NO_GENERATOR:
+            if cell.generator == NO_GENERATOR or not has_answers(self.grid.studies[key], cell):
                 return None
             known = list(ids)
             asked = [_asked(cell, rows, n, known) for n, rows in enumerate(shares[cell.name])]

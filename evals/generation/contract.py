@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -210,6 +211,7 @@ class GenerationContext:
     replicate: which of several tries of the same cell this is, from 0: models are asked again for each
     purpose: what calls are made for; `purpose.of(request.question_id)` goes with each
     retrieve: searches once more by the cell's own retriever; None: it cannot be asked here
+    folder: of the study file
     """
 
     gateway: Gateway
@@ -220,15 +222,17 @@ class GenerationContext:
     progress: Callable[[str, int, int], None] = lambda _label, _done, _of: None
     purpose: Purpose = Purpose("answers")
     retrieve: Retrieve | None = None
+    folder: Path = Path()
 
 
-Reads = Literal["ranking", "evidence", "nothing", "imported"]
+Reads = Literal["ranking", "evidence", "nothing", "imported", "system"]
 
 _NO_PASSAGE: dict[Reads, str] = {
     "ranking": "the retriever found no passage",
     "evidence": "the question has no evidence in the documents",
     "nothing": "it reads no passages",
     "imported": "the sheet has no passages for it",
+    "system": "the system tells no passages",
 }
 
 
@@ -240,7 +244,8 @@ class Generator(ChatComponent, ContextBudget):
     passages are data, and nothing in them is followed as an instruction; a request without passages ends as
     `no_context`, unless the generator needs none.
 
-    reads: what its passages are: the first of a ranking, the evidence of the question, or none at all. What
+    reads: what its passages are: the first of a ranking, the evidence of the question, none at all, or
+        those that a sheet or a system of the user's own gives. What
         reads no ranking is one cell of a study, whatever its chunkings, embedders and retrievers
     writes_markers: whether a number in brackets in its text names a passage of the request; those are read by
         `answer`. A generator that knows otherwise where its text stands gives the citations itself

@@ -106,10 +106,15 @@ class RetrievalLatency(_Cost):
     )
 
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
-        return [
-            Score(Status.OK, case.ranked.seconds) if case.ranked.status is Status.OK else no_ranking(case)
-            for case in cases
-        ]
+        return [_retrieval_seconds(case) for case in cases]
+
+
+def _retrieval_seconds(case: Case) -> Score:
+    if case.ranked.status is not Status.OK:
+        return no_ranking(case)
+    if case.ranked.seconds is None:
+        return Score(Status.NOT_RUN, reason="retrieval was not timed apart from the answer")
+    return Score(Status.OK, case.ranked.seconds)
 
 
 class AnswerLatency(_Cost):

@@ -27,7 +27,9 @@ from rag_assay.evals.metrics.contract import (
     document_facts,
 )
 from rag_assay.evals.metrics.reuse import StoredScores, identity_of
+from rag_assay.evals.pipeline.passages import contexts_of
 from rag_assay.evals.pipeline.stage_inputs import budget_of, read_questions, sampled_questions
+from rag_assay.evals.pipeline.system_answers import ranked_by_system
 from rag_assay.evals.question_sets.evidence import gold_of
 from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores, said
 from rag_assay.evals.rubrics.rubric import metric_name
@@ -75,7 +77,9 @@ def read_cases(
         questions = questions.filter(pl.col("question_id").is_in([*answers]))
     sets = [artifact.data_version for artifact in inputs if artifact.stage == "questions"]
     ids = questions["question_id"].to_list()
-    if cell.reads_ranking:
+    if cell.is_system:
+        ranking = _ranked_by_system(by_stage["answers"], work)
+    elif cell.reads_ranking:
         ranking = work.resource(ScoreResources).ranking(by_stage["rankings"])
     else:
         reason = NO_RANKING_KNOWN if cell.imported else NO_RANKING
@@ -219,6 +223,14 @@ def _ranking(folder: Path, data_version: str) -> RankedQuestions:
         for question, status, reason, seconds in rows.iter_rows()
     }
     return RankedQuestions({question: tuple(spans) for question, spans in found.items()}, ranked, digests)
+
+
+def _ranked_by_system(answers: Artifact, work: BuildContext) -> RankedQuestions:
+    rows = read_parquet(work.store.folder("answers", answers.identity) / "answers.parquet")
+    spans, ended = ranked_by_system(rows, contexts_of(work.store, answers))
+    told = digest(sorted([question, *one] for question, one in ended.items()))
+    placed = digest([told, sorted([question, *map(list, found)] for question, found in spans.items())])
+    return RankedQuestions(spans, ended, {"ranking": placed, "retrieval_cost": told})
 
 
 def _corpus_facts(artifacts: list[Artifact], work: BuildContext) -> CorpusFacts:

@@ -226,7 +226,7 @@ def read_passages(
         return {row["question_id"]: () for row in questions}
     if reads == "evidence":
         return _evidence(inputs, questions, answers, work)
-    if reads == "imported":
+    if reads in {"imported", "system"}:
         of_sheet = contexts_of(work.store, inputs[PartitionRef("answers", cell.key)])
         return {row["question_id"]: of_sheet.get(row["question_id"], ()) for row in questions}
     index = work.resource(RunResources).index(inputs[PartitionRef("indexes", grid.index_key(cell))])

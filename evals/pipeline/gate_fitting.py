@@ -42,7 +42,8 @@ def generation_context(
     asking = GenerationRequest(
         cell, study.seed, chunking.tokenizer, embedder, study.generators[cell.generator].budget_limit
     )
-    return generation_for(asking, budget_of(study, work), work, retrieve)
+    generation = generation_for(asking, budget_of(study, work), work, retrieve)
+    return replace(generation, folder=study.base)
 
 
 class GenerationRequest(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from rag_assay.evals.study.imported_study import ImportedStudy
 from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
+from rag_assay.warehouse.parquet import conform_rows, frame, read_parquet, write_parquet
 from rag_assay.warehouse.schemas import Schema, Status
 
 Passages = dict[str, list[Passage]]
@@ -34,7 +35,7 @@ Passages = dict[str, list[Passage]]
 def read_needs(grid: Grid, cell: Cell) -> list[PartitionRef]:
     study = grid.studies[cell.study]
     generator = study.generators[cell.generator]
-    if generator.reads == "evidence":
+    if generator.reads in {"evidence", "system"}:
         return [PartitionRef("documents", source) for source in study.corpus.sources]
     if generator.reads != "ranking":
         return []
@@ -50,7 +51,7 @@ def read_passages(
     """Return what the generator of a cell reads for each of its questions."""
     generator = grid.studies[cell.study].generators[cell.generator]
     rows = questions.iter_rows(named=True)
-    if generator.reads == "nothing":
+    if generator.reads in {"nothing", "system"}:
         return {row["question_id"]: [] for row in rows}
     if generator.reads == "evidence":
         documents = _documents([one for one in inputs if one.stage == "documents"], questions, work)
@@ -98,15 +99,30 @@ def _documents(
 FILE = "contexts.parquet"
 NOT_IN_SHEET = "the sheet has no row of it"
 NO_ANSWER = "the sheet has no answer to it"
-CONTEXTS: Schema = {"question_id": pl.String, "rank": pl.Int64, "text": pl.String}
-"""The passages that a sheet has beside its answers, the best first: rank 1."""
+CONTEXTS: Schema = {
+    "question_id": pl.String,
+    "rank": pl.Int64,  # the best first: 1
+    "text": pl.String,
+    "doc_id": pl.String,  # NULL: it was found in no document, or not looked for
+    "start": pl.Int64,  # of its place in the document
+    "end": pl.Int64,
+    "url": pl.String,
+    "title": pl.String,
+    "score": pl.Float64,
+    "similarity": pl.Float64,  # of the text to that place, 1: word for word; NULL: the text is not there
+}
+"""The passages that a sheet or a system has beside its answers."""
 
 
-class ImportedAnswer(NamedTuple):
-    """An answer of a sheet to a question, and the passages beside it."""
+class CellAnswer(NamedTuple):
+    """An answer of a sheet or a system to a question, and the passages beside it.
+
+    similarities: of the text of each to its place in a document; empty where none was looked for
+    """
 
     answer: Answer
     passages: tuple[Passage, ...] = ()
+    similarities: tuple[float | None, ...] = ()
 
 
 def cell_recipes(study: Study, cell: Cell) -> dict[str, str]:
@@ -117,44 +133,70 @@ def cell_recipes(study: Study, cell: Cell) -> dict[str, str]:
     }
 
 
-def imported_answers(study: Study, cell: Cell, question_ids: Sequence[str]) -> dict[str, ImportedAnswer]:
+def imported_answers(study: Study, cell: Cell, question_ids: Sequence[str]) -> dict[str, CellAnswer]:
     """Return the answers of a cell by question id."""
     rows = {row.question_id: row for row in cell_rows(_folder(study), _place(cell))}
     asked = question_ids if cell.replicate == 1 else [one for one in question_ids if one in rows]
     return {one: _answer(rows.get(one)) for one in asked}
 
 
-def _answer(row: SheetRow | None) -> ImportedAnswer:
+def _answer(row: SheetRow | None) -> CellAnswer:
     if row is None:
-        return ImportedAnswer(Answer(Status.NOT_RUN, NOT_IN_SHEET))
+        return CellAnswer(Answer(Status.NOT_RUN, NOT_IN_SHEET))
     passages = tuple(passage(text, rank) for rank, text in enumerate(row.contexts, 1))
     if row.answer is None:
-        return ImportedAnswer(Answer(Status.NOT_RUN, NO_ANSWER), passages)
+        return CellAnswer(Answer(Status.NOT_RUN, NO_ANSWER), passages)
     if not row.answer.strip():
         nothing = Answer(Status.PARSE_FAILED, "the answer is empty", row.answer, raw=row.answer)
-        return ImportedAnswer(nothing, passages)
-    return ImportedAnswer(Answer(Status.OK, text=row.answer, raw=row.answer), passages)
+        return CellAnswer(nothing, passages)
+    return CellAnswer(Answer(Status.OK, text=row.answer, raw=row.answer), passages)
 
 
 def passage(text: str, rank: int) -> Passage:
     return Passage(text, chunk=f"context {rank}", end=len(text))
 
 
-def write_contexts(found: dict[str, ImportedAnswer], folder: Path) -> str:
+def write_contexts(found: dict[str, CellAnswer], folder: Path) -> str:
     rows = [
-        {"question_id": question, "rank": rank, "text": one.text}
+        {
+            "question_id": question,
+            "rank": rank,
+            "text": one.text,
+            "doc_id": one.document or None,
+            "start": one.start,
+            "end": one.end,
+            "url": one.url,
+            "title": one.title,
+            "score": one.score,
+            "similarity": dict(enumerate(answer.similarities, 1)).get(rank),
+        }
         for question, answer in found.items()
         for rank, one in enumerate(answer.passages, 1)
     ]
     write_parquet(frame(rows, CONTEXTS), folder / FILE)
-    return digest([list(row.values()) for row in rows])
+    placed = ("doc_id", "start", "end")
+    return digest(
+        [
+            [
+                row["question_id"],
+                row["rank"],
+                row["text"],
+                *([row[name] for name in placed] if row["doc_id"] else []),
+            ]
+            for row in rows
+        ]
+    )
 
 
 def contexts_of(store: ArtifactStore, answers: Artifact) -> dict[str, tuple[Passage, ...]]:
-    rows = read_parquet(store.folder(answers.stage, answers.identity) / FILE)
+    rows = conform_rows(read_parquet(store.folder(answers.stage, answers.identity) / FILE), CONTEXTS)
     found: dict[str, list[Passage]] = {}
-    for question, rank, text in rows.sort("question_id", "rank").select([*CONTEXTS]).iter_rows():
-        found.setdefault(question, []).append(passage(text, rank))
+    for row in rows.sort("question_id", "rank").iter_rows(named=True):
+        one = passage(row["text"], row["rank"])
+        if row["doc_id"] is not None:
+            placed = {name: row[name] for name in ("start", "end", "url", "title", "score")}
+            one = replace(one, document=row["doc_id"], **placed)
+        found.setdefault(row["question_id"], []).append(one)
     return {question: tuple(passages) for question, passages in found.items()}
 
 

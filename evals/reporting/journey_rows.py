@@ -48,7 +48,7 @@ DOCUMENTS: Schema = {"doc_id": pl.String, "source": pl.String, "url": pl.String,
 class JourneyRows:
     """All that a question's journey shows beside what a report reads anyway.
 
-    rankings: cell -> the ranking that it reads; its own key where a sheet has passages beside its answers
+    rankings: cell -> the ranking that it reads; its own key where its passages stand beside its answers
     hits: schema OF_HITS, the first ones of every question and ranking
     ended: schema ENDED, of rankings that failed on a question
     taken: schema TAKEN, where each hit's chunk was after each step
@@ -109,12 +109,12 @@ def journey_rows(
     rankings = {cell.key: cell.ranking for cell in known if cell.reads_ranking}
     names = sorted(set(rankings.values()))
     hits = stored_hits(connection, names, question)
-    sheets, texts = _of_sheets(store, [cell.key for cell in known if cell.imported], question)
-    spans = merged(hits)
+    others, texts = _of_contexts(store, [cell.key for cell in known if cell.has_contexts], question)
+    spans = merged(pl.concat([hits, others.filter(~pl.col("doc_id").is_in(texts["doc_id"].implode()))]))
     documents, passages = _documents(study, store, spans, evidence_documents(questions))
     return JourneyRows(
-        rankings | {key: key for key in sheets["ranking"].unique()},
-        pl.concat([hits, sheets]),
+        rankings | {key: key for key in others["ranking"].unique()},
+        pl.concat([hits, others]),
         stored_ended(connection, names, question),
         _taken(store, names, hits),
         stored_lost(connection, names, question),
@@ -183,13 +183,19 @@ def cut(documents: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     return own.with_columns(pl.Series("text", found, dtype=pl.String)).select(*PASSAGES)
 
 
-def _of_sheets(store: ArtifactStore, cells: list[str], only: str | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _of_contexts(
+    store: ArtifactStore, cells: list[str], only: str | None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the passages beside answers as hits, and the texts of those that are in no document."""
     hits, texts = [], []
     for key in cells:
         answers = store.current("answers", key)
         for question, passages in (contexts_of(store, answers) if answers else {}).items():
             for rank, one in enumerate(passages[:HITS_SHOWN] if only in {None, question} else (), 1):
                 name = f"{key} {question} {one.chunk}"
+                if one.document and one.end:
+                    hits.append([key, question, rank, one.chunk, one.document, one.start, one.end, None])
+                    continue
                 hits.append([key, question, rank, one.chunk, name, 0, len(one.text), None])
                 texts.append([name, 0, len(one.text), one.text])
     return (

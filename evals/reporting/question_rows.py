@@ -115,7 +115,7 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
         for row in of_cells["judgements"]:
             row["uncalibrated"] = f"{row['judge']}.{row['metric']}" in open_metrics
         of_cells["people"] = _people(connection, study, question_id)
-    contexts = _contexts(store, runs, question_id)
+    contexts = _contexts(store, runs, question)
     documents = stored_documents(study, store, {row["doc_id"] for row in hits}, ("doc_id", "url", "text"))
     texts = {row["doc_id"]: row for row in documents.iter_rows(named=True)}
     found = []
@@ -135,14 +135,17 @@ def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
     return QuestionRows(question, found, result.note)
 
 
-def _contexts(store: ArtifactStore, cells: Iterable[Cell], question_id: str) -> dict[str, list[DeliveredHit]]:
+def _contexts(store: ArtifactStore, cells: Iterable[Cell], question: Row) -> dict[str, list[DeliveredHit]]:
     found: dict[str, list[DeliveredHit]] = {}
     for cell in cells:
-        answers = store.current("answers", cell.key) if cell.imported else None
-        texts = contexts_of(store, answers).get(question_id, ()) if answers else ()
+        answers = store.current("answers", cell.key) if cell.has_contexts else None
+        passages = contexts_of(store, answers).get(question["question_id"], ()) if answers else ()
         found[cell.key] = [
-            DeliveredHit(rank, None, one.chunk, one.start, one.end, one.text, gold=False)
-            for rank, one in enumerate(texts, 1)
+            DeliveredHit(
+                *(rank, None, one.url or one.chunk, one.start, one.end, one.text),
+                gold=_is_gold(question, one.document, one.start, one.end),
+            )
+            for rank, one in enumerate(passages, 1)
         ]
     return found
 
@@ -233,9 +236,13 @@ def _hit(row: Row, question: Row, texts: dict[str, Row]) -> DeliveredHit:
     start, end = row["start"], row["end"]
     text = document["text"][start:end] if document else None
     url = document["url"] if document else row["doc_id"]
-    gold = any(
-        piece["doc_id"] == row["doc_id"]
-        and (None in (piece["start"], piece["end"]) or (start < piece["end"] and piece["start"] < end))
-        for piece in question["evidence"] or ()
-    )
+    gold = _is_gold(question, row["doc_id"], start, end)
     return DeliveredHit(row["rank"], row["score"], url, start, end, text, gold)
+
+
+def _is_gold(question: Row, document: str, start: int, end: int) -> bool:
+    return any(
+        piece["doc_id"] == document
+        and (None in (piece["start"], piece["end"]) or (start < piece["end"] and piece["start"] < end))
+        for piece in (question["evidence"] or () if document else ())
+    )

@@ -238,7 +238,7 @@ def _hits(
 ) -> pl.DataFrame:
     leading = board.filter(pl.col("rank") <= SHOWN_RANKS)["cell"].unique().to_list()
     indexes: dict[str, OpenIndex] = {}
-    frames = [_contexts(grid.cells[key], store) for key in sorted(leading) if grid.cells[key].imported]
+    frames = [_contexts(grid.cells[key], store) for key in sorted(leading) if grid.cells[key].has_contexts]
     for key in sorted(key for key in leading if grid.cells[key].reads_ranking):
         cell = grid.cells[key]
         hits = stored_rows.select_rows(
@@ -273,7 +273,7 @@ def _contexts(cell: Cell, store: ArtifactStore) -> pl.DataFrame:
     answers = store.current("answers", cell.key)
     assert answers is not None  # noqa: S101 -- the cell was scored
     rows = [
-        [question, rank, one.chunk, one.chunk, one.start, one.end, None, one.text, cell.key]
+        [question, rank, one.chunk, one.document or one.chunk, one.start, one.end, None, one.text, cell.key]
         for question, passages in contexts_of(store, answers).items()
         for rank, one in enumerate(passages[:SHOWN_HITS], 1)
     ]

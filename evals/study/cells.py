@@ -106,6 +106,12 @@ class Cell:
     sample: int | None = None
     replicate: int = 1
     imported: bool = False
+    is_system: bool = False
+
+    @property
+    def has_contexts(self) -> bool:
+        """Whether its passages stand beside its answers, and not in a ranking."""
+        return self.imported or self.is_system
 
     @property
     def reads_ranking(self) -> bool:

@@ -17,6 +17,7 @@ from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.servers import nested_recipes
 from rag_assay.evals.study.study import Study
+from rag_assay.evals.systems.contract import System
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.components import Component
 from rag_assay.warehouse.schemas import MIN_COVERAGE
@@ -33,16 +34,24 @@ def unmeasured(study: Study) -> frozenset[tuple[str, str]]:
     metrics = [study.metric(name) for name in study.measured]
     for cell in study.cells():
         reads = study.reads(cell.generator) if cell.generator in study.generators else None
+        answers = has_answers(study, cell)
         for metric in metrics:
             if (
                 (not cell.reads_ranking and bool(metric.reads & {"ranking", "retrieval_cost"}))
+                or (not answers and bool(metric.reads & {"answer", "answer_cost", "citations", "judgements"}))
                 or (reads == "nothing" and isinstance(metric, JudgedScores) and metric.of_passages)
                 or (reads is None and bool(metric.reads & {"answer", "answer_cost", "citations"}))
-                or (reads == "imported" and bool(metric.reads & {"answer_cost", "citations"}))
+                or (cell.has_contexts and bool(metric.reads & {"answer_cost", "citations"}))
                 or (isinstance(metric, PeopleScores) and metric.name != study.metrics[0])
             ):
                 found.add((cell.name, metric.name))
     return frozenset(found)
+
+
+def has_answers(study: Study, cell: Cell) -> bool:
+    """Return whether a cell is to answer: a system of the user's own may only retrieve."""
+    found = study.generators.get(cell.generator)
+    return not isinstance(found, System) or found.has_answers
 
 
 def coverages(board: pl.DataFrame, left_out: frozenset[tuple[str, str]]) -> pl.DataFrame:

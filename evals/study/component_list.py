@@ -20,7 +20,7 @@ from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.evals.judging.contract import JUDGES
 from rag_assay.evals.metrics import IN_TOKENS, METRICS
 from rag_assay.evals.metrics.contract import RetrievalMetric
-from rag_assay.evals.study.registry import GENERATORS, QUERY_TRANSFORMS, RETRIEVERS, RUBRICS, STEPS
+from rag_assay.evals.study.registry import GENERATORS, QUERY_TRANSFORMS, RETRIEVERS, RUBRICS, STEPS, SYSTEMS
 from rag_assay.warehouse.components import OneOf, one_of
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.registry import Registry, package_of
@@ -38,6 +38,7 @@ REGISTRIES: dict[str, Registry[Any]] = {
         STEPS,
         QUERY_TRANSFORMS,
         GENERATORS,
+        SYSTEMS,
         JUDGES,
         RUBRICS,
         METRICS,

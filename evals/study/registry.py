@@ -18,6 +18,7 @@ from rag_assay.evals.retrieval.component_kinds import (
 from rag_assay.evals.retrieval.contract import Retriever
 from rag_assay.evals.retrieval.powerset import Powerset
 from rag_assay.evals.rubrics.rubric import RUBRICS
+from rag_assay.evals.systems.contract import SYSTEMS
 from rag_assay.warehouse.components import OneOf
 from rag_assay.warehouse.registry import Registry
 
@@ -29,6 +30,7 @@ __all__ = [
     "RETRIEVER_OR_POWERSET",
     "RUBRICS",
     "STEPS",
+    "SYSTEMS",
     "read_generator",
     "read_retriever",
     "read_retriever_or_powerset",
@@ -92,6 +94,12 @@ JUDGES.add_places(
     entailment="entailment.judge:Entailment",
     entailment_classifier="entailment_classifier:EntailmentClassifier",
     ragas="ragas.judge:Ragas",
+)
+SYSTEMS.add_places(
+    "rag_assay.evals.systems",
+    openai="http_system:OpenAi",
+    http="http_system:Http",
+    python="python_system:Python",
 )
 RUBRICS.add_places(
     "rag_assay.evals.rubrics",

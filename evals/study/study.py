@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
@@ -23,6 +24,7 @@ from rag_assay.evals.study import sections
 from rag_assay.evals.study.cells import NO_GENERATOR, UNREAD, Cell, Slice
 from rag_assay.evals.study.consistency import is_judged, judged_metrics, misfits
 from rag_assay.evals.study.registry import RETRIEVER_OR_POWERSET
+from rag_assay.evals.systems.contract import AnySystem
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.chat_model import ChatModel
@@ -47,6 +49,7 @@ class Study(BuildHalf):
     """One study file.
 
     retrievers: a powerset among them stands for all of its combinations, each by a name of its own
+    systems: RAG applications of the user's own, each one cell beside the grid
     questions_by: the model that `assay questions make` asks; no cell does
     judges: each by a name of its own, which no generator has; its metrics are called `JUDGE.METRIC`
     judge_cards: what judges are tried with; those that are not named, with answers made worse alone
@@ -71,6 +74,7 @@ class Study(BuildHalf):
     seed: Annotated[int, Field(ge=0)] = 7
     retrievers: Annotated[dict[Name, Annotated[Retriever, RETRIEVER_OR_POWERSET]], Field(min_length=1)]
     generators: dict[Name, AnyGenerator] = Field(default_factory=dict)
+    systems: dict[Name, AnySystem] = Field(default_factory=dict)
     judges: dict[Name, AnyJudge] = Field(default_factory=dict)
     judge_cards: dict[Name, sections.JudgeCard] = Field(default_factory=dict)
     rubrics: dict[Name, AnyRubric] = Field(default_factory=dict)
@@ -106,6 +110,11 @@ class Study(BuildHalf):
             raise ValueError(
                 "; ".join(f"{display_place(place)}: {text}" for place, _code, text in misfitting)
             )
+        return self
+
+    @model_validator(mode="after")
+    def _systems_answer_as_generators_do(self) -> Self:
+        self.__dict__["generators"] = {**self.generators, **self.systems}
         return self
 
     def written(self) -> dict[str, object]:
@@ -152,7 +161,10 @@ class Study(BuildHalf):
             for generator in self._generators_of(chunking, embedder, retriever)
         ]
         others = [
-            Cell(self.study, UNREAD, UNREAD, UNREAD, generator, self._sample(generator))
+            replace(
+                Cell(self.study, UNREAD, UNREAD, UNREAD, generator, self._sample(generator)),
+                is_system=generator in self.systems,
+            )
             for generator in self.generators
             if self.reads(generator) != "ranking"
         ]
@@ -163,7 +175,8 @@ class Study(BuildHalf):
         reading = [name for name in self.generators if self.reads(name) == "ranking"]
         allowed = [name for name in reading if self._restriction(name).allows(*place)]
         by_rankings = any(self._restriction(name).others == "rankings" for name in {*reading} - {*allowed})
-        return [*allowed, *([NO_GENERATOR] if by_rankings or not self.generators else [])]
+        is_alone = by_rankings or self.systems.keys() >= self.generators.keys()
+        return [*allowed, *([NO_GENERATOR] if is_alone else [])]
 
     def reads(self, generator: str) -> Reads:
         found = self.generators.get(generator)

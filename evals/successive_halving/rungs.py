@@ -111,6 +111,8 @@ def _exempt(study: Study, cell: Cell, metric: Metric) -> str | None:
         return "it is asked a sample only"
     if study.reads(cell.generator) == "evidence":
         return "it answers from the reference passages, so it cannot be chosen"
+    if cell.is_system and is_of_rankings(metric):
+        return "what it retrieves comes with its answers, so it is asked all questions"
     if metric.name not in {one.name for one in study.metrics_of(cell)} or (
         not cell.reads_ranking and is_of_rankings(metric)
     ):

@@ -76,6 +76,9 @@ def _found(found: RankingResult) -> Iterator[Text]:
     if all(one.cell.imported for one in found.cells):
         yield text(found.ranking.partition(".")[2].replace(".", " · "), "bold")
         yield from map(_hit, found.hits[:HITS])
+    elif any(one.cell.is_system for one in found.cells):
+        yield text("— (a system of your own)", "bold")
+        yield from map(_hit, found.hits[:HITS])
     elif any(not one.cell.reads_ranking for one in found.cells):
         yield text("— (read no ranking)", "bold")
     else:

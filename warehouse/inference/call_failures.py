@@ -146,10 +146,11 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     return None
 
 
-def obstacle(error: Exception, model: str, api_base: str | None, *, answered: bool) -> str | None:
+def obstacle(error: Exception, model: str | None, api_base: str | None, *, answered: bool) -> str | None:
     """Return what will fail every further call to the model in the same way (key, money, address, no such
     model); None: the next may succeed.
 
+    model: None: what is asked has no name that says which server it has
     answered: the model has answered before, so that a 403 is about what was asked
     """
     where = api_base or "the provider's server"
@@ -167,7 +168,7 @@ def obstacle(error: Exception, model: str, api_base: str | None, *, answered: bo
         lasting = {401, 402, 404} if answered else {401, 402, 403, 404}
         is_lasting = getattr(error, "status_code", None) in lasting or _is_out_of_money(error)
         return reason_of(error) if is_lasting else None
-    return unreachable(model, api_base)
+    return unreachable(model, api_base) if model else None
 
 
 def _is_lasting(error: Exception) -> bool:

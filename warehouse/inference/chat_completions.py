@@ -76,18 +76,32 @@ def complete(
     """
     url, headers = url_of(api_base), headers_for(api_key)
     body = orjson.dumps(request, option=orjson.OPT_NON_STR_KEYS)
-    response: httpx.Response | http_posts.Response | None
-    response = http_posts.post(url, body, headers, timeout, monotonic() + timeout * http_limits.TOTAL)
+    response = send_json("POST", url, body, headers, timeout)
+    return completion_in(response.content, response)
+
+
+def send_json(
+    method: str, url: str, body: bytes, headers: Mapping[str, str], timeout: float
+) -> httpx.Response | http_posts.Response:
+    """Send a request with a body of JSON; return the response, which is a success.
+
+    Raises:
+        ServerError: the server answered with an error.
+        httpx.HTTPError: it did not answer, or the connection broke.
+    """
+    response: httpx.Response | http_posts.Response | None = None
+    if method == "POST":
+        response = http_posts.post(url, body, headers, timeout, monotonic() + timeout * http_limits.TOTAL)
     if response is None:
         with lent_line() as line:
-            headers |= {"Content-Type": "application/json", **http_limits.ENCODINGS}
+            headers = {**headers, "Content-Type": "application/json", **http_limits.ENCODINGS}
             extensions = {"trace": line.trace}
-            response = line.client.post(
-                url, content=body, headers=headers, timeout=timeout, extensions=extensions
+            response = line.client.request(
+                method, url, content=body, headers=headers, timeout=timeout, extensions=extensions
             )
     if not response.is_success:
         raise error_of(response)
-    return completion_in(response.content, response)
+    return response
 
 
 def completion_in(body: bytes, response: httpx.Response | http_posts.Response) -> dict[str, Any]:

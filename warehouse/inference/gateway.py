@@ -20,7 +20,7 @@ from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.inference import call_failures, local_llm, models
 from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.call_tags import Purpose
-from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.chat_model import CallLimits, ChatModel
 from rag_assay.warehouse.inference.local_llm import LocalServers
 from rag_assay.warehouse.inference.model_servers import LOCAL, server_of
 from rag_assay.warehouse.inference.ordered_map import side_by_side
@@ -28,6 +28,7 @@ from rag_assay.warehouse.inference.prices import Price
 from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.inference.replies import (
     Call,
+    Completion,
     Reply,
     failed_reply,
     failure,
@@ -271,6 +272,33 @@ class Gateway(Closeable):
             reply = failure(call, Status.NOT_RUN, "not asked: the run was stopped")
             return failed_reply(reply, terms.drafting)
 
+    def exchange(
+        self,
+        call: Call,
+        send: Callable[[], Completion],
+        limits: CallLimits | None,
+        pace: Pace,
+        *,
+        price: Price | None = None,
+        purpose: Purpose | None = None,
+    ) -> Reply:
+        """Make a call that is no chat completion, with the cache, budget, pace and typed outcomes of one.
+
+        call: what identifies it in the cache
+        send: makes it once; raises the errors of `http_posts` and `chat_completions`
+        """
+        limits = limits or CallLimits()
+        terms = CallPolicy(
+            self.timeout if limits.timeout is None else limits.timeout,
+            self.retries if limits.retries is None else limits.retries,
+            price,
+            pace,
+            purpose,
+            perf_counter(),
+            send=send,
+        )
+        return self._answered(call, terms)
+
     def ask(  # noqa: PLR0913 - as `complete`
         self,
         chat: ChatModel,
@@ -426,17 +454,20 @@ class Gateway(Closeable):
             return failure(call, Status.RATE_LIMITED, f"not asked: {error}"), None
         completion, raised, seconds, queued, retries = ended
         if completion is None:
-            failed = self._failed(call, raised or RuntimeError("no response"))
+            by_name = terms.send is None
+            failed = self._failed(call, raised or RuntimeError("no response"), by_name=by_name)
             reply = failed_reply(failed, terms.drafting)
             return replace(reply, seconds=seconds, queued=queued, retries=retries), None
         self._obstacles.pass_by(ModelEndpoint(call.model, call.api_base))
         reply = reply_of(call, completion, terms.price, seconds=seconds, queued=queued, retries=retries)
         return reply, completion.response
 
-    def _failed(self, call: Call, error: Exception) -> Reply:
+    def _failed(self, call: Call, error: Exception, *, by_name: bool) -> Reply:
+        """Type a failure; ``by_name``: the name of its model says which server it has."""
         asked = ModelEndpoint(call.model, call.api_base)
         answered = self._obstacles.has_answered(asked)
-        obstacle = call_failures.obstacle(error, call.model, call.api_base, answered=answered)
+        model = call.model if by_name else None
+        obstacle = call_failures.obstacle(error, model, call.api_base, answered=answered)
         if obstacle and not call.is_local:
             self._obstacles.meet(asked, obstacle)
         reason = obstacle or call_failures.reason_of(error)

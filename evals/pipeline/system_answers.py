@@ -1,0 +1,102 @@
+"""What a system of the user's own says to the questions of a cell, and the ranking that its passages are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import polars as pl
+
+from rag_assay.assets.cleaning.corpus import corpus_documents
+from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.evals.generation.contract import Passage, Request
+from rag_assay.evals.metrics.contract import Ranked
+from rag_assay.evals.pipeline.gate_fitting import generation_context
+from rag_assay.evals.pipeline.passages import CellAnswer
+from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.systems.contract import ONLY_PASSAGES
+from rag_assay.evals.systems.passage_alignment import PassageAligner
+from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.spans import Span
+
+NO_PASSAGES = "the system tells no passages"
+"""Why a metric of retrieval has no value where it gives an answer alone."""
+
+
+def call_system(
+    study: Study, cell: Cell, requests: Sequence[Request], inputs: Sequence[Artifact], work: BuildContext
+) -> dict[str, CellAnswer]:
+    """Ask a system all questions of a cell; return by question id what it says, its passages aligned.
+
+    A passage in no document stays, with an empty id: it keeps its place in the ranking.
+    """
+    system = study.generators[cell.generator]
+    answers = system.answer(requests, generation_context(study, cell, work))
+    given = [passage for answer in answers for passage in answer.passages or ()]
+    columns = ("doc_id", "url", "title", "text")
+    documents = corpus_documents(list(inputs), work).select(columns).rows(named=True) if given else []
+    aligner = PassageAligner(documents, given)
+    found: dict[str, CellAnswer] = {}
+    for request, answer in zip(requests, answers, strict=True):
+        aligned = [aligner.align(one) for one in answer.passages or ()]
+        passages = tuple(replace(one.passage, chunk=f"context {rank}") for rank, one in enumerate(aligned, 1))
+        similarities = tuple(one.similarity for one in aligned)
+        told = None if answer.passages is None else passages
+        found[request.question_id or ""] = CellAnswer(replace(answer, passages=told), passages, similarities)
+    return found
+
+
+def alignment_counts(found: Mapping[str, CellAnswer]) -> dict[str, int]:
+    """Count the passages by how they were found in the documents."""
+    counts = Counter(
+        _how(passage, similarity)
+        for one in found.values()
+        for passage, similarity in zip(one.passages, one.similarities, strict=True)
+    )
+    return dict(sorted(counts.items()))
+
+
+def _how(passage: Passage, similarity: float | None) -> str:
+    if not passage.document:
+        return "in no document"
+    if similarity is None:
+        return "document named, text not in it"
+    return "word for word" if similarity == 1 else "similar"
+
+
+def ranked_by_system(
+    answers: pl.DataFrame, contexts: Mapping[str, Sequence[Passage]]
+) -> tuple[dict[str, tuple[Span, ...]], dict[str, Ranked]]:
+    """Return the spans of each question's passages, and how its ranking ended, by question id.
+
+    answers: schema ANSWERS
+    """
+    spans = {
+        question: tuple(
+            Span(one.document or f"{one.chunk} of {question}, in no document", one.start, one.end)
+            for one in passages
+        )
+        for question, passages in contexts.items()
+    }
+    known = {question for question, found in contexts.items() if any(one.document for one in found)}
+    ended: dict[str, Ranked] = {}
+    rows = answers.select("question_id", "status", "reason", "chunk_ids", "seconds").iter_rows()
+    for question, status, reason, chunks, seconds in rows:
+        if question in known or chunks == []:
+            timed = seconds if reason == ONLY_PASSAGES else None  # else it is of the answer, too
+            ended[question] = Ranked(Status.OK, seconds=timed)
+        elif question in spans:
+            n = len(spans[question])
+            ended[question] = Ranked(Status.NOT_RUN, f"the system's passages ({n}) are in no document")
+        elif chunks is None and _has_ended(status, reason):
+            ended[question] = Ranked(Status.NOT_RUN, NO_PASSAGES)
+        else:
+            ended[question] = Ranked(Status(status), reason)
+    return spans, ended
+
+
+def _has_ended(status: str, reason: str | None) -> bool:
+    return status in {Status.OK, Status.REFUSED} or reason == ONLY_PASSAGES

@@ -1,0 +1,223 @@
+"""The contract of a system: a RAG application of the user's own, called once for each question."""
+
+from __future__ import annotations
+
+import json
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+from pydantic import Field, JsonValue
+
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Passage, Reads, Request
+from rag_assay.evals.generation.refusals import is_refusal
+from rag_assay.evals.systems.given_passages import GivenPassage, UnreadableError
+from rag_assay.warehouse.components import OneOf
+from rag_assay.warehouse.inference.chat_model import MILLION, CallLimits, TokenPrice
+from rag_assay.warehouse.inference.chat_part import CallsEach
+from rag_assay.warehouse.inference.ordered_map import side_by_side
+from rag_assay.warehouse.inference.prices import Price
+from rag_assay.warehouse.inference.replies import Call, Completion, Reply
+from rag_assay.warehouse.inference.throttle import Pace
+from rag_assay.warehouse.registry import Registry
+from rag_assay.warehouse.schemas import RETRYABLE, Status
+
+ONLY_PASSAGES = "the system gives passages and no answers"
+"""Why a system that only retrieves has no answers: no further run changes it."""
+AT_ONCE = 4  # calls in flight to a server of the user's own
+_WITHOUT_EFFECT = {"limits", "price"}
+
+
+class SystemReply(NamedTuple):
+    """What a system says to a question.
+
+    passages: best first; None: it does not tell what it read
+    """
+
+    text: str | None
+    passages: tuple[GivenPassage, ...] | None
+
+
+class System(Generator):
+    """A RAG application of the user's own.
+
+    It is called once for each question, through the cache of calls, the study's budget, its limits and the
+    list of allowed servers. It may give an answer, passages, or both.
+
+    version: part of every identity: a new one calls the system again for each question
+    limits: timeout, retries, calls in flight and in a minute
+    """
+
+    reads: ClassVar[Reads] = "system"
+    needs_passages: ClassVar[bool] = False
+    writes_markers: ClassVar[bool] = False  # what a number in brackets means to others is not known
+    at_once: ClassVar[int] = AT_ONCE
+
+    passages: Any = None
+    context_tokens: None = None
+    gate: None = None
+    version: Annotated[str, Field(max_length=200)] | None = None
+    limits: CallLimits | None = None
+    price: TokenPrice | None = None
+
+    def meaning(self) -> dict[str, JsonValue]:
+        return {name: one for name, one in super().meaning().items() if name not in _WITHOUT_EFFECT}
+
+    @property
+    @abstractmethod
+    def target(self) -> str:
+        """What is called, in one word without secrets: a model, a URL, a function."""
+
+    @property
+    def address(self) -> str | None:
+        """The address of its server; None: it runs in this process."""
+        return None
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether it answers; else it only retrieves."""
+        return True
+
+    @abstractmethod
+    def request(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return all that decides what comes back but for the version, as JSON; `values`: of placeholders."""
+
+    @abstractmethod
+    def send(self, request: dict[str, Any], timeout: float, context: GenerationContext) -> Completion:
+        """Call it once; its content is what it gave, as JSON.
+
+        Raises:
+            NoCompletionError: what came cannot be used.
+            ServerError, httpx.HTTPError: it failed.
+        """
+
+    @abstractmethod
+    def read(self, given: Any) -> SystemReply:
+        """Read what it gave.
+
+        Raises:
+            UnreadableError: it is not what the recipe says.
+        """
+
+    @property
+    def pace(self) -> Pace:
+        limits = self.limits or CallLimits()
+        most = limits.at_once or self.at_once
+        return Pace(most, limits.requests_per_minute, limits.tokens_per_minute)
+
+    def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
+        return []
+
+    def calls_per_question(self) -> CallsEach:
+        return CallsEach(1, 1)
+
+    def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
+        found = []
+        answers = side_by_side(lambda one: self._ask(one, context), requests, self.pace.at_once)
+        for number, one in enumerate(answers, 1):
+            found.append(one)
+            context.progress(f"calling {self.target}", number, len(requests))
+        return found
+
+    def _ask(self, asked: Request, context: GenerationContext) -> Answer:
+        request = self.request(_values(asked))
+        call = Call(
+            model=f"{self.kind}/{self.target}",
+            weights=None,
+            api_base=self.address,
+            messages=_messages(asked),
+            temperature=0.0,
+            max_tokens=0,
+            seed=None,
+            response_format={"system": request, "version": self.version},
+            replicate=context.replicate,
+        )
+        timeout = (self.limits and self.limits.timeout) or context.gateway.timeout
+        price = self.price and Price(self.price.read / MILLION, self.price.written / MILLION)
+        reply = context.gateway.exchange(
+            call,
+            lambda: self.send(request, timeout, context),
+            self.limits,
+            self.pace,
+            price=price,
+            purpose=context.purpose.of(asked.question_id),
+        )
+        return self._answer(reply)
+
+    def _answer(self, reply: Reply) -> Answer:
+        answer = Answer(
+            status=reply.status,
+            reason=reply.reason,
+            seconds=reply.seconds if reply.status not in RETRYABLE else None,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            usd=reply.usd,
+            cached=reply.cached,
+        )
+        if reply.status is not Status.OK:
+            return answer
+        try:
+            found = self.read(json.loads(reply.raw or "null"))
+        except UnreadableError as error:
+            return replace(answer, status=Status.PARSE_FAILED, reason=str(error))
+        passages = None if found.passages is None else tuple(map(_passage, found.passages))
+        answer = replace(answer, passages=passages)
+        if found.text and found.text.strip():
+            answer = replace(answer, text=found.text.strip(), raw=found.text)
+            if not is_refusal(found.text):
+                return answer
+            return replace(
+                answer, status=Status.REFUSED, reason="the system says that the documents do not say"
+            )
+        if not self.has_answers and passages is not None:
+            return replace(answer, status=Status.NOT_RUN, reason=ONLY_PASSAGES)
+        what = "passages and no answer" if passages else "neither an answer nor passages"
+        return replace(answer, status=Status.PARSE_FAILED, reason=f"the system gave {what}")
+
+
+def _passage(given: GivenPassage) -> Passage:
+    return Passage(
+        given.text, document=given.document or "", title=given.title, url=given.url, score=given.score or 0.0
+    )
+
+
+def _messages(asked: Request) -> list[dict[str, str]]:
+    turns = [*asked.conversation, asked.question]
+    return [
+        {"role": "assistant" if number % 2 else "user", "content": text} for number, text in enumerate(turns)
+    ]
+
+
+def _values(asked: Request) -> dict[str, Any]:
+    messages = _messages(asked)
+    return {
+        "question": asked.question,
+        "messages": messages,
+        "history": messages[:-1],
+        "language": asked.language,
+        "question_id": asked.question_id,
+        "asked_at": asked.asked_at,
+    }
+
+
+SYSTEMS: Registry[System] = Registry("systems", System)
+
+
+def _written_beside(written: object) -> object:
+    """Move what stands beside a kind into it, and write out a function that is named alone."""
+    if not isinstance(written, dict):
+        return written
+    kinds = [name for name in written if name in SYSTEMS]
+    if len(kinds) != 1:
+        return written
+    (kind,) = kinds
+    inside, beside = written[kind], {name: one for name, one in written.items() if name != kind}
+    if isinstance(inside, str) and kind == "python":
+        inside = {"call": inside}
+    return {kind: {**inside, **beside}} if isinstance(inside, dict) else written
+
+
+AnySystem = Annotated[System, OneOf(SYSTEMS, shorthand=_written_beside)]
+"""A system as a study writes it: `{kind: {its parameters}}`; `version` and `limits` may stand beside."""

@@ -1,0 +1,259 @@
+"""Systems behind HTTP: any JSON endpoint, and servers that speak OpenAI's protocol."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+from urllib.parse import urlencode
+
+import httpx
+from pydantic import AfterValidator, ConfigDict, Field, JsonValue, SecretStr, model_validator
+
+from rag_assay.evals.generation.contract import GenerationContext
+from rag_assay.evals.systems.contract import System, SystemReply
+from rag_assay.evals.systems.given_passages import (
+    GivenPassage,
+    UnreadableError,
+    read_passage,
+    read_passages,
+)
+from rag_assay.evals.systems.json_template import Selector, check_template, fill, select
+from rag_assay.warehouse.inference import http_posts
+from rag_assay.warehouse.inference.chat_completions import NoCompletionError, send_json
+from rag_assay.warehouse.inference.chat_model import Address
+from rag_assay.warehouse.inference.egress import (
+    Destination,
+    NotAllowedError,
+    is_allowed,
+    only_to,
+    origin,
+    request_context,
+)
+from rag_assay.warehouse.inference.redaction import encode_without_secrets, know_secret
+from rag_assay.warehouse.inference.replies import Completion
+
+_SHOWN = 6  # keys of a reply that a reason names
+Template = Annotated[dict[str, JsonValue], AfterValidator(check_template)]
+
+
+def _known(headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    for value in headers.values():
+        secret = value.get_secret_value()
+        know_secret(secret)
+        know_secret(secret.rpartition(" ")[2])  # behind `Bearer`
+    return headers
+
+
+class HttpSystem(System):
+    """A system behind HTTP.
+
+    headers: sent with each request; write secrets as `${NAME}`. Values are no part of an identity
+    passages: selects the passages' texts, or objects with `text`, `url`, `id` and `score`
+    urls, ids: select what names the document of each passage; default: what its object says
+    """
+
+    headers: Annotated[dict[str, SecretStr], AfterValidator(_known)] = Field(default_factory=dict)
+    passages: Selector | None = None
+    urls: Selector | None = None
+    ids: Selector | None = None
+
+    def _post(self, method: str, url: str, body: Any, timeout: float) -> Completion:
+        server = origin(url)
+        if not is_allowed(server):
+            raise NotAllowedError(f"not sent: {server} is not among the servers that the study names")
+        headers = {name: value.get_secret_value() for name, value in self.headers.items()}
+        data = b"" if body is None else json.dumps(body).encode()
+        with only_to(Destination(frozenset({server}), request_context(self.address or url))):
+            response = send_json(method, url, data, headers, timeout)
+        return _completion(response)
+
+    def passages_in(self, given: Any) -> tuple[GivenPassage, ...] | None:
+        """Return the passages in a reply; None: the recipe does not say where they stand.
+
+        Raises:
+            UnreadableError: the selectors find unequal numbers, or no passages.
+        """
+        wanted = {"passages": self.passages, "urls": self.urls, "ids": self.ids}
+        found = {name: _listed(select(given, one)) for name, one in wanted.items() if one}
+        if not found:
+            return None
+        if len({len(values) for values in found.values()}) > 1:
+            counts = " and ".join(f"`{name}` selects {len(values)}" for name, values in found.items())
+            raise UnreadableError(f"{counts}: each passage needs one of each")
+        read = []
+        for number in range(len(next(iter(found.values())))):
+            one = found["passages"][number] if "passages" in found else None
+            passage = GivenPassage() if one is None else read_passage(one)
+            named = {
+                field: str(found[name][number])
+                for name, field in (("urls", "url"), ("ids", "document"))
+                if name in found and found[name][number] is not None
+            }
+            passage = passage._replace(**named)  # type: ignore[arg-type]
+            if not passage.is_empty:
+                read.append(passage)
+        return tuple(read)
+
+
+class Http(HttpSystem):
+    """Calls any endpoint that takes a question as JSON and gives JSON.
+
+    url: of the endpoint; its user, password and query are kept out of what is stored
+    method: with GET, `body` becomes the query
+    body: JSON with placeholders: `{{ question }}`, `{{ messages }}`, `{{ history }}`, `{{ language }}`,
+        `{{ question_id }}`, `{{ asked_at }}`
+    answer: selects the text of the answer; without it, the system only retrieves
+    """
+
+    model_config = ConfigDict(serialize_by_alias=True)
+    kind: ClassVar[str] = "http"
+
+    url: Address
+    method: Literal["POST", "GET"] = "POST"
+    body: Template = Field(default_factory=lambda: {"question": "{{ question }}"})
+    selected_answer: Annotated[Selector | None, Field(alias="answer")] = None
+
+    @model_validator(mode="after")
+    def _reads_something(self) -> Http:
+        if not (self.selected_answer or self.passages or self.urls or self.ids):
+            raise ValueError("say what to read of a reply: `answer`, `passages`, `urls` or `ids`")
+        return self
+
+    @property
+    def target(self) -> str:
+        return self.url
+
+    @property
+    def address(self) -> str:
+        return self.url
+
+    @property
+    def has_answers(self) -> bool:
+        return self.selected_answer is not None
+
+    def request(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {"method": self.method, "body": fill(self.body, values), "headers": sorted(self.headers)}
+
+    def send(self, request: dict[str, Any], timeout: float, context: GenerationContext) -> Completion:
+        if self.method == "POST":
+            return self._post("POST", self.url, request["body"], timeout)
+        query = urlencode({name: one for name, one in request["body"].items() if one is not None})
+        return self._post("GET", f"{self.url}?{query}", None, timeout)
+
+    def read(self, given: Any) -> SystemReply:
+        passages = self.passages_in(given)
+        if self.selected_answer is None:
+            return SystemReply(None, passages)
+        text = next((one for one in select(given, self.selected_answer) if one is not None), None)
+        if text is None and not passages:
+            keys = ", ".join(list(given)[:_SHOWN]) if isinstance(given, Mapping) else type(given).__name__
+            raise UnreadableError(
+                f"`answer: {self.selected_answer}` selects nothing; the reply has: {keys or 'nothing'}"
+            )
+        return SystemReply(_as_text(text), passages)
+
+
+class OpenAi(HttpSystem):
+    """Calls a RAG server that speaks OpenAI's protocol (`/chat/completions`).
+
+    api_base: address of the server, without `/chat/completions`
+    model: that it is asked for
+    options: sent with each request, such as `temperature`
+    passages: default: the first of `context`, `sources`, `citations`, `documents`, `annotations` that the
+        message or the reply has
+    """
+
+    kind: ClassVar[str] = "openai"
+
+    api_base: Address
+    model: Annotated[str, Field(min_length=1, max_length=200)]
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @property
+    def target(self) -> str:
+        return self.model
+
+    @property
+    def address(self) -> str:
+        return self.api_base
+
+    def request(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        body = {**self.options, "model": self.model, "messages": values["messages"]}
+        return {"body": body, "headers": sorted(self.headers)}
+
+    def send(self, request: dict[str, Any], timeout: float, context: GenerationContext) -> Completion:
+        return self._post("POST", f"{self.api_base.rstrip('/')}/chat/completions", request["body"], timeout)
+
+    def read(self, given: Any) -> SystemReply:
+        messages = select(given, "$.choices[0].message")
+        if not messages:
+            raise UnreadableError("the server's answer is no chat completion: it has no `choices`")
+        passages = self.passages_in(given)
+        if passages is None:
+            there = [one for one in map(_read_if_passages, _sources(given)) if one is not None]
+            passages = next(filter(None, there), () if there else None)
+        text = next((one for one in select(given, "$.choices[0].message.content") if one), None)
+        return SystemReply(_as_text(text), passages)
+
+
+_PLACES = (
+    *("context.citations", "context.documents", "context", "sources", "source_documents"),
+    *("citations", "search_results", "documents", "contexts", "tool_results"),
+)
+
+
+def _sources(given: Any) -> list[Any]:
+    places = [f"$.choices[0].message.{name}" for name in _PLACES]
+    places += ["$.choices[0].message.annotations[*].url_citation"]
+    places += [f"$.{name}" for name in _PLACES]
+    return [_listed(found) for found in (select(given, place) for place in places) if found]
+
+
+def _read_if_passages(values: list[Any]) -> tuple[GivenPassage, ...] | None:
+    texts = [one for one in values if isinstance(one, str)]
+    if len(texts) == len(values) and all(one.startswith(("http://", "https://")) for one in texts):
+        return tuple(GivenPassage(url=one) for one in texts)
+    try:
+        return read_passages(values)
+    except UnreadableError:
+        return None
+
+
+def _listed(values: list[Any]) -> list[Any]:
+    return values[0] if len(values) == 1 and isinstance(values[0], list) else values
+
+
+def _as_text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _completion(response: httpx.Response | http_posts.Response) -> Completion:
+    """Return what a server gave; a body that is no JSON is a text.
+
+    Raises:
+        NoCompletionError: it is neither.
+    """
+    try:
+        data = json.loads(response.content)
+    except (ValueError, RecursionError):
+        if "json" in response.headers.get("content-type", ""):
+            raise NoCompletionError("the server's answer is no JSON") from None
+        data = response.content.decode("utf-8", "replace")
+    try:
+        data, whole = encode_without_secrets(data)
+    except ValueError as error:
+        raise NoCompletionError(f"the server's answer is no JSON ({error})") from None
+    usage = data.get("usage") if isinstance(data, dict) else None
+    counts = usage if isinstance(usage, dict) else {}
+    return Completion(
+        content=whole,
+        finish_reason=None,
+        refusal=None,
+        prompt_tokens=counts.get("prompt_tokens"),
+        completion_tokens=counts.get("completion_tokens"),
+        response=whole,
+        priced=data if isinstance(data, dict) else {},
+    )
