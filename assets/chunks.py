@@ -77,7 +77,6 @@ class Chunks(Stage):
         }
 
     def pool(self) -> str | None:
-        """Return the pool of local models, where a chunker asks one where to cut."""
         chunkers = (one.chunker for one in self.build_plan.chunkings.values())
         return LOCAL_MODEL if any(one.embedding_model for one in chunkers) else None
 

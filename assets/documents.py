@@ -144,7 +144,6 @@ class Documents(Stage):
         return work.store.folder(self.name, artifact.identity)
 
     def _incomplete(self, key: str, folder: Path, work: BuildContext) -> list[Path]:
-        """Return the folder that is built again because calls failed: what it holds stays good."""
         artifact = work.store.current(self.name, key)
         return [folder] if artifact and not artifact.complete else []
 

@@ -115,7 +115,6 @@ class GuardedResolver(CachingHostnameResolver):
 
     @classmethod
     def from_crawler(cls, crawler: Any, reactor: Any) -> Self:
-        """Make the resolver of a process; its settings say `ALLOW_PRIVATE`, or `MIRROR`, which is ours."""
         settings = crawler.settings
         allow = settings.getbool("ALLOW_PRIVATE") or bool(settings.get("MIRROR"))
         return cls(reactor, settings.getint("DNSCACHE_SIZE"), allow)

@@ -232,7 +232,6 @@ class RedirectBoundsMiddleware(_OfCrawler):
         self._led: dict[str, str] = {}  # each redirect of this crawl
 
     def process_response(self, request: Request, response: Response) -> Response:
-        """Let all pass but a redirect that leaves the source's hosts, or what it allows of them."""
         spider, location = spider_of(self.crawler), response.headers.get("Location")
         if spider is None or location is None or response.status not in _REDIRECTS:
             return response

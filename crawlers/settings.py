@@ -77,7 +77,6 @@ STATS_DUMP = True
 
 
 def source_settings(source: Source) -> dict[str, Any]:
-    """Return the Scrapy settings of a source: pace, limits, contact."""
     polite = source.delay > 0
     return {
         "USER_AGENT": f"{AGENT} (+{source.contact})" if source.contact else AGENT,

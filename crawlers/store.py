@@ -503,16 +503,10 @@ def _outcome(sha256: str | None, before: str | None) -> Added:
 
 def _row(page: Page, sha256: str | None) -> Row:
     return {
-        "url": page.url,
-        "requested_url": page.requested_url,
-        "status": page.status,
-        "content_type": page.content_type,
-        "etag": page.etag,
-        "last_modified": page.last_modified,
+        **{name: getattr(page, name) for name in (*_FACTS, "requested_url", "status", "reason")},
         "fetched_at": page.fetched_at.isoformat(),
         "sha256": sha256,
         "size": len(page.body) if page.body is not None else None,
         "fields": canonical(page.fields),
-        "reason": page.reason,
         "gone_at": None,
     }

@@ -135,7 +135,6 @@ def parse_record(data: bytes, stage: str, identity: str) -> Artifact | None:
 
 
 def record_text(artifact: Artifact) -> str:
-    """Return the text of a record, with a seal by which a damaged one is told."""
     plain = json.loads(json.dumps(asdict(artifact)))
     return json.dumps({**plain, "seal": _seal(plain)}, indent=1, sort_keys=True)
 

@@ -67,7 +67,6 @@ class ArtifactStore:
         return self.place(artifact.stage, artifact.identity) / artifact.folder
 
     def find(self, stage: str, identity: str, *, now: bool = False) -> Artifact | None:
-        """Return the committed artifact of that identity, whatever its key, or None."""
         place = self.place(stage, identity)
         if self._remote:
             self._remote.bring_record(stage, identity, again=now)
@@ -193,7 +192,6 @@ class ArtifactStore:
         shutil.rmtree(self.place(stage, identity), ignore_errors=True)
 
     def damaged(self, stage: str) -> list[Artifact]:
-        """Return the artifacts of a stage that were set aside and have not been built again."""
         paths = sorted(self.home.stage(stage).glob(f"*/{DAMAGED}"))
         found = (read_record(path, stage, path.parent.name) for path in paths)
         return [artifact for artifact in found if artifact]
@@ -247,7 +245,6 @@ class StillArtifacts(ArtifactStore):
         self._found.clear()
 
     def current(self, stage: str, key: str) -> Artifact | None:
-        """Return the artifact that ``key`` meant when it was first asked for, or None when there was none."""
         place = (stage, key)
         if place not in self._found:
             self._found[place] = super().current(stage, key)

@@ -87,7 +87,6 @@ def turn(place: Path, waiting: Callable[[], None]) -> Iterator[bool]:
 
 @contextmanager
 def attempt(place: Path, *, resumes: bool, alone: bool = True) -> Iterator[Path]:
-    """Give an empty folder in ``place`` to build in; whatever is not committed at the end is removed."""
     folder = place / f"{BUILDING}{uuid.uuid4().hex[:12]}"
     if alone:
         _take_over(place, folder, resumes=resumes)

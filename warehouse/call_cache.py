@@ -64,7 +64,6 @@ class GroupCommit(Generic[Item]):
         self._batch: _Batch[Item] = _Batch()
 
     def add(self, item: Item) -> None:
-        """Return when an item is written; raise what its writing raised."""
         with self._lock:
             batch = self._batch
             batch.items.append(item)
@@ -305,7 +304,6 @@ class CallCache:
                     yield from (_row(one) for one in found if one and isinstance(one.get("call_id"), str))
 
     def rows(self, known: Collection[str] = frozenset()) -> Iterator[dict[str, Any]]:
-        """Yield every whole record with exactly the columns of `schemas.CALLS`, in the order of their ids."""
         there = self._journal.ids()
         if self._mirror:
             self._mirror.pull("cache/calls")

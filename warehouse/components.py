@@ -61,7 +61,6 @@ class OneOf:
 
     @property
     def has_shorthand(self) -> bool:
-        """Whether a study may write a part otherwise than as `{kind: {its parameters}}`, such as a list."""
         return self._shorthand is not None
 
     @property
@@ -116,7 +115,6 @@ class OneOf:
 
 @cache
 def _holder(name: str, kind: type[Component]) -> type[BaseModel]:
-    """Return a model of one field, whose errors name the kind before the parameter."""
     fields: dict[str, Any] = {name: (kind, ...)}
     return create_model("Kinds", **fields)
 
@@ -132,13 +130,5 @@ def as_written(part: Component, *, exclude_none: bool = False) -> dict[str, dict
 
 
 def _nested(part: Component, info: SerializationInfo) -> dict[str, dict[str, Any]]:
-    return {
-        part.kind: part.model_dump(
-            mode=info.mode,
-            context=info.context,
-            by_alias=info.by_alias,
-            exclude_unset=info.exclude_unset,
-            exclude_defaults=info.exclude_defaults,
-            exclude_none=info.exclude_none,
-        )
-    }
+    names = ("mode", "context", "by_alias", "exclude_unset", "exclude_defaults", "exclude_none")
+    return {part.kind: part.model_dump(**{name: getattr(info, name) for name in names})}

@@ -35,8 +35,13 @@ def connect(
 ) -> Iterator[duckdb.DuckDBPyConnection]:
     """Open the database for reading and writing, migrated; close it when the block ends.
 
-    wait: seconds; default: `ASSAY_LOCK_WAIT` or 60
-    Raises LockedError (another process holds it) and DamagedDatabaseError.
+    Args:
+        path: the DuckDB file; made when absent.
+        wait: seconds to wait for another process that holds the file; unless given, `ASSAY_LOCK_WAIT` or 60.
+
+    Raises:
+        LockedError: the file stayed locked; names the process that holds it.
+        DamagedDatabaseError: the file is no DuckDB database, or damaged; says how to have it made again.
     """
     import duckdb
 

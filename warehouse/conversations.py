@@ -31,10 +31,12 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-class ConversationRecord(BaseModel):
-    """A line; what it does not know of a later version is passed over."""
-
+class _Stored(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class ConversationRecord(_Stored):
+    """A line; what it does not know of a later version is passed over."""
 
     record_id: Name
     at: AwareDatetime = Field(default_factory=now)
@@ -54,10 +56,8 @@ class Begun(ConversationRecord):
     title: Annotated[str, Field(max_length=500)] = ""
 
 
-class AnswerSlot(BaseModel):
+class AnswerSlot(_Stored):
     """Who is to answer a question: a cell, by a turn that has this id once it is there."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     turn: Name
     cell: str
@@ -87,7 +87,7 @@ class QuestionAsked(ConversationRecord):
         return (self.again or self.record_id).removesuffix(ASKED)
 
 
-class StoredInterpretation(BaseModel):
+class StoredInterpretation(_Stored):
     """What was understood of a question beside its words (`evals.retrieval.query.QueryInterpretation`).
 
     kind: follow_up | time_frame | entities | …: the query transform that understood it
@@ -99,8 +99,6 @@ class StoredInterpretation(BaseModel):
     removed: the person took it away, and the question was asked without it
     removable: whether a question can be asked without it
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     kind: Name
     type: str = ""
@@ -124,15 +122,13 @@ class StoredInterpretation(BaseModel):
         return ":".join(one for one in parts if one)
 
 
-class ShownPassage(BaseModel):
+class ShownPassage(_Stored):
     """A passage that an answer was given from.
 
     number: by which the answer's markers name it
     start, end: characters of the document's text
     evidence: (start, end) in the passage's own text of what the answer rests on, in order and apart
     """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     number: int
     chunk_id: str
@@ -150,10 +146,8 @@ class ShownPassage(BaseModel):
     evidence: tuple[tuple[int, int], ...] = ()
 
 
-class StoredCitation(BaseModel):
+class StoredCitation(_Stored):
     """A passage that an answer names (`evals.generation.contract.Citation`)."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
 
     marker: int
     sentence: int | None = None

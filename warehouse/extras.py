@@ -21,7 +21,6 @@ class MissingPackageError(InputError):
 
 
 def require(module: str, purpose: str) -> None:
-    """Check that an optional package is installed, without importing it."""
     if find_spec(module) is None:
         package, extra = OPTIONAL[module]
         raise MissingPackageError(

@@ -85,7 +85,6 @@ class FairSlots:
             self._grant()
 
     def drop_cancelled(self) -> None:
-        """Remove the waiters whose work is cancelled at once, rather than at their next look."""
         with self._lock:
             for ticket in [one for one in self._waiting if one.is_cancelled()]:
                 self._waiting.remove(ticket)

@@ -62,7 +62,6 @@ def sha256_bytes(data: bytes) -> str:
 
 
 def sha256_text(text: str) -> str:
-    """Return the SHA-256 of the UTF-8 bytes of ``text`` (lone surrogates pass) as 64 hex digits."""
     return sha256_bytes(text.encode("utf-8", "surrogatepass"))
 
 

@@ -57,7 +57,6 @@ def read_manifest(home: Home, source: str, *, gone: bool = False) -> pl.DataFram
 
 
 def write_manifest(home: Home, source: str, manifest: pl.DataFrame, origin: str = "") -> None:
-    """Replace the manifest of a source by ``manifest`` (`schemas.PAGES`), whole or not at all."""
     _write(manifest, manifest_file(home, source), origin)
 
 
@@ -79,7 +78,6 @@ def keep_manifest(home: Home, source: str, manifest: pl.DataFrame, origin: str) 
 
 
 def kept_manifest(home: Home, source: str, origin: str) -> pl.DataFrame:
-    """Return the manifest that was kept when the source became another one; empty where there is none."""
     try:
         return read_parquet(home.pages(source) / f"{origin}.parquet", list(PAGES))
     except CorruptFileError:  # or none was kept
@@ -87,7 +85,6 @@ def kept_manifest(home: Home, source: str, origin: str) -> pl.DataFrame:
 
 
 def can_become(home: Home, source: str, origin: str) -> bool:
-    """Return whether the manifest of a source is that of another origin, and that of this one was kept."""
     other = origin_of(home, source) not in {"", origin}
     return other and (home.pages(source) / f"{origin}.parquet").exists()
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def write_parquet(frame: pl.DataFrame, path: Path) -> None:
-    """Write ``frame`` to ``path`` at once: another reader sees the old file or the whole new one."""
     with atomic_write(path) as temporary:
         frame.write_parquet(temporary, compression="zstd")
 
@@ -42,7 +41,6 @@ def write_batches(
 
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
-    """Read a Parquet file; raise `CorruptFileError` that names it when it is torn or no Parquet at all."""
     try:
         return pl.read_parquet(path, columns=columns)
     except FileNotFoundError as error:

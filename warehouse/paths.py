@@ -140,7 +140,6 @@ class Home:
 
     @property
     def chats(self) -> Path:
-        """Conversations with corpora, a folder a study, a file each. Nothing can make them again."""
         return self.root / "chats"
 
     def history(self, study: str) -> Path:
@@ -148,7 +147,6 @@ class Home:
 
     @property
     def paid(self) -> Path:
-        """The lines that say what each call of a model cost (`warehouse.call_cache`), a file a month."""
         return self.root / "paid"
 
     def stage(self, stage: str) -> Path:

@@ -95,7 +95,6 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
     __hash__ = object.__hash__
 
     def entries(self) -> tuple[EntryPoint, ...]:
-        """Return what other packages add, whether or not it can be used, without importing it."""
         return _entries(self.group)
 
     def broken(self, entry: EntryPoint) -> str | None:

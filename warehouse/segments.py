@@ -77,7 +77,6 @@ def read_name(name: str) -> Name | None:
 
 
 def digests_of(hashes: Sequence[str]) -> Digests:
-    """Return SHA-256 hex digits as bytes, shape (texts, 32)."""
     return np.frombuffer(bytes.fromhex("".join(hashes)), np.uint8).reshape(len(hashes), 32)
 
 
@@ -198,7 +197,6 @@ class VectorSegment:
         return VectorRows(records["sha256"], records["vector"], self.tokens[first:end])
 
     def _records(self, handle: int, rows: Places) -> Any:
-        """Read records and check them; those that follow each other are read together."""
         kind = _record(self.width)
         records = np.empty(len(rows), kind)
         plain, size = records.view(np.uint8).data, kind.itemsize

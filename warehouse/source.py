@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from operator import not_
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, ValidationInfo, create_model, field_validator, model_validator
@@ -23,7 +23,7 @@ Column = Literal["text", "title", "url", "id", "date"]
 # What of a source makes it another one, `start` and `path` aside.
 _ORIGIN = {
     *("spider", "reader", "options", "mirror", "content", "pdf", "lines", "columns"),
-    *("text_column", "title_column", "url_column", "id_column", "date_column"),
+    *(f"{column}_column" for column in get_args(Column)),
 }
 
 _OF_SPIDERS = ("domains", "allow", "deny", "allow_private")
@@ -34,11 +34,7 @@ _BELONGS: dict[str, tuple[str, ...]] = {
     "pdf": ("eurlex",),
     "lines": ("text",),
     "columns": ("jsonl", "table"),
-    "text_column": ("table",),
-    "title_column": ("table",),
-    "url_column": ("table",),
-    "id_column": ("table",),
-    "date_column": ("table",),
+    **dict.fromkeys((f"{column}_column" for column in get_args(Column)), ("table",)),
 }
 
 

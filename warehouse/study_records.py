@@ -105,7 +105,6 @@ class PinnedArtifacts(StillArtifacts):
         self.pins = pins
 
     def current(self, stage: str, key: str) -> Artifact | None:
-        """Return the artifact of the finished run; of other keys the current one."""
         identity = self.pins.get(stage, {}).get(key)
         return super().current(stage, key) if identity is None else self.find(stage, identity)
 

@@ -161,7 +161,6 @@ def write_human_scores(connection: duckdb.DuckDBPyConnection, home: Home) -> int
 
 
 def write_history(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
-    """Let the table hold the results of studies that `<home>/history` has; return how many there are."""
     rows = history_rows(home)
     there = rows["entry"].to_list()
     connection.execute("DELETE FROM history WHERE NOT list_contains(?::VARCHAR[], entry)", [there])

@@ -173,7 +173,6 @@ class VectorCache:
         return counts
 
     def has(self, hashes: Sequence[str]) -> npt.NDArray[np.bool_]:
-        """Say for each text whether its vector is there, as of the last `refresh`; shape (texts,)."""
         known = np.zeros(len(hashes), np.bool_)
 
         def read(_segment: VectorSegment, at: Places, _rows: Places) -> Mask:
@@ -197,7 +196,6 @@ class VectorCache:
             self.compact()
 
     def refresh(self) -> None:
-        """Look which segments have come and gone, by their names."""
         shards: dict[str, dict[str, int]] = defaultdict(dict)
         for path in self.folder.glob("[!.]*"):
             if told := read_name(path.name):

@@ -49,7 +49,6 @@ class MarkedYaml:
         return self.lines.get(known, 1)
 
     def at(self, place: Place) -> str:
-        """Return ``file:line`` of a place, as editors and terminals understand it."""
         return f"{self.path}:{self.line(place)}"
 
 

@@ -158,7 +158,6 @@ class MainContent:
                 yield place
 
     def _region(self) -> tuple[Element, bool]:
-        """Return the smallest element that holds the hits, and whether it is the page's only `<main>`."""
         total = self._hit_words[self._body]
         mains = self._root.xpath("//main | //*[@role='main']")
         if len(mains) == 1 and self._hit_words[mains[0]] >= 0.5 * total:
@@ -532,14 +531,8 @@ def _structured(
 
 
 def page_metadata(facts: PageFacts) -> dict[str, Any]:
-    return {
-        "headline": facts.headline,
-        "modified_at": facts.modified_at,
-        "description": facts.description,
-        "news_keywords": list(facts.news_keywords),
-        "section": facts.section,
-        "sitename": facts.sitename,
-    }
+    names = ("headline", "modified_at", "description", "section", "sitename")
+    return {name: getattr(facts, name) for name in names} | {"news_keywords": list(facts.news_keywords)}
 
 
 def find_date(

@@ -237,7 +237,6 @@ class Known:
         return keys
 
     def rows(self, pages: Sequence[Page]) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return the known documents and drops of these pages, which are sorted by document id."""
         has_key = pl.col("page_key").is_in([page["page_key"] for page in pages])
         # The range is what lets row groups be skipped unread.
         first, last = pl.lit(pages[0]["doc_id"]), pl.lit(pages[-1]["doc_id"])

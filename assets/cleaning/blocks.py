@@ -63,7 +63,6 @@ def mark_code(root: Element) -> Marks | None:
 
 
 def code_of(block: Element) -> str:
-    """Return the lines of a block of code, without blank lines around them and blanks at their ends."""
     lines = "".join(_text(block)).replace("\r\n", "\n").replace("\u00a0", " ").split("\n")
     return "\n".join(line.rstrip() for line in lines).strip("\n")
 

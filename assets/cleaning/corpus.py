@@ -19,7 +19,6 @@ CORPUS_COLUMNS = (
 
 
 def corpus_documents(artifacts: list[Artifact], work: BuildContext) -> pl.DataFrame:
-    """Read the documents of several sources as one frame of CORPUS_COLUMNS, copies included."""
     frames = [
         read_parquet(work.store.folder(a.stage, a.identity) / "documents.parquet", list(CORPUS_COLUMNS))
         for a in artifacts

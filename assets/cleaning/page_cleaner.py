@@ -35,7 +35,6 @@ from rag_assay.warehouse.paths import Home
 def clean_content(
     body: bytes, content_type: str | None, url: str, selector: str, fetched: date | None = None
 ) -> DocumentDraft:
-    """Take the text of the elements that a CSS selector names; facts are read as for an article."""
     html, _encoding = decode(body, content_type)
     root = parse_page(html)
     named = _named(root, selector)
@@ -97,7 +96,6 @@ def _named(root: Element, selector: str) -> list[Element | str]:
 def clean_html(
     body: bytes, content_type: str | None, url: str, content: str | None = None, fetched: date | None = None
 ) -> DocumentDraft:
-    """Choose the cleaner of an HTML page: a `content` selector, an act of EUR-Lex, or an article."""
     if content:
         return clean_content(body, content_type, url, content, fetched)
     html, _encoding = decode(body, content_type)

@@ -96,7 +96,6 @@ def _without_names(title: str, sites: Iterable[str]) -> str:
 
 
 def plain(text: str) -> str:
-    """Return the words of a text in small letters, one space between them."""
     return re.sub(r"\W+", " ", text).casefold().strip()
 
 
@@ -329,7 +328,6 @@ def json_ld(root: Element) -> list[Node]:
 
 
 def article_of(nodes: list[Node]) -> Node:
-    """Return the article that the page is about: the first that names itself one; `{}` if there is none."""
     return next(
         (node for node in nodes if any(_ARTICLE.fullmatch(kind) for kind in strings(node.get("@type")))), {}
     )

@@ -88,7 +88,6 @@ class EmbedderRecipe(Recipe):
     @model_validator(mode="before")
     @classmethod
     def _takes_settings_of_its_model(cls, value: Any) -> Any:
-        """Take what the registry knows of a model where the study says nothing else."""
         if not isinstance(value, dict) or value.get("api") is not None:
             return value
         known = models.REGISTRY.get(str(value.get("model")))
@@ -173,7 +172,6 @@ class EmbedderRecipe(Recipe):
         return weights.fetch(self.api.tokenizer, None, home, progress) if self.api.tokenizer else None
 
     def prefix(self, side: Literal["query", "passage"], home: Home) -> str:
-        """Return the prefix of a question or a passage; prompts are read from the model's files."""
         name = self.query_prompt if side == "query" else self.passage_prompt
         if name is None:
             return self.query_prefix if side == "query" else self.passage_prefix

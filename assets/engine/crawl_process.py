@@ -23,7 +23,6 @@ MAX_LINES = 20  # lines that a crawl may say on stderr; the rest is in its log
 
 
 def run_crawler(name: str, source: Source, work: BuildContext) -> dict[str, Any]:
-    """Crawl a source in a child process and return the row of its crawl (`schemas.CRAWLS`)."""
     import dagster as dg
 
     lines: deque[str] = deque(maxlen=MAX_LINES)

@@ -301,7 +301,6 @@ def _built_check(stage: Stage, outcome: KeyOutcome) -> dg.AssetCheckEvaluation:
 
 
 def collect(stage: Stage, keys: Sequence[str], outcomes: Sequence[KeyOutcome], work: BuildContext) -> None:
-    """Bring the rows of keys that were brought up to date into DuckDB, and what was recorded meanwhile."""
     there = [outcome.key for outcome in outcomes if outcome.artifact]
     sync_all({stage.name: there}, work)
     if stage.name in OF_STUDIES:
@@ -377,7 +376,6 @@ def _headline_spec(headline: Headline, stage: Stage, spec: dg.AssetSpec) -> dg.A
 def _headline_events(
     headline: Headline, stage: Stage, artifact: Artifact, work: BuildContext
 ) -> Iterator[dg.AssetMaterialization | dg.AssetCheckEvaluation]:
-    """Say what came of a key, and whether it is what came of it before."""
     meta, instance = artifact.meta, work.dagster.instance
     text, value = str(meta[headline.text]), str(meta[headline.value])
     key, upstream = asset_key(stage, headline.asset), asset_key(stage).to_user_string()
@@ -438,7 +436,6 @@ def _check_fields(stage: Stage, check: Check) -> dict[str, Any]:
 
 
 def _provenance(stage: Stage, artifact: Artifact, work: BuildContext, cursor: int | None) -> dict[str, str]:
-    """Return the tags by which Dagster tells whether a partition is out of date."""
     tags = {
         "dagster/data_version": artifact.data_version,
         "dagster/code_version": stage.code_version,
@@ -475,7 +472,6 @@ def sync_all(
 
 
 def sync_records(work: BuildContext) -> None:
-    """Bring missing records into DuckDB: crawls, model calls, human ratings, conversations."""
 
     if mirror := mirror_of(work.home):
         mirror.bring_journals()
@@ -506,7 +502,6 @@ def _raise_failures(stage: Stage, outcomes: Sequence[KeyOutcome]) -> None:
 
 
 def lineage_of(stage: Stage) -> tuple[str, ...]:
-    """Return the stages that a stage is shown to be built from: none that stands behind another."""
     return stage.upstream if stage.lineage is None else stage.lineage
 
 
@@ -541,7 +536,6 @@ def _recipe_asset(stage: Stage, recipes: Sequence[str]) -> dg.AssetsDefinition:
 
 
 def recipe_versions(stage: Stage) -> dict[str, str]:
-    """Return name -> digest of every recipe that a stage depends on."""
     return {name: version for key in stage.keys() for name, version in _recipes(stage, key).items()}
 
 

@@ -66,7 +66,6 @@ class Check:
 
 
 def blocked_by(checks: Sequence[Check]) -> str | None:
-    """Return the sentence of the first check because of which nothing may be built from a key."""
     return next((check.sentence for check in checks if check.blocks), None)
 
 
@@ -120,7 +119,6 @@ class BuildContext:
     _resources: dict[type[Resource], Resource] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        """Begin with what other machines have committed until now."""
         self.store.refresh()
 
     @property
@@ -128,7 +126,6 @@ class BuildContext:
         return ArtifactStore(self.home)
 
     def resource(self, kind: type[Shared]) -> Shared:
-        """Return the one resource of a class, made when it is first asked for and closed with this work."""
         if kind not in self._resources:
             self._resources[kind] = kind(self)
         found = self._resources[kind]
@@ -136,7 +133,6 @@ class BuildContext:
         return found
 
     def say(self, sentence: str) -> None:
-        """Report a sentence on the terminal and in the log of the Dagster run."""
         self.progress(sentence, 0, 0)
         if self.dagster is not None:
             self.dagster.log.warning(sentence)

@@ -77,12 +77,10 @@ def current_code() -> str:
 
 
 def recipes_of(stage: Stage, keys: Sequence[str]) -> str:
-    """Return the digest of the recipes by which keys are to be built."""
     return digest([stage.name, stage.code_version, [[key, stage.recipes(key)] for key in sorted(keys)]])
 
 
 def refuse_other(submission: Submission, stage: Stage, keys: Sequence[str]) -> None:
-    """Refuse to build where this worker has other code or recipes than the driver that submitted the run."""
     if submission.code != current_code():
         raise AssayError(
             "this worker runs another version of rag-assay than the driver that has submitted the run: "
@@ -121,7 +119,6 @@ def sum_of(parts: Sequence[Mapping[str, Amount]]) -> dict[str, Amount]:
 
 @contextmanager
 def heartbeat(instance: dg.DagsterInstance, run_id: str, budgets: Budgets) -> Iterator[None]:
-    """Note in the tags of a run, every `BEAT` seconds, that its worker lives, and what it has spent."""
     ended = threading.Event()
 
     def note() -> None:

@@ -36,7 +36,6 @@ class PlotInterval(NamedTuple):
 
 
 def histogram(values: pl.Series) -> str | None:
-    """Return a histogram as Markdown with minimum, n and maximum; None without finite numbers."""
     numbers = values.cast(pl.Float64, strict=False).drop_nulls().to_numpy()
     numbers = numbers[np.isfinite(numbers)]
     if not len(numbers):
@@ -61,7 +60,6 @@ def histogram(values: pl.Series) -> str | None:
 
 
 def bars(counts: Mapping[str, float]) -> str | None:
-    """Return numbers by name as bars, the first ones; None where there are none."""
     shown = [(name, value) for name, value in counts.items() if np.isfinite(value)][:MOST]
     if not shown:
         return None
@@ -74,7 +72,6 @@ def bars(counts: Mapping[str, float]) -> str | None:
 
 
 def intervals(rows: Sequence[PlotInterval]) -> str | None:
-    """Return the first values with their intervals on one labelled scale; None if there are none."""
     shown = [row for row in rows if np.isfinite(row.value)][:FEW]
     if not shown:
         return None
@@ -162,7 +159,6 @@ class TablePreview(NamedTuple):
 
 
 def preview_table(table: StageTable, path: Path) -> TablePreview:
-    """Return what is shown of a table file."""
     try:
         stored = pl.scan_parquet(path)
         first = table.chosen(stored) if table.chosen else stored

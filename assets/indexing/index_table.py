@@ -124,7 +124,6 @@ def sample(rows: IndexRows) -> Matrix:
 
 
 def _exact_tenth(queries: Matrix, rows: IndexRows) -> npt.NDArray[np.float32]:
-    """Return the cosine of each query's tenth nearest row, shape (queries,)."""
     depth = min(DEPTH, rows.count)
     best = np.full((len(queries), depth), -np.inf, np.float32)
     for part in rows.vectors():

@@ -74,7 +74,6 @@ class Lexical:
         return self.rows[part], self.counts[part]
 
     def release_pages(self) -> None:
-        """Release the pages of mapped postings, if there are more than `MANY`."""
         if len(self.rows) > MANY:
             release_pages(self.rows)
             release_pages(self.counts)

@@ -40,7 +40,6 @@ class RowChanges:
         return before.dead + self.changed + len(self.removed)
 
     def few(self, before: IndexFacts, chunks: int) -> bool:
-        """Return whether an upsert is cheaper than a whole table."""
         bound = REBUILD_SHARE * chunks
         touched = self.added + self.changed + len(self.removed)
         return touched <= bound and self.dead(before) <= bound and before.upserts < MAX_UPSERTS

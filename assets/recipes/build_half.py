@@ -142,7 +142,6 @@ class Corpus(Strict):
     index: IndexRecipe = IndexRecipe()
 
     def recipes(self) -> dict[str, str]:
-        """Return the digest of what the corpus does with its documents; nothing unless it does."""
         if self.near_duplicates is None:
             return {}
         return {f"corpus.{self.name}": digest(["near_duplicates", self.near_duplicates, DUPLICATES_CODE])}

@@ -218,7 +218,6 @@ def _run_starts(text: str) -> Ints:
 
 
 def _splits_at_spaces(raw: RawTokenizer) -> bool:
-    """Return whether a text's tokens are those of the runs between its spaces, as in BERT's family."""
     spec = json.loads(raw.to_str())
     kinds = [(spec.get(part) or {}).get("type") for part in ("normalizer", "pre_tokenizer")]
     added = (str(token["content"]) for token in spec.get("added_tokens", ()))

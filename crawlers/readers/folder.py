@@ -42,7 +42,6 @@ class Folder(Reader):
     kind: ClassVar[str] = "folder"
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield one page per file, by name; the URL is the path in the folder, with `/`."""
         root = root_of(source)
         if not root.is_dir():
             what = "is not a folder" if root.exists() else "does not exist"

@@ -22,7 +22,6 @@ class TextFiles(Reader):
     kind: ClassVar[str] = "text"
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield one page a file, or with `lines` one a line that is not blank."""
         if not source.lines:
             yield from read_kinds(source, SUFFIXES)
             return

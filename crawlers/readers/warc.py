@@ -28,7 +28,6 @@ class WarcFiles(Reader):
     kind: ClassVar[str] = "warc"
 
     def read(self, source: Source) -> Iterator[Page]:
-        """Yield one page a `response` record of HTTP; the first one of a URL counts."""
         for name, path in files_of(source, SUFFIXES):
             try:
                 with open_file(path, source) as file:
@@ -67,7 +66,6 @@ def _record(file: IO[bytes]) -> HTTPMessage | None:
 
 
 def _utf8(value: str) -> str:
-    """Return a field of a WARC record, which is UTF-8, where the parser of HTTP has read Latin-1."""
     return value.encode("latin-1", "replace").decode("utf-8", "replace")
 
 

@@ -363,7 +363,6 @@ class SiteSpider(scrapy.Spider):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        """Make the spider of a crawl; one of `scrapy crawl` is as polite as its arguments say."""
         spider: Self = super().from_crawler(crawler, *args, **kwargs)
         if "source" not in kwargs:
             crawler.settings.setdict(source_settings(spider.source), priority="spider")
@@ -436,7 +435,6 @@ class SiteSpider(scrapy.Spider):
                 yield from self._requests(link.url, hops, priority=_priority(link), **listed)
 
     def _leads_on(self, link: ListedAddress, folders: list[str] | None = None) -> bool:
-        """Return whether a link is followed; `allow` and folders concern pages, not lists of pages."""
         if self.bounds.why_not(link.url, start=link.is_list):
             return False
         return link.is_list or within(link.url, folders)

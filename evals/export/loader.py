@@ -79,7 +79,6 @@ def read_export(
 
 
 def _refuse_strangers(recipe: ExportedRecipe, folder: Path, trusted: Collection[str]) -> None:
-    """Refuse a recipe whose calls would go to a server that the caller does not allow."""
     try:
         known = {origin(one) for one in trusted}
     except ValueError as error:

@@ -8,7 +8,7 @@ import platform
 import re
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
@@ -92,7 +92,6 @@ def _folder_digest(folder: Path) -> str:
 
 
 def relocate_recipe(written: Written, base: Path) -> tuple[Written, dict[str, Path]]:
-    """Return a recipe without paths of this machine, and which file or folder each name in it stands for."""
     held: dict[str, Path] = {}
 
     def moved(key: str, value: str) -> str:
@@ -146,7 +145,6 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def located(written: Written, folder: Path, home: Home, known: list[Written]) -> Written:
-    """Return a recipe with the places that its prompts and weights have here."""
     expected = {one.get("name"): one.get("weights") for one in known}
 
     def placed(key: str, value: str) -> str:
@@ -238,19 +236,10 @@ class ExpectedResult:
     answer: Row | None
 
     def line(self) -> str:
-        return json.dumps(
-            {
-                "question": self.question,
-                "status": self.status,
-                "passages": self.passages,
-                "answer": self.answer,
-            },
-            ensure_ascii=False,
-        )
+        return json.dumps(asdict(self), ensure_ascii=False)
 
 
 def measured(study: Study, cell: Cell, work: BuildContext, most: int | None = None) -> list[ExpectedResult]:
-    """Return what the last run stored of a cell; first the questions that its generator was asked."""
     grid = Grid([study])
     ranking = work.store.current("rankings", cell.ranking)
     sets = [work.store.current("questions", key) for key in grid.set_keys(study.study)]
@@ -300,7 +289,6 @@ def _answers(cell: Cell, ids: list[str], work: BuildContext) -> dict[str, Row]:
 
 
 def answer_record(row: Mapping[str, Any]) -> Row:
-    """Return what is compared of an answer."""
     return {
         "status": str(row["status"]),
         "text": row["answer"],

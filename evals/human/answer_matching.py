@@ -29,7 +29,7 @@ Texts = tuple[str, str]
 
 
 class MatchedRow(NamedTuple):
-    """An item of the study that a row is of."""
+    """The item of the study that a row is of."""
 
     item_id: str
     passages: tuple[str, ...]
@@ -39,7 +39,7 @@ class MatchedRow(NamedTuple):
 def match_sheet(
     path: Path, mapping_path: Path, mapping: SheetMapping, study: Study, home: Home, *, partial: bool = False
 ) -> import_run.ImportSummary:
-    """Keep the scores of a sheet whose answers are those of a study."""
+    """Keep the scores of a spreadsheet whose answers are those of a study."""
     if mapping.cell is not None:
         raise InputError(
             f"{mapping_path}: `cell` is of sheets that bring their own answers, and the study {study.study} "

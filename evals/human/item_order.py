@@ -1,10 +1,8 @@
-"""Which item an annotator is shown next: seeded, blind, and the same again after a reload.
+"""Which item an annotator is shown next: seeded, blind, and the same after a reload.
 
-Each annotator has an order of all items. An item belongs to the annotators whose names rank first for it by
-a hash (rendezvous hashing: Thaler and Ravishankar, IEEE/ACM Transactions on Networking 6, 1998): to one, or
-to two if it is scored twice. So who joins takes over a share of what is left, and nothing else moves. An
-annotator goes through what is theirs, then through what others have left; what enough others have scored is
-passed over.
+Each annotator has an order of all items. Items belong to one annotator, or two, by rendezvous hashing (Thaler
+and Ravishankar, IEEE/ACM Transactions on Networking 6, 1998), so that a new one takes over a share and
+nothing else moves. An annotator gets own items first, then what others have left and is not rated enough.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ _Shown = tuple[str, str, int]  # annotator, item_id, showing
 
 
 class Scored:
-    """The scores of a queue's items that stand: by a rubric as it is worded now, and not taken back."""
+    """The valid scores of a queue's items: by the current wording, and not taken back."""
 
     def __init__(self, queue: Queue, scores: Iterable[HumanScore]) -> None:
         self._queue = queue
@@ -104,7 +102,7 @@ ANNOTATORS = 2  # that score an item which is scored twice
 
 
 def showings(queue: Queue, annotator: str, among: Sequence[str] = ()) -> list[Showing]:
-    """Return all that an annotator is shown, repeats included, if no other annotator scores meanwhile."""
+    """Return all that an annotator is shown, repeats included, if no other one rates meanwhile."""
     rank = _Order(queue, annotator)
     names = {*among, annotator}
     items = [one for one in rank.items if not among or annotator in rank.owners(one, names)]
@@ -112,10 +110,7 @@ def showings(queue: Queue, annotator: str, among: Sequence[str] = ()) -> list[Sh
 
 
 def next_showing(queue: Queue, annotator: str, scores: Iterable[HumanScore]) -> Showing | None:
-    """Return what an annotator is shown next; None where nothing is left to do.
-
-    First what was left half scored, then a repeat that is due, then the next item.
-    """
+    """Return what was left half rated, then a repeat that is due, then the next item; None: all is done."""
     scored = Scored(queue, scores)
     rank = _Order(queue, annotator)
     number = scored.shown(annotator) + 1
@@ -150,8 +145,6 @@ def showing_of(
 
 
 class _Order:
-    """The order of an annotator, and whose an item is."""
-
     def __init__(self, queue: Queue, annotator: str) -> None:
         self.queue, self.annotator = queue, annotator
         self._twice = _scored_twice(queue.seed, queue.twice, tuple(queue.by_id))
@@ -168,7 +161,7 @@ class _Order:
         return sorted(names, key=lambda name: self._hash("owner", queued.item_id, name))[:wanted]
 
     def showing(self, queued: QueuedItem, position: int, showing: Literal[1, 2] = 1) -> Showing:
-        """Return an item as it is shown; a repeat has the two answers of a pair the other way round."""
+        """A repeat shows the two answers of a pair the other way round."""
         swapped = int(self._hash("side", queued.item_id, self.annotator), 16) % 2 == showing % 2
         has_rival = queued.item.case.rival is not None
         return Showing(queued.item, queued.rubrics, position, showing, swapped and has_rival)
@@ -259,8 +252,7 @@ def _final_repeats(queue: Queue, shown: int) -> int:
 
 
 def _share(share: float, of: int) -> int:
-    """Return at least a share of so many, as a whole number.
-
+    """
     >>> _share(0.2, 10), _share(0.2, 11), _share(0.0, 11)
     (2, 3, 0)
     """

@@ -40,9 +40,9 @@ Floats = NDArray[np.float64]
 class QueueCandidate:
     """An item that can be drawn.
 
-    questions: ids of the questions that it is of: of several only, if they are worded alike
-    strata: what is not to be without an item: cells that it stands in, each with what it compares them with
-    disputed: 0 to 1; None: not known
+    questions: ids; several only if they are worded alike
+    strata: what must not be without an item: its cells, each with what it is compared with
+    disputed: 0 to 1, if known
     """
 
     item: Item
@@ -55,7 +55,7 @@ class QueueCandidate:
 def draw_items(
     candidates: Sequence[QueueCandidate], seed: int, size: int | None, *, by_dispute: bool = False
 ) -> list[QueuedItem]:
-    """Draw items; return them in the order of drawing, each with its probability."""
+    """Return items in the order of drawing, each with its probability."""
     weights = _weights(candidates) if by_dispute else np.ones(len(candidates))
     order = _order(candidates, seed, weights)
     if size is None or size >= len(order):
@@ -67,7 +67,7 @@ def draw_items(
 
 
 def drawing_weight(disputed: float) -> float:
-    """Return the weight of an item in a drawing by dispute: 1 to `MOST_LIKELY`, so that none is left out.
+    """Return the weight of an item in a drawing by dispute, 1 to `MOST_LIKELY`.
 
     >>> drawing_weight(0.0), drawing_weight(0.5), drawing_weight(1.0)
     (1.0, 3.0, 5.0)
@@ -92,7 +92,7 @@ def _weights(candidates: Sequence[QueueCandidate | QueuedItem]) -> Floats:
 
 
 def _order(candidates: Sequence[QueueCandidate], seed: int, weights: Floats) -> list[int]:
-    """Return the places of the candidates by u / w; a hash of the item decides between equal ones."""
+    """Return the candidates' places by u / w, ties by a hash of the item."""
 
     def key(n: int) -> tuple[float, str]:
         one = candidates[n]
@@ -138,15 +138,13 @@ def _probabilities(
 
 
 def probabilities(queue: Queue, scored: Collection[str]) -> dict[str, float]:
-    """Return item id -> the probability with which it is among what has been scored, or is drawn.
+    """Return item id -> the probability of being among what was rated, or drawn.
 
-    At random, what has been scored so far is a sample of the queue in which all are as likely, so that the
-    probability of drawing weighs it as well. Where the more disputed come sooner, the m items that were
-    scored are about the first m in the order of drawing: with the probability min(1, t w), where t is such
-    that the estimated number of all items before that place, the sum of min(1, t w) / probability of drawing
-    over the queue, is m.
+    At random, the ratings so far are an equal sample of the queue, by which the probability of drawing is
+    multiplied. If disputed items come first, the m rated items are about the first m in the order of drawing:
+    min(1, t w), with t such that the sum of min(1, t w) / probability of drawing over the queue is m.
 
-    scored: ids of the items that were scored; of others than the queue's, nothing is known
+    scored: ids of the rated items
     """
     found = {one.item_id: one.probability for one in queue.items}
     number = len(found.keys() & set(scored))
@@ -163,7 +161,7 @@ def probabilities(queue: Queue, scored: Collection[str]) -> dict[str, float]:
 
 
 class RatingSnapshot(NamedTuple):
-    """What people had said, and the version of the queue that counted; None: there was none."""
+    """The ratings, and the version of the queue."""
 
     scores: ScoreSnapshot
     queue: str | None
@@ -179,7 +177,7 @@ def seen_now(home: Home, study: str) -> RatingSnapshot:
 def drawing_probabilities(
     home: Home, study: str, seen: RatingSnapshot, scored: Collection[str] = ()
 ) -> Mapping[str, float]:
-    """Return item id -> the probability with which it was drawn into the queue; nothing without a queue."""
+    """Return item id -> the probability with which it was drawn into the queue."""
     queue = None
     with suppress(CorruptFileError):
         queue = read_queue(home, study, seen.queue) if seen.queue else None

@@ -29,9 +29,9 @@ TWICE, REPEATS = 0.2, 0.05  # shares of the items, unless a study says others
 class QueuedItem:
     """An item that was drawn into a queue.
 
-    rubrics: names of those that it is scored by: an item that holds a rival, by those that compare with it
+    rubrics: names; of an item with a rival those that compare with it
     probability: with which it was drawn, above 0, at most 1
-    disputed: how much judges disagree on it, or on the question's answers, 0 to 1; None: it was not looked at
+    disputed: how much judges disagree, 0 to 1, if known
     """
 
     item: Item
@@ -46,15 +46,13 @@ class QueuedItem:
 
 @dataclass(frozen=True)
 class Queue:
-    """What the people of a study are to score, blind to cells, models and other scores.
+    """What annotators are to rate, blind to cells, models and other ratings.
 
-    rubrics: by their names in the study, in its order
-    items: each once; in the order in which they were drawn, which no annotator sees
-    made_at: when it was made; says nothing of what is in it
-    twice: share of the items that two annotators score
+    items: in the order in which they were drawn, which no annotator sees
+    twice: share of the items that two annotators rate
     repeats: share of an annotator's items that are shown once more
     order: `random`, or the more disputed sooner
-    needed: how many items the wanted precision needs, as far as is known; None: none was wanted
+    needed: items that the wanted precision needs, if one is wanted
     """
 
     study: str
@@ -70,7 +68,7 @@ class Queue:
 
     @cached_property
     def version(self) -> str:
-        """Digest of the content, but for `made_at` and `needed`."""
+        """Digest of the content without `made_at` and `needed`."""
         items = [[written_item(one.item), one.rubrics, one.probability, one.disputed] for one in self.items]
         rubrics = {name: [as_written(one), one.version] for name, one in self.rubrics.items()}
         facts = [self.study, self.seed, self.twice, self.repeats, self.order, self.population]
@@ -89,12 +87,11 @@ class Queue:
 
 @dataclass(frozen=True)
 class Showing:
-    """An item as it is shown to an annotator.
+    """An item as an annotator sees it.
 
-    position: the how-manieth thing that the annotator is shown, from 1
+    position: from 1
     showing: 1 for the first time, 2 for a hidden repeat
-    swapped: of an item with a rival: the rival stands first, so that a preference for what stands first is
-        the rival's; a value that is kept is of the answer all the same
+    swapped: the rival stands first; stored values are of the answer all the same
     """
 
     item: Item
@@ -106,11 +103,7 @@ class Showing:
 
 @dataclass(frozen=True)
 class QueueProgress:
-    """How far an annotator is, and all of them together.
-
-    left: what is still to come for the annotator, as far as is known: others may take of it, or join
-    scored: items that as many people have scored as are to
-    """
+    """left: known to come for the annotator; scored: items with enough ratings"""
 
     shown: int
     left: int

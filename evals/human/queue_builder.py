@@ -35,11 +35,7 @@ Place = tuple[str, str]  # key of a cell, id of a question
 
 
 def disputes(study: Study, cells: Iterable[Cell], store: ArtifactStore) -> dict[Place, float]:
-    """Return how disputed the answers of cells are, 0 to 1, by the scores that are stored.
-
-    They are those of the study's judges, or of its other metrics of answers where no judge looks at answers;
-    human ratings are not looked at. Items without any value are left out.
-    """
+    """Return how disputed answers are, 0 to 1, by scores of judges, else of other metrics of answers."""
     named = [name for name in study.measured if not name.startswith(f"{PEOPLE}.")]
     of_answers = [one for one in map(study.metric, named) if one.kind == "answer"]
     judged = [one for one in of_answers if isinstance(one, JudgedScores)]
@@ -64,9 +60,8 @@ def disputes(study: Study, cells: Iterable[Cell], store: ArtifactStore) -> dict[
 def dispute_scores(scores: pl.DataFrame, lower_is_better: Iterable[str] = ()) -> pl.DataFrame:
     """Return (cell, question_id, disputed), the latter 0 to 1.
 
-    Values are compared as their ranks among all values of their metric, as shares from 0 to 1. An answer is
-    disputed by twice the standard deviation of its ranks by several metrics, or of the mean ranks of all
-    answers to its question, whatever is more.
+    Values are ranks within their metric, 0 to 1; disputed is twice the standard deviation of an answer's
+    ranks by several metrics, or of the mean ranks of all answers to its question, whatever is more.
     """
     share = (pl.col("value").rank("average").over("metric") - 0.5) / pl.len().over("metric")
     turned = pl.when(pl.col("metric").is_in(list(lower_is_better))).then(1 - share).otherwise(share)
@@ -87,11 +82,7 @@ AT_EACH_END = 2  # values that are added to those so far at either bound
 
 
 def labels_needed(half_width: float, population: int, variance: float) -> int:
-    """Return how many items of a population have to be scored for their mean to be known so well.
-
-    The smallest n for which t S sqrt((1 - n / N) / n) is at most the half width, with the variance S² (of
-    divisor N - 1), the finite population correction, and the 97.5 % quantile t of Student's distribution with
-    n - 1 degrees of freedom (Cochran, Sampling Techniques, 3rd edition, 1977, 2.8 and 4.6).
+    """Return the smallest n with t S sqrt((1 - n / N) / n) <= half width (Cochran 1977, 2.8 and 4.6).
 
     >>> labels_needed(0.1, 1_000_000, 0.25), labels_needed(0.1, 100, 0.25), labels_needed(0.1, 100, 0.0)
     (99, 51, 2)
@@ -107,12 +98,7 @@ def labels_needed(half_width: float, population: int, variance: float) -> int:
 
 
 def likely_variance(values: Sequence[float], bounds: tuple[float, float], population: int) -> float:
-    """Return the variance to plan with: of the scores so far, and two more at either bound.
-
-    So equal scores of a few items do not say that all others are equal, too (Agresti and Coull, The American
-    Statistician 52, 1998, add as many to a share). It is at most the widest that there can be, of a
-    population of which one half has the one bound and the other the other (Popoviciu 1935), with the divisor
-    N - 1; which it is where nothing has been scored.
+    """Return the variance of the scores and two more at either bound, at most the widest possible.
 
     >>> likely_variance([], (0, 1), 100) == 0.25 * 100 / 99
     True
@@ -126,8 +112,6 @@ def likely_variance(values: Sequence[float], bounds: tuple[float, float], popula
 
 @dataclass
 class _Found:
-    """An item, and where it stands."""
-
     item: Item
     rubrics: tuple[str, ...]
     places: list[Place] = field(default_factory=list)
@@ -136,11 +120,7 @@ class _Found:
 
 @dataclass(frozen=True)
 class BuiltQueue:
-    """A queue, and what a person should know of it.
-
-    missing: how many answers are missing: (cell, question) whose answer or ranking failed
-    without: keys of cells of which nothing was drawn, for want of room
-    """
+    """missing: (cell, question) whose answer or ranking failed; without: cells of which nothing was drawn"""
 
     queue: Queue
     cells: int
@@ -149,7 +129,7 @@ class BuiltQueue:
 
 
 def build_queue(grid: Grid, study: Study, work: BuildContext, scores: Iterable[HumanScore]) -> BuiltQueue:
-    """Build the queue of a study: nothing is written."""
+    """Nothing is written."""
     reading = _Reading(grid, study, work)
     candidates = reading.candidates()
     said = study.annotation
@@ -176,8 +156,6 @@ def build_queue(grid: Grid, study: Study, work: BuildContext, scores: Iterable[H
 
 
 class _Reading:
-    """Reads the items of a study, each once."""
-
     def __init__(self, grid: Grid, study: Study, work: BuildContext) -> None:
         self.grid, self.study, self.work = grid, study, work
         self.cells: dict[str, Cell] = {}
@@ -229,7 +207,7 @@ def _candidate(found: _Found, disputed: Mapping[Place, float]) -> QueueCandidate
 def items_needed(
     queue: Queue, candidates: Sequence[QueueCandidate], precision: float, scores: Iterable[HumanScore]
 ) -> int:
-    """Return how many items, in the order of drawing, the means of all cells need to be known so well.
+    """Return how many items, in the order of drawing, the means of all cells need.
 
     precision: half width of a 95 % interval of a cell's mean, as a share of the rubric's scale
     """
@@ -266,7 +244,7 @@ _NAMED = 3  # cells that are named in a sentence
 
 
 def prepare_queue(study: Study, home: Home, say: Callable[[str], None] = log.warning) -> Queue:
-    """Return the queue of a study as its answers are now, written if it is another than that which counts."""
+    """Return the current queue of a study, written if it has changed."""
     if not study.scored_by:
         raise InputError(
             f"{study.path}: the study {study.study} does not say by what people score its answers; "

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from rag_assay.evals.rubrics.rubric import Rubric, metric_name
+from rag_assay.evals.rubrics.rubric import Criterion, Rubric, metric_name
 from rag_assay.evals.statistics.alpha import TENTATIVE, Level, krippendorffs_alpha
 from rag_assay.evals.statistics.bootstrap import UNIT
 from rag_assay.evals.statistics.clusters import Codes
@@ -84,6 +84,11 @@ def overlap(scores: pl.DataFrame, questions: Mapping[str, str], clusters: Cluste
     )
 
 
+def of_criterion(rows: pl.DataFrame, rubric: str, criterion: Criterion) -> pl.DataFrame:
+    same = pl.col("criterion").eq_missing(pl.lit(criterion.name, pl.String))
+    return rows.filter((pl.col("rubric") == rubric) & same)
+
+
 def by_item(scores: pl.DataFrame) -> pl.DataFrame:
     alone = scores.filter(pl.col("cell").is_not_null())
     everywhere = scores.filter(pl.col("cell").is_null()).drop("cell", "question_id")
@@ -144,10 +149,8 @@ def agreement_rows(
     valued = scores.filter((pl.col("status") == "ok") & pl.col("value").is_not_null())
     found = []
     for name, rubric in rubrics.items():
-        of_rubric = valued.filter(pl.col("rubric") == name)
         for criterion in rubric.criteria:
-            rows = of_rubric.filter(pl.col("criterion").eq_missing(pl.lit(criterion.name, pl.String)))
-            held = overlap(rows, questions, clusters)
+            held = overlap(of_criterion(valued, name, criterion), questions, clusters)
             measured = (*_together(held, rubric.level, seed), *_apart(held, rubric.level, seed))
             found += [_row(name, criterion.name, one) for one in measured]
         found += [_row(name, None, one) for one in _minutes(scores.filter(pl.col("rubric") == name))]
@@ -155,7 +158,6 @@ def agreement_rows(
 
 
 def agreement_warnings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return a sentence for each criterion with scores of which agreement is too low, or not known."""
     of_all = {
         (row["rubric"], row["criterion"], row["measure"]): row for row in rows if row["annotator"] is None
     }

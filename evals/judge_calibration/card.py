@@ -33,7 +33,6 @@ class CardMeasure(NamedTuple):
 
 
 def card_rows(judged: CalibrationJudgements, unmade: Mapping[str, Sequence[str]]) -> list[CardMeasure]:
-    """Return all measures of a judge, metric by metric, and last those of the judge as a whole."""
     found: list[CardMeasure] = []
     for metric in judged.metrics:
         for measures in (_parsed, _flips, _labelled, _length):
@@ -211,10 +210,7 @@ def _why(at_floor: int, without: int, unmade: Sequence[str]) -> str | None:
 
 
 def _share(hits: int, n: int, reason: str | None) -> Estimate:
-    found = share(hits, n)
-    if not n:
-        return found._replace(reason=reason or "no answer was made worse in this way")
-    return found._replace(reason=reason)
+    return share(hits, n)._replace(reason=reason if n else reason or "no answer was made worse in this way")
 
 
 def _controls(

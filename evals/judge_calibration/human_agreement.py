@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from rag_assay.evals.judge_calibration.agreement import overlap
+from rag_assay.evals.judge_calibration.agreement import of_criterion, overlap
 from rag_assay.evals.judge_calibration.card import CardMeasure, accuracy, shares_of_range, turned
 from rag_assay.evals.judging.contract import Judge, JudgedMetric
 from rag_assay.evals.judging.judge_metrics import aggregate_replicates
@@ -55,16 +55,15 @@ def rated_of(
     seed: int,
     clusters: Clustering,
 ) -> list[Rated]:
-    """Return human ratings by each criterion that any annotator has scored."""
     given = _given(annotations)
     questions = dict(given.select("item_id", "question_id").iter_rows())
     valued = counted.filter((pl.col("status") == "ok") & pl.col("value").is_not_null())
     found = []
     for name, rubric in rubrics.items():
         for criterion in rubric.criteria:
-            rows = _of(given, name, criterion)
+            rows = of_criterion(given, name, criterion)
             if len(rows):
-                held = overlap(_of(valued, name, criterion), questions, clusters)
+                held = overlap(of_criterion(valued, name, criterion), questions, clusters)
                 own = krippendorffs_alpha(held.items, held.values, rubric.level, seed, held.clusters)
                 rated = _rated(name, rubric, criterion, rows)
                 found.append(rated._replace(people=len(held.people), own=own))
@@ -77,17 +76,12 @@ def scored_by(rubrics: Mapping[str, Rubric], annotations: pl.DataFrame) -> list[
         _rated(name, rubric, criterion, rows)
         for name, rubric in rubrics.items()
         for criterion in rubric.criteria
-        if len(rows := _of(given, name, criterion))
+        if len(rows := of_criterion(given, name, criterion))
     ]
 
 
 def _given(annotations: pl.DataFrame) -> pl.DataFrame:
     return annotations.filter((pl.col("annotators") > 0) & pl.col("item_id").is_not_null())
-
-
-def _of(rows: pl.DataFrame, rubric: str, criterion: Criterion) -> pl.DataFrame:
-    same = pl.col("criterion").eq_missing(pl.lit(criterion.name, pl.String))
-    return rows.filter((pl.col("rubric") == rubric) & same)
 
 
 def people_rows(
@@ -113,7 +107,6 @@ class RatedAnswer(NamedTuple):
 def judged_cases(
     judge: Judge, judgements: Mapping[str, Sequence[Mapping[str, Any]]], rated: Sequence[Rated]
 ) -> Iterator[tuple[JudgedMetric, Rated, list[RatedAnswer]]]:
-    """Yield the answers that a metric of a judge and people have rated, criterion by criterion."""
     for metric in judge.judged_metrics:
         rival = judge.against if "rival" in metric.needs else None
         if "answer" in metric.needs:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from rag_assay.evals.judge_calibration.agreement import of_criterion
 from rag_assay.evals.metrics.contract import Metric
 from rag_assay.evals.rubrics.rubric import PEOPLE
 from rag_assay.evals.statistics.clusters import Codes, codes
@@ -26,7 +27,6 @@ Flags = npt.NDArray[np.bool_]
 
 
 def judging_metrics(study: Study) -> list[Metric]:
-    """Return the metrics of a study that human ratings can be held against."""
     found = (study.metric(name) for name in study.measured if name.partition(".")[0] != PEOPLE)
     return [one for one in found if one.kind == "answer" and one.higher_is_better]
 
@@ -42,7 +42,6 @@ def estimate_rows(
     clusters: Clustering,
     sooner: Mapping[str, float] | None = None,
 ) -> list[Row]:
-    """Return the estimates of all cells, of each cell, and of their differences to the one that is best."""
     names = {cell.key: cell.name for cell in study.runs()}
     metrics = judging_metrics(study)
     judged = _judged(scores, [one.name for one in metrics])
@@ -50,8 +49,7 @@ def estimate_rows(
     found: list[Row] = []
     for rubric_name, rubric in study.rubrics.items():
         for criterion in rubric.criteria:
-            of_criterion = pl.col("criterion").eq_missing(pl.lit(criterion.name, pl.String))
-            rows = known.filter((pl.col("rubric") == rubric_name) & of_criterion)
+            rows = of_criterion(known, rubric_name, criterion)
             if (rows["annotators"] > 0).any():
                 scored = _scored(rows, names, criterion.bounds, clusters, sooner or {})
                 place = {"study": study.study, "rubric": rubric_name, "criterion": criterion.name}

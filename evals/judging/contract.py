@@ -1,8 +1,4 @@
-"""The contract of a judge; `tests/contracts/test_judges.py` checks every implementation.
-
-A stage that scores by judges makes a case of each question and its answer, calls `Judge.judge` with a
-context, and stores a row for each judgement; the judge's identity and `dependencies` are part of its own.
-"""
+"""The contract of a judge; `tests/contracts/test_judges.py` checks every implementation."""
 
 from __future__ import annotations
 
@@ -38,14 +34,12 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class JudgeCase:
-    """A question with the answer that a cell gave, and what the answer is held against.
+    """A question with the answer of a cell.
 
-    language: two-letter code of the question; None: not known
-    answer: None where there is none; a refusal is an answer
-    ground_truth: the right answer; None: there is none
+    language: two-letter code of the question, if known
+    answer: a refusal is an answer
     passages: those that the answer was made of; those that were found, where there is no generator
-    question_id: names the question in its set; None: it is of none
-    rival: the answer of the cell that `Judge.against` names, with which this one is compared
+    rival: the answer of the cell that `Judge.against` names
     """
 
     question: str
@@ -60,12 +54,11 @@ class JudgeCase:
 
 
 class JudgedMetric(NamedTuple):
-    """A number that a judge gives; in a study it is called `JUDGE.NAME`, as in `ragas.faithfulness`.
+    """A number that a judge gives, `JUDGE.NAME` in a study.
 
-    needs: what it looks at beside the question; one without `answer` is of the passages alone, and is judged
-        whatever became of the answer
+    needs: what it reads beside the question; one without `answer` is judged whatever became of the answer
     bounds: smallest and largest value
-    about: what its value is, as the report explains it: "Share of the statements that the passages support"
+    about: as in "Share of the statements that the passages support"
     """
 
     name: str
@@ -94,11 +87,11 @@ class JudgedMetric(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """One thing that a judge took apart and looked at: a claim, a fact, a passage, a question.
+    """A claim, fact, passage or question that a judge looked at.
 
-    of: where it is from: `answer`, `ground_truth`, `passage 2`, `answer, sentence 3`
-    verdict: the judge's word for it (`supported`, `contradicted`, `tp`); None where it gave none
-    value: what it counts in the value of the judgement; None where it does not count by itself
+    of: `answer`, `ground_truth`, `passage 2`, `answer, sentence 3`
+    verdict: the judge's word for it (`supported`, `contradicted`, `tp`), if any
+    value: what it counts in the value of the judgement, if it counts by itself
     """
 
     of: str
@@ -110,13 +103,12 @@ class Statement(NamedTuple):
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a judge says of one case by one metric.
+    """A case by one metric.
 
-    status: ok · refused · parse_failed (no verdict can be read) · no_context · or how a call failed
+    status: ok · refused · parse_failed · no_context · or how a call failed
     value: within the metric's bounds; None unless the status is `ok`
-    seconds, prompt_tokens, completion_tokens, usd, cached: as in `Answer`, of all calls for this metric; None
-        where nothing was asked. What several metrics share stands at the first of them: so sums are right
-    model: the model that answered, where the judge calls one
+    seconds, prompt_tokens, completion_tokens, usd, cached: as in `Answer`, of all calls for this metric; what
+        several metrics share counts at the first of them, so that sums are right
     """
 
     status: Status
@@ -135,12 +127,11 @@ class Judgement:
 
 @dataclass(frozen=True)
 class JudgeContext:
-    """What a judge may use beside its cases.
+    """gateway: calls language models within the judge's budget
 
-    gateway: asks language models, and pays them from the budget that the judge has
-    embed: texts -> unit vectors, shape (texts, dimensions), by the judge's embedder (`Judge.embeds_with`)
-    replicate: which of several tries this is, from 0: models are asked again for each
-    purpose: what calls are made for; `purpose.of(case.question_id)` goes with each
+    embed: texts -> unit vectors, shape (texts, dimensions), by `Judge.embeds_with`
+    replicate: from 0: models are called again for each
+    purpose: `purpose.of(case.question_id)` goes with each call
     """
 
     gateway: Gateway
@@ -153,7 +144,7 @@ class JudgeContext:
     def each(
         self, ask: Callable[[Item], Result], items: Sequence[Item], chat: ChatModel, label: str
     ) -> Iterator[Result]:
-        """Call a model for each item concurrently; yield the results in order and report progress."""
+        """Call a model for each item concurrently; yield results in order and report progress."""
         for number, one in enumerate(self.gateway.map(ask, items, chat), 1):
             self.progress(f"{label} by {chat.model}", number, len(items))
             yield one
@@ -188,15 +179,12 @@ class Judge(ChatComponent, Component):
 
     @property
     def embeds_with(self) -> EmbedderRecipe:
-        """The embedder of `JudgeContext.embed`: one for all cells, whatever they search with.
-
-        A judge that embeds has its `passage_revision()` among its `dependencies`.
-        """
+        """The embedder of `JudgeContext.embed`, with its `passage_revision()` among the `dependencies`."""
         return RULER
 
     @property
     def against(self) -> str | None:
-        """Key of the cell, without the study, whose answers the cases have as `rival`; None: none."""
+        """Key of the cell, without the study, whose answers are `rival`."""
         return None
 
     @property
@@ -206,21 +194,14 @@ class Judge(ChatComponent, Component):
 
     @abstractmethod
     def verdicts(self, cases: Sequence[JudgeCase], context: JudgeContext) -> Sequence[Judgements]:
-        """Judge cases that at least one metric can judge, in their order.
-
-        Judgements by metrics that cannot judge a case may be left out; they count for nothing.
-        """
+        """Judge cases that at least one metric can judge, in order; leave out what does not apply."""
 
     @abstractmethod
     def dependencies(self, seed: int) -> list[str | int]:
-        """Return what its judgements depend on beside its recipe and the cases: prompts, weights, seed."""
+        """Return what judgements depend on beside recipe and cases: prompts, weights, seed."""
 
     def calls_per_case(self) -> CallsEach:
-        """Return how many calls of its model one case takes, for the plan of a run.
-
-        One, and a second where the first reply cannot be read, unless the judge says otherwise; none without
-        a model.
-        """
+        """Return (least, most) calls of one case: by default one, and a second for an unreadable reply."""
         return self._calls_each(MOST_ASKED)
 
     def judge(self, cases: Sequence[JudgeCase], context: JudgeContext) -> list[Judgements]:

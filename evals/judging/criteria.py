@@ -46,8 +46,6 @@ Name = Annotated[str, schema_only(maxLength=40)]
 
 
 class _Loose(Strict):
-    """What a model wrote beside is left out."""
-
     model_config = ConfigDict(extra="ignore")
 
 
@@ -106,7 +104,7 @@ def tokens_of(criteria: int) -> int:
 
 
 def reply_schema(names: Sequence[str], grades: int | None, *, together: bool) -> ReplySchema:
-    """Return the JSON that a model is to write."""
+    """Return the JSON schema of a reply."""
     tokens = tokens_of(len(names) if together else 1)
 
     def said(text: str) -> Mapping[str, Any] | None:
@@ -136,8 +134,7 @@ def reply_schema(names: Sequence[str], grades: int | None, *, together: bool) ->
 
 
 def verdicts_in(found: BaseModel, names: Sequence[str], grades: int | None) -> dict[str, CriterionVerdict]:
-    """Return what the model says of each criterion.
-
+    """
     >>> verdicts_in(Grade(reason="Nearly.", grade=4), ["detail"], 5)
     {'detail': CriterionVerdict(value=0.75, word='4 of 5', reason='Nearly.')}
     """
@@ -179,8 +176,6 @@ NEEDS: dict[str, frozenset[Need]] = {
 
 @dataclass(frozen=True)
 class _Task:
-    """Criteria of one case that are judged by one call."""
-
     case: JudgeCase
     metrics: tuple[JudgedMetric, ...]
 

@@ -34,15 +34,13 @@ Floats = npt.NDArray[np.float64]
 
 
 class _Task(NamedTuple):
-    """A sentence with the windows of its premise."""
-
     of: str
     text: str
     windows: tuple[str, ...]
 
 
 class _Read(NamedTuple):
-    """What the model says of a task: the probabilities in the window that entails it best, by LABELS."""
+    """The probabilities, by LABELS, in the window that entails a task best."""
 
     probabilities: tuple[float, ...]
     window: int
@@ -202,10 +200,7 @@ class EntailmentClassifier(PairModel, Splitting, contract.Judge):
 
 
 def labels_in(names: Mapping[int, str], model: str) -> tuple[Label, ...]:
-    """Return what a model's outputs mean, in their order, by the names that its config.json has.
-
-    Raises:
-        InputError: they are not our three.
+    """Return what a model's outputs mean by its config.json; raise InputError for labels that are not ours.
 
     >>> labels_in({0: "CONTRADICTION", 1: "entailment", 2: "Neutral"}, "any")
     ('contradiction', 'entailment', 'neutral')

@@ -16,7 +16,7 @@ ALIKE = 9  # decimals in which two values are the same for a majority
 
 
 class JudgedScores(Metric):
-    """One metric of one judge of a study, `JUDGE.METRIC`: its value is the vote of the judge's replicates."""
+    """`JUDGE.METRIC`: the vote of the judge's replicates."""
 
     stem = "judged"
     reads = frozenset({"judgements"})
@@ -55,10 +55,7 @@ class JudgedScores(Metric):
 
 
 def aggregate_replicates(judgements: Sequence[Score], vote: Vote) -> Score:
-    """Return what the replicates of a judgement come to.
-
-    A replicate without a value is no vote, and no 0: the others count. Where none has a value, the outcome is
-    that of most of them. A majority is more than half of those that gave a value.
+    """Replicates without a value are no vote; where none has one, the most frequent outcome counts.
 
     >>> one, zero, none = Score(Status.OK, 1.0), Score(Status.OK, 0.0), Score(Status.TIMEOUT, None, "silence")
     >>> aggregate_replicates([one, zero, none], "mean")

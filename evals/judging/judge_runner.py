@@ -1,8 +1,4 @@
-"""Has a judge judge cases, each replicate and metric once; what was judged before is kept, as rows.
-
-A row is one of `schemas.JUDGEMENTS`. It is known again by its question, by the digest of all that the judge
-read (`case_id`), and by its replicate: so a case that has not changed is not judged again.
-"""
+"""Has a judge judge cases; a case whose digest (`case_id`) and replicate are known is not judged again."""
 
 from __future__ import annotations
 
@@ -40,7 +36,7 @@ class JudgeTask(NamedTuple):
 
 
 def case_id(case: JudgeCase) -> str:
-    """Return the digest of all that a judge reads of a case; the question's id is not part of it.
+    """Return the digest of all that a judge reads of a case, the question's id aside.
 
     >>> one = JudgeCase("When?", answer="At noon.", question_id="a")
     >>> [case_id(one) == case_id(other) for other in (replace(one, question_id="b"), replace(one, answer=""))]
@@ -54,7 +50,7 @@ def case_id(case: JudgeCase) -> str:
 def judgement_rows(
     task: JudgeTask, context: JudgeContext, known: Iterable[Row] = (), pieces: Pieces | None = None
 ) -> list[Row]:
-    """Return the rows of all cases, replicates and metrics, in this order."""
+    """Return rows of `schemas.JUDGEMENTS` by case, replicate and metric."""
     ids = [case_id(case) for case in task.cases]
     rows = {_place(row): row for row in known if row["status"] not in RETRYABLE}
     for replicate in range(task.judge.times):
@@ -130,7 +126,7 @@ def _unless_blocked(task: JudgeTask, cases: list[JudgeCase], context: JudgeConte
 
 
 def _judged(judge: Judge, cases: list[JudgeCase], context: JudgeContext) -> list[Judgements]:
-    """Let a judge judge; where it breaks, each case alone, so that one of them does not cost the others."""
+    """If the judge breaks, judge each case alone."""
     try:
         return judge.judge(cases, context) if cases else []
     except CancelledError:

@@ -44,7 +44,7 @@ _DECLINES = re.compile(
 
 
 def declines(text: str) -> bool:
-    """Return whether a reply is prose that begins with a refusal; never for one that begins with JSON.
+    """Return whether a reply is prose that begins with a refusal.
 
     >>> declines("I'm sorry, but I can't judge this."), declines('{"reason": "I cannot tell", "verdict": 0}')
     (True, False)
@@ -67,7 +67,7 @@ def make_judgement(
     reason: str | None = None,
     statements: tuple[Statement, ...] = (),
 ) -> Judgement:
-    """Return a judgement that one or several replies came to, with what they cost together."""
+    """Return a judgement with the costs of its replies."""
     if not replies:
         return Judgement(status or Status.OK, value, reason, statements=statements)
     whole = together(tuple(replies))
@@ -117,7 +117,7 @@ def fit_case(
 def reply_room(
     chat: ChatModel, gateway: Gateway, messages: Messages, wanted: int, window: int | None = None
 ) -> int:
-    """Return how many tokens a reply may have: as many as wanted, or as a prompt leaves of the window."""
+    """Return the tokens of a reply: as wanted, or what the prompt leaves of the window."""
     tokens = ContextWindow(chat, gateway, wanted, window).tokens
     if tokens is None:
         return wanted
@@ -133,7 +133,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 class Chances(NamedTuple):
-    """How likely an answer is to begin with yes, and with no."""
+    """Probabilities that an answer begins with yes, and with no."""
 
     yes: float
     no: float
@@ -144,14 +144,12 @@ class Chances(NamedTuple):
 
     @property
     def value(self) -> float:
-        """The chance of yes where it is one of both: P(yes) / (P(yes) + P(no))."""
+        """P(yes) / (P(yes) + P(no))."""
         return self.yes / self.share
 
 
 def chances(tokens: FirstTokens) -> Chances:
-    """Add up the probabilities of all tokens that begin a yes or a no: any case, with a space, ja and nein.
-
-    A side of which no token is listed counts as 0: it is less likely than the last token of the list.
+    """Add up the probabilities of all tokens that begin a yes or a no (English or German); unlisted: 0.
 
     >>> found = chances(((" Yes", math.log(0.5)), ("No", math.log(0.2)), ("yes", math.log(0.1)), ("A", -2.0)))
     >>> round(found.yes, 9), round(found.no, 9), round(found.value, 9)
@@ -163,7 +161,7 @@ def chances(tokens: FirstTokens) -> Chances:
 
 
 def word_of(text: str) -> bool | None:
-    """Return whether a text says yes or no; None where it does not begin with either, or has both.
+    """Return whether a text begins with yes (True) or no; None: neither or both.
 
     >>> word_of("**Yes**, they do."), word_of("nein"), word_of("Yes and no."), word_of("I would say yes.")
     (True, False, None, None)
@@ -230,9 +228,7 @@ _TRUE = {"true", "yes", "ja", "wahr"}
 
 
 def grade_within(text: str, scale: int) -> int | None:
-    """Return the grade that a text names, of a scale from 1; None where it names none, or several.
-
-    A number counts that is called a grade, or stands alone, and a fraction only if it is of that scale.
+    """Return the one grade, of a scale from 1, that a text names: called a grade, alone, or a fraction of it.
 
     >>> [grade_within(text, 5) for text in ("Short. **Score:** 4/5", "Score: 8/10", "Score: 4 or 5", "3")]
     [4, None, None, 3]
@@ -247,7 +243,7 @@ def grade_within(text: str, scale: int) -> int | None:
 
 
 def met_within(text: str) -> bool | None:
-    """Return whether a text says that a criterion is met; None where it does not say, or says both.
+    """Return whether a text says that a criterion is met; None: it does not say, or says both.
 
     >>> met_within("Too long. Verdict: no"), met_within("Yes, it is."), met_within("met: true, or met: false")
     (False, True, None)
@@ -262,7 +258,7 @@ def met_within(text: str) -> bool | None:
 
 
 def choice_within(text: str) -> str | None:
-    """Return which of two answers a text calls better: 1, 2 or tie; None: it does not, or says several.
+    """Return which of two answers a text calls better: 1, 2 or tie; None: none or several.
 
     >>> [choice_within(text) for text in ("Better: 2", "I like 1.", "**Winner:** tie", "1 or 2", " 1 ")]
     ['2', None, 'tie', None, '1']
@@ -280,7 +276,7 @@ def choice_within(text: str) -> str | None:
 
 
 def mending(shape: type[BaseModel], verdict: Callable[[str], Mapping[str, Any] | None]) -> Mend:
-    """Return what finds the verdict in the words of a text that holds no JSON of a shape."""
+    """Return a function that finds the verdict in prose without JSON."""
 
     def mend(text: str) -> str | None:
         try:
@@ -339,7 +335,7 @@ class PromptedJudge(ModelJudge):
     @property
     @abstractmethod
     def worded(self) -> tuple[str, ...] | None:
-        """What it asks in our own words: names in the table of its kind in the word lists `judging`."""
+        """Names in the table of its kind in the word lists `judging`."""
 
     def dependencies(self, seed: int) -> list[str | int]:
         asked = [] if self.worded is None else [wordings_identity(self.kind, self.worded)]
@@ -353,7 +349,7 @@ class PromptedJudge(ModelJudge):
         longest: int,
         shown: Collection[Need],
     ) -> FittedCase | Judgement:
-        """Return the prompt of a case as `fit_case` does; passages that are not shown take no room."""
+        """As `fit_case`; passages that are not shown take no room."""
         needs_passages = "passages" in shown
         window = ContextWindow(self, gateway, self.max_tokens or longest, self.window)
         read = case if needs_passages else replace(case, passages=())
@@ -362,7 +358,7 @@ class PromptedJudge(ModelJudge):
 
 @dataclass(frozen=True)
 class ReplySchema:
-    """The JSON that a verdict is."""
+    """The JSON schema of a verdict."""
 
     shape: type[BaseModel]
     name: str
@@ -374,10 +370,9 @@ class ReplySchema:
 
 @dataclass(frozen=True)
 class VerdictAsker:
-    """Asks for verdicts in one run, and remembers whether the server refuses schemas.
+    """Asks for verdicts, and remembers whether the server refuses schemas.
 
-    A reply that is no JSON of the shape is read where it can be read in one way only; else the model is asked
-    once more, with its reply and what is wrong with it.
+    An unreadable reply is parsed from its words if unambiguous, else asked again with what is wrong with it.
     """
 
     chat: ChatModel

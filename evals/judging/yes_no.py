@@ -50,8 +50,6 @@ NEEDS: dict[str, frozenset[Need]] = {
 
 @dataclass(frozen=True)
 class _Task:
-    """A question about a case, with the metric that it is for."""
-
     case: JudgeCase
     metric: JudgedMetric
 
@@ -113,8 +111,6 @@ class YesNo(PromptedJudge):
 
 
 class _Asking:
-    """Asks the questions of one run, and remembers whether the server refuses to give probabilities."""
-
     def __init__(self, judge: YesNo, context: JudgeContext) -> None:
         self._judge = judge
         self._context = context

@@ -186,7 +186,6 @@ class Case:
     annotated: Mapping[str, Score] = field(default_factory=dict)
 
     def only(self, reads: Collection[Reading]) -> Case:
-        """Return the case without what is not among ``reads``; how a part ended belongs to its cost, too."""
         ranked, answer = self.ranked, self.answer
         if not {"ranking", "retrieval_cost"} & {*reads}:
             ranked = Ranked(Status.NOT_RUN, "the metric does not read rankings")

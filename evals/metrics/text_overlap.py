@@ -106,7 +106,6 @@ def rouge_tokens(text: str) -> list[str]:
 
 @lru_cache(maxsize=50_000)
 def _stemmed(word: str) -> tuple[str, ...]:
-    """Return the tokens of a word in ASCII; the answers of a grid are made of the same few thousand."""
     return tuple(_ascii().tokenize(word))
 
 

@@ -95,7 +95,6 @@ def rival_of(study: Study, judged: JudgedCell) -> Cell | None:
 
 
 def read_cases(grid: Grid, judged: JudgedCell, inputs: Inputs, work: BuildContext) -> CellJudging:
-    """Read the cases of a cell that a judge judges, in the order of the questions."""
     cell, study = judged.cell, grid.studies[judged.cell.study]
     questions = read_questions([one for need, one in inputs.items() if need.stage == "questions"], work)
     ids = study.sampled(questions["question_id"].to_list(), cell.sample)
@@ -174,7 +173,6 @@ def same_replicate(study: Study, other: Cell, cell: Cell) -> Cell:
 
 
 def case_of(question: Row, answer: Row | None, passages: tuple[Passage, ...], rival: str | None) -> JudgeCase:
-    """Return a question as judges and people read it."""
     status = Status(answer["status"]) if answer else Status.OK
     failed = answer is not None and status not in {Status.OK, Status.REFUSED}
     return JudgeCase(
@@ -220,7 +218,6 @@ def read_passages(
     answers: Mapping[str, Row],
     work: BuildContext,
 ) -> dict[str, tuple[Passage, ...]]:
-    """Return the passages of each question, those that its answer was made of, as far as they were given."""
     reads = grid.studies[cell.study].reads(cell.generator)
     if reads == "nothing":
         return {row["question_id"]: () for row in questions}
@@ -305,7 +302,6 @@ def scored_cells(study: Study) -> list[Cell]:
 
 
 def item_needs(grid: Grid, cell: Cell, against: str | None = None) -> list[PartitionRef]:
-    """Return what the items of a cell are made of; nothing without a generator."""
     if cell.generator == NO_GENERATOR:
         return []
     rival = _rival(grid.studies[cell.study], cell, against)
@@ -317,7 +313,6 @@ def item_needs(grid: Grid, cell: Cell, against: str | None = None) -> list[Parti
 def scorable(
     grid: Grid, cell: Cell, inputs: Inputs, work: BuildContext, against: str | None = None
 ) -> tuple[list[str], frozenset[str], int]:
-    """Return which questions of a cell people can score, without reading passages."""
     if cell.generator == NO_GENERATOR:
         return [], frozenset(), 0
     found = _answered(grid, cell, inputs, work, against)
@@ -329,7 +324,6 @@ def scorable(
 def read_items(
     grid: Grid, cell: Cell, inputs: Inputs, work: BuildContext, against: str | None = None
 ) -> CellItems:
-    """Read the items of a cell."""
     if cell.generator == NO_GENERATOR:
         return CellItems({})
     asked = _answered(grid, cell, inputs, work, against)
@@ -392,7 +386,6 @@ def current_items(
     against: str | None = None,
     wanted: Callable[[Cell], bool] = lambda _: True,
 ) -> Iterator[tuple[Cell, CellItems]]:
-    """Yield the items of each cell of a study that has been answered, by what is stored now."""
     for cell in filter(wanted, scored_cells(study)):
         needs = item_needs(grid, cell, against)
         there = {need: work.store.current(need.stage, need.key) for need in needs}

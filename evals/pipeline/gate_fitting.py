@@ -37,7 +37,6 @@ def parts_of(study: Study, cell: Cell) -> tuple[Chunking, EmbedderRecipe]:
 def generation_context(
     study: Study, cell: Cell, work: BuildContext, retrieve: Retrieve | None = None
 ) -> GenerationContext:
-    """Return what the generator of a cell may use; its calls are paid from the study's budget and its own."""
     chunking, embedder = parts_of(study, cell)
     asking = GenerationRequest(
         cell, study.seed, chunking.tokenizer, embedder, study.generators[cell.generator].budget_limit

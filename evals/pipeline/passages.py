@@ -235,8 +235,14 @@ def passage_of(
 def evidence_passages(
     question: Mapping[str, Any], documents: Mapping[str, Mapping[str, Any]]
 ) -> list[Passage]:
-    """Return the evidence of a question as passages, the highest grade first. A quote is widened to its
-    sentences, overlaps are joined; a whole document is cut off at its end."""
+    """Return the evidence of a question as passages, the highest grade first, else in its own order.
+
+    A quote is widened to the sentences that it touches, and what then overlaps is one passage; where the
+    evidence is a whole document, the passage is that, whose end is cut off where it does not fit.
+
+    question: a row of `schemas.QUESTIONS`, its evidence found in the documents
+    documents: id -> a row of `schemas.DOCUMENTS`
+    """
     spans: dict[tuple[str, int, int], int] = {}
     for piece in question["evidence"]:
         document = documents.get(piece["doc_id"])

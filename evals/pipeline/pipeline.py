@@ -189,7 +189,6 @@ class Pipeline(Closeable):
         return self.ask_row(question, without=without)
 
     def ask_row(self, question: Row, *, without: Collection[Removal] = ()) -> PipelineResult:
-        """Answer a question of the study, a row of `schemas.QUESTIONS`: its evidence is looked for, too."""
         result = self.search_row(question, without=without)
         if self.generator is None or self.context is None:
             return result

@@ -153,7 +153,6 @@ class LateRetrieval(Closeable):
 
 
 def search_recipes(study: Study, cell: Cell) -> dict[str, str]:
-    """Return the digests of what a search depends on beside its retriever, chunking and index."""
     recipe = study.retrievers[cell.retriever]
     tokenizer = models.digest(study.chunkings[cell.chunking].tokenizer)
     found = {f"tokenizer.{cell.study}.{cell.chunking}": tokenizer}

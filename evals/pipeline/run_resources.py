@@ -111,7 +111,6 @@ class RunResources(Resource):
         replicate: int,
         progress: Callable[[str, int, int], None],
     ) -> GenerationContext:
-        """Return what a generator may use beside its requests."""
         # A sentence may be longer than what the model reads; here its windows are averaged, whatever holds
         # for chunks.
         embedder = self.embedder(recipe.model_copy(update={"overflow": "average"}))

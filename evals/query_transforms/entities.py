@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import date
 from functools import reduce
 from importlib.util import find_spec
-from operator import or_
+from operator import and_, or_
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -237,12 +237,7 @@ class Entities(ByModel):
             if one.entity.kind not in {"date", "season"} and one.entity.value in index.carriers:
                 groups.setdefault(one.entity.text.casefold(), []).append(one)
         parts = [_carrying(index, group) for group in groups.values()]
-        if not parts:
-            return None
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = whole & part if self.keywords == "all" else whole | part
-        return whole
+        return reduce(and_ if self.keywords == "all" else or_, parts) if parts else None
 
 
 def _carrying(index: OpenIndex, group: list[_Read]) -> Prefilter:

@@ -177,19 +177,16 @@ def _joined(text: str, before: str, answer: str, asked_at: str | None, frequency
     if moved and moved.is_whole:
         return moved.text
     text = moved.text if moved else text
-    swapped = None
-    if OPENERS.match(text) and not moved:
-        swapped = _swapped(text, before) or _of_its_own(text, before)
-    if swapped:
-        return swapped
+    if not moved and OPENERS.match(text) and (new := _swapped(text, before) or _of_its_own(text, before)):
+        return new
     plain = text.casefold()
     fresh = [name for name in _answered(answer) if name.casefold() not in plain]
     topics = [topic for topic in _topics(before, frequency) if topic.casefold() not in plain]
     if moved:  # the date that it was counted from is another one
         topics = [topic for topic in topics if moved.old.casefold() not in topic.casefold()]
     kept = topics[: CARRIED - len(fresh[:RESERVED])]
-    new = [topic for topic in dict.fromkeys([*kept, *fresh]) if len(topic) <= LONGEST][:CARRIED]
-    return f"{text} ({', '.join(new)})" if new else text
+    carried = [topic for topic in dict.fromkeys([*kept, *fresh]) if len(topic) <= LONGEST][:CARRIED]
+    return f"{text} ({', '.join(carried)})" if carried else text
 
 
 def _answered(answer: str) -> list[str]:
@@ -241,11 +238,8 @@ def _moved(text: str, before: str, asked_at: str | None) -> _Moved | None:
     if new[:1].isdigit():  # in the place of digits it needs no preposition; here it does
         lead = _DATE_LED.search(before[: old.start])
         new = f"{lead.group()}{new}" if lead else new
-    return _Moved(
-        f"{text[: len(text) - len(rest)]}{rest[: shift.start]}{new}{rest[shift.end :]}",
-        old.text,
-        is_whole=False,
-    )
+    opener = text[: len(text) - len(rest)]
+    return _Moved(f"{opener}{rest[: shift.start]}{new}{rest[shift.end :]}", old.text, is_whole=False)
 
 
 def _dated(question: str, old: Dated, new: str) -> str:

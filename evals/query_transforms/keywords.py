@@ -35,7 +35,7 @@ def synonyms(word: str, language: Language, count: int, index: OpenIndex) -> lis
     if len(found) < count and len(plain) >= SHORTEST:
         compounds = [
             other
-            for other in _vocabulary(index)
+            for other in index.lexical.words
             if len(other) > len(plain) + 2
             and (other.startswith(plain) or other.endswith(plain))
             and other not in alike
@@ -62,13 +62,9 @@ def nearest(found: list[str], count: int, embed: Embed | None, index: OpenIndex)
 
 
 def _embedded_words(index: OpenIndex, embed: Embed) -> tuple[list[str], Matrix]:
-    corpus = [word for word in _vocabulary(index) if _frequency(index, word) >= 2 and word.isalpha()]
+    corpus = [word for word in index.lexical.words if _frequency(index, word) >= 2 and word.isalpha()]
     corpus = sorted(corpus, key=lambda word: (-_frequency(index, word), word))[:MOST_WORDS]
     return corpus, embed(corpus) if corpus else np.zeros((0, 1), np.float32)
-
-
-def _vocabulary(index: OpenIndex) -> list[str]:
-    return index.lexical.words
 
 
 def _frequency(index: OpenIndex, word: str) -> int:
@@ -90,7 +86,7 @@ def _by_stem(index: OpenIndex, language: Language) -> _WordsByStem:
 
     stemmer = Stemmer.Stemmer("german" if language == "de" else "english")
     groups: dict[str, list[str]] = defaultdict(list)
-    for word in _vocabulary(index):
+    for word in index.lexical.words:
         if word.isalpha():
             groups[stemmer.stemWord(word)].append(word)
     return _WordsByStem(dict(groups), stemmer.stemWord)
@@ -130,7 +126,6 @@ class KeywordsReply(Strict):
 def keywords_by_model(
     transform: ByModel, query: Query, context: RetrievalContext
 ) -> dict[str, list[str]] | None:
-    """Return keyword -> its synonyms; None where the model's reply cannot be used."""
     reply = transform.ask(query, context, KeywordsReply, quote_input(query.text), _MAX_TOKENS)
     if reply is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, ClassVar, Self
 
 from pydantic import Field, model_validator
@@ -65,13 +66,8 @@ class MultiQuery(ByModel):
         forms = (keyword_form(short), statement(short)) if reply is None else reply.questions
         texts = dict.fromkeys(text.strip() for text in (query.text, *forms))
         others = [text for text in texts if text and text != query.text.strip()]
-        queries = [
-            query,
-            *(
-                with_text(query, one) if reply is None else rewritten(query, one, context.embed)
-                for one in others
-            ),
-        ]
+        reword = with_text if reply is None else partial(rewritten, embed=context.embed)
+        queries = [query, *(reword(query, one) for one in others)]
         for one in queries[1 : self.n]:
             query.understand(self.kind, "wording", "", one.text)
         return queries[: self.n]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from rag_assay.warehouse.identity import digest
@@ -38,8 +39,12 @@ class QuestionCandidate:
 
     @property
     def id(self) -> str:
-        """Its id in a question file: the same for the same words, whatever else is made with it."""
         return f"{self.kind}-{digest([self.kind, normalize(self.question)])[:10]}"
+
+    def with_evidence_of(self, others: Iterable[QuestionCandidate]) -> QuestionCandidate:
+        """Return it with the evidence of all, itself first; of several pieces any suffices."""
+        evidence = tuple(dict.fromkeys(quote for one in (self, *others) for quote in one.evidence))
+        return replace(self, evidence=evidence, needs="any") if len(evidence) > 1 else self
 
 
 def normalize(text: str) -> str:
@@ -74,6 +79,5 @@ class Tally:
         self.dropped[drop] += times
 
     def lines(self) -> list[str]:
-        """Return a line for each kind and reason, the most frequent of a kind first."""
         ordered = sorted(self.dropped.items(), key=lambda item: (item[0].kind, -item[1], item[0].reason))
         return [f"{count:,} {drop.kind}{'' if count == 1 else 's'}: {drop.reason}" for drop, count in ordered]

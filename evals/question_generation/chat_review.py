@@ -85,7 +85,6 @@ class ChatReview:
         return with_earlier_reviews(found, self.path) if self.path.exists() else found
 
     def decide(self, file: ReviewFile, question: ReviewedQuestion) -> ReviewFile:
-        """Write what was decided on a question; return the review file with it."""
         with _TURN:
             is_there = self.path.exists()  # perhaps of `questions from-chat`, with more questions
             current = with_earlier_reviews(file, self.path, keep_open=True) if is_there else file

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from typing import Literal
 
 from pydantic import ValidationError
 
 from rag_assay.evals.query_transforms.rules.follow_up_cues import depends
+from rag_assay.evals.query_transforms.rules.named_dates import day_of
 from rag_assay.evals.question_generation.candidate import normalize
 from rag_assay.evals.question_generation.generator import UNRELATED, Matrix, NearDuplicates, chance_cosine
 from rag_assay.evals.question_generation.review import AskedInChat, ReviewedQuestion, ReviewPassage
@@ -171,7 +171,7 @@ def _reviewed(group: _Group, pages: Mapping[str, Page]) -> ReviewedQuestion | No
                 "evidence": [one.model_dump(exclude_none=True) for one in evidence],
                 "needs": "any" if len(evidence) > 1 else "all",
                 "answerable": not (declined and not evidence),
-                "asked_at": _day(turn.asked_at),
+                "asked_at": day_of(turn.asked_at),
                 "conversation": [text[:LONGEST_TURN] or "…" for text in first.history],
                 "asked": told.model_dump(),
                 "passages": [
@@ -194,8 +194,7 @@ def _evidence(every: Sequence[ConversationQuestion], pages: Mapping[str, Page]) 
                 if not passage.cited or passage.doc_id not in pages:
                     continue
                 url, source = pages[passage.doc_id]
-                spans = passage.evidence or ((0, len(passage.text)),)
-                for start, end in spans:
+                for start, end in passage.evidence or ((0, len(passage.text)),):
                     quote = " ".join(passage.text[start:end].split())
                     if len(quote) >= 3:
                         found[url, quote] = EvidenceQuote(url=url, source=source, quote=quote)
@@ -207,10 +206,3 @@ def _evidence(every: Sequence[ConversationQuestion], pages: Mapping[str, Page]) 
             for other in found.values()
         )
     ]
-
-
-def _day(text: str | None) -> date | None:
-    try:
-        return date.fromisoformat(text[:10]) if text else None
-    except ValueError:
-        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain, zip_longest
 
 import numpy as np
@@ -68,8 +68,8 @@ class NearDuplicates:
     True
     """
 
-    def __init__(self, chance: float = 0.0, cosine: float = NEAR, words: float = SAME_WORDS) -> None:
-        self._chance, self._cosine, self._words = chance, cosine, words
+    def __init__(self, chance: float = 0.0) -> None:
+        self._chance = chance
         self._kept: list[tuple[str, frozenset[str]]] = []
         self._vectors: list[Matrix] = []
 
@@ -80,9 +80,7 @@ class NearDuplicates:
         own = _words(question)
         cosines = beyond_chance(np.stack(self._vectors) @ vector, self._chance)
         shared = [_jaccard(own, other) for _, other in self._kept]
-        near = [
-            at for at in range(len(self._kept)) if cosines[at] >= self._cosine or shared[at] >= self._words
-        ]
+        near = [at for at in range(len(self._kept)) if cosines[at] >= NEAR or shared[at] >= SAME_WORDS]
         nearest = max(near, key=lambda at: max(float(cosines[at]), shared[at]), default=None)
         return None if nearest is None else self._kept[nearest][0]
 
@@ -210,9 +208,7 @@ class EvidenceIndex:
     """Where the evidence of candidates stands, and the passages that search tells it from."""
 
     def __init__(self, candidates: Sequence[QuestionCandidate], texts: Texts, seed: int) -> None:
-        wanted: dict[str, set[Quote]] = {}
-        for quote in chain.from_iterable(one.evidence for one in candidates):
-            wanted.setdefault(quote.doc_id, set()).add(quote)
+        wanted = _by_document(candidates)
         self._places: dict[Quote, Place | str] = {}
         own: list[TextPassage] = []
         others: Sample[list[TextPassage]] = Sample(CORPUS // 4, seed)
@@ -234,6 +230,13 @@ class EvidenceIndex:
         return reason or [one for one in found if not isinstance(one, str)]
 
 
+def _by_document(candidates: Sequence[QuestionCandidate]) -> dict[str, set[Quote]]:
+    wanted: dict[str, set[Quote]] = {}
+    for quote in chain.from_iterable(one.evidence for one in candidates):
+        wanted.setdefault(quote.doc_id, set()).add(quote)
+    return wanted
+
+
 def _place(quote: Quote, text: str) -> Place | str:
     if quote.quote is None:
         return quote.doc_id, 0, len(text)
@@ -247,13 +250,10 @@ def _place(quote: Quote, text: str) -> Place | str:
 def verify_questions(
     questions: Sequence[QuestionCandidate], texts: Texts, tally: Tally
 ) -> list[QuestionCandidate]:
-    wanted: dict[str, set[Quote]] = {}
-    for quote in chain.from_iterable(one.evidence for one in questions):
-        wanted.setdefault(quote.doc_id, set()).add(quote)
-    reasons: dict[Quote, str | None] = {}
-    for text in texts():
-        for quote in wanted.get(text.doc_id, ()):
-            reasons[quote] = _why_not(text.text, quote.quote)
+    wanted = _by_document(questions)
+    reasons = {
+        quote: _why_not(text.text, quote.quote) for text in texts() for quote in wanted.get(text.doc_id, ())
+    }
     kept = []
     for one in questions:
         found = (reasons.get(quote, LOST) for quote in one.evidence)
@@ -282,7 +282,6 @@ def chosen(
     documents: int,
     tally: Tally,
 ) -> list[QuestionCandidate]:
-    """Return the questions to be asked, at most ``n``, in the order of the candidates."""
     most = max(3, -(-3 * n // max(1, documents)))
     firsts = FirstPlaces(evidence.passages)
     hard: list[int] = []
@@ -343,15 +342,13 @@ def group_titles(
         near[number] = True
         group = [titles[at] for at in np.flatnonzero(near & free).tolist()]
         free &= ~near
-        evidence = tuple(dict.fromkeys(quote for one in (title, *group) for quote in one.evidence))
+        joined = title.with_evidence_of(group)
         if len(group) > 1:
             tally.drop(Drop("title", "in a group with another title"), len(group) - 1)
-        if len({quote.doc_id for quote in evidence}) > MOST:
+        if len({quote.doc_id for quote in joined.evidence}) > MOST:
             tally.drop(Drop("title", f"more than {MOST} documents have one like it"))
-        elif len(evidence) > 1:
-            yield replace(title, evidence=evidence, needs="any")
         else:
-            yield title
+            yield joined
 
 
 POOL = 5  # candidates that are drawn of a kind, for each question that is wanted
@@ -379,7 +376,6 @@ class GeneratedQuestions:
 def made(
     texts: Texts, plan: GenerationPlan, embed: Callable[[Sequence[str]], Matrix], home: Home | None = None
 ) -> GeneratedQuestions:
-    """Make questions; the same documents, plan and embedder make the same ones."""
     tally = Tally()
     size = max(200, POOL * plan.n)
     kinds = draw_candidates(

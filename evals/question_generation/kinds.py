@@ -5,8 +5,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
@@ -21,6 +20,7 @@ from rag_assay.evals.question_generation.candidate import (
 )
 from rag_assay.evals.question_generation.definitions import definitions_of
 from rag_assay.evals.question_generation.texts import (
+    LISTS,
     SourceText,
     content_words,
     flaw,
@@ -69,9 +69,7 @@ class Sample(Generic[T]):
 
     def add(self, key: str, thing: T) -> None:
         found = self._drawn.get(key) or self._room_for(key)
-        if found is None:
-            return
-        if thing in found.things:
+        if found is None or thing in found.things:
             return
         found.count += 1
         if len(found.things) < HELD:
@@ -97,6 +95,7 @@ class Sample(Generic[T]):
 _EXACT = frozenset({"day", "month", "year"})
 _ARTICLES = frozenset({"a", "an", "the", "der", "die", "das", "ein", "eine"})
 _YEAR = re.compile(r"(?:18|19|20)\d\d")
+_CLAUSE_END = re.compile(r"[,;(:–—]| and | but | which | who | when | after | before | because ")
 SUBJECT, REST = 8, 12  # words at most
 
 
@@ -131,31 +130,25 @@ def question_of(sentence: str, language: Language) -> str | None:
 
 def _without(sentence: str, dated: Dated, language: Language) -> tuple[str, str] | None:
     before, after = sentence[: dated.start], sentence[dated.end :].rstrip(" .!")
-    found = re.search(rf"(?:^|(?<=\s))(?:{_prepositions(language)})\s*$", before, re.I)
+    prepositions = alternation("making", "dates_before", LISTS[language])
+    found = re.search(rf"(?:^|(?<=\s))(?:{prepositions})\s*$", before, re.I)
     if found is None:
         bare = language == "de" and (dated.kind == "year" or not before.strip())  # "1907", "Anfang" aside
         return (before.strip(), after.strip(" ,")) if bare else None
     return before[: found.start()].strip(), after.strip(" ,")
 
 
-@cache
-def _prepositions(language: Language) -> str:
-    return alternation("making", "dates_before", "english" if language == "en" else "german")
-
-
 def _english(clause: tuple[str, str]) -> str | None:
     before, after = clause
     if before and after and not re.match(r"(?:by|with|after|when|and|as|under|at|for|to|,|;|\()", after):
         return None  # what the sentence goes on with is more than the date
-    whole = before or after
-    whole = re.split(r"[,;(:–—]| and | but | which | who | when | after | before | because ", whole)[
-        0
-    ].strip()
-    return _passive(whole) or _active(whole)
+    first = _CLAUSE_END.split(before or after)[0].strip()
+    return _passive(first) or _active(first)
 
 
 def _passive(clause: str) -> str | None:
-    found = re.match(rf"(?P<subject>.+?) (?P<aux>{_or('passives')}) (?P<verb>\w+)(?P<rest>.*)$", clause)
+    passives = alternation("making", "passives", "english")
+    found = re.match(rf"(?P<subject>.+?) (?P<aux>{passives}) (?P<verb>\w+)(?P<rest>.*)$", clause)
     if not found or not _is_subject(found["subject"], "en"):
         return None
     verb = found["verb"]
@@ -175,7 +168,7 @@ def _active(clause: str) -> str | None:
 def _german(before: str, after: str) -> str | None:
     if re.search(r"[,;:(–—„\"]", f"{before} {after}"):
         return None
-    verbs = _or("dated", "german")
+    verbs = alternation("making", "dated", "german")
     if not before:
         found = re.match(rf"(?P<verb>{verbs}) (?P<rest>.+)$", after)
         subject = found["rest"] if found else ""
@@ -203,10 +196,6 @@ def _inside(subject: str) -> str:
 
 def _when(question: str, rest: str) -> str | None:
     return question if len(rest.split()) <= REST else None
-
-
-def _or(group: str, language: str = "english") -> str:
-    return alternation("making", group, "german" if language == "german" else "english")
 
 
 PAGES = 2_000  # bodies of web pages that are looked at for links
@@ -272,7 +261,6 @@ def _address(url: str) -> str | None:
 def links_of(
     text: SourceText, targets: Targets, home: Home | None = None
 ) -> Iterator[QuestionCandidate | Drop]:
-    """Yield the words of a document's links to other documents of the corpus, as questions."""
     if text.language is None:
         return
     for words, href in _links(text, home):
@@ -352,12 +340,10 @@ def headings_of(text: SourceText) -> Iterator[QuestionCandidate | Drop]:
             yield Drop("heading", "too short to be understood, and its document has no title")
             continue
         question = f"{title}: {heading}" if short else heading
-        reason = flaw(question)
-        yield (
-            Drop("heading", reason)
-            if reason
-            else _asked("heading", question, text, section.start, section.end)
-        )
+        if reason := flaw(question):
+            yield Drop("heading", reason)
+        else:
+            yield _asked("heading", question, text, section.start, section.end)
 
 
 def _asked(kind: str, question: str, text: SourceText, start: int, end: int) -> QuestionCandidate | Drop:
@@ -381,7 +367,6 @@ Texts = Callable[[], Iterable[SourceText]]
 def draw_candidates(
     texts: Texts, kinds: Sequence[str], size: int, seed: int, tally: Tally, home: Home | None = None
 ) -> dict[str, list[QuestionCandidate]]:
-    """Return a seeded sample of the candidates of each kind, those with equal words as one."""
     targets = Targets()
     if "links" in kinds:
         for text in texts():
@@ -417,10 +402,8 @@ def _of_kind(
 def _merged(sample: Sample[QuestionCandidate], tally: Tally) -> Iterator[QuestionCandidate]:
     for one in sample.drawn():
         first = one.things[0]
-        evidence = tuple(dict.fromkeys(quote for thing in one.things for quote in thing.evidence))
-        if len({quote.doc_id for quote in evidence}) > MANY:
+        joined = first.with_evidence_of(one.things)
+        if len({quote.doc_id for quote in joined.evidence}) > MANY:
             tally.drop(Drop(first.kind, f"the same words in more than {MANY} documents"), one.count)
-        elif len(evidence) > 1:
-            yield replace(first, evidence=evidence, needs="any")
         else:
-            yield first
+            yield joined

@@ -89,7 +89,6 @@ def _texts(study: Study, work: BuildContext) -> Callable[[], Iterable[SourceText
 
 
 def local_embedder(study: Study) -> EmbedderRecipe:
-    """Return the first embedder of a study that runs in this process, else the default one."""
     own = (one for one in study.embedders.values() if one.api is None)
     return next(own, EmbedderRecipe(model="all-MiniLM-L6-v2"))
 

@@ -118,7 +118,6 @@ class ReviewFile(Strict):
 
 
 def write_review(path: Path, file: ReviewFile, heading: str = HEADING) -> None:
-    """Write a review file, as a whole or not at all."""
     written = file.model_dump(mode="json", by_alias=True, exclude_defaults=True)
     head = {"question_set": file.question_set, "language": file.language, "study": file.study}
     data = head | written | {"questions": [_ordered(one) for one in file.questions]}

@@ -198,36 +198,25 @@ _LINK = re.compile(r"!?\[([^\]\[]*)\]\([^()]*(?:\([^()]*\)[^()]*)*\)")
 _EMPHASIS = re.compile(r"(?<!\w)[*_]{1,3}(?=\S)([^*_]+)(?<=\S)[*_]{1,3}(?!\w)")
 
 
-def sentences_of(text: SourceText) -> list[tuple[str, str]]:
-    """Return each sentence of suitable length, as it stands and with single spaces; those of the last
-    document are cached."""
-    return _kept(text.text)
-
-
 @lru_cache(maxsize=1)
-def _kept(text: str) -> list[tuple[str, str]]:
-    return list(_sentences(text))
-
-
-def _sentences(text: str) -> Iterator[tuple[str, str]]:
+def _sentences(text: str) -> list[tuple[str, str]]:
+    """Return each sentence of suitable length, as it stands and without markup, with single spaces."""
+    found = []
     for start, end in sentence_places(text):
         quote = _HEADING_LINES.sub("", text[start:end])
         plain = " ".join(_EMPHASIS.sub(r"\1", _LINK.sub(r"\1", quote)).split())
-        if (
-            len(plain) >= LEAST
-            and SHORTEST_SENTENCE <= plain.count(" ") + 1 <= LONGEST_SENTENCE
-            and plain[-1] in _ENDS
-        ):
-            yield quote, plain
+        has_length = len(plain) >= LEAST and SHORTEST_SENTENCE <= plain.count(" ") + 1 <= LONGEST_SENTENCE
+        if has_length and plain[-1] in _ENDS:
+            found.append((quote, plain))
+    return found
 
 
 def turned_around(
     text: SourceText, kind: str, question_of: Callable[[str, Language], str | None]
 ) -> Iterator[QuestionCandidate]:
-    """Yield the question that each sentence of a text answers, where it answers one that can be asked."""
     if text.language is None:
         return
-    for quote, plain in sentences_of(text):
+    for quote, plain in _sentences(text.text):
         question = question_of(plain, text.language)
         if question and not flaw(question):
             evidence = (Quote(text.doc_id, text.source, text.url, quote),)

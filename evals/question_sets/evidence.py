@@ -91,7 +91,6 @@ def in_words(similarity: float) -> str:
 
 
 def without_place(written: Sequence[Row], resolved: Sequence[Row]) -> list[str]:
-    """Return the ids of the questions whose ground truth was looked for, and stands nowhere."""
     return [
         row["question_id"]
         for before, row in zip(written, resolved, strict=True)

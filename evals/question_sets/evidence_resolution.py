@@ -180,7 +180,6 @@ class _Known(dict[str, int]):
 
 
 def _with(best: list[DocumentMatch], found: DocumentMatch) -> list[DocumentMatch]:
-    """Return the best so far with one more, if that is as good; alone, if it is better."""
     if not best or found.place.similarity > best[0].place.similarity:
         return [found]
     return [*best, found] if found.place.similarity == best[0].place.similarity else best
@@ -285,7 +284,6 @@ class Resolver:
         return {**_lost(item, reason), "doc_id": meant[0]["doc_id"]}
 
     def _at_offsets(self, item: Mapping[str, Any], meant: Sequence[Mapping[str, Any]]) -> Row:
-        """Find evidence by its offsets; where the text there differs, its quote nearest to them."""
         start, end, quote = item["start"], item["end"], item.get("quote")
         for document in meant:
             there = document["text"][start:end]
@@ -320,7 +318,6 @@ class Resolver:
         return _placed(item, document, Alignment(start, end, place.similarity))
 
     def _by_truth(self, item: Mapping[str, Any], question: Mapping[str, Any]) -> list[Row]:
-        """Find the places that hold most of the ground truth's words; none where no place holds enough."""
         return [
             _placed({**item, "quote": self._text(found)}, self._documents[found.document], found.place)
             for found in self._lookup.ground_truth(item["quote"], question["question"])
@@ -345,16 +342,8 @@ class Resolver:
 
 
 def _row(item: Mapping[str, Any]) -> Row:
-    return {
-        "doc_id": None,
-        "url": item["url"],
-        "quote": item.get("quote"),
-        "start": None,
-        "end": None,
-        "grade": int(item.get("grade", 1)),
-        "reason": None,
-        "similarity": None,
-    }
+    unknown = dict.fromkeys(("doc_id", "start", "end", "reason", "similarity"))
+    return {**unknown, "url": item["url"], "quote": item.get("quote"), "grade": int(item.get("grade", 1))}
 
 
 def _lost(item: Mapping[str, Any], reason: str) -> Row:

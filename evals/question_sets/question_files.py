@@ -50,7 +50,6 @@ class EvidenceQuote(Strict):
         return self
 
     def item(self) -> dict[str, object]:
-        """Return it as it is looked for; offsets only where there are any."""
         return self.model_dump(exclude=set() if self.start is not None else {"start", "end"})
 
 
@@ -163,7 +162,6 @@ class QuestionFile(Strict):
 
 
 def read_yaml(path: Path) -> list[dict[str, Any]]:
-    """Read a question file; return rows of `schemas.QUESTIONS` whose evidence is not resolved yet."""
     marked = load(path)
     if not isinstance(marked.data, dict):
         text = "a question file is a mapping with the keys question_set, language and questions"
@@ -340,7 +338,6 @@ def _question(row: Mapping[str, Any], language: str) -> Iterator[tuple[str, Any]
 
 
 def _evidence(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return evidence as it is written; of what was resolved, the quote says the place."""
     keys = ("url", "source", "quote") if "similarity" in item else ("url", "source", "quote", "start", "end")
     found = {key: item[key] for key in keys if item.get(key) is not None}
     return found | ({"grade": item["grade"]} if item.get("grade", 1) != 1 else {})

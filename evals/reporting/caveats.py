@@ -24,6 +24,7 @@ from rag_assay.evals.reporting.display import (
 from rag_assay.evals.reporting.standings import CellStanding, RankedResult, Result, Subset, varying_axes
 from rag_assay.evals.statistics.question_clusters import Clustering
 from rag_assay.evals.statistics.significance import paired_bootstrap
+from rag_assay.evals.statistics.verdict import round_up
 
 OUT_OF_REACH = 20  # times as many questions: a larger number does not help
 
@@ -47,7 +48,7 @@ def power_sentence(open_entries: Sequence[RankedResult], n: int, metric: MetricI
         enough = within[-1]
     settled = sum(number <= enough for number in within)
     which = "the rest" if settled == len(results) else f"{settled} of the {len(results)} open comparisons"
-    return f"{text}; about {count(_rounded(enough))} questions would settle {which}."
+    return f"{text}; about {count(round_up(enough))} questions would settle {which}."
 
 
 def chances_sentence(found: Sequence[RankedResult], least: float = 0.005) -> str | None:
@@ -76,16 +77,6 @@ def _about(value: float, metric: MetricInfo) -> str:
     if metric.unit or not 0 < value < 1:
         return quantity(value, metric.unit)
     return f"{value:.2f}" if value >= 0.01 else f"{value:.3f}"
-
-
-def _rounded(n: int) -> int:
-    """Round up to two significant digits.
-
-    >>> _rounded(87), _rounded(238), _rounded(1001)
-    (87, 240, 1100)
-    """
-    step = 10 ** max(0, len(str(n)) - 2)
-    return math.ceil(n / step) * step
 
 
 def replicates_sentence(data: ReportData, subset: Subset) -> str | None:

@@ -23,32 +23,10 @@ from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import HUMAN_ESTIMATES
 
 COLUMNS = (
-    "subset",
-    "cell",
-    "cell_id",
-    "chunking",
-    "embedder",
-    "retriever",
-    "generator",
-    "metric",
-    "value",
-    "n",
-    "coverage",
-    "low",
-    "high",
-    "worst",
-    "best",
-    "rank",
-    "leader",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "p",
-    "tied",
-    "answered",
-    "replicates",
-    "replicate_low",
-    "replicate_high",
+    *("subset", "cell", "cell_id", "chunking", "embedder", "retriever", "generator"),
+    *("metric", "value", "n", "coverage", "low", "high", "worst", "best", "rank", "leader"),
+    *("difference", "difference_low", "difference_high", "p", "tied"),
+    *("answered", "replicates", "replicate_low", "replicate_high"),
 )
 CARD_COLUMNS = ("judge", "measure", "slice", "reason")
 """Beside those, in the rows of judges' cards."""
@@ -57,13 +35,7 @@ ESTIMATE_COLUMNS = ("estimate_of", "judged_by", *HUMAN_ESTIMATES)
 
 
 def json_rows(board: pl.DataFrame, others: Iterable[Mapping[str, Any]] = ()) -> str:
-    """Return a leaderboard (schemas.LEADERBOARD) as JSON, a list of objects.
-
-    others: rows of the same columns that come last: `risk_rows`, `effect_rows`; those of human ratings,
-        of judges' cards and of estimates, which have `PEOPLE_COLUMNS`, `CARD_COLUMNS` and
-        `ESTIMATE_COLUMNS`, too; the verdict, which has `recommended` and more, and the cells that a
-        search left out, which have `left_out_by` and more
-    """
+    """Return a leaderboard (schemas.LEADERBOARD) as a JSON list; others: further rows, also with columns."""
     last = [{name: row.get(name) for name in dict.fromkeys((*COLUMNS, *_further(row)))} for row in others]
     return json.dumps([*board.select(COLUMNS).to_dicts(), *last], indent=1)
 
@@ -79,10 +51,7 @@ def _further(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def write_html(data: ReportData, path: Path) -> Path:
-    """Write the HTML report to a file, at once or not at all, and its folder before it; return its path.
-
-    A folder of an earlier report in this place is removed when the page no longer names it.
-    """
+    """Write the HTML report atomically after its folder, and remove folders of earlier reports."""
     page = render_report(data, path.stem)
     folder = path.with_name(page.folder) if page.folder else None
     for name, text in page.files.items():
@@ -103,7 +72,7 @@ def folders_of(page: Path) -> list[Path]:
 
 
 def write_report(data: ReportData, home: Home) -> list[Path]:
-    """Write the report of a study and its leaderboard as JSON to their place in a home; return the paths."""
+    """Write the report and its leaderboard as JSON to the workspace; return the paths."""
     page = write_html(data, home.report(data.study))
     rows = json_rows(data.leaderboard, other_rows(data))
     return [page, write_text(rows + "\n", home.report_rows(data.study))]

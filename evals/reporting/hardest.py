@@ -28,7 +28,7 @@ from rag_assay.evals.reporting.display import safe_link, truncate
 
 @dataclass(frozen=True)
 class LeaderHit:
-    """One hit of the leading cell; `evidence` tells whether it holds any; `anchor` names it on the page."""
+    """A hit of the leading cell; anchor: its id on the page."""
 
     anchor: str
     rank: int
@@ -42,10 +42,10 @@ class LeaderHit:
 
 @dataclass(frozen=True)
 class CellAnswer:
-    """One cell's answer to the question; `score` is of the first answer metric, None when it has none.
+    """A cell's answer; score: of the first answer metric.
 
-    cited: its text with its citations; both are empty where there is none
-    cut: which passages its model was not given as a whole; empty where there are none
+    cited: its text with its citations
+    cut: passages that its model was not given as a whole
     """
 
     cell: str
@@ -61,7 +61,7 @@ class CellAnswer:
 
 @dataclass(frozen=True)
 class HardQuestion:
-    """One question, how many cells missed it, and what was found and said."""
+    """A question, the cells that missed it, what was found and said."""
 
     question: Mapping[str, Any]
     evidence: tuple[Mapping[str, Any], ...]
@@ -75,10 +75,7 @@ class HardQuestion:
 
 @dataclass(frozen=True)
 class Hardest:
-    """The hardest questions, the hardest first.
-
-    left_out: further questions that at least one cell did not answer perfectly
-    """
+    """The hardest questions first; left_out: further questions that a cell did not answer perfectly."""
 
     questions: tuple[HardQuestion, ...]
     left_out: int
@@ -87,10 +84,9 @@ class Hardest:
 
 
 def hardest(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -> Hardest:
-    """Return the questions that most of ``cells`` miss by the primary metric.
+    """Return the questions that most of ``cells`` miss by the primary metric; the leading cell comes first.
 
-    ``cells`` are keys in the order of the leaderboard, the leading one first. A miss is the worst possible
-    value; questions with as many misses are ordered by their mean. Rows without a value count as neither.
+    A miss is the worst possible value; ties are ordered by their mean. Rows without a value count as neither.
     """
     answer_metric = next((metric for metric in data.metrics if metric.kind == "answer"), None)
     ranked = _by_difficulty(data, cells)

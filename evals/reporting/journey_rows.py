@@ -46,14 +46,14 @@ DOCUMENTS: Schema = {"doc_id": pl.String, "source": pl.String, "url": pl.String,
 
 @dataclass(frozen=True, eq=False)
 class JourneyRows:
-    """All that a question's journey shows beside what a report reads anyway.
+    """What journeys show beside the rows of a report.
 
     rankings: cell -> the ranking that it reads; its own key where its passages stand beside its answers
     hits: schema OF_HITS, the first ones of every question and ranking
     ended: schema ENDED, of rankings that failed on a question
     taken: schema TAKEN, where each hit's chunk was after each step
     lost: schema LOST
-    passages: schema PASSAGES, stretches of documents that hold every hit; no two of them overlap
+    passages: schema PASSAGES, disjoint stretches of documents that hold every hit
     documents: schema DOCUMENTS, those of hits and of evidence
     """
 
@@ -67,13 +67,12 @@ class JourneyRows:
 
 
 def no_journeys() -> JourneyRows:
-    """Return what is known where nothing was read."""
     frames = (OF_HITS, ENDED, TAKEN, LOST, PASSAGES, DOCUMENTS)
     return JourneyRows({}, *(pl.DataFrame(schema=schema) for schema in frames))
 
 
 def merged(hits: pl.DataFrame) -> pl.DataFrame:
-    """Return the stretches of documents that hold all hits: doc_id, start, end; overlapping ones are one.
+    """Return the stretches of documents that hold all hits, merged where they overlap.
 
     >>> hits = pl.DataFrame({"doc_id": ["a", "a", "a"], "start": [0, 5, 20], "end": [10, 15, 30]})
     >>> merged(hits).rows()
@@ -144,13 +143,11 @@ def stored_ended(
 def stored_lost(
     connection: duckdb.DuckDBPyConnection, rankings: list[str], question: str | None = None
 ) -> pl.DataFrame:
-    """Return what became of each piece of evidence (LOST)."""
     sql = "SELECT * FROM current_losses WHERE list_contains(?, ranking)"
     return select_rows(connection, *only_question(sql, [rankings], question), LOST)
 
 
 def evidence_documents(questions: pl.DataFrame) -> set[str]:
-    """Return the ids of the documents that hold evidence."""
     pieces = questions["evidence"].explode().drop_nulls()
     return set(pieces.struct.field("doc_id").drop_nulls()) if len(pieces) else set()
 
@@ -175,7 +172,7 @@ def _documents(
 
 
 def cut(documents: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
-    """Return the spans of documents (doc_id, text) with their texts (PASSAGES)."""
+    """Return spans of documents (doc_id, text) with their texts (PASSAGES)."""
     own = spans.filter(pl.col("doc_id").is_in(documents["doc_id"].implode()))
     texts = dict(documents.select("doc_id", "text").iter_rows())
     # A slice of a str takes no time that grows with the document, one in polars does.
@@ -217,7 +214,7 @@ def _taken(store: ArtifactStore, rankings: list[str], hits: pl.DataFrame) -> pl.
 
 
 def taken(traces: pl.DataFrame, hits: pl.DataFrame) -> pl.DataFrame:
-    """Return where the chunks of one ranking's hits were after each step (TAKEN)."""
+    """Return where the chunks of a ranking's hits were after each step (TAKEN)."""
     steps = traces.with_columns(order=pl.int_range(pl.len()).over("question_id"))
     exploded = (
         steps.with_columns(at=pl.int_ranges(1, pl.col("chunk_ids").list.len() + 1))

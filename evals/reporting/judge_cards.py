@@ -77,7 +77,7 @@ _LABELLED = "labelled cases"
 class CardRow:
     """A metric of a judge: its figures by column, and its catches by kind of mutation.
 
-    coin: there are human labels of its cases, but no AUC is significantly above 0.5
+    coin: its cases are labelled, but no AUC is significantly above 0.5
     """
 
     metric: str
@@ -89,11 +89,7 @@ class CardRow:
 
 @dataclass(frozen=True)
 class PeopleRow:
-    """How far a metric agrees with people: by a rubric's criterion, or by a file of labelled cases.
-
-    by: `people.RUBRIC[.CRITERION]`, or `labelled cases`
-    figures: by `PEOPLE_COLUMNS`
-    """
+    """Agreement with annotators; by: `people.RUBRIC[.CRITERION]`, or `labelled cases`."""
 
     metric: str
     by: str
@@ -104,24 +100,20 @@ class PeopleRow:
 class Card:
     """One judge.
 
-    about: its kind, and the model that it asks
-    sentence: what a reader must know first
-    columns: title and explanation of each figure
-    kinds: of mutations that were tried, with what each does
-    costs: of 1,000 cases, in a sentence; empty where they are not known
-    people: how far people agree with it, and with each other; people_columns: title and explanation of each
+    about: its kind and model
+    kinds: mutations that were tried, with what each does
+    costs: of 1,000 cases, in a sentence
+    people: agreement of annotators with it, and with each other
     """
 
     judge: str
     about: str
     sentence: str
     calibrated: bool
-    columns: tuple[tuple[str, str], ...]
     kinds: tuple[tuple[str, str], ...]
     rows: tuple[CardRow, ...]
     costs: str
     people: tuple[PeopleRow, ...] = ()
-    people_columns: tuple[tuple[str, str], ...] = tuple((title, about) for title, about, _ in PEOPLE_COLUMNS)
 
 
 def judge_cards(data: ReportData) -> tuple[Card, ...]:
@@ -132,7 +124,7 @@ def judge_cards(data: ReportData) -> tuple[Card, ...]:
 
 
 def judges_section(data: ReportData, charts: Sequence[sections.Chart]) -> sections.PageSection | None:
-    """Return the judges' cards below charts of them; None where there are no cards."""
+    """None where there are no cards."""
     cards = judge_cards(data)
     if not cards:
         return None
@@ -143,11 +135,14 @@ def judges_section(data: ReportData, charts: Sequence[sections.Chart]) -> sectio
             card.sentence if card.calibrated else sections.PageParagraph(card.sentence, "uncalibrated")
         )
         rows = [(sections.TableFigure(row.metric, _warning(row)), *row.figures) for row in card.rows]
-        blocks.append(_card_table(f"Card of the judge {card.judge}", "Metric", card.columns, rows))
+        blocks.append(
+            _card_table(f"Card of the judge {card.judge}", "Metric", [one[:2] for one in COLUMNS], rows)
+        )
         if card.people:
             rows = [(sections.TableFigure(row.metric, (row.by,)), *row.figures) for row in card.people]
             caption = f"Agreement of people with {card.judge}"
-            blocks.append(_card_table(caption, "Agreement with people", card.people_columns, rows))
+            heads = [one[:2] for one in PEOPLE_COLUMNS]
+            blocks.append(_card_table(caption, "Agreement with people", heads, rows))
         if card.kinds:
             rows = [(sections.TableFigure(row.metric), *row.caught) for row in card.rows]
             caption = f"Answers made worse, judged by {card.judge}"
@@ -172,12 +167,11 @@ def _card_table(
 
 
 def judge_sentences(data: ReportData) -> list[str]:
-    """Return, for the terminal, a sentence a judge that begins with its name."""
     return [_in_a_line(card) for card in judge_cards(data)]
 
 
 def card_rows(data: ReportData) -> list[dict[str, Any]]:
-    """Return the rows of all cards (schemas.JUDGE_CARDS), their metrics by the names that the study has."""
+    """Return schemas.JUDGE_CARDS, metrics by their names in the study."""
     rows = [] if data.judge_cards is None else data.judge_cards.to_dicts()
     return [{**row, "metric": row["metric"] and f"{row['judge']}.{row['metric']}"} for row in rows]
 
@@ -205,7 +199,6 @@ def _card(judge: str, data: ReportData) -> Card:
         (data.judges or {}).get(judge, ""),
         _sentence(found),
         all(row.calibrated for row in found),
-        tuple((title, about) for title, about, _ in COLUMNS),
         tuple((kind.replace("_", " "), MUTATIONS[kind].about) for kind in kinds),
         found,
         _costs(by_place),
@@ -227,9 +220,7 @@ def _agreed(rows: Mapping[str, Mapping[str, Any]], measure: str, part: str | Non
     row = rows.get(measure)
     if row is None:
         of_file = measure in {"people", "people_alpha"} and part is None
-        return sections.TableFigure(
-            MISSING, why="a file does not say" if of_file else rows["labels"]["reason"] or "too few"
-        )
+        return sections.missing("a file does not say" if of_file else rows["labels"]["reason"] or "too few")
     if measure in _COUNTS and row["value"] is not None:
         return sections.TableFigure(count(round(row["value"])), why=row["reason"] or "")
     return _figure(row)
@@ -274,19 +265,15 @@ def _first(
         ]
     row = next((one for one in rows if one["value"] is not None), rows[0] if rows else None)
     if row is None:
-        missing = (
-            "no labelled cases"
-            if places[0][0] in stored_rows.AGREEMENT_MEASURES
-            else "nothing was tried that would show it"
-        )
-        return sections.TableFigure(MISSING, why=missing)
+        agrees = places[0][0] in stored_rows.AGREEMENT_MEASURES
+        return sections.missing("no labelled cases" if agrees else "nothing was tried that would show it")
     return _figure(row)
 
 
 def _figure(row: Mapping[str, Any]) -> sections.TableFigure:
     is_share = row["measure"] in _SHARES or (row["measure"] == "position_bias" and row["slice"] == "order")
     if row["value"] is None:
-        return sections.TableFigure(MISSING, why=row["reason"] or "not measured")
+        return sections.missing(row["reason"] or "not measured")
     text = percent(row["value"]) if is_share else number(row["value"])
     ends = interval(row["low"], row["high"])
     if is_share and ends != MISSING:
@@ -307,7 +294,7 @@ def _caught(
 ) -> sections.TableFigure:
     row, tied = by_place.get((metric, "caught", kind)), by_place.get((metric, "tied", kind))
     if row is None:
-        return sections.TableFigure(MISSING, why="this metric need not notice it")
+        return sections.missing("this metric need not notice it")
     found = _figure(row)
     if row["value"] is None or tied is None or not tied["value"]:
         return found
@@ -337,7 +324,7 @@ def _costs(by_place: Mapping[tuple[str | None, str, str | None], Mapping[str, An
 def _in_a_line(card: Card) -> str:
     parts = []
     for row in card.rows:
-        figures = dict(zip((title for title, _ in card.columns), row.figures, strict=True))
+        figures = dict(zip((title for title, *_ in COLUMNS), row.figures, strict=True))
         shown = [_auc(figures["AUC"], is_coin=row.coin)] if figures["AUC"].text != MISSING else []
         shown += [
             f"{words} {figure.text}"
@@ -363,7 +350,7 @@ Row = Mapping[str, Any]
 
 
 def estimates_section(data: ReportData, labels: Mapping[str, str]) -> sections.PageSection | None:
-    """Return the estimates of every criterion that people have scored; None where there are none."""
+    """Return the estimates of every criterion, if any."""
     blocks: list[sections.Block] = []
     titles: Mapping[Any, str] = {one.name: one.title for one in data.metrics}
     for name, together, cells in _estimates(data):
@@ -413,7 +400,6 @@ def _estimates(data: ReportData) -> Iterator[tuple[str, Sequence[Row], Sequence[
 
 
 def estimate_sentences(data: ReportData) -> list[str]:
-    """Return, for the terminal, a sentence a criterion."""
     titles: Mapping[Any, str] = {one.name: one.title for one in data.metrics}
     return [
         f"{name}: {_estimate_sentence(together[0], titles.get(together[0]['metric'], together[0]['metric']))}"
@@ -422,7 +408,7 @@ def estimate_sentences(data: ReportData) -> list[str]:
 
 
 def estimate_json(data: ReportData) -> list[dict[str, Any]]:
-    """Return the estimates for the rows beside the report: of no metric, so that none looks like a score."""
+    """The metric is None, so that no row looks like a score."""
     if data.human_estimates is None:
         return []
     return [
@@ -466,8 +452,7 @@ def _behind(row: Row) -> sections.TableFigure:
 
 
 def _estimate_sentence(row: Row, title: str) -> str:
-    """Say of all cells together what judgements save, and what the wanted interval needs.
-
+    """
     >>> row = {"labels": 60, "items": 200, "judgements": 200, "saved": 23.4, "width": 0.846, "wanted": 0.25}
     >>> _estimate_sentence({**row, "labels_needed": 90, "combined_low": 2.0}, "Support by small")[:74]
     'Of 200 answers, people have scored 60. With the 200 judgements by Support '

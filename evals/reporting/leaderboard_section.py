@@ -32,7 +32,7 @@ Reasons = Mapping[tuple[str, str], str]
 
 
 def leaderboard_sections(data: ReportData) -> list[sections.PageSection]:
-    """Return a leaderboard of all questions, and one of each sample."""
+    """All questions first, then each sample."""
     found = standings.subsets(data)
     if not found:
         return [sections.PageSection("leaderboard", "Leaderboard", ["No cell was run."], "Leaderboard")]
@@ -74,7 +74,7 @@ def direction(metric: MetricInfo) -> str:
 
 
 def leaderboard(data: ReportData, subset: standings.Subset) -> sections.Table:
-    """Return the rows of a subset of the questions, the ranked ones first."""
+    """Ranked rows first."""
     shown = subset.standings[: limits.LEADERBOARD_ROWS]
     grouped = any(one.tie_group is not None for one in subset.standings)
     embedders = data.leaderboard["embedder"].drop_nulls().n_unique() > 1
@@ -213,7 +213,7 @@ def _coverage(one: standings.CellStanding, metric: MetricInfo) -> sections.Table
 
 
 def result(found: standings.Result | None, metric: MetricInfo, why: str | None) -> sections.TableFigure:
-    """Return a mean with its interval; with its worst and best case where too few questions have a value."""
+    """Return a mean with its interval; with its worst and best case where coverage is too low."""
     if found is None:
         return sections.missing("not measured in this cell")
     if found.value is None:

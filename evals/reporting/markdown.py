@@ -39,7 +39,7 @@ NOWHERE = "\u200b"  # after an `@` or `#`: no user or issue of a code host is no
 
 
 def render_markdown(data: ReportData) -> str:
-    """Return the report as Markdown (GitHub's dialect); all text of the study is escaped."""
+    """Return GitHub's Markdown; all text of the study is escaped."""
     decision, *why = data.verdict.sentences
     columns = [Column(name) for name in ("", "What", "State", "Because")]
     rows = [(one.sign, one.name, one.word, one.text) for one in trust_lines(data)]
@@ -53,7 +53,6 @@ def render_markdown(data: ReportData) -> str:
 
 
 def render_page(page: TitledPage) -> str:
-    """Return a page as Markdown; whatever its texts hold is shown as it is."""
     parts = [f"# {escape_markdown(page.title)}", *map(_block, page.lead)]
     for section in page.sections:
         parts += [f"## {escape_markdown(section.title)}", *map(_block, section.blocks)]
@@ -118,7 +117,7 @@ def _lines(head: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[b
 
 
 def escape_markdown(text: str) -> str:
-    r"""Return a text as Markdown that shows it as it is: no markup, link, mention or line break of its own.
+    r"""Escape markup, links, mentions and line breaks.
 
     >>> escape_markdown("a|b <b>*c*</b>") == r"a\|b \<b\>\*c\*\</b\>"
     True
@@ -134,8 +133,7 @@ def escape_markdown(text: str) -> str:
 
 
 def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a table in Markdown; a cell's text is shown as it is.
-
+    """
     >>> print(markdown_table(["a"], [["x|y"]]))
     | a |
     | --- |

@@ -25,7 +25,7 @@ FOLDER = ".data-"  # between the name of a page and the digest of what its folde
 
 @dataclass(frozen=True)
 class ReportPage:
-    """A report: its page, and the files of the folder beside it (name -> text), if there is one."""
+    """A page, and the files of the folder beside it (name -> text), if any."""
 
     html: str
     folder: str
@@ -33,18 +33,15 @@ class ReportPage:
 
 
 def render_html(data: ReportData) -> str:
-    """Return the report as one HTML document in UTF-8; of a large one the page alone."""
+    """Return the report as one HTML document; of a large one the page alone."""
     return render_report(data, data.study).html
 
 
 def render_report(data: ReportData, stem: str) -> ReportPage:
-    """Return the report, its page with style and script inside.
+    """Return the report with style and script inside; stem: name of its file without suffix.
 
-    Everything that comes from the data is escaped, or packed and made texts by the script. The content
-    security policy names the digests of the one style and the one script, so that nothing else on the page
-    can load, run or send anything; only where there is a folder may pages of it be shown in a frame.
-
-    stem: name of the page's file without its suffix
+    Data is escaped, or packed and made text by the script. The content security policy names the digests of
+    style and script, so that nothing else can load, run or send anything; frames show its folder alone.
     """
     script = f"(() => {{\n{join_files('scripts')}\n}})();"
     found = view(data)
@@ -60,12 +57,12 @@ def render_report(data: ReportData, stem: str) -> ReportPage:
 
 
 def render_page(page: TitledPage) -> str:
-    """Return a page as one HTML file in the style of the report, without a script or an outside resource."""
+    """Return a page without scripts or outside resources."""
     return _render(page, "", title=page.title, foot=page.title, view=None, stem="")
 
 
 def render_sections(sections: Sequence[PageSection]) -> str:
-    """Return sections as HTML without a page around them, in the report's markup; all texts are escaped."""
+    """Return sections as HTML without a page around them; all texts are escaped."""
     return display.plain(templates().get_template("sections.html").render(sections=sections))
 
 
@@ -87,7 +84,6 @@ def _render(page: TitledPage, script: str, *, frames: bool = False, **values: An
 
 @cache
 def templates() -> Environment:
-    """Return the templates of pages, with the functions by which they write numbers and words."""
     environment = Environment(
         loader=PackageLoader("rag_assay.evals.reporting", "templates"),
         autoescape=True,
@@ -115,7 +111,7 @@ def templates() -> Environment:
 
 @cache
 def join_files(folder: str) -> str:
-    """Return the files of a folder of the templates one after the other, by name."""
+    """Return the files of a folder of the templates, joined by name."""
     found = sorted(
         (files("rag_assay.evals.reporting") / "templates" / folder).iterdir(), key=lambda file: file.name
     )
@@ -123,16 +119,12 @@ def join_files(folder: str) -> str:
 
 
 def read_script(name: str) -> str:
-    """Return a script of the report, which pages of the app may show journeys with, too."""
     path = files("rag_assay.evals.reporting") / "templates" / "scripts" / name
     return path.read_text(encoding="utf-8")
 
 
 def policy(style: str, script: str, *, frames: bool = False) -> str:
-    """Return a content security policy that lets this style and this script alone work.
-
-    frames: pages of the folder beside it may be shown in a frame
-    """
+    """Allow this style and this script alone; frames: also pages of the folder beside it."""
     more = "frame-src 'self' file:; " if frames else ""
     return (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "

@@ -36,7 +36,6 @@ Pair = tuple[str, float, float]
 
 
 def bases(data: ReportData) -> dict[Basis, MetricInfo]:
-    """Return the first metric at an equal context, and the first at an equal number of passages."""
     found: dict[Basis, MetricInfo] = {}
     for one in data.metrics:
         if counts_tokens(one.name):
@@ -47,10 +46,7 @@ def bases(data: ReportData) -> dict[Basis, MetricInfo]:
 
 
 def intervals_of(data: ReportData, metric: MetricInfo, most: int) -> Table | None:
-    """Return the chart of intervals of a metric, its rows in the order of the verdict.
-
-    most: rows
-    """
+    """Rows are in the order of the verdict; most: rows"""
     subset = main_subset(data)
     of = {one.cell.key: one for one in subset.standings}
     rows = [
@@ -64,11 +60,11 @@ def intervals_of(data: ReportData, metric: MetricInfo, most: int) -> Table | Non
 
 @dataclass(frozen=True)
 class PairComparison:
-    """The first pipeline's values of a metric less the second's, over the questions of which both have one.
+    """The first pipeline's values of a metric less the second's, on their common questions.
 
     low, high: interval of the difference; None: too few clusters of questions, or no spread
-    p, tied: of the leaderboard, where one of the two leads; else None
-    questions: the smallest difference first; those that lack a value in one of the two last
+    p, tied: of the leaderboard, where one of the two leads
+    questions: smallest difference first; those that lack a value last
     """
 
     metric: MetricInfo
@@ -95,7 +91,6 @@ class PairComparison:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """The comparison in words, as the report's page says it."""
         name, unit, n = self.metric.title, self.metric.unit, len(self.known)
         if self.difference is None:
             return (f"No question has a value of {name} in both.",)
@@ -126,10 +121,7 @@ def compare_pair(
     values: Mapping[tuple[str, str], float],
     questions: Sequence[str],
 ) -> PairComparison:
-    """Compare two pipelines; with the leader, by what the leaderboard says.
-
-    values: (question, pipeline) -> value; questions: of the study, in its order
-    """
+    """values: (question, pipeline) -> value; questions: of the study, in its order"""
     first, second = pair
     nan = float("nan")
     rows = [(one, values.get((one, first), nan), values.get((one, second), nan)) for one in questions]
@@ -190,11 +182,7 @@ def pair_section(
     links: Mapping[str, str],
     most: int,
 ) -> PageSection:
-    """Return the comparison with a table of the questions on which the two differ most, either way.
-
-    texts: question -> its text; links: question -> where its journey is
-    most: rows
-    """
+    """texts: question -> its text; links: question -> its journey; most: rows"""
     metric = found.metric
     apart = sorted(
         (row for row in found.questions if abs(row[1] - row[2]) > EQUAL), key=lambda row: row[1] - row[2]

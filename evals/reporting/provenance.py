@@ -19,10 +19,10 @@ from rag_assay.warehouse.identity import digest
 
 @dataclass(frozen=True)
 class SourceSnapshot:
-    """One source as the study read it.
+    """A source as the study read it.
 
-    crawled: when it was fetched last, ISO 8601; None: not known
-    digest: of its documents, the same wherever they are the same
+    crawled: last fetch, ISO 8601
+    digest: of its documents
     """
 
     source: str
@@ -34,10 +34,9 @@ class SourceSnapshot:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where the figures are from.
+    """corpus: digest of all documents
 
-    corpus: digest of all documents together; None where there are none
-    machine: what was measured of the machine that wrote the report -> its value
+    machine: fact -> value, of the machine that wrote the report
     commands: cell -> the command that makes it again; identities: cell -> digest of all that made it
     """
 
@@ -49,10 +48,7 @@ class Provenance:
 
 
 def provenance(study: Study, store: ArtifactStore, board: pl.DataFrame) -> Provenance:
-    """Return where the figures of a study are from.
-
-    board: schemas.LEADERBOARD
-    """
+    """board: schemas.LEADERBOARD"""
     sources = tuple(_snapshot(store, name) for name in study.corpus.sources)
     digests = [one.digest for one in sources]
     ids = board.drop_nulls("cell_id").select("cell", "cell_id").unique("cell").iter_rows()
@@ -67,8 +63,7 @@ def provenance(study: Study, store: ArtifactStore, board: pl.DataFrame) -> Prove
 
 
 def command(study: str, cell: str) -> str:
-    """Return the command that makes one cell again.
-
+    """
     >>> command("demo", "tokens-128.minilm.bm25.quote")
     'assay run demo --cells tokens-128.minilm.bm25.quote'
     """
@@ -76,7 +71,6 @@ def command(study: str, cell: str) -> str:
 
 
 def machine() -> dict[str, str]:
-    """Return processor, cores, memory, graphics processors, system and Python of this machine."""
     lines = _lines(Path("/proc/cpuinfo"))
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     found = {
@@ -113,7 +107,6 @@ def _memory() -> str:
 
 
 def _graphics() -> Sequence[str]:
-    """Return the graphics processors that the driver of NVIDIA lists; no other library is loaded for it."""
     found = sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))
     lines = [line for path in found for line in _lines(path) if line.startswith("Model:")]
     return [line.partition(":")[2].strip() for line in lines]

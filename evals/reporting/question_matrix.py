@@ -50,7 +50,7 @@ FOUND = "found"
 class MatrixFilter:
     """Which questions a matrix shows, and in which order.
 
-    search: words that the question or its id holds
+    search: words of the question or its id
     lost: a step (`Loss`) at which the first pipeline lost the question, or FOUND
     is_regression: only questions that are wrong in the first pipeline and right in the second
     by_dispute: the most disputed first, and none without a dispute
@@ -70,10 +70,10 @@ class MatrixFilter:
 class MatrixCell:
     """What one pipeline made of one question.
 
-    value: of the chosen metric, the mean over the replicates that have one; None: `why` says why
-    answer: its beginning, of the first replicate; None: there is none
-    status: of the answer, if it is not `ok`; "" otherwise
-    lost: the step that lost the question, FOUND, or "" where nothing is known
+    value: mean over the replicates; None: `why` says why
+    answer: its beginning, of the first replicate
+    status: of the answer, if it is not `ok`
+    lost: the step that lost the question, FOUND, or ""
     """
 
     value: float | None
@@ -85,7 +85,7 @@ class MatrixCell:
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """A question and what each pipeline made of it; type: by which questions are grouped."""
+    """A question in each pipeline; type: by which questions are grouped."""
 
     question_id: str
     question: str
@@ -96,9 +96,9 @@ class MatrixRow:
 
 
 class QuestionMatrix:
-    """The questions of one study as it was run; scores, answers and losses are read for what is shown.
+    """The questions of a study as it was run; scores, answers and losses are read on demand.
 
-    Raises InputError where the study was not run, or files that it names changed since then.
+    Raises InputError where the study was not run, or its files changed since then.
     """
 
     def __init__(self, study: Study, home: Home) -> None:
@@ -121,7 +121,7 @@ class QuestionMatrix:
         return {one.name: one for one in self.data.metrics}
 
     def _with_sources(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Return questions with `kind`, by which they are grouped, and the `sources` of their evidence."""
+        """Add `kind`, by which questions are grouped, and the `sources` of their evidence."""
         pieces = rows.select(
             "question_id", doc_id=pl.col("evidence").list.eval(pl.element().struct.field("doc_id"))
         ).explode("doc_id")
@@ -142,21 +142,20 @@ class QuestionMatrix:
 
     @cached_property
     def disputes(self) -> Mapping[str, Dispute]:
-        """Question -> its dispute, as the report has it."""
         return disputes(_dispute_data(self, self.home))
 
     def lost(self, pipeline: str) -> Mapping[str, str]:
-        """Return question -> the step that lost it in the ranking of a pipeline, or FOUND."""
+        """Return question -> the step that lost it, or FOUND."""
         if pipeline not in self._lost:
             self._lost[pipeline] = _read_lost(self, pipeline, self.home)
         return self._lost[pipeline]
 
     def values(self, metric: str, pipelines: Sequence[str]) -> Mapping[tuple[str, str], float]:
-        """Return (question, pipeline) -> its value of a metric; pairs without one are absent."""
+        """Return (question, pipeline) -> value."""
         return _read_values(self, metric, list(pipelines), self.home)
 
     def matching(self, wanted: MatrixFilter) -> list[str]:
-        """Return the ids of the questions that fit, in the order of the study or of their disputes."""
+        """Return ids in the order of the study or of their disputes."""
         rows = self.questions
         text = pl.concat_str("question", pl.lit(" "), "question_id").str.to_lowercase()
         for word in wanted.search.lower().split():
@@ -184,7 +183,6 @@ class QuestionMatrix:
         return [one for one, (a, b) in pairs.items() if is_regression(metric, a, b)]
 
     def rows(self, wanted: MatrixFilter, ids: Sequence[str]) -> list[MatrixRow]:
-        """Return the rows of some questions, each with a cell a pipeline."""
         cells = _read_cells(self, wanted, list(ids), self.home)
         lost = {one: self.lost(one) for one in wanted.pipelines}
         own = pl.DataFrame({"question_id": list(ids)}, schema={"question_id": pl.String})
@@ -221,7 +219,7 @@ NO_CELL = MatrixCell(None, "not measured", None, "", "")
 
 
 def is_regression(metric: MetricInfo, first: float | None, second: float | None) -> bool:
-    """Return whether the first value is wrong and the second right: below and above the middle of the range.
+    """Return whether the first value is below and the second above the middle of the range.
 
     Of a metric without bounds: whether the second is better.
     """

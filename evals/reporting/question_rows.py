@@ -28,11 +28,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class DeliveredHit:
-    """One delivered passage.
-
-    text: None where there is no such document now
-    gold: whether it overlaps a piece of evidence, or is of a document that is evidence as a whole
-    """
+    """text: None: the document is gone; gold: whether it overlaps evidence, or its document is evidence"""
 
     rank: int
     score: float | None
@@ -45,13 +41,12 @@ class DeliveredHit:
 
 @dataclass(frozen=True)
 class Answered:
-    """What one cell, or one replicate of it, made of a question.
+    """A question in one replicate of a cell.
 
-    answer: a row of `schemas.ANSWERS`; None for a cell without a generator
+    answer: a row of `schemas.ANSWERS`; None without a generator
     scores: rows of `schemas.SCORES`, in the order of the study's metrics
-    judgements: rows of `schemas.JUDGEMENTS` with `judge` and `uncalibrated`, in the order of metrics and
-        replicates
-    people: rows of `schemas.HUMAN_SCORES`, by the current wording of the rubrics, in their order
+    judgements: rows of `schemas.JUDGEMENTS` with `judge` and `uncalibrated`, by metric and replicate
+    people: rows of `schemas.HUMAN_SCORES`, by the current wording of the rubrics
     """
 
     cell: Cell
@@ -63,9 +58,9 @@ class Answered:
 
 @dataclass(frozen=True)
 class RankingResult:
-    """What one ranking made of a question, and the cells that answered from it.
+    """A question in one ranking, and the cells that read it.
 
-    status, reason: how the ranking ended (`schemas.RANKED`); None where it was not run
+    status, reason: as `schemas.RANKED`; None: not run
     losses: rows of `schemas.LOSSES`, one a piece of evidence
     """
 
@@ -79,10 +74,7 @@ class RankingResult:
 
 @dataclass(frozen=True)
 class QuestionRows:
-    """A question (a row of `schemas.QUESTIONS`) and what every ranking of the study made of it.
-
-    note: what a reader must know of the run that it is of
-    """
+    """A question (a row of `schemas.QUESTIONS`) in every ranking of the study; note: on the run shown."""
 
     question: Row
     found: list[RankingResult]
@@ -91,11 +83,8 @@ class QuestionRows:
 
 @on_whole_database
 def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
-    """Gather the stored rows of one question.
-
-    Raises:
-        InputError: the study has not been run, or the files that it names have changed since then; it asks no
-            such question.
+    """Raises:
+    InputError: the study has not been run, its files changed since then, or it asks no such question.
     """
     result = stored_result(study, home, as_run=True)
     study, store = result.study, result.store
@@ -151,10 +140,7 @@ def _contexts(store: ArtifactStore, cells: Iterable[Cell], question: Row) -> dic
 
 
 def _answered(study: Study, cell: Cell, of_cells: Mapping[str, list[Row]]) -> Answered:
-    """Return what one replicate of a cell made of the question.
-
-    of_cells: name of a table -> its rows, of all cells
-    """
+    """of_cells: name of a table -> its rows, of all cells"""
     order = {name: place for place, name in enumerate(study.measured)}
 
     def own(table: str, replicate: str = "replicate") -> list[Row]:
@@ -177,7 +163,7 @@ def _answered(study: Study, cell: Cell, of_cells: Mapping[str, list[Row]]) -> An
 
 
 def _people(connection: duckdb.DuckDBPyConnection, study: Study, question_id: str) -> list[Row]:
-    """Return what annotators say of the answers to a question; `of` is the key of the cell's replicate."""
+    """Return ratings of the answers; `of`: key of the cell's replicate."""
     rows = _dicts(connection, _PEOPLE, [study.study, question_id, study.whole])
     versions = {name: rubric.version for name, rubric in study.rubrics.items()}
     return [row for row in rows if versions.get(row["rubric"]) == row["rubric_version"]]

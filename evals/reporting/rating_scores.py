@@ -27,13 +27,13 @@ _ALIKE = 1e-9
 class ScoresOfPeople:
     """Human ratings and their aggregates.
 
-    rubrics: those of the study, by name
+    rubrics: of the study, by name
     cells: schema CELLS
-    values: schema ANNOTATIONS, a row each answer and criterion, scored or not
-    scores: schema HUMAN_SCORES, those that hold
+    values: schema ANNOTATIONS, a row each answer and criterion, rated or not
+    scores: schema HUMAN_SCORES, valid ones
     agreement: schema AGREEMENT
-    called: (axis, name) -> what a sheet itself calls it
-    command: with which somebody begins to score
+    called: (axis, name) -> its name in a spreadsheet
+    command: starts the annotation
     """
 
     rubrics: Mapping[str, Rubric]
@@ -45,7 +45,6 @@ class ScoresOfPeople:
     command: str
 
     def criteria(self) -> Iterator[ScoredAnswers]:
-        """Yield the answers of each criterion, unscored ones included."""
         for name, rubric in self.rubrics.items():
             for criterion in rubric.criteria:
                 yield self._scored(name, rubric, criterion)
@@ -69,8 +68,8 @@ class ScoredAnswers:
 
     rows: schema ANNOTATIONS with the columns of CELLS beside `key`; a row an answer
     of: answers of the study that could have one
-    scores: schema HUMAN_SCORES, those that hold and have a value
-    agreement, minutes: schema AGREEMENT, of the criterion, and how long people looked by the whole rubric
+    scores: schema HUMAN_SCORES with a value
+    agreement, minutes: schema AGREEMENT, of the criterion, and of the whole rubric
     """
 
     rubric: str
@@ -88,17 +87,15 @@ class ScoredAnswers:
 
     @property
     def title(self) -> str:
-        """What it is called without saying that people scored."""
         return self.rubric if self.criterion.name is None else f"{self.rubric}, {self.criterion.name}"
 
     @cached_property
     def anchors(self) -> tuple[float, ...]:
-        """The values that can be given, the best first."""
         return tuple(sorted(self.criterion.anchors, reverse=True))
 
     @cached_property
     def given(self) -> int:
-        """How many answers have a human rating; a pair of equal answers is a tie without one."""
+        """Answers with a human rating; a pair of equal answers is a tie without one."""
         return int((self.rows["annotators"] > 0).sum())
 
     @cached_property
@@ -107,7 +104,7 @@ class ScoredAnswers:
 
     @cached_property
     def grades(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """Of each row the place of its value among the anchors; -1: it lies between, for people differ."""
+        """Place of each row's value among the anchors; -1: between them."""
         found = np.full(len(self.values), -1, np.int64)
         for place, anchor in enumerate(self.anchors):
             found[np.abs(self.values - anchor) < _ALIKE] = place
@@ -118,8 +115,7 @@ class ScoredAnswers:
 
 
 def written(value: float) -> str:
-    """Write a value that can be given.
-
+    """
     >>> written(5.0), written(0.5), written(-1.0)
     ('5', '0.5', '−1')
     """

@@ -60,7 +60,7 @@ RANKING_AXES = ("chunking", "embedder", "retriever")
 
 @dataclass(frozen=True)
 class Ranker:
-    """What became of the questions in one ranking; found, lost and failed add up to all of them."""
+    """The questions in one ranking: found, lost and failed add up to all of them."""
 
     label: str
     found: int
@@ -74,11 +74,7 @@ class Ranker:
 
 @dataclass(frozen=True)
 class Unfound:
-    """A question that no retriever finds.
-
-    lost: where, as a clause
-    number: its place among the hardest questions that are shown; None: not among them
-    """
+    """A question that no retriever finds; number: its place among the hardest questions, if shown there."""
 
     question_id: str
     text: str
@@ -89,7 +85,7 @@ class Unfound:
 
 @dataclass(frozen=True)
 class Lost:
-    """The section; causes: those that lost any question, in the order of the way that a question takes."""
+    """The section; causes: those that lost any question, in the order of the steps."""
 
     n: int
     rankers: tuple[Ranker, ...]
@@ -104,10 +100,7 @@ class Lost:
 
 
 def funnel_of(data: ReportData, hardest: Sequence[str]) -> Lost | None:
-    """Count where questions were lost, by ranking; None where no ranking has kept it.
-
-    hardest: ids of the questions that the section of the hardest ones shows, in its order
-    """
+    """None where no ranking has kept it; hardest: question ids of that section, in its order"""
     k = depth(data.primary)
     fates: dict[str, dict[str, Loss | None]] = {}
     for key, question, loss in fates_of(data.losses, data.questions, k).iter_rows():
@@ -141,7 +134,7 @@ def funnel_of(data: ReportData, hardest: Sequence[str]) -> Lost | None:
 
 
 def lost_section(data: ReportData, hardest: Sequence[str]) -> PageSection | None:
-    """Return where questions were lost; None where no ranking has kept it."""
+    """None where no ranking has kept it."""
     found = funnel_of(data, hardest)
     if found is None:
         return None
@@ -199,13 +192,12 @@ def depth(metric: MetricInfo) -> int:
 
 
 def fates_of(losses: pl.DataFrame | None, questions: pl.DataFrame, k: int) -> pl.DataFrame:
-    """Return what lost each question in each ranking: cell, question_id, lost_at.
+    """Return what lost each question in each ranking: cell, question_id, lost_at (NULL: in the first k).
 
     losses: schema LOSSES with `cell`; questions: schema QUESTIONS
-    lost_at: NULL where the first k delivered passages hold the evidence that it needs
 
-    One that needs all of it is lost at the earliest loss of any piece; one that needs any of it is lost only
-    when all of it is, at the latest.
+    A question that needs all evidence is lost at the earliest loss of any piece; one that needs any of it
+    only when all of it is, at the latest.
     """
     if losses is None:
         losses = pl.DataFrame(schema={**LOSSES, "cell": pl.String})
@@ -236,10 +228,6 @@ def legend(causes: Sequence[Loss], k: int, *, failed: bool) -> tuple[tuple[str, 
 
 
 def legend_of(loss: Loss, k: int) -> str:
-    """Return what it means that a question was lost at a step.
-
-    k: how many passages count
-    """
     meanings = {
         Loss.CORPUS: "No document holds the evidence: the page was not fetched, or cleaning lost the text.",
         Loss.CHUNKING: "No chunk holds the evidence whole, and its pieces were not found together.",
@@ -257,10 +245,7 @@ def legend_of(loss: Loss, k: int) -> str:
 
 
 def _rankings(data: ReportData, fates: Mapping[str, object]) -> list[LeaderboardCell]:
-    """Return one cell of each ranking that was run: a generator cannot change what was lost.
-
-    One that has no fates failed on every question.
-    """
+    """Return one cell of each ranking that was run; without fates, it failed on every question."""
     run = set(data.scores["cell"])
     found: dict[tuple[str | None, ...], LeaderboardCell] = {}
     for subset in subsets(data):

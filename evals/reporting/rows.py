@@ -59,7 +59,7 @@ LIBRARIES = (
 
 @on_whole_database
 def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
-    """Return the current leaderboard of a study (schemas.LEADERBOARD).
+    """Return schemas.LEADERBOARD.
 
     Raises:
         InputError: the study has not been run, or not as its file is now.
@@ -69,22 +69,18 @@ def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
 
 @on_whole_database
 def stored_verdict(study: Study, home: Home, *, as_run: bool = False) -> Verdict:
-    """Return the verdict of a study as its leaderboard was made (`stored_result`).
-
-    Raises:
-        InputError: the study has not been run, or (not ``as_run``) not as its file is now.
+    """Raises:
+    InputError: the study has not been run, or (not ``as_run``) not as its file is now.
     """
     return stored_result(study, home, as_run=as_run).verdict
 
 
 @on_whole_database
 def board_data(study: Study, home: Home) -> ReportData:
-    """Gather the verdict, the leaderboard and what they rest on: much less than the report, and much sooner.
-
-    Of scores there are only the first metric and the seconds, of answers only status and price; no hits.
+    """Gather verdict and leaderboard; of scores the first metric and seconds, of answers status and price.
 
     Raises:
-        InputError: the study has not been run, or the files that it names have changed since then.
+        InputError: the study has not been run, or its files have changed since then.
     """
     result = stored_result(study, home, as_run=True)
     study, store, board = result.study, result.store, result.board
@@ -124,13 +120,10 @@ def board_data(study: Study, home: Home) -> ReportData:
 def report_data(
     study: Study, home: Home, notes: tuple[str, ...] = (), *, with_hits: bool = True
 ) -> ReportData:
-    """Gather all that the report of a study shows.
-
-    with_hits: also what rankings found, with texts: leading cells' hits from their indexes, all others
-        from the documents
+    """Gather all that the report shows; with_hits: also what rankings found, with texts.
 
     Raises:
-        InputError: the study has not been run, or the files that it names have changed since then.
+        InputError: the study has not been run, or its files have changed since then.
     """
     result = stored_result(study, home, as_run=True)
     study, store, board = result.study, result.store, result.board
@@ -179,7 +172,7 @@ def report_data(
 def _frames(
     connection: duckdb.DuckDBPyConnection, study: Study, grid: Grid, cells: list[str]
 ) -> dict[str, Any]:
-    """Return the frames of a report that are read from DuckDB alone, by their names in `ReportData`."""
+    """Return the frames that are read from DuckDB alone, by their names in `ReportData`."""
     questions = stored_rows.stored_questions(connection, grid.set_keys(study.study))
     golds = {row["question_id"]: gold_of(row) for row in questions.iter_rows(named=True) if row["evidence"]}
     first, cards = _first_cells(grid, cells), stored_rows.cards_of(connection, study)
@@ -281,7 +274,7 @@ def _contexts(cell: Cell, store: ArtifactStore) -> pl.DataFrame:
 
 
 def _first_cells(grid: Grid, cells: list[str]) -> dict[str, str]:
-    """Return ranking -> the first of the cells that read it; a study may have lost some since it was run."""
+    """Return ranking -> the first of its cells."""
     first: dict[str, str] = {}
     for key in sorted(key for key in cells if key in grid.cells):
         if grid.cells[key].reads_ranking:
@@ -290,7 +283,7 @@ def _first_cells(grid: Grid, cells: list[str]) -> dict[str, str]:
 
 
 def _metric_infos(study: Study, primary: str, open_metrics: frozenset[str]) -> tuple[MetricInfo, ...]:
-    """Return what is measured, first what ranks the cells; what is uncalibrated says so in its title."""
+    """The metric that ranks comes first; uncalibrated ones say so in their title."""
     found = []
     for metric in map(study.metric, study.measured):
         names = ("name", "kind", "higher_is_better", "bounds", "unit", "explanation", "sees")
@@ -316,7 +309,7 @@ def _versions(study: Study) -> dict[str, str]:
 
 
 def _not_applied(study: Study, primary: str) -> list[str]:
-    """Say so where the metric that was to rank the cells applies to no question, and another one does."""
+    """Say that the intended primary metric applies to no question."""
     if primary == study.metrics[0]:
         return []
     first, other = study.metric(study.metrics[0]).title, study.metric(primary).title

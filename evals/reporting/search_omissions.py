@@ -49,7 +49,7 @@ _RULES = {
 
 
 def left_out_section(data: ReportData) -> PageSection | None:
-    """Return what a search left out; None where the study is not searched."""
+    """None where the study is not searched."""
     record = data.search
     if record is None:
         return None
@@ -99,7 +99,7 @@ def _winner(data: ReportData) -> str | None:
 
 @lru_cache(maxsize=4)
 def what_was_missed(data: ReportData) -> Regret:
-    """Hold the cells that a race dropped against the one that leads now, on the questions of both."""
+    """Compare the cells that a race dropped with the current leader, on the questions of both."""
     record, winner = data.search, _winner(data)
     if record is None or winner is None:
         return Regret([], 0.0, None)
@@ -127,7 +127,6 @@ def what_was_missed(data: ReportData) -> Regret:
 
 
 def left_out_sentences(data: ReportData) -> tuple[str, ...]:
-    """Say what a search left out, what that could have missed, and what it spared."""
     record = data.search
     if record is None:
         return ()
@@ -222,7 +221,6 @@ def _row(
 
 
 def left_out_rows(data: ReportData) -> list[dict[str, Any]]:
-    """Return a row for each cell that a search left out, for the JSON beside the report."""
     record = data.search
     if record is None:
         return []

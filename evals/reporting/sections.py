@@ -1,7 +1,4 @@
-"""The model of a report: sections of paragraphs, tables, charts, lists and folds, for every renderer.
-
-Renderers: `page.py` (HTML), `markdown.py`, and `orchestration/terminal/tables.py`.
-"""
+"""The section model of a report; renderers: `page.py`, `markdown.py`, `orchestration/terminal/tables.py`."""
 
 from __future__ import annotations
 
@@ -23,14 +20,12 @@ TIED = Markup('<span title="tied with the best">≈</span> ')
 
 @dataclass(frozen=True)
 class TableFigure:
-    """One figure of a table.
+    """A figure of a table.
 
     small: lines below it
-    why: why there is no value where the text is a dash; else shown when it is pointed at
+    why: why there is no value; else a tooltip
     sort: number that the page sorts it by; NaN: last
-    style: class of its place in the table
-    drawn: a small chart above it
-    behind: a mark after it
+    style: class; drawn: a small chart above it; behind: a mark after it
     """
 
     text: str
@@ -50,10 +45,10 @@ def missing(why: str) -> TableFigure:
 class Column:
     """A column of a table.
 
-    about: what it holds
-    style: class of its heading and its places; a renderer of texts leaves out what is `PAGE_ONLY`
+    about: tooltip
+    style: class of the column; renderers of text leave out `PAGE_ONLY`
     best: which of its numbers are best, "high" or "low"
-    is_axis: rows can be chosen by what stands in it
+    is_axis: rows can be filtered by it
     """
 
     title: str
@@ -77,13 +72,12 @@ Row: TypeAlias = Sequence[str | TableFigure]
 class Table:
     """A table; texts are escaped but those that are `Markup`.
 
-    caption: its name for those who do not see it
-    rest: what is not shown of it
-    anchor: of a chart, which has its caption as a title, and what it shows above it
-    foot: rows below
-    name: place of the column that names a row
-    row_styles: place of a row -> its class
-    row_pipelines: of each row, the keys of its pipelines; a page marks them wherever they stand
+    caption: its accessible name
+    rest: what is not shown
+    anchor: of a chart, which shows its caption as a title
+    foot: rows below; name: index of the column that names a row
+    row_styles: index of a row -> its class
+    row_pipelines: keys of each row's pipelines, which a page marks wherever they stand
     """
 
     kind: ClassVar[str] = "table"
@@ -197,10 +191,9 @@ Shape = Literal["disc", "ring", "diamond", "cross"]
 class Point:
     """A mark at a place in percent, y from the top.
 
-    number: as in the list below the chart; None: it has none
-    label: where the number is written, in pixels from the point; None: there is no room for it
-    low, high: ends of its interval on the way up
-    pipeline: its key; empty: it is of none
+    number: as in the list below the chart
+    label: where the number is written, in pixels from the point
+    low, high: ends of its vertical interval
     """
 
     x: float
@@ -216,10 +209,10 @@ class Point:
 
 @dataclass(frozen=True)
 class PlotLine:
-    """A line in hundredths of width and height, y from the top, in one of the styles of `figures/planes.py`.
+    """A line in percent, y from the top, in one of the styles of `figures/planes.py`.
 
     label: in the list below the chart; lines: further lines there
-    number: at a place of it, which tells it from others without a colour
+    number: at a place of it
     """
 
     points: str
@@ -235,9 +228,9 @@ class Plane:
     """A chart of two scales.
 
     x_title, y_title: with the unit
-    key: shape -> what it stands for, of the shapes that are there
+    key: shape -> meaning
     table: the values, to be read without the chart
-    diagonal: what chance would be; a plane that has it is a square of two shares
+    diagonal: what chance would be; makes it a square of two shares
     """
 
     kind: ClassVar[str] = "plane"
@@ -265,11 +258,7 @@ Block: TypeAlias = (
 
 @dataclass(frozen=True)
 class PageSection:
-    """A part of a page.
-
-    short: its name in the navigation; empty: it has no place there
-    folded: closed until it is opened, for it is not needed to decide
-    """
+    """A part of a page; short: its name in the navigation, if any; folded: closed at first"""
 
     anchor: str
     title: str
@@ -296,7 +285,7 @@ def _written() -> Mapping[str, Mapping[str, Any]]:
 
 
 def explain(name: str, **values: object) -> Markup:
-    """Return an explanation of `sections.yaml` with its values filled in."""
+    """Return an explanation of `sections.yaml`, filled in."""
     return Markup(_written()[name]["about"]).format(**values)  # noqa: S704 -- our own file
 
 
@@ -309,8 +298,7 @@ def section(anchor: str, blocks: Sequence[Block], title: str = "", **values: obj
 
 
 def plain_text(text: str) -> str:
-    """Return a text without markup.
-
+    """
     >>> plain_text(TIED + "0.5")
     '≈ 0.5'
     """

@@ -43,12 +43,11 @@ from rag_assay.warehouse.tables import on_whole_database
 
 @dataclass(frozen=True)
 class StoredResult:
-    """What is shown of a study.
+    """study: as it was run
 
-    study: as it was run
-    store: in which the keys of its run mean what they meant then
+    store: resolves keys as they were at that run
     board: its leaderboard (schemas.LEADERBOARD)
-    note: what a reader must know, where the study file is another one by now; else empty
+    note: says that the study file has changed since, if so
     """
 
     study: Study
@@ -74,16 +73,13 @@ def _verdict(study: str, store: PinnedArtifacts, home: Home) -> Verdict:
 
 @on_whole_database
 def stored_result(study: Study, home: Home, *, as_run: bool = False) -> StoredResult:
-    """Return the result of the last run of a study; what other studies have run since then changes nothing.
+    """Return the result of the last run of a study, whatever other studies have run since.
 
-    Args:
-        study: as its file says it.
-        home: where it was run.
-        as_run: where the study file has changed since then, return the study as it was run, with a note.
+    as_run: if the study file has changed since, return the study as it was run, with a note
 
     Raises:
-        InputError: the study has not been run, or (not ``as_run``, or what was run is not known) not as its
-            file is now; or another file of its name was run.
+        InputError: the study has not been run, or (not ``as_run``) not as its file is now; or another file
+            of its name was run.
     """
     _refuse_namesake(study, home)
     store = pinned_artifacts(home, study.study)
@@ -103,7 +99,7 @@ def stored_result(study: Study, home: Home, *, as_run: bool = False) -> StoredRe
 
 
 def _refuse_namesake(study: Study, home: Home) -> None:
-    """Refuse a study whose name has the results of another file; a file that is gone may have been moved."""
+    """A file that is gone may have been moved."""
     record = read_study_record(home, study.study)
     if record and record.path != str(study.path) and Path(record.path).is_file():
         raise InputError(
@@ -117,7 +113,7 @@ _CHANGED = "the study file changed since this run; `assay run {study.path}` upda
 
 
 def _as_it_was_run(study: Study, store: PinnedArtifacts) -> Study | None:
-    """Return the study by the text that its file had at its last run; None where that cannot be read now."""
+    """Return the study by its file's text at the last run; None: not readable now."""
     record = read_study_record(store.home, study.study)
     if not store.pins or record is None or record.finished is None or not record.finished.text:
         return None
@@ -145,11 +141,7 @@ def _leaderboard(study: Study, store: PinnedArtifacts) -> pl.DataFrame:
 
 
 def refuse_changed(study: Study, store: ArtifactStore, board: pl.DataFrame) -> None:
-    """Refuse to show results under names that mean something else by now.
-
-    Args:
-        study: as its file says it.
-        board: its stored leaderboard.
+    """Refuse to show results under names that mean something else now.
 
     Raises:
         InputError: the file has changed since it was run, or another study that shares its names was.
@@ -172,10 +164,7 @@ def _first(names: list[str]) -> str:
 
 
 def _of_other_contents(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame) -> list[str]:
-    """Return what is shown beside contents that it was not made of.
-
-    Documents that a crawl alone has changed since then do not count: nothing was built from them yet.
-    """
+    """Return what changed since, documents that a crawl alone has changed aside."""
     run = _run_cells(study, store, board)
     comparing = Leaderboard(grid)
     comparing.without = frozenset(PartitionRef("scores", cell.key) for cell in {*study.runs()} - {*run})

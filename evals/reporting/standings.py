@@ -24,7 +24,7 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class LeaderboardCell:
-    """A cell's readable key and its place on the four axes; None: its generator reads no ranking."""
+    """A cell's key and its names on the four axes; None: its generator reads no ranking."""
 
     key: str
     chunking: str | None
@@ -33,8 +33,7 @@ class LeaderboardCell:
     generator: str | None
 
     def label(self, axes: Iterable[str]) -> str:
-        """Name the cell by its parts on ``axes``.
-
+        """
         >>> LeaderboardCell("c.t.e.r.g", "t", "e", "r", None).label(["chunking", "retriever", "generator"])
         't · r'
         """
@@ -43,10 +42,7 @@ class LeaderboardCell:
 
 @dataclass(frozen=True)
 class Result:
-    """A cell's mean of one metric, and how it differs from the leader's, as in the schema LEADERBOARD.
-
-    replicates: how often the cell was asked
-    """
+    """A cell's mean of one metric, and its difference from the leader, as in the schema LEADERBOARD."""
 
     value: float | None
     n: int
@@ -71,18 +67,18 @@ class Result:
 
     @property
     def spread(self) -> float | None:
-        """How far the means of its replicates lie apart; None where it was asked once."""
+        """Range of the means of its replicates."""
         if self.replicate_low is None or self.replicate_high is None:
             return None
         return self.replicate_high - self.replicate_low
 
     def written(self, unit: str) -> str:
-        """Return the value as text, with a dagger where too few questions have one."""
+        """With a dagger where coverage is too low."""
         text = number(self.value, unit)
         return text if self.value is None or self.covered else f"{text}†"
 
     def ends(self, unit: str) -> str:
-        """Return the interval in brackets; in braces the worst and best case where too few have a value."""
+        """Interval in brackets; worst and best case in braces where coverage is too low."""
         if self.value is None:
             return ""
         if self.covered:
@@ -91,19 +87,17 @@ class Result:
 
     @property
     def covered(self) -> bool:
-        """Whether enough questions have a value for the mean to be compared."""
         return self.value is not None and self.coverage >= MIN_COVERAGE
 
 
 @dataclass(frozen=True)
 class CellStanding:
-    """One cell of a subset.
+    """A cell of a subset.
 
-    rank: by the primary metric; None: not ranked
-    results: by metric
-    answered: share of the questions that its generator dealt with; None: it has none
-    tie_group: of cells that are tied with its first; None: no rank
-    p_best: how likely it is the best; None: no rank
+    rank: by the primary metric
+    answered: share of the questions that its generator dealt with
+    tie_group: of cells that are tied with its first
+    p_best: chance of being best
     """
 
     cell: LeaderboardCell
@@ -114,7 +108,7 @@ class CellStanding:
     p_best: float | None = None
 
     def is_ceiling(self, metric: MetricInfo) -> bool:
-        """Return whether it has no rank though it could: it answers from the reference passages."""
+        """Return whether it has no rank because it answers from the reference passages."""
         return (
             self.rank is None
             and self.cell.retriever is None
@@ -123,10 +117,7 @@ class CellStanding:
         )
 
     def coverage(self, metric: MetricInfo) -> float | None:
-        """Return the share of the questions with a value of ``metric`` and, from a generator, an answer.
-
-        Where the metric does not apply to the cell, the share with an answer.
-        """
+        """Return the share of questions with a value of ``metric``, if it applies, and with an answer."""
         result = self.results.get(metric.name)
         if result is None:
             return self.answered
@@ -146,26 +137,24 @@ class Subset:
 
 @lru_cache(maxsize=2)  # a page and a terminal ask for them repeatedly
 def subsets(data: ReportData) -> tuple[Subset, ...]:
-    """Gather the leaderboard by subset: all questions first, then the samples, the largest first."""
+    """All questions first, then the samples, the largest first."""
     names = data.leaderboard["subset"].unique().to_list()
     ordered = sorted(names, key=lambda name: (name != ALL, -_sample_size(name), name))
     return tuple(_subset(data, name) for name in ordered)
 
 
 def cell_labels(data: ReportData) -> Mapping[str, str]:
-    """Return cell -> its name by the axes on which the cells of the study differ."""
     standings = [standing for subset in subsets(data) for standing in subset.standings]
     axes = varying_axes(standings)
     return {standing.cell.key: standing.cell.label(axes) for standing in standings}
 
 
 def main_subset(data: ReportData) -> Subset:
-    """Return the subset that the headline speaks of: all questions, or the largest sample without them."""
+    """All questions, or the largest sample."""
     return next(iter(subsets(data)), Subset(ALL, ()))
 
 
 def varying_axes(standings: Iterable[CellStanding]) -> tuple[str, ...]:
-    """Return the axes on which the cells differ: what a cell's label must name."""
     cells = [standing.cell for standing in standings]
     return cells_axes([[getattr(cell, axis) for axis in AXES] for cell in cells])
 
@@ -218,10 +207,7 @@ def _order(standing: CellStanding, metric: MetricInfo) -> tuple[bool, int, bool,
 
 @dataclass(frozen=True)
 class RankedResult:
-    """One result of the primary metric and the keys of the cells that have it, those with a rank first.
-
-    p_best: how likely one of them is the best
-    """
+    """A result of the primary metric and the cells that have it, ranked ones first."""
 
     label: str
     rank: int | None
@@ -231,12 +217,12 @@ class RankedResult:
 
     @property
     def tied(self) -> bool:
-        """Whether it is not significantly different from the leader; what was not compared is not."""
+        """What was not compared is tied."""
         return self.result.tied is not False
 
 
 def entries(data: ReportData, subset: Subset) -> tuple[RankedResult, ...]:
-    """Return the entries of ``subset`` in the order of its standings; cells without a result are left out."""
+    """In the order of the standings; cells without a result are left out."""
     axes = varying_axes(subset.standings)
     groups: dict[tuple[object, ...], list[CellStanding]] = {}
     for standing in subset.standings:
@@ -273,7 +259,7 @@ def _ranked_result(group: list[CellStanding], metric: MetricInfo, axes: tuple[st
 
 @dataclass(frozen=True)
 class GroupMean:
-    """The mean over the questions of one group that have a value; n is how many the metric applies to."""
+    """Mean over the questions of a group; n: how many the metric applies to."""
 
     value: float | None
     with_value: int
@@ -292,7 +278,7 @@ class Groups:
 
 
 def group_of(column: str) -> pl.Expr:
-    """Return the group of a question: that it is unanswerable, or a follow-up, goes before its type."""
+    """That a question is unanswerable, or a follow-up, goes before its type."""
     plain = pl.col(column).fill_null("(none)")
     if column != "type":
         return plain
@@ -307,7 +293,6 @@ def group_of(column: str) -> pl.Expr:
 
 
 def groups(data: ReportData, column: str, best: Sequence[RankedResult]) -> Groups:
-    """Average the primary metric by ``column`` of the questions (`type` or `question_set`)."""
     kinds = data.questions.select("question_id", group_of(column).alias("group"))
     sizes = dict(kinds.group_by("group").len().iter_rows())
     cells = [entry.cells[0] for entry in best]
@@ -331,12 +316,11 @@ def groups(data: ReportData, column: str, best: Sequence[RankedResult]) -> Group
 
 
 class Values(NamedTuple):
-    """The values of a metric in the cells of a subset that may be compared.
+    """The values of a metric in comparable cells of a subset.
 
-    axes: names of those on which the metric can differ
+    axes: those on which the metric can differ
     places: cells, by their levels on these axes
-    questions: ids, in order
-    table: shape (questions, places), NaN where there is none
+    table: shape (questions, places), NaN: no value
     """
 
     axes: tuple[str, ...]
@@ -345,10 +329,7 @@ class Values(NamedTuple):
     table: Floats
 
     def along(self, *axes: str) -> tuple[Crossing, Floats] | None:
-        """Return the levels of axes in equal contexts; None: cells meet in none, or have no such axis.
-
-        The values have the shape (questions, contexts, …levels of each of the axes).
-        """
+        """Return a crossing of these axes, if any, and values of shape (questions, contexts, …levels)."""
         if not set(axes) <= set(self.axes):
             return None
         numbers = [self.axes.index(axis) for axis in axes]
@@ -367,11 +348,10 @@ class Values(NamedTuple):
 
 
 def values_of(data: ReportData, subset: Subset, metric: MetricInfo) -> Values | None:
-    """Return what a metric measured in the cells of a subset; None where there is nothing to compare.
+    """Return the values of a metric in comparable cells; None where there are none.
 
-    Cells without enough values or answers are left out, and those that read no ranking: they have no place on
-    the axes. A metric of rankings cannot differ by generator: cells of one ranking are one there. None: no
-    cell is left, or no question that all of them were asked.
+    Cells without enough values or answers are left out, and those that read no ranking. A metric of rankings
+    cannot differ by generator: cells of one ranking are one there.
     """
     of_rankings = metric.of_rankings or metric.kind == "retrieval"
     axes = tuple(axis for axis in AXES if axis != "generator" or not of_rankings)
@@ -399,7 +379,7 @@ def _counts(standing: CellStanding, metric: MetricInfo, of_rankings: bool) -> bo
 def value_table(
     rows: pl.DataFrame, questions: Sequence[str], cells: Sequence[str], value: str = "value"
 ) -> Floats:
-    """Return a column of rows (question_id, cell) in the shape (questions, cells), NaN where none is."""
+    """Return a column of rows (question_id, cell) in the shape (questions, cells), NaN: no value."""
     table = np.full((len(questions), len(cells)), np.nan)
     known = rows.filter(pl.col("question_id").is_in(list(questions)) & pl.col(value).is_not_null())
     places = (

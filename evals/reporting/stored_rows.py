@@ -39,7 +39,6 @@ def select_rows(
 
 
 def stored_questions(connection: duckdb.DuckDBPyConnection, sets: list[str]) -> pl.DataFrame:
-    """Return the questions of these sets as they are now (schemas.QUESTIONS)."""
     return select_rows(
         connection,
         "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
@@ -56,14 +55,14 @@ _SHORT_BINS = (  # whole, they are the context once more
 
 
 def only_question(sql: str, parameters: list[Any], question: str | None) -> tuple[str, list[Any]]:
-    """Return a query with its parameters for one question alone; None: for all of them."""
+    """Restrict a query to one question; None: all."""
     return (sql, parameters) if question is None else (f"{sql} AND question_id = ?", [*parameters, question])
 
 
 def stored_scores(
     connection: duckdb.DuckDBPyConnection, cells: list[str], question: str | None = None
 ) -> pl.DataFrame:
-    """Return the scores of these cells (schemas.SCORES with OF_CELL)."""
+    """Return schemas.SCORES with OF_CELL."""
     sql = "SELECT * FROM current_scores WHERE list_contains(?, cell)"
     return select_rows(connection, *only_question(sql, [cells], question), {**schemas.SCORES, **OF_CELL})
 
@@ -71,7 +70,7 @@ def stored_scores(
 def stored_answers(
     connection: duckdb.DuckDBPyConnection, cells: list[str], question: str | None = None
 ) -> pl.DataFrame:
-    """Return the answers of these cells (schemas.ANSWERS with OF_CELL), of their bins the first words."""
+    """Return schemas.ANSWERS with OF_CELL; of bins the first words."""
     sql = f"SELECT *{_SHORT_BINS} FROM current_answers WHERE list_contains(?, cell)"  # noqa: S608 -- our own names
     return select_rows(connection, *only_question(sql, [cells], question), {**schemas.ANSWERS, **OF_CELL})
 
@@ -83,10 +82,7 @@ def stored_judgements(
     open_metrics: frozenset[str],
     question: str | None = None,
 ) -> pl.DataFrame:
-    """Return what judges said, of each judgement the first statements.
-
-    open_metrics: `JUDGE.METRIC` of uncalibrated metrics
-    """
+    """Return judgements with their first statements; open_metrics: uncalibrated `JUDGE.METRIC`"""
     sql = (
         f"SELECT * REPLACE (NULL AS raw, list_slice(statements, 1, {STATEMENTS + 1}) AS statements) "  # noqa: S608
         "FROM current_judgements WHERE list_contains(?, cell) AND list_contains(?, judge)"
@@ -100,10 +96,7 @@ def stored_judgements(
 
 
 def stored_losses(connection: duckdb.DuckDBPyConnection, first: dict[str, str]) -> pl.DataFrame:
-    """Return where questions were lost (schemas.LOSSES, with `cell`).
-
-    first: ranking -> the cell that stands for it
-    """
+    """Return schemas.LOSSES with `cell`; first: ranking -> the cell that stands for it"""
     rows = select_rows(
         connection,
         "SELECT * FROM current_losses WHERE list_contains(?, ranking) ORDER BY ALL",
@@ -119,13 +112,13 @@ AGREEMENT_MEASURES = ("auc", "kappa", "tau")
 
 
 def cards_of(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame:
-    """Return the current cards of a study's judges (schemas.JUDGE_CARDS)."""
+    """Return schemas.JUDGE_CARDS."""
     sql = "SELECT * FROM current_judge_cards WHERE study = ? AND list_contains(?, judge)"
     return select_rows(connection, sql, [study.study, list(study.judges)], schemas.JUDGE_CARDS)
 
 
 def estimates_of(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.DataFrame | None:
-    """Return the current estimates of human ratings (HUMAN_ESTIMATES); None: the study has no rubrics."""
+    """Return HUMAN_ESTIMATES; None: the study has no rubrics."""
     if not study.rubrics:
         return None
     sql = "SELECT * FROM current_human_estimates WHERE study = ? AND list_contains(?, rubric)"
@@ -133,20 +126,20 @@ def estimates_of(connection: duckdb.DuckDBPyConnection, study: Study) -> pl.Data
 
 
 def calibrated_metrics(cards: pl.DataFrame) -> set[str]:
-    """Return the metrics of judges, `JUDGE.METRIC`, of which it is known how people agree with them."""
+    """Return `JUDGE.METRIC` that annotators have labelled."""
     known = cards.filter(pl.col("measure").is_in(AGREEMENT_MEASURES) & pl.col("value").is_not_null())
     return {f"{judge}.{metric}" for judge, metric in known.select("judge", "metric").iter_rows()}
 
 
 def no_better_than_coins(cards: pl.DataFrame) -> set[str]:
-    """Return the metrics of judges that people have labelled and that no AUC shows to be above 0.5."""
+    """Return labelled metrics of judges whose AUC is nowhere significantly above 0.5."""
     areas = cards.filter((pl.col("measure") == "auc") & pl.col("value").is_not_null())
     shown = areas.group_by("judge", "metric").agg((pl.col("low") > 0.5).fill_null(value=False).any())
     return {f"{judge}.{metric}" for judge, metric, is_better in shown.iter_rows() if not is_better}
 
 
 def uncalibrated_metrics(study: Study, cards: pl.DataFrame) -> frozenset[str]:
-    """Return the metrics of a study that are a judge's, and of which that is not known."""
+    """Return judged metrics of the study without labels."""
     known = calibrated_metrics(cards)
     judged = (one for name in study.measured if isinstance(one := study.metric(name), JudgedScores))
     return frozenset(metric.name for metric in judged if metric.name not in known)
@@ -155,10 +148,9 @@ def uncalibrated_metrics(study: Study, cards: pl.DataFrame) -> frozenset[str]:
 def running_rows(
     connection: duckdb.DuckDBPyConnection, cells: list[str], metrics: list[str]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return scores of some metrics, and how answers ended and what they cost; other columns are NULL.
+    """Return scores of some metrics, status and costs of answers; other columns are NULL.
 
-    With the seconds among the metrics that is what `evals.metrics.running_costs` reads. Schemas: SCORES and
-    ANSWERS with OF_CELL.
+    Schemas: SCORES and ANSWERS with OF_CELL, for `evals.metrics.running_costs`.
     """
     found = []
     for sql, parameters, schema in (
@@ -185,7 +177,7 @@ def running_rows(
 def stored_documents(
     study: Study, store: ArtifactStore, wanted: Collection[str], columns: tuple[str, ...]
 ) -> pl.DataFrame:
-    """Return columns of the current documents with these ids; nothing is read where there are none."""
+    """Return columns of the current documents with these ids."""
     frames = [pl.DataFrame(schema=dict.fromkeys(columns, pl.String))]
     for source in study.corpus.sources if wanted else ():
         if artifact := store.current("documents", source):
@@ -196,7 +188,6 @@ def stored_documents(
 
 
 def stored_people(study: Study, store: ArtifactStore) -> ScoresOfPeople | None:
-    """Return what people scored of a study; None where it has no rubrics."""
     if not study.rubrics:
         return None
     artifact = store.current("annotations", study.study)
@@ -217,7 +208,7 @@ def stored_people(study: Study, store: ArtifactStore) -> ScoresOfPeople | None:
 
 
 def _of(cell: Cell) -> dict[str, Any]:
-    """Return a row of CELLS; `-` of a sheet is a name like any other: another sheet may say more."""
+    """Return a row of CELLS; `-` of a spreadsheet is a name like any other."""
     parts = {axis: getattr(cell, axis) for axis in AXES}
     read = {axis: None if part == UNREAD and not cell.imported else part for axis, part in parts.items()}
     return {"key": cell.key, "cell": cell.name, "replicate": cell.replicate, **read}
@@ -235,9 +226,7 @@ PAIRS: schemas.Schema = {
 def stored_pairs(
     study: Study, people: ScoresOfPeople | None, judgements: pl.DataFrame, store: ArtifactStore
 ) -> pl.DataFrame:
-    """Return the cases that a judge has a value of and people have labelled or scored (PAIRS).
-
-    Fewer than the card of a judge needs to compare it with people's scores are left out, as they are there.
+    """Return cases with a judge's value and a label or rating (PAIRS), where a card compares as many.
 
     judgements: schema JUDGEMENTS with `judge`, `cell` and `cell_replicate`
     """

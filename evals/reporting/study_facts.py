@@ -25,9 +25,8 @@ _UNUSABLE = {Status.PARSE_FAILED: "gave no text", Status.TRUNCATED: "were cut"}
 
 @dataclass(frozen=True)
 class StudyFacts:
-    """What the stages of a study have stored about it, as its report shows it.
+    """What the stages of a study have stored about it.
 
-    duplicates: None: there are no documents
     planned: how many cells the study has
     recipes: name of a retriever, embedder, generator or judge -> its recipe as YAML, with what was tuned
     warnings: a sentence for each check that failed, and for what else a reader must know
@@ -132,7 +131,7 @@ def _said(study: ImportedStudy) -> dict[str, str]:
 
 
 def _tuned(chosen: dict[str, Any], left_out: int) -> str:
-    """Return what was chosen on train questions (`evals.retrieval.fusion_tuning.Chosen`)."""
+    """chosen: `evals.retrieval.fusion_tuning.Chosen`"""
     weights = " : ".join(f"{weight:.3f}" for weight in chosen["weights"])
     arms = " : ".join(chosen["arms"])
     return (
@@ -143,7 +142,7 @@ def _tuned(chosen: dict[str, Any], left_out: int) -> str:
 
 
 def _gate(found: dict[str, Any]) -> str:
-    """Return what was fitted on train questions (`evals.generation.gate.FittedThreshold`)."""
+    """found: `evals.generation.gate.FittedThreshold`"""
     left_out = found.get("train_questions_left_out", 0)
     return (
         f"gate at {found['feature']} {found['threshold']:.4g}, fitted on rankings of train questions: "
@@ -230,9 +229,7 @@ def _busy(rankings: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def _several_machines(stage: str, metas: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Say where the latencies of a stage were measured on several classes of machines: one note for all.
-
-    Artifacts of earlier versions do not say what measured them, and are in no count.
+    """Say where latencies of a stage were measured on several classes of machines.
 
     >>> small, large = {"machines": ["small"]}, {"machines": ["large"]}
     >>> print(*_several_machines("rankings", {"a": small, "b": large, "c": small, "d": {}}))

@@ -42,7 +42,7 @@ TIED = "≈"
 
 @dataclass(frozen=True)
 class Layout:
-    """What a table has room for: metrics, the primary one first, and a cell's name whole or in its parts."""
+    """What a table has room for: metrics, the primary one first, and a cell's name whole or split by axes."""
 
     metrics: tuple[MetricInfo, ...]
     axes: tuple[str, ...]
@@ -52,9 +52,7 @@ class Layout:
 def leaderboard_table(data: ReportData, width: int = 100, rows: int = ROWS) -> RenderableType:
     """Return what a reader must know of a leaderboard, its first rows, and last the verdict.
 
-    The table is that of all questions (or of the largest sample), for a terminal of ``width`` columns; cells
-    that were asked a smaller sample are told of in a line. The primary metric has its interval, up to four
-    more metrics follow as the width allows. At most ``rows`` cells are shown; what is left out is counted.
+    The table fits ``width`` columns: the primary metric with its interval, then up to four more metrics.
     """
     subset = main_subset(data)
     parts: list[RenderableType] = []

@@ -27,10 +27,10 @@ On = Literal["value", "low", "high"]
 class MetricGate:
     """A limit on a metric.
 
-    limit: the least value that passes; of a metric whose lower values are better, the most
-    cell: the key of the cell that must reach it; None: whichever leads
+    limit: the least value that passes; the most where lower values are better
+    cell: None: the leader
     on: the value itself, or the worse end of its interval
-    whole: whether a value must be of (nearly) all questions: not where people score, who score a sample
+    whole: whether (nearly) all questions need a value; not so for human ratings of a sample
     """
 
     metric: str
@@ -43,8 +43,7 @@ class MetricGate:
 
     @property
     def name(self) -> str:
-        """The gate in a few words.
-
+        """
         >>> MetricGate("ndcg@10", 0.7, on="low").name
         'ndcg@10 (lower end) of the leader is at least 0.700'
         """
@@ -55,8 +54,7 @@ class MetricGate:
         )
 
     def holds(self, value: float) -> bool:
-        """Return whether a value passes.
-
+        """
         >>> latency = MetricGate("latency", 2.0, higher_is_better=False)
         >>> latency.holds(2.0), MetricGate("mrr@10", 0.5).holds(0.499)
         (True, False)
@@ -66,12 +64,7 @@ class MetricGate:
 
 @dataclass(frozen=True)
 class GateResult:
-    """What came of a gate.
-
-    cell: whose value it is; None where there is none
-    value: what was compared with the limit; None where there is none
-    reason: why it failed, as a sentence's end; empty where it passed
-    """
+    """cell, value: compared with the limit, if any; reason: why it failed"""
 
     gate: MetricGate
     cell: str | None = None
@@ -91,10 +84,10 @@ class GateResult:
 
 
 def read_gates(written: Sequence[str], study: Study) -> tuple[MetricGate, ...]:
-    """Read gates as they are written on a command line: `METRIC=VALUE`, `METRIC@CELL:low=VALUE`.
+    """Read `METRIC=VALUE` or `METRIC@CELL:low=VALUE`.
 
     Raises:
-        InputError: one cannot be read, or names a metric or a cell that the study does not have; all at once.
+        InputError: all that cannot be read or name an unknown metric or cell.
     """
     findings: list[str] = []
     gates = []
@@ -138,7 +131,7 @@ def _read(text: str, study: Study) -> MetricGate:
 
 
 def _metric_in(named: str, known: Collection[str]) -> str | None:
-    """Return the metric that a text names, by itself or before `@CELL`; names of metrics have an `@`, too."""
+    """Names of metrics have an `@`, too."""
     fitting = [name for name in known if named == name or named.startswith(f"{name}@")]
     return max(fitting, key=len, default=None)
 
@@ -168,16 +161,12 @@ def _wrong(text: str, what: str) -> InputError:
 def gate_results(
     gates: Sequence[MetricGate], board: pl.DataFrame, scores: pl.DataFrame, leader: str | None
 ) -> list[GateResult]:
-    """Hold a study's leaderboard against gates.
-
-    board: schemas.LEADERBOARD
-    scores: schemas.SCORES with `cell`: why values are missing is read there
-    """
+    """board: schemas.LEADERBOARD; scores: schemas.SCORES with `cell`, for the reasons of missing values"""
     return [_result(gate, board, scores, leader) for gate in gates]
 
 
 def not_measured(gates: Sequence[MetricGate], why: str) -> list[GateResult]:
-    """Return gates as failed because there is no leaderboard at all."""
+    """Return gates as failed because there is no leaderboard."""
     return [GateResult(gate, gate.cell, None, why) for gate in gates]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import polars as pl
@@ -23,7 +24,7 @@ ANSWERING = "answer"
 
 @dataclass(frozen=True)
 class Failure:
-    """How often one thing went wrong in one cell, in each of the metrics; `answer` is the answer itself."""
+    """One kind of failure in one cell, and in which metrics; `answer` is the answer itself."""
 
     cell: str
     metrics: tuple[str, ...]
@@ -34,10 +35,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Failures:
-    """The most frequent failures, the count of the rows in all, and of the kinds that are not shown.
-
-    unrated: scores that wait for a human rating: no failures
-    """
+    """The most frequent failures; rows: in all; unrated: scores that wait for a human rating"""
 
     shown: tuple[Failure, ...]
     kinds_left_out: int
@@ -47,7 +45,7 @@ class Failures:
 
 
 def failures(data: ReportData) -> Failures:
-    """Count the scores and answers whose status is not `ok`; human ratings that are not given yet apart."""
+    """Count scores and answers whose status is not `ok`; missing ratings apart."""
     columns = ["cell", "metric", "status", "reason"]
     answers = data.answers.with_columns(metric=pl.lit(ANSWERING)).select(columns)
     bad = pl.concat([answers, data.scores.select(columns)]).filter(pl.col("status") != "ok")
@@ -74,7 +72,6 @@ def failures(data: ReportData) -> Failures:
 
 
 def reasons_missing(data: ReportData) -> Mapping[tuple[str, str], str]:
-    """Return (cell, metric) -> why values are missing there, such as "12 × error, 1 × timeout"."""
     counts: dict[tuple[str, str], dict[str, int]] = {}
     for cell, metric, why, rows in _missing(data.scores, "cell", "metric").iter_rows():
         counts.setdefault((cell, metric), {})[why] = rows
@@ -82,7 +79,7 @@ def reasons_missing(data: ReportData) -> Mapping[tuple[str, str], str]:
 
 
 def missing_values(scores: pl.DataFrame) -> dict[str, int]:
-    """Return how many of the scores have no value, by status, or as not rated yet."""
+    """Return status, or unrated -> scores without a value."""
     return dict(_missing(scores).iter_rows())
 
 
@@ -102,10 +99,7 @@ WORDS: dict[State, str] = {"ok": "fine", "look": "look at this", "wrong": "wrong
 
 @dataclass(frozen=True)
 class TrustLine:
-    """One thing that the figures rest on.
-
-    section: id of the section that tells more
-    """
+    """One fact that the figures rest on; section: id of the section that tells more"""
 
     name: str
     state: State
@@ -122,7 +116,6 @@ class TrustLine:
 
 
 def trust_lines(data: ReportData) -> tuple[TrustLine, ...]:
-    """Return what a reader must know before a figure is believed, in the order of the page."""
     main = standings.main_subset(data)
     lines = (
         _questions(data),
@@ -163,7 +156,6 @@ def _questions(data: ReportData) -> TrustLine:
 
 
 def _coverage(data: ReportData) -> TrustLine:
-    """Read what the leaderboard's check `covered` reads: all cells, samples too, and all metrics."""
     if not data.leaderboard.filter(pl.col("metric") == data.primary.name)["value"].count():
         return TrustLine("Coverage", "wrong", f"no cell has a value of {data.primary.title}", "failures")
     shares = coverages(data.leaderboard, data.unmeasured)
@@ -276,18 +268,12 @@ def _judges(data: ReportData) -> TrustLine:
 def _settled(data: ReportData, main: standings.Subset) -> TrustLine:
     ranked = [one for one in standings.entries(data, main) if one.rank is not None]
     tied = [one for one in ranked[1:] if one.tied]
+    line = partial(TrustLine, "Enough questions", section="leaderboard")
     if not ranked:
-        return TrustLine(
-            "Enough questions", "wrong", "nothing to settle: no pipeline has a rank", "leaderboard"
-        )
+        return line("wrong", "nothing to settle: no pipeline has a rank")
     if not tied:
-        return TrustLine(
-            "Enough questions",
-            "ok",
-            "every other pipeline is significantly worse than the first",
-            "leaderboard",
-        )
+        return line("ok", "every other pipeline is significantly worse than the first")
     needed = power_sentence(tied, main.n(data.primary), data.primary).rpartition("; ")[2].removesuffix(".")
     open_ones = f"{several(len(tied), 'comparison')} with the first cell open"
     text = f"{open_ones}; {needed}" if needed else open_ones
-    return TrustLine("Enough questions", "look", text, "leaderboard")
+    return line("look", text)

@@ -42,10 +42,7 @@ LEAST_CLUSTERS = 6  # of questions, for an interval by Student's distribution
 
 @dataclass(frozen=True)
 class View:
-    """All that the page shows, beside the data itself.
-
-    first: rows of the leaderboard beside the verdict; first_labels: names of their cells
-    """
+    """What the page shows beside the data; first: rows of the leaderboard beside the verdict, with labels."""
 
     unseen: tuple[str, ...]
     first: tuple[Mapping[str, Any], ...]
@@ -79,7 +76,7 @@ def view(data: ReportData) -> View:
 
 
 def fronts_of(data: ReportData, at_length: Contexts | None) -> tuple[Front, ...]:
-    """Return what no other pipeline beats, for each cost, that of the length of context first."""
+    """Return a front for each cost, that of the length of context first."""
     found = cost_fronts(data, main_subset(data), costs(data), usd_by_cell(data), cell_labels(data))
     return (at_length.front, *found) if at_length and at_length.front else found
 
@@ -134,12 +131,10 @@ def _hardest(data: ReportData, found: Hardest, labels: Mapping[str, str]) -> Pag
 
 
 def _pairs(data: ReportData, labels: Mapping[str, str]) -> PageSection | None:
-    """Return what two cells are chosen from; None where there are no two with scores.
+    """Return the comparison of two cells; None where there are no two with scores.
 
-    What is known of them is JSON of `leader`; `clusters`: number of each question's cluster, in the order of
-    the questions, empty where each is one of its own; `results`: metric -> cell -> its difference to the
-    leader, the interval's ends, p and whether it is tied, as the leaderboard has them; `least`:
-    LEAST_CLUSTERS; `units` and `higher`, whether more is better, by metric.
+    JSON: `leader`; `clusters`: of each question, empty where each is its own; `results`: metric -> cell ->
+    difference to the leader, ends of its interval, p, tied; `least`: LEAST_CLUSTERS; `units`, `higher`.
     """
     there = set(data.scores["cell"].unique())
     cells = {key: label for key, label in labels.items() if key in there}

@@ -108,7 +108,6 @@ def with_titles(lexical: Lexical, titles: Lexical, times: int) -> Lexical:
 
 
 def merge_forms(lexical: Lexical, analyzer: Analyzer) -> Lexical:
-    """Put the postings of words of one form together; the lengths are those of what is still counted."""
     if analyzer.as_they_stand:
         return lexical
     forms = analyzer.forms(lexical.words)

@@ -169,6 +169,5 @@ class ChunkSpans:
         return self.within(rows, self.contexts[rows])
 
     def within(self, rows: Rows, bounds: npt.NDArray[np.int64]) -> list[Span]:
-        """Return spans of the documents of these chunks; ``bounds``: start and end of each, shape (n, 2)."""
         pairs = zip(self.docs.gather(rows).to_list(), bounds.tolist(), strict=True)
         return [Span(doc, start, end) for doc, (start, end) in pairs]

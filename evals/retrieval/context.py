@@ -63,7 +63,6 @@ class LoadedModels:
         self._held: dict[tuple[object, ...], Any] = {}
 
     def get(self, load: Callable[[*Args], Model], *args: *Args) -> Model:
-        """Return the model that a function loads, loaded once for each function and its arguments."""
         key = (load, *args)
         if key not in self._held:
             self._held[key] = load(*args)

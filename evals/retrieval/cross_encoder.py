@@ -102,7 +102,6 @@ class CrossEncoded(_Reading, Around):
 
 
 def load(model: str, revision: str | None, max_length: int) -> Model:
-    """Load a cross-encoder with one output; it reads ``max_length`` tokens, or as many as it has places."""
     found = load_pair_model(model, revision, max_length)
     if found.config.num_labels != 1:
         raise InputError(

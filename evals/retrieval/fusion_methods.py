@@ -101,7 +101,6 @@ class Method(Strict):
 
 class _Summed(Method):
     def combined(self, points: Floats, weights: Floats) -> Floats:
-        """Return the weighted sum. Not `@`: BLAS adds some rows in another order, and ties would break."""
         total = np.zeros((len(points), len(weights)))
         for arm in range(points.shape[1]):
             total += points[:, arm, None] * weights[None, :, arm]
@@ -192,7 +191,6 @@ class _Positive(Method):
         return np.maximum(NORMALISED[self.normalise](ranking.scores), self.least)
 
     def lacking(self, points: Scores) -> float:
-        """Return `least`."""
         return self.least
 
 

@@ -89,7 +89,6 @@ class Worth:
         return self.metric.value(self.gold, self._spans(ranking))
 
     def of_beginning(self, ranking: Ranking) -> float | None:
-        """Return the metric of a ranking by its first rows; None where further ones may change it."""
         if self.finish:
             return None
         spans = self._spans(ranking)
@@ -215,7 +214,6 @@ def choose_weights(questions: Sequence[TrainQuestion], method: Method, k: int, p
 
 
 def _values(question: TrainQuestion, method: Method, k: int, tried: Floats) -> Floats:
-    """Return what the ranking of each choice is worth to a question, shape (choices,)."""
     rows, points = candidates(question.rankings, method)
     if not len(rows):
         return np.full(len(tried), question.worth.of(question.rankings[0]))

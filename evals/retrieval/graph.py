@@ -50,7 +50,6 @@ class _Spreading(Strict):
 
 
 def cosines(index: OpenIndex, left: Rows, right: Rows) -> Square:
-    """Return the cosines of chunks, shape (left, right), rounded to six decimals."""
     found: Square = (index.vectors[left] @ index.vectors[right].T).astype(np.float64)
     return found.round(DECIMALS)
 
@@ -94,7 +93,6 @@ class Graph(_Spreading, IndexStep):
     narrows: ClassVar[bool] = True
 
     def apply(self, ranking: Ranking, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
-        """Return the candidates, and what is added, by the new scores; each with its own context."""
         if not len(ranking):
             return ranking
         rows, scores = ranking.rows[: self.n], ranking.scores[: self.n]

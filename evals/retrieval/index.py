@@ -208,7 +208,6 @@ class OpenIndex:
 
     @cached_property
     def stored(self) -> StoredChunks:
-        """The same where they lie; in memory where an earlier version built the index."""
         folder = self.folder / ROWS
         if (folder / CHUNKS).exists():
             return MappedChunks(folder, len(self))
@@ -223,7 +222,6 @@ class OpenIndex:
 
     @cached_property
     def vectors(self) -> npt.NDArray[np.float32]:
-        """Unit vectors, shape (chunks, dimensions); memory-mapped, but for an index of an earlier version."""
         path = self.folder / ROWS / VECTORS
         if len(self) and path.exists():
             return read_vectors(path, (len(self), self.facts.dimensions))
@@ -291,13 +289,11 @@ class OpenIndex:
 
     @cached_property
     def title_words(self) -> Lexical:
-        """The words of the title of every chunk's document, in the order of the index."""
         folder = self.folder / index_table.TITLES
         return open_lexical(folder) if folder.exists() else lexical_of(self.titles)
 
     @cached_property
     def titles(self) -> list[str]:
-        """The title of each chunk's document; empty where it has none."""
         return self.column("title").fill_null("").to_list()
 
     @cached_property
@@ -306,7 +302,6 @@ class OpenIndex:
 
     @cached_property
     def carriers(self) -> dict[str, npt.NDArray[np.int64]]:
-        """Keyword, as documents write it -> positions of the chunks whose documents carry it, rising."""
         rows: dict[str, list[int]] = {}
         for row, keywords in enumerate(self.column("keywords")):
             for keyword in dict.fromkeys(keywords if keywords is not None else ()):

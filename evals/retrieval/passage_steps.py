@@ -250,7 +250,6 @@ _WORD = re.compile(r"\w+")
 
 
 def delivered_spans(ranking: Ranking, index: OpenIndex) -> list[Span]:
-    """Return what is delivered for each row: its span, or the chunk's own context."""
     if ranking.spans is None:
         return index.spans.at(ranking.rows)
     return index.spans.within(ranking.rows, ranking.spans)

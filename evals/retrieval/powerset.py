@@ -93,7 +93,6 @@ class Powerset(Component):
         return found
 
     def labels(self) -> list[str]:
-        """Return a name for each retriever: its kind, and from the second of a kind on its number."""
         kinds = [(one.retriever.kind if isinstance(one, Chain) else one.kind) for one in self.of]
         counts = [kinds[: place + 1].count(kind) for place, kind in enumerate(kinds)]
         return [kind if count == 1 else f"{kind}-{count}" for kind, count in zip(kinds, counts, strict=True)]

@@ -44,7 +44,6 @@ class QueryInterpretation(NamedTuple):
 
     @property
     def fact(self) -> tuple[str, str, str]:
-        """What makes it the same thing when it is understood twice, from other words."""
         return self.step, self.kind, self.value
 
     @property
@@ -52,7 +51,6 @@ class QueryInterpretation(NamedTuple):
         return self.step in REMOVABLE
 
     def or_firmer(self, other: QueryInterpretation) -> QueryInterpretation:
-        """Return it with the status of another reading of the same, if that weighs more."""
         firmer = max(self.status, other.status, key=_FIRMNESS.index)
         return self if firmer == self.status else self._replace(status=firmer)
 
@@ -243,7 +241,6 @@ class Query:
     def understand(
         self, step: str, kind: str, text: str, value: str, status: Use = "used"
     ) -> QueryInterpretation:
-        """Keep what was understood of it with its trace; what was taken away has the status `removed`."""
         kind = kind.replace(":", " ")  # a removal is written with colons
         one = QueryInterpretation(step, kind, text[:LONGEST_UNDERSTOOD], value[:LONGEST_UNDERSTOOD], status)
         if any(removal.covers(one) for removal in self.without):

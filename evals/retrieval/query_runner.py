@@ -111,7 +111,6 @@ def warm_up(runner: QueryRunner, questions: pl.DataFrame) -> None:
 
 
 def hits_of(ranking: Ranking, index: OpenIndex) -> tuple[Hit, ...]:
-    """Return what is delivered, best first; a passage that two chunks share is delivered once."""
     ids = index.ids
     found = ranking.take(np.array(distinct(ranking, index), np.int64))
     rows = zip(ids.gather(found.rows), delivered_spans(found, index), found.scores.tolist(), strict=True)

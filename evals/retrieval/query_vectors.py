@@ -122,7 +122,6 @@ def _embed(texts: list[str], embedder: CachedEmbedder, known: _Known) -> bool:
 
 
 def _read(path: Path) -> _Known:
-    """Return what earlier calls kept; a file that is torn or of another form keeps nothing."""
     known = _Known()
     if not path.exists():
         return known

@@ -130,7 +130,6 @@ class Bm25Scores:
         np.add.at(total, word.rows, word.weight * self._saturations(word.number, self._part(word.number)))
 
     def _scores(self, words: Sequence[_Word], rows: Rows) -> Floats:
-        """Return what words add to the scores of some rows, shape (rows,)."""
         scores = np.zeros(len(rows))
         among = rows.astype(np.int32)  # as the postings are, for otherwise these would be copied
         for word in words:
@@ -155,7 +154,6 @@ class Bm25Scores:
         return found
 
     def _saturated(self, rows: npt.NDArray[np.int32], counts: npt.NDArray[np.int32]) -> Floats:
-        """Return what a word adds to each row before it is multiplied by its idf (plus: without delta)."""
         k1, norms = self.parameters.k1, self.norms[rows]
         if self.parameters.variant == "l":
             shifted = counts / norms + self.parameters.delta
@@ -166,7 +164,6 @@ class Bm25Scores:
 
 
 def _rows_above(total: Floats, least: float) -> Rows:
-    """Return the rows of at least such a score, rising; of any score above 0 if it is not above 0."""
     return np.flatnonzero(total >= least if least > 0 else total > 0)
 
 

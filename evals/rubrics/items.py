@@ -56,16 +56,15 @@ def item_id(
     return digest(["item", question, answer, passages, rival, *([said] if said else [])])
 
 
+_OF_CASE = ("question", "question_id", "language", "answer", "status", "ground_truth", "rival")
+_OF_PASSAGE = ("text", "title", "url", "date", "section", "number")
+
+
 def written_item(item: Item) -> dict[str, Json]:
     case = item.case
     return {
-        "question": case.question,
-        "question_id": case.question_id,
-        "language": case.language,
-        "answer": case.answer,
+        **{name: getattr(case, name) for name in _OF_CASE},
         "status": str(case.status),
-        "ground_truth": case.ground_truth,
-        "rival": case.rival,
         "passages": [_written_passage(one) for one in case.passages],
         "evidence": list(item.evidence),
         "marks": [list(one) for one in item.marks],
@@ -81,16 +80,9 @@ def read_item(written: Mapping[str, Any]) -> Item:
     >>> read_item(written_item(item)) == item
     True
     """
-    case = JudgeCase(
-        question=written["question"],
-        language=written["language"],
-        answer=written["answer"],
-        status=Status(written["status"]),
-        ground_truth=written["ground_truth"],
-        passages=tuple(_read_passage(one) for one in written["passages"]),
-        question_id=written["question_id"],
-        rival=written["rival"],
-    )
+    passages = tuple(_read_passage(one) for one in written["passages"])
+    of_case = {name: written[name] for name in _OF_CASE} | {"status": Status(written["status"])}
+    case = JudgeCase(**of_case, passages=passages)
     marks = tuple((passage, start, end) for passage, start, end in written["marks"])
     conversation = tuple(written["conversation"])
     return Item(case, tuple(written["evidence"]), marks, conversation, written["asked_at"])
@@ -101,16 +93,8 @@ def blind(item: Item) -> Item:
 
 
 def _written_passage(passage: Passage) -> dict[str, Json]:
-    return {
-        "text": passage.text,
-        "title": passage.title,
-        "url": passage.url,
-        "date": passage.date,
-        "section": list(passage.section),
-        "number": passage.number,
-    }
+    return {**{name: getattr(passage, name) for name in _OF_PASSAGE}, "section": list(passage.section)}
 
 
 def _read_passage(written: Mapping[str, Any]) -> Passage:
-    shown = {name: written[name] for name in ("text", "title", "url", "date", "number")}
-    return Passage(**shown, section=tuple(written["section"]))
+    return Passage(**{**{name: written[name] for name in _OF_PASSAGE}, "section": tuple(written["section"])})

@@ -44,13 +44,13 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Sheet:
-    """Where the rows of a spreadsheet are from.
+    """Origin of a spreadsheet's rows.
 
-    name: of the spreadsheet in its study: another spreadsheet of that name replaces it
-    file: the name of the file; sha256: of its bytes
-    mapping: digest of the mapping that was read by
-    rows: that were taken; rejects: that were not, as `FILE:LINE: reason`
-    notes: what else a reader of its figures should know, as `FILE:LINE: text`
+    name: in its study: another one of that name replaces it
+    file: name; sha256: of its bytes
+    mapping: digest
+    rows: taken; rejects: not taken, as `FILE:LINE: reason`
+    notes: `FILE:LINE: text`
     """
 
     name: str
@@ -78,7 +78,7 @@ def imports_folder(home: Home, study: str) -> Path:
 
 
 def cell_key(study: str, row: Mapping[str, Any]) -> str:
-    """Return the key of the cell, and replicate, that a row of `IMPORTED` is of.
+    """Return the key of the cell and replicate of a row of `IMPORTED`.
 
     >>> row = {"chunking": "c", "embedder": "e", "retriever": "r", "generator": "g", "replicate": 2}
     >>> cell_key("s", row), cell_key("s", row | {"replicate": 1})
@@ -98,11 +98,7 @@ def sheet_facts(folder: Path) -> list[Sheet]:
 
 
 def write_sheet(home: Home, study: str, sheet: Sheet, rows: Sequence[Row]) -> None:
-    """Put a spreadsheet among those of its study, in place of one of its name.
-
-    A new one appears with both of its files. Of one that is there, the rows are replaced at once, and then
-    their records.
-    """
+    """Add or replace a spreadsheet of a study: rows atomically, then their record."""
     folder = imports_folder(home, study) / SHEETS / sheet.name
     counted = replace(sheet, rows=len(rows))
     if (folder / SHEET).is_file():
@@ -120,7 +116,7 @@ def write_sheet_facts(home: Home, study: str, sheet: Sheet) -> None:
 
 
 def write_questions(home: Home, study: str) -> None:
-    """Write the questions of all spreadsheets of a study, each once; a file that holds them already stays."""
+    """Write the distinct questions of all spreadsheets, if they have changed."""
     found: dict[str, str] = {}
     columns = ("question_id", "question", "ground_truth", "language")
     for stored in read_sheets(home, study):
@@ -191,7 +187,7 @@ Axes = tuple[str, str, str, str]
 
 
 class SheetCell(NamedTuple):
-    """One combination of the axes that a spreadsheet has rows of."""
+    """A combination of the axes in a spreadsheet."""
 
     chunking: str
     embedder: str
@@ -205,10 +201,10 @@ class SheetCell(NamedTuple):
 
 
 class SheetRow(NamedTuple):
-    """What a spreadsheet has of one question in one replicate of a cell.
+    """A question in one replicate of a cell.
 
     answer: None: nothing was answered; empty: the model wrote nothing
-    contexts: texts of the passages, best first; empty where the spreadsheet has none
+    contexts: texts of the passages, best first
     """
 
     question_id: str
@@ -246,10 +242,7 @@ def cell_rows(folder: Path, place: Place) -> list[SheetRow]:
 
 
 def cell_digest(folder: Path, place: Place) -> str:
-    """Return the digest of what the sheets say of one replicate of a cell: questions, answers, contexts.
-
-    Lines, scores and other cells are no part of it, nor in which spreadsheet it stands, nor in how many.
-    """
+    """Return the digest of a replicate's questions, answers and contexts, wherever they stand."""
     found = dict.fromkeys(_digests(path, *_state(path)).get(place) for path in sheet_files(folder))
     return digest([one for one in found if one is not None])
 
@@ -301,8 +294,6 @@ def _digests(path: Path, *state: int) -> Mapping[Place, str]:
 
 
 class _Held(NamedTuple):
-    """The rows of a spreadsheet, and which of them each place has."""
-
     rows: pl.DataFrame
     places: Mapping[Place, pl.Series]
 

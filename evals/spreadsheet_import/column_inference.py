@@ -33,7 +33,7 @@ AXES_TOLD = ("chunking", "embedder", "retriever", "generator")
 
 
 def plain_name(name: str) -> str:
-    """Return the name of a column as `KNOWN` has it: `_`, `-` and the like are white space.
+    """Return the name of a column as in `KNOWN`.
 
     >>> plain_name(" Retrieve_Methods"), plain_name("userInput")
     ('retrieve methods', 'user input')
@@ -43,7 +43,7 @@ def plain_name(name: str) -> str:
 
 
 def role_of(name: str) -> tuple[str, int] | None:
-    """Return the role of a column that is called so, and how far down its list the name stands.
+    """Return the role of a column's name, and its rank in the role's list.
 
     >>> role_of("Chunk-Strategie"), role_of("Bewertung"), role_of("x")
     (('chunking', 1), ('score', 12), None)
@@ -64,7 +64,7 @@ _NO = {"no", "false", "nein", "incorrect", "falsch", "wrong", "non"}
 
 @dataclass(frozen=True)
 class ColumnGuess:
-    """A column, and why it is taken for what it is taken for."""
+    """A column, and why it has its role."""
 
     column: str
     why: str
@@ -74,13 +74,12 @@ class ColumnGuess:
 class Guess:
     """What a spreadsheet seems to say.
 
-    roles: role -> its column; the axes of cells are roles, too
-    scores: columns of scores, the likeliest first
-    words: words in the column of scores -> value; empty: they are numbers
-    values: that the column of scores has, the best first
-    language: of the questions; None: not told
-    unanswered: rows that have a score and no answer, if all of them have the lowest one; None: some have not
-    worksheet, others: which worksheet of a workbook was looked at, and those that were not
+    roles: role or axis -> its column
+    scores: columns, the likeliest first
+    words: words in the column of scores -> value; empty: numbers
+    values: of the column of scores, the best first
+    unanswered: rows with the lowest score and no answer; None: some have another score
+    worksheet, others: which was looked at, and those that were not
     """
 
     study: str
@@ -281,8 +280,7 @@ _NEEDED = ("question", "answer")
 
 
 def quote_yaml(text: str) -> str:
-    """Return a text as a value of YAML.
-
+    """
     >>> quote_yaml("Score"), quote_yaml("yes"), quote_yaml("a: b")
     ('Score', '"yes"', '"a: b"')
     """

@@ -70,11 +70,11 @@ Said = tuple[Place, Content, str, str, str | None]
 
 @dataclass
 class Settled:
-    """The rows of a spreadsheet that can stand beside each other.
+    """The rows of a spreadsheet that can stand together.
 
     rows: of `IMPORTED`, in the order of their lines
-    rejects: line and reason of each that cannot
-    doubles: rows that say what another one says, too, and count once
+    rejects: line and reason
+    doubles: repeated rows, which count once
     """
 
     rows: list[bundle.Row] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Settled:
 
 
 class OtherSheets:
-    """What the other spreadsheets of a study say already, and this one said when it was last imported."""
+    """What other spreadsheets of the study say, and this one at its last import."""
 
     def __init__(self, stored: Iterable[bundle.StoredSheet], name: str) -> None:
         self.replicates: dict[Place, dict[Content, int]] = {}
@@ -253,7 +253,7 @@ Key = tuple[str | None, ...]
 
 @dataclass
 class ScoreChanges:
-    """What an import changes of the scores of its spreadsheet."""
+    """What an import changes of its scores."""
 
     rows: list[HumanScore] = field(default_factory=list)
     added: int = 0
@@ -262,8 +262,7 @@ class ScoreChanges:
 
 
 def place_of(file: str, line: int, sheet: str) -> str:
-    """Return where a score of a spreadsheet is from, as the rows of scores say it.
-
+    """
     >>> place_of("scored.xlsx", 12, "llama")
     'scored.xlsx:12 (sheet llama)'
     """
@@ -277,7 +276,7 @@ def _ending(sheet: str) -> str:
 def scores_of(
     study: str, rows: Iterable[bundle.Row], rubrics: Mapping[str, Rubric]
 ) -> Iterator[tuple[int, HumanScore]]:
-    """Yield line and score of each score of a spreadsheet with cells of its own, not stored yet."""
+    """Yield line and score of a spreadsheet with cells of its own, not stored yet."""
     now = datetime.now(UTC)
     for row in rows:
         for score in row["scores"]:
@@ -301,7 +300,7 @@ def scores_of(
 
 
 def count_scores(scores: Iterable[tuple[int, HumanScore]]) -> dict[str, Counter[float]]:
-    """Return metric -> value -> how many rows."""
+    """Return metric -> value -> rows."""
     found: dict[str, Counter[float]] = {}
     for _, one in scores:
         if one.value is not None:
@@ -312,10 +311,7 @@ def count_scores(scores: Iterable[tuple[int, HumanScore]]) -> dict[str, Counter[
 def changes(
     home: Home, study: str, sheet: str, file: str, scores: Iterable[tuple[int, HumanScore]]
 ) -> ScoreChanges:
-    """Compare the scores of a spreadsheet with those that were kept of it.
-
-    What a person has corrected on the page since stays as it is, for as long as the sheet says what it said.
-    """
+    """Compare a spreadsheet's scores with the stored ones; corrections on the page hold until it changes."""
     of_sheet, of_all = _sheet_score_kept(home, study, sheet)
     found = ScoreChanges()
     wanted: set[Key] = set()
@@ -381,13 +377,11 @@ _SAME_ROWS = (
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """What came of an import.
+    """rows: taken; doubles: repeated rows, which count once
 
-    rows: that were taken; doubles: that say what another one says, and count once
-    scores: metric -> value -> how many rows
-    added, corrected, withdrawn: scores that were new, changed, or stand in the spreadsheet no longer
-    rejects, notes: as `FILE:LINE: text`
-    changed: whether anything is kept otherwise than before
+    scores: metric -> value -> rows
+    added, corrected, withdrawn: scores
+    rejects, notes: `FILE:LINE: text`
     """
 
     study: str
@@ -410,10 +404,9 @@ class ImportSummary:
 def import_sheet(
     path: Path, mapping_path: Path, mapping: SheetMapping, home: Home, *, partial: bool = False
 ) -> ImportSummary:
-    """Import a spreadsheet into its study, which is made where it is not there.
+    """Import a spreadsheet into its study, which is made if needed.
 
-    Args:
-        partial: take the rows that can be taken; else one reject is enough for nothing to be kept
+    partial: take valid rows; else one reject keeps everything out
     """
     if mapping.cell is None:
         text = "`cell` is missing: say who answered, as in `cell: {generator: llama-2-13b}`"

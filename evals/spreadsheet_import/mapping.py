@@ -37,11 +37,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)")
 
 @dataclass(frozen=True)
 class ParsedRow:
-    """A row of a spreadsheet that can be used for itself.
-
-    names: axis -> name, as keys can hold it
-    words: axis -> what the spreadsheet says for it
-    """
+    """A valid row; names: axis -> name for keys; words: axis -> text of the spreadsheet"""
 
     line: int
     question_id: str
@@ -251,7 +247,7 @@ def _plain(value: Any) -> str | None:
 
 
 def _contexts(value: Any) -> tuple[str, ...]:
-    """Return passages: a list of texts, or of objects with a text; a text that is no list is one passage."""
+    """Return passages from a list of texts or objects with a text; other text is one passage."""
     value = tables.usable(value)
     if isinstance(value, str):
         if len(value) > MAX_CELL:
@@ -479,13 +475,13 @@ class SheetMapping(Strict):
 
 
 def anchors_of(criterion: Criterion) -> str:
-    """Return the values of a criterion in words: `5, 3 or 0`."""
+    """Return the values of a criterion, as in `5, 3 or 0`."""
     values = [f"{value:g}" for value in criterion.anchors]
     return f"{', '.join(values[:-1])} or {values[-1]}"
 
 
 class ReadMapping:
-    """A mapping as its file says it, with the rubrics of its study."""
+    """A mapping with the rubrics of its study."""
 
     def __init__(self, path: Path, mapping: SheetMapping, rubrics: Mapping[str, Rubric]) -> None:
         self.path, self.mapping, self.rubrics = path, mapping, dict(rubrics)
@@ -521,7 +517,7 @@ def _kept_names(mapping: SheetMapping) -> list[Finding]:
 
 
 def with_rubrics(path: Path, mapping: SheetMapping, stored: Path) -> ReadMapping:
-    """Return a mapping with the rubrics of its study, or those that it brings itself."""
+    """Use the study's stored rubrics, else the mapping's own."""
     known = _rubrics_of(stored) if stored.is_file() else {}
     findings = [
         Finding(("rubrics", name), "other_rubric", _otherwise(name, stored))

@@ -43,7 +43,7 @@ _WORDS = {"None": None, "null": None, "True": True, "true": True, "False": False
 
 
 def looks_listed(text: str) -> bool:
-    """Return whether a text begins as a list or a tuple of texts or numbers does, and ends as one.
+    """Return whether a text looks like a list or tuple of texts or numbers.
 
     >>> [looks_listed(one) for one in ("['a']", "(508, 170)", "[]", "[1] as said there", "(so he says)")]
     [True, True, True, False, False]
@@ -57,8 +57,7 @@ def looks_listed(text: str) -> bool:
 
 
 def read_literal(text: str) -> Any:
-    """Return the list or tuple that a text holds.
-
+    """
     >>> read_literal("['a', 'b']"), read_literal("(508, 170)"), read_literal("['a' 'b']")
     (['a', 'b'], (508, 170), ['a', 'b'])
     """
@@ -83,7 +82,7 @@ def _bounded(value: Any) -> Any:
 
 
 class _Reader:
-    """Reads one text; counts what it has read."""
+    """Reads one literal and counts its items."""
 
     def __init__(self, text: str) -> None:
         self._n = 0
@@ -184,7 +183,7 @@ def value_of(cell: Any) -> Any:
 
 
 def said(value: Any) -> str:
-    """Return what a spreadsheet says, in one form only: by it two cells are told to say the same.
+    """Return one canonical text for equal cell values.
 
     >>> said(128.0), said(["a", "b"]), said((508, 170)), said(" BM25 ")
     ('128', "['a', 'b']", '(508, 170)', 'BM25')
@@ -195,9 +194,7 @@ def said(value: Any) -> str:
 
 
 def key_name(value: Any) -> str:
-    """Return the name that a key can hold for what a spreadsheet says: small letters, digits, `-` and `+`.
-
-    Items of a list are joined by `+`, those of a tuple and what is between words by `-`.
+    """Return a name for keys: small letters, digits, `-` and `+`; list items are joined by `+`.
 
     >>> key_name(["keyword", "time_weighted"]), key_name((508, 170)), key_name("128/42"), key_name([])
     ('keyword+time_weighted', '508-170', '128-42', 'none')
@@ -224,7 +221,7 @@ def _fitted(name: str, value: Any) -> str:
 
 
 def is_missing(value: Any) -> bool:
-    """Return whether a cell says nothing: it is empty, blank or not a number.
+    """Return whether a cell is empty, blank or not a number.
 
     >>> [is_missing(one) for one in (None, " ", float("nan"), [], 0)]
     [True, True, True, False, False]
@@ -235,7 +232,7 @@ def is_missing(value: Any) -> bool:
 
 
 def chosen(values: Mapping[str, str], value: Any) -> str | None:
-    """Return the name that a mapping gives for what a spreadsheet says; None where it gives none.
+    """Return the name that a mapping gives for a value, if any.
 
     >>> chosen({"(508,170)": "large"}, (508, 170)), chosen({"(508,170)": "large"}, (128, 42))
     ('large', None)
@@ -272,22 +269,17 @@ def usable(value: Any) -> Any:
 
 @dataclass
 class Worksheet:
-    """The rows of a worksheet.
-
-    rows: line, from 1, and values of each row that is not empty
-    notes: what else a person should know of it; whole when the rows have been read
-    """
+    """rows: line, from 1, and values of each non-empty row; notes: complete once the rows have been read"""
 
     rows: Iterator[tuple[int, Sequence[Any]]]
     notes: list[str] = field(default_factory=list)
 
 
 def open_worksheet(path: Path, name: str | None, *, verbatim: bool = False) -> Worksheet:
-    """Open a worksheet; formulas are read as the values that were computed last.
+    """Open a worksheet; formulas are read as the values computed last.
 
-    Args:
-        name: of the worksheet; None: there is one alone that holds anything.
-        verbatim: leave texts as the file has them; else errors of formulas are `UnusableCell`.
+    name: None: the only one that holds anything
+    verbatim: leave texts as they are; else errors of formulas are `UnusableCell`
     """
     body, book = _opened(path)
     try:
@@ -443,7 +435,7 @@ def _formulas(path: Path, body: bytes, name: str) -> Iterator[list[int]]:
 
 
 class _Range(NamedTuple):
-    """A range of merged cells; rows and columns from 1, the last ones included."""
+    """Merged cells; rows and columns from 1, the last ones included."""
 
     top: int
     left: int
@@ -453,7 +445,7 @@ class _Range(NamedTuple):
 
 
 class _Merged:
-    """The merged cells of a worksheet, of which the first alone holds a value."""
+    """Merged cells of a worksheet; only the first holds a value."""
 
     def __init__(self, path: Path, data: bytes) -> None:
         from openpyxl.utils.cell import coordinate_to_tuple
@@ -471,7 +463,7 @@ class _Merged:
         self._path, self._marked = path, 0
 
     def mark(self, line: int, values: list[Any]) -> None:
-        """Put `UnusableCell` for each empty cell that another one covers; rows come in their order."""
+        """Put `UnusableCell` for each covered empty cell; rows come in order."""
         while self._coming and self._coming[-1].top <= line:
             self._open.append(self._coming.pop())
         self._open = [one for one in self._open if one.bottom >= line]
@@ -503,11 +495,11 @@ Named = Iterator[tuple[int, Mapping[str, Any] | str]]
 
 @dataclass
 class InputTable:
-    """A spreadsheet whose columns are known.
+    """A spreadsheet with known columns.
 
-    columns: their names as the spreadsheet has them, in their order
+    columns: as written, in order
     rows: line and values by folded names; or why it is no row
-    notes: what else a person should know; whole when the rows have been read
+    notes: complete once the rows have been read
     """
 
     columns: tuple[str, ...]
@@ -516,7 +508,7 @@ class InputTable:
 
 
 def fold_name(name: Any) -> str:
-    """Return the name of a column as it is compared: white space and case do not count.
+    """Ignore white space and case.
 
     >>> fold_name("  Retrieve  Methods "), fold_name(None)
     ('retrieve methods', '')
@@ -526,10 +518,9 @@ def fold_name(name: Any) -> str:
 
 
 def open_table(path: Path, wanted: Sequence[str] = (), worksheet: str | None = None) -> InputTable:
-    """Open a spreadsheet and find the row that names its columns.
+    """Find the row that names the columns.
 
-    Args:
-        wanted: names of columns that it must have; without any, the first row with two texts names them.
+    wanted: required columns; without any, the first row with two texts
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -651,8 +642,7 @@ def _of_objects(path: Path, wanted: Sequence[str]) -> InputTable:
 
 
 def display_value(value: Any, most: int = 60) -> str:
-    """Return a value for a message: short, on one line.
-
+    """
     >>> display_value("a  b", 3), display_value("abcd", 3), display_value(["a"])
     ("'a b'", "'abc…'", '["a"]')
     """

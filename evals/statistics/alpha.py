@@ -83,7 +83,7 @@ def _renumbered(clusters: Codes | None, kept: np.ndarray[tuple[int], np.dtype[np
 
 
 def _coincidences(counts: Floats) -> Floats:
-    """Return the pairs of values in each item, each person's value counting once: shape (items, values²)."""
+    """Return the pairs of values in each item, each annotator counting once: shape (items, values²)."""
     values = counts.shape[1]
     pairs = counts[:, :, None] * counts[:, None, :] - counts[:, :, None] * np.eye(values)
     return (pairs / (counts.sum(axis=1) - 1)[:, None, None]).reshape(len(counts), -1)
@@ -100,10 +100,7 @@ def _alphas(pairs: Floats, grades: Floats, level: Level) -> Floats:
 
 
 def _distances(often: Floats, grades: Floats, level: Level) -> Floats:
-    """Return the squared distance of each two values: shape (rows, values, values).
-
-    often: how often each was given, shape (rows, values)
-    """
+    """Return squared distances, shape (rows, values, values); often: of each value, shape (rows, values)"""
     if level == "nominal":
         return 1 - np.eye(len(grades))[None]
     place = grades[None] if level == "interval" else np.cumsum(often, axis=1) - often / 2

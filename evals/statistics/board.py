@@ -1,7 +1,6 @@
-"""The rows of a leaderboard: means of every cell and metric, cells compared on the same questions only.
+"""The rows of a leaderboard: means by cell and metric, compared on the same questions only.
 
-A question's value in a cell is the mean over the cell's replicates that have one; intervals and tests
-are over questions, so that asking a cell more often makes no difference look surer than its questions do.
+A question's value is the mean over replicates, so that more replicates make no difference look surer.
 """
 
 from __future__ import annotations
@@ -36,9 +35,7 @@ from rag_assay.warehouse.schemas import SCORES, Status
 
 
 def front(costs: Sequence[float], values: Sequence[float]) -> list[int]:
-    """Return which points no other beats: at most the cost, at least the value, and one of them better.
-
-    In order of rising cost, and so of rising value. Of equal points the first stands for all.
+    """Return the points that no other beats by rising cost; of equal points the first.
 
     >>> front([1.0, 2.0, 2.0, 3.0], [0.5, 0.4, 0.7, 0.7])
     [0, 2]
@@ -149,10 +146,7 @@ def _compared(
 
 
 def not_run(cell: Cell, run: Scores) -> pl.DataFrame:
-    """Return scores without values for a cell that could not be run: the questions and metrics of its like.
-
-    So it stays on the leaderboard, with coverage 0 and the same denominator, and is not silently absent.
-    """
+    """Return scores without values for a failed cell, so that it stays on the board with coverage 0."""
     like = [rows for other, rows in run.items() if other.sample == cell.sample]
     scored = pl.concat(like) if like else frame([], SCORES)
     return scored.unique(["question_id", "metric"]).with_columns(
@@ -163,7 +157,7 @@ def not_run(cell: Cell, run: Scores) -> pl.DataFrame:
 
 
 def subsets(scores: Scores) -> dict[str, list[str]]:
-    """Return subset name -> question ids: all questions, and every sample that some cell was asked."""
+    """Return subset name -> question ids: all questions, and every sample."""
     everything: dict[str, None] = {}
     found: dict[str, list[str]] = {}
     for cell, rows in scores.items():
@@ -220,7 +214,6 @@ def question_means(replicates: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def spread(replicates: Sequence[pl.DataFrame]) -> tuple[float | None, float | None]:
-    """Return the smallest and the largest mean of a replicate."""
     if len(replicates) == 1:
         return None, None
     together = pl.concat(
@@ -295,7 +288,7 @@ def _within(metric: Metric, end: float | None) -> float | None:
 
 
 def _bounded(values: np.ndarray, missing: int, bound: float | None) -> float | None:
-    """Return the mean if every missing value were at the metric's bound; None where there is no bound."""
+    """Return the mean if every missing value were at the metric's bound, if there is one."""
     if missing and bound is None:
         return None
     if not missing:

@@ -18,10 +18,7 @@ UNIT: Bounds = (0.0, 1.0)
 
 @dataclass(frozen=True)
 class Interval:
-    """Mean of the values that there are, with the bounds of its interval; never NaN.
-
-    low, high: None where there is one question, or one cluster of them, alone
-    """
+    """A mean with its interval, never NaN; low, high: None with a single question or cluster."""
 
     mean: float
     low: float | None

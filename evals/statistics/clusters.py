@@ -14,7 +14,7 @@ Codes: TypeAlias = npt.NDArray[np.int64]
 
 
 def sum_clusters(table: Floats, clusters: Codes | None) -> Floats:
-    """Return the sums over the rows of each cluster, shape (clusters, columns); the table where each is one.
+    """Return column sums by cluster, shape (clusters, columns); the table without clusters.
 
     >>> sum_clusters(np.array([[1.0], [2.0], [4.0]]), np.array([0, 1, 0])).ravel().tolist()
     [5.0, 2.0]
@@ -29,7 +29,7 @@ def sum_clusters(table: Floats, clusters: Codes | None) -> Floats:
 
 
 def codes(names: Sequence[object]) -> Codes:
-    """Number clusters by their names, in the order in which they come.
+    """Number clusters in the order of their first occurrence.
 
     >>> codes(["b", "a", "b"]).tolist()
     [0, 1, 0]
@@ -39,9 +39,7 @@ def codes(names: Sequence[object]) -> Codes:
 
 
 def by_documents(documents: Sequence[Iterable[str]]) -> Codes:
-    """Put questions that share a gold document into one cluster, and those that share with those.
-
-    A question without any is a cluster of its own.
+    """Cluster questions that share gold documents, transitively.
 
     >>> by_documents([["a"], ["b"], [], ["a", "c"], ["c"], []]).tolist()
     [0, 1, 2, 0, 0, 3]

@@ -187,11 +187,9 @@ def answered_share(
     *,
     said_nothing: bool = False,
 ) -> float:
-    """Return the share of questions that a cell has dealt with: by an answer, or by a refusal.
+    """Return the share of questions with an answer or a refusal, an empty retrieval being a refusal.
 
-    A question for which the retriever found nothing is refused: there is nothing to answer it from.
-    A refusal may be right, and metrics say whether it is. But a cell that refuses all questions, of which the
-    documents answer some, has given no answer: its share is 0.
+    A cell that refuses all questions, of which the documents answer some, has the share 0.
     """
     wanted = set(questions)
     dealt = {"answers": 0, "refusals": 0}
@@ -212,8 +210,7 @@ def answered_share(
 def with_ranks(rows: list[Row], primary: Metric, ceilings: Container[str] = ()) -> list[Row]:
     """Rank the cells of each subset by the primary metric, equal values alike (1, 1, 3).
 
-    Those with too little coverage get no rank, nor do those whose generator answered too few questions:
-    whatever their ranking is worth, they are not what was to be compared.
+    Cells with too little coverage or too few answers get no rank.
     """
     sign = -1 if primary.higher_is_better else 1
     ranks: dict[tuple[str, str], int] = {}
@@ -241,11 +238,7 @@ def is_able(row: Row) -> bool:
 
 
 def leader_of(rows: Sequence[Row], primary: Metric, second: Metric | None = None) -> str | None:
-    """Return the cell that leads a subset, if any is able.
-
-    Of cells with the best value (one ranking, read by several generators) it is the best by the second
-    metric, then the first by name.
-    """
+    """Return the leader of a subset, if any cell is able; ties go by the second metric, then by name."""
     sign = -1 if primary.higher_is_better else 1
     first = [row for row in rows if row["metric"] == primary.name and row["rank"] == 1]
     by = {row["cell"]: row["value"] for row in rows if second and row["metric"] == second.name}
@@ -262,11 +255,10 @@ def leader_of(rows: Sequence[Row], primary: Metric, second: Metric | None = None
 def compare_cells(
     valued: Valued, leader: str | None, ranked: set[str], seed: int, clusters: Clustering = ALONE
 ) -> list[Row]:
-    """Add to rows of one subset and metric how the cells differ from the leader on the questions of both.
+    """Add to rows of one subset and metric how the cells differ from the leader on common questions.
 
-    The cells with a rank and a value of enough questions are one family of comparisons; those that share
-    every value with each other are one comparison. `tied` says that a cell is not significantly different
-    from the leader in this metric (`evals.statistics.contrasts`).
+    Cells with a rank and enough values are one family of comparisons; those that share every value are one
+    comparison (`evals.statistics.contrasts`).
     """
     able = {row["cell"]: values for row, values in valued if row["cell"] in ranked and is_able(row)}
     if leader is None or leader not in able:
@@ -372,7 +364,7 @@ def posterior_columns(
 
 
 class Bounded(Protocol):
-    """What must be known of a metric to say which loss matters."""
+    """A metric, for margins."""
 
     @property
     def name(self) -> str:
@@ -395,7 +387,7 @@ def width_of(metric: Bounded) -> float | None:
 def margin_of(metric: Bounded, stated: float | None, primary: Bounded) -> float | None:
     """Return a loss that does not matter, in the metric's unit; None: the metric has no range.
 
-    stated: the study's, in the unit of its first metric; None: `DEFAULT_MARGIN` of the range
+    stated: in the unit of the study's first metric; None: `DEFAULT_MARGIN` of the range
     """
     if stated is not None and metric.name == primary.name:
         return stated
@@ -410,7 +402,7 @@ def finite_or_none(value: float) -> float | None:
 
 
 def primary_of(metrics: Sequence[str], measured: Iterable[str]) -> str:
-    """Return the metric that ranks the cells: the first of a study's that applies to any question of it.
+    """Return the first of a study's metrics that applies to any question.
 
     >>> primary_of(["evidence_coverage@5", "ndcg@10"], ["ndcg@10", "recall@10"])
     'ndcg@10'

@@ -15,8 +15,7 @@ from rag_assay.evals.statistics.significance import ALPHA, holm, paired_bootstra
 class Largest(NamedTuple):
     """The difference of differences that is furthest from 0 by its own error.
 
-    value: how much more level `one` gains at `here` than it does on average, less than the mean of the axis
-    low, high: 95 % interval of it alone
+    value: what level `one` gains at `here` beyond its average gain; low, high: its 95 % interval
     """
 
     one: int
@@ -27,10 +26,9 @@ class Largest(NamedTuple):
 
 
 class BestAt(NamedTuple):
-    """The best level of the first axis at one level of the second, beside the one that is best on the whole.
+    """The best level of the first axis at one level of the second, against the best on the whole.
 
-    difference: of the level that is best here, less the one that is best on the whole; 0 where they are one
-    p: of that difference, adjusted for the levels of both axes; NaN where they are one
+    p: of their difference, adjusted for the levels of both axes; NaN where they are one
     """
 
     level: int
@@ -45,13 +43,11 @@ class BestAt(NamedTuple):
 
 
 class Interaction(NamedTuple):
-    """What two axes do together.
+    """Two axes together.
 
-    means: of each pair of levels, shape (levels of the first, levels of the second)
-    low, high: 95 % intervals of the means, of the same shape; NaN where questions are too few
-    p: that no difference between levels of one axis depends on the other, by the largest of all; not adjusted
-    overall: the level of the first axis that is best on the whole
-    best: of each level of the second axis
+    means, low, high: of each pair of levels, with 95 % intervals, shape (levels of the first, of the second)
+    p: that no difference between levels of one axis depends on the other; not adjusted
+    overall: the best level of the first axis on the whole; best: at each level of the second
     """
 
     means: Floats
@@ -143,12 +139,12 @@ RESAMPLES = 2_000
 
 
 class Levels(NamedTuple):
-    """What is known of the levels of an axis, as arrays of one number a level; NaN where there is none.
+    """The levels of an axis, arrays of one number a level, NaN where there is none.
 
-    mean: over the questions with a value, of the mean over the contexts; low, high: its 95 % interval
-    difference: mean difference from the best level on the same questions, with its interval; 0 of the best
-    p: of that difference by two tests, adjusted for the levels (`contrasts`); NaN of the best
-    detectable: the true difference from the best that would be found four times out of five; NaN of the best
+    mean: over questions, of the mean over contexts, with its 95 % interval
+    difference: from the best level on the same questions, with its interval; 0 of the best
+    p: of that difference, adjusted for the levels (`contrasts`)
+    detectable: the true difference that would be found four times out of five
     """
 
     mean: Floats

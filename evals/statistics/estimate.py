@@ -30,7 +30,7 @@ def share(hits: float, n: int) -> Estimate:
 
 
 def least_of_all(n: int) -> float:
-    """Return the lower bound of a share of n hits in n cases: what agreement without exception shows.
+    """Return Wilson's lower bound of n hits in n cases.
 
     >>> round(least_of_all(10), 3)
     0.722
@@ -45,11 +45,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Estimate(NamedTuple):
-    """A value with its 95 % interval.
-
-    value: None where there is none: `reason` says why
-    low, high: bounds of the interval; None where there is none, of a value or without: `reason` says why
-    """
+    """A value with its 95 % interval; `reason` says why one is None."""
 
     value: float | None
     low: float | None = None
@@ -59,7 +55,7 @@ class Estimate(NamedTuple):
 
 
 def paired(one: Floats, other: Floats) -> None:
-    """Check that two lists are of the same cases and hold nothing but numbers."""
+    """Check that two lists are of the same cases and hold numbers only."""
     if one.shape != other.shape or one.ndim != 1:
         raise ValueError(f"two lists of the same cases are compared, not {one.shape} and {other.shape}")
     if not (np.isfinite(one).all() and np.isfinite(other).all()):

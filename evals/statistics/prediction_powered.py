@@ -92,14 +92,14 @@ class Mean:
 
 @dataclass(frozen=True)
 class Powered:
-    """People alone, and people with the judge."""
+    """Annotators alone, and with the judge."""
 
     people: Mean
     combined: Mean
 
     @property
     def saved(self) -> float:
-        """Labels beyond those there are that scores alone would take for an error as small as this one."""
+        """Further labels that annotators alone would need for an error as small."""
         one, other = self.people.error, self.combined.error
         if not one or not other:
             return 0.0
@@ -112,10 +112,10 @@ class Powered:
         return None if one is None or other is None or not one else other / one
 
     def labels_for(self, half: float) -> int | None:
-        """Return how many labels give an interval of value ± half; None: all items would not.
+        """Return the labels for an interval of value ± half; None: all items would not do.
 
-        The variance is that of the labels, which falls with their number, and that of the judgements, which
-        falls only with the number of items: share^2 * variance of the scores / items.
+        The variance of labels falls with their number, that of judgements only with the items: share^2 *
+        variance / items.
         """
         people, mean = self.people, self.combined
         if people.error is None or mean.error is None:
@@ -163,11 +163,9 @@ def estimate_mean(items: Items, power: float | None = None) -> Powered:
 
 
 def difference(one: Mean, other: Mean, bounds: tuple[float, float], comparisons: int = 1) -> Mean:
-    """Return one estimate less another of the same clusters, whose parts are held against each other.
+    """Return one estimate less another of the same clusters, paired by cluster.
 
-    So what makes a question hard for both is no part of its error.
-
-    comparisons: so many intervals are to hold the truth all together, in 95 % of studies (Bonferroni)
+    comparisons: intervals that hold together in 95 % of studies (Bonferroni)
     """
     if one.value is None or other.value is None:
         return Mean(None)
@@ -228,7 +226,7 @@ def _parts(items: Items) -> _Parts | None:
 
 
 def _tuned(parts: _Parts) -> float:
-    """Return the power that makes the variance smallest: of sum (people + power * judge)^2."""
+    """Return the power that minimises sum (people + power * judge)^2."""
     squares = float(parts.judge @ parts.judge)
     if parts.groups < FEWEST or not parts.most or squares <= EQUAL**2:
         return 0.0

@@ -13,11 +13,7 @@ from rag_assay.evals.study.sections import CLUSTERS_BY_IDS, ClustersBy
 
 
 class Clustering(NamedTuple):
-    """Clusters of a study's questions.
-
-    of: question id -> its cluster; a question that is not in it is a cluster of its own
-    effective: as many of equal size would be as good
-    """
+    """of: question id -> its cluster, absent: one of its own; effective: equal-sized clusters as good"""
 
     by: str
     of: Mapping[str, int]
@@ -38,11 +34,7 @@ ALONE = Clustering("none", {})
 
 
 def clustering(questions: pl.DataFrame, wanted: ClustersBy) -> Clustering:
-    """Return the clusters of questions (schemas.QUESTIONS) as a study wants them.
-
-    Questions about one document are easy or hard together, so what is claimed of further documents rests on
-    the number of documents, however many questions are asked about them.
-    """
+    """Cluster questions (schemas.QUESTIONS): those about one document are easy or hard together."""
     if wanted.startswith(CLUSTERS_BY_IDS):
         ids = questions["question_id"].to_list()
         matches = [re.search(wanted.removeprefix(CLUSTERS_BY_IDS), name) for name in ids]

@@ -65,7 +65,7 @@ def cohens_kappa(
 
 
 def _credit(grades: Floats, weights: Weights) -> Floats:
-    """Return what each pair of grades counts as agreement, 1 for equal ones: shape (grades, grades)."""
+    """Return the agreement of each pair of grades, 1 for equal ones: shape (grades, grades)."""
     if weights == "none":
         return np.eye(len(grades))
     distance = np.abs(grades[:, None] - grades[None, :]) / (grades[-1] - grades[0])
@@ -169,10 +169,7 @@ def kendall(one: Floats, other: Floats) -> Estimate:
 
 
 def _pairs(one: Floats, other: Floats) -> tuple[Floats, Floats]:
-    """Return, of each case, its concordant pairs less its discordant ones, and its pairs untied in each.
-
-    shapes (n,) and (2, n)
-    """
+    """Return of each case concordant less discordant pairs, (n,), and pairs untied in each, (2, n)."""
     n = len(one)
     together, apart = np.empty(n), np.empty((2, n))
     at_once = max(1, _BLOCK // n)
@@ -250,8 +247,7 @@ def to_the_others(items: Codes, values: Floats) -> Floats:
 def mean_of(
     values: Floats, seed: int, clusters: Codes | None = None, bounds: Bounds = (None, None)
 ) -> Estimate:
-    """Return the mean of some numbers with its interval (`evals.statistics.bootstrap`).
-
+    """
     >>> mean_of(np.array([]), seed=7).reason
     'there is none'
     """
@@ -263,10 +259,7 @@ def mean_of(
 
 
 def bias_of(differences: Floats, seed: int, clusters: Codes | None = None) -> Estimate:
-    """Return the mean of somebody's differences to the others (`to_the_others`) with its interval.
-
-    The interval is the paired bootstrap's (`evals.statistics.significance`): that of a mean would take
-    differences of 0 and 1 for a share, which cannot be below 0.
+    """Return the mean of differences (`to_the_others`) with the paired bootstrap's interval.
 
     >>> bias_of(np.array([3.5, 0.5, 0.5, 2.0, 1.0]), seed=7).value
     1.5
@@ -282,7 +275,7 @@ def bias_of(differences: Floats, seed: int, clusters: Codes | None = None) -> Es
 
 
 def equal_pairs(items: Codes, values: Floats, seed: int, clusters: Codes | None = None) -> Estimate:
-    """Return the share of items' pairs of scores that are equal, each item counting once.
+    """Return the share of equal pairs of scores, each item counting once.
 
     >>> equal_pairs(np.array([0, 0, 0, 1, 1, 2]), np.array([5.0, 5.0, 0.0, 3.0, 3.0, 0.0]), seed=7).value
     0.6666666666666666

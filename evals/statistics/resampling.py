@@ -20,10 +20,10 @@ EQUAL = 1e-12  # smaller differences come from the order of a sum
 
 
 class Sums(NamedTuple):
-    """Columns of numbers, summed by cluster.
+    """Columns summed by cluster.
 
     residual: of each cluster and column the sum of numbers less their mean
-    n: how many numbers those are: shape (clusters, columns), or (clusters, 1) where none is missing
+    n: numbers, shape (clusters, columns), or (clusters, 1) where none is missing
     """
 
     mean: Floats
@@ -88,7 +88,7 @@ def resample_clusters(sums: Sums, seed: int, resamples: int) -> Floats:
 
 
 def draws(rows: int, seed: int, resamples: int) -> Iterator[Floats]:
-    """Yield how often each row is drawn, some resamples at a time: shape (resamples, rows)."""
+    """Yield how often each row is drawn, in blocks of shape (resamples, rows)."""
     known = rows * resamples <= KEPT and rows < 2**16
     for counts in _kept(rows, seed, resamples) if known else _drawn(rows, seed, resamples):
         yield counts.astype(np.float64)

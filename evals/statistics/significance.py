@@ -20,10 +20,7 @@ RESAMPLES = 10_000
 
 
 class Differences(NamedTuple):
-    """What the paired bootstrap says of each column, as arrays of its shape; NaN where nothing can be said.
-
-    low, high: 95 % interval of the mean, of this column alone
-    """
+    """Paired bootstrap of each column, NaN where undefined; low, high: 95 % interval of this mean alone."""
 
     mean: resampling.Floats
     low: resampling.Floats

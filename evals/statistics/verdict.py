@@ -36,7 +36,6 @@ def verdict_on(
 
 
 def verdict_sentences(found: Verdict, labels: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the verdict in sentences, the decision first."""
     leader, chosen = found.leader, found.recommended
     if leader is None or chosen is None:
         return (f"No pipeline is recommended: {found.reason}.",)
@@ -131,7 +130,7 @@ def _limits(found: Verdict, chosen: Pick) -> list[str]:
             f"Only {_several(found.documents, noun)}: differences below {below} would mostly be missed."
         )
     elif found.documents_needed is not None:
-        lines.append(f"About {_rounded(found.documents_needed):,} {noun}s would settle half of the ties.")
+        lines.append(f"About {round_up(found.documents_needed):,} {noun}s would settle half of the ties.")
     if found.prefer in ("cost", "latency") and chosen.usd_per_1000 is None:
         known = "cost is" if chosen.seconds is not None else "costs and latencies are"
         lines.append(f"Its {known} not known, so no pipeline is recommended for being cheaper.")
@@ -163,8 +162,7 @@ def _number(found: Verdict, value: float | None) -> str:
 
 
 def _percent(share: float | None) -> str:
-    """Write a chance.
-
+    """
     >>> _percent(0.004), _percent(0.237), _percent(None)
     ('less than 1 %', '24 %', 'unknown')
     """
@@ -173,10 +171,10 @@ def _percent(share: float | None) -> str:
     return "less than 1 %" if share < 0.01 else f"{share:.0%}".replace("%", " %")
 
 
-def _rounded(n: int) -> int:
+def round_up(n: int) -> int:
     """Round up to two significant digits.
 
-    >>> _rounded(87), _rounded(238), _rounded(1001)
+    >>> round_up(87), round_up(238), round_up(1001)
     (87, 240, 1100)
     """
     step = 10 ** max(0, len(str(n)) - 2)
@@ -194,7 +192,7 @@ def _several(n: int, noun: str, one: str = "", many: str = "") -> str:
 
 
 def dollars(value: float) -> str:
-    """Write US dollars with at least two significant digits.
+    """At least two significant digits.
 
     >>> dollars(0.0), dollars(12.345), dollars(0.01234), dollars(1234.5)
     ('US$ 0', 'US$ 12.35', 'US$ 0.012', 'US$ 1,234.50')
@@ -214,7 +212,7 @@ OUT_OF_REACH = 20  # times as many documents: a larger number helps no reader
 
 
 class MeasuredMetric(Bounded, Protocol):
-    """What must be known of a metric."""
+    """A metric, for verdicts."""
 
     @property
     def title(self) -> str:
@@ -295,10 +293,8 @@ class Verdict:
 
 @dataclass(frozen=True)
 class VerdictInputs:
-    """What is known of the cells beside their leaderboard.
+    """What is known of the cells beside their leaderboard, by cell.
 
-    labels: cell -> its name for readers
-    simple, costs: cell -> what it takes and costs; absent where that is not known
     judged: whether a language model gives the values of the first metric
     """
 
@@ -315,11 +311,7 @@ class VerdictInputs:
 def decide(
     study: str, rows: Sequence[Row], metrics: Sequence[MeasuredMetric], facts: VerdictInputs
 ) -> Verdict:
-    """Return the verdict on one leaderboard: on all questions or, without those, on the largest sample.
-
-    Args:
-        metrics: of the study; the first ranks the cells.
-    """
+    """Return the verdict on all questions or, without, the largest sample; the first metric ranks."""
     primary = metrics[0]
     subset = _main_subset(rows)
     mine = [row for row in rows if row["subset"] == subset]
@@ -418,7 +410,7 @@ def _by_answers(
 
 
 def _preferred(among: Sequence[str], best: str, facts: VerdictInputs) -> str:
-    """Return the cell to take: the cheapest by what the study prefers; the best unless another is cheaper."""
+    """Return the cheapest cell by what the study prefers; the best unless another is cheaper."""
     left = list(among)
     for value, noise in _KEYS[facts.prefer]:
         known = {cell: found for cell in left if (found := value(facts, cell)) is not None}

@@ -10,7 +10,7 @@ MARK = "~"
 
 
 def whole_of(name: str) -> str:
-    """Return the name of the study that a study, a slice or a rung of a race is, or is of.
+    """Return the name of the whole study of a slice or of a rung of a race.
 
     >>> whole_of("demo~5006e3"), whole_of("demo")
     ('demo', 'demo')
@@ -20,7 +20,7 @@ def whole_of(name: str) -> str:
 
 @dataclass(frozen=True)
 class Layer:
-    """What a person chose: patterns of cells (none: all), and `IDS|N|PATTERN` of questions (None: all)."""
+    """Patterns of cells (none: all), and `IDS|N|PATTERN` of questions (None: all)."""
 
     cells: tuple[str, ...] = ()
     questions: str | None = None
@@ -38,9 +38,8 @@ class Layer:
 
 @dataclass(frozen=True)
 class Slice:
-    """What a slice is made of.
+    """cells: names without the study; None: all
 
-    cells: which of its cells, each by its name without the study; None: all
     questions: ids of the test questions that are asked; None: all
     """
 
@@ -78,11 +77,9 @@ AXES = ("chunking", "embedder", "retriever", "generator")
 
 
 def varying_axes(places: Iterable[Sequence[str | None]]) -> tuple[str, ...]:
-    """Return the axes on which cells differ: what their labels must name.
+    """Return the axes on which cells differ; without any: chunking, retriever and generator.
 
-    Cells that differ on no axis are named by chunking, retriever and generator.
-
-    places: of each cell its parts on `AXES`; None: its generator reads no ranking
+    places: of each cell its names on `AXES`; None: its generator reads no ranking
     """
     parts = [set(column) - {None} for column in zip(*places, strict=True)]
     varying = tuple(axis for axis, found in zip(AXES, parts, strict=False) if len(found) > 1)
@@ -91,11 +88,11 @@ def varying_axes(places: Iterable[Sequence[str | None]]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, order=True)
 class Cell:
-    """One combination of a study, asked for the first time or once more; its key is its readable name.
+    """A combination of a study.
 
-    chunking, embedder, retriever: `-` of a generator that reads no ranking: they are nothing to it
+    chunking, embedder, retriever: `-` of a generator that reads no ranking
     sample: how many questions it is asked; None: all
-    replicate: the how-manieth time it is asked, from 1
+    replicate: from 1
     """
 
     study: str
@@ -135,7 +132,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Its own key, that of its answers and scores.
+        """Key of its answers and scores.
 
         >>> cell = Cell("s", "t", "e", "r", "g")
         >>> [one.key for one in cell.replicates(2)]
@@ -153,15 +150,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class JudgedCell:
-    """One replicate of a cell with one of the judges that judge it."""
+    """A replicate of a cell with a judge."""
 
     cell: Cell
     judge: str
 
     @property
     def key(self) -> str:
-        """The key of the judgements.
-
+        """
         >>> JudgedCell(Cell("s", "t", "e", "r", "g", replicate=2), "ragas").key
         's.t.e.r.g.2.by.ragas'
         """

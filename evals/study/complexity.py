@@ -26,9 +26,8 @@ from rag_assay.warehouse.schemas import MIN_COVERAGE
 def unmeasured(study: Study) -> frozenset[tuple[str, str]]:
     """Return the (cell, metric) pairs whose missing values are no lack.
 
-    Metrics of rankings measure nothing where no ranking is read, metrics of passages nothing where nothing is
-    read at all, those of answers nothing in a cell without a generator, and costs and citations nothing in a
-    spreadsheet. Human ratings may be of a sample, or not given yet, unless they rank the cells.
+    Metrics of rankings or passages where none are read, of answers without a generator, costs and citations
+    in a spreadsheet, and human ratings unless they rank the cells.
     """
     found: set[tuple[str, str]] = set()
     metrics = [study.metric(name) for name in study.measured]
@@ -55,11 +54,10 @@ def has_answers(study: Study, cell: Cell) -> bool:
 
 
 def coverages(board: pl.DataFrame, left_out: frozenset[tuple[str, str]]) -> pl.DataFrame:
-    """Return the smallest coverage of each cell of a leaderboard (schemas.LEADERBOARD).
+    """Return the smallest coverage of each cell of a leaderboard (schemas.LEADERBOARD), by cell.
 
     Returns:
-        cell, share (of the questions, 0 to 1), lacks (the metric with the fewest values; NULL: the answers),
-        sorted by cell. For a share below `MIN_COVERAGE` the leaderboard's check `covered` fails.
+        cell, share (0 to 1), lacks (the metric with the fewest values; NULL: the answers)
     """
     pairs = pl.DataFrame(sorted(left_out), schema={"cell": pl.String, "metric": pl.String}, orient="row")
     values = board.drop_nulls("coverage").join(pairs, on=["cell", "metric"], how="anti")
@@ -81,11 +79,11 @@ def below_gate(found: pl.DataFrame) -> pl.DataFrame:
 
 
 class Simplicity(NamedTuple):
-    """What a cell takes to answer a question; of two cells the smaller tuple is the simpler one.
+    """What a cell takes to answer a question; the smaller tuple is the simpler cell.
 
-    models: other models that retrieval runs on the question or the passages: embedder, cross-encoder
-    parts: of the retriever: arms, fusions, steps before and after
-    chunks: in its index; None: not known
+    models: of retrieval: embedder, cross-encoder
+    parts: of the retriever: arms, fusions, steps
+    chunks: in its index, if known
     """
 
     calls: int
@@ -95,7 +93,7 @@ class Simplicity(NamedTuple):
 
 
 def simplicities(study: Study, chunks: Mapping[str, int]) -> dict[str, Simplicity]:
-    """Return name of a cell -> what it takes; what imported answers took is not known."""
+    """Return name of a cell -> what it takes; unknown for imported answers."""
     return {
         cell.name: _of(
             study.retrievers.get(cell.retriever), study.generators.get(cell.generator), cell, chunks

@@ -50,11 +50,10 @@ _PLAIN = {bool: "true or false", int: "whole number", float: "number", str: "tex
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a part.
+    """default: as JSON; None where `required`
 
-    default: as JSON; None where `required`
-    bounds: of a number, or of a length, in words; empty where there are none
-    about: what the class says of it; empty where it says nothing
+    bounds: in words
+    about: from the class's docstring
     """
 
     name: str
@@ -67,11 +66,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class PartFacts:
-    """One part.
+    """group: as in `retrievers`
 
-    group: what it is among, as in `retrievers`
-    package: that it comes from, with its version; None: it is our own
-    broken: why it cannot be used; None where it can be
+    package: with its version; None: our own
+    broken: why it cannot be used, if so
     """
 
     group: str
@@ -142,7 +140,7 @@ def _parameters(kind: type[BaseModel]) -> list[Parameter]:
 
 
 def described(kind: type) -> dict[str, str]:
-    """Return what the docstrings of a class and its bases say of its parameters, the class's own first.
+    """Return parameter -> description from the docstrings of a class and its bases, its own first.
 
     >>> class Cut:
     ...     '''Cuts.

@@ -27,8 +27,7 @@ _JUDGED = re.compile(r"[a-z0-9][a-z0-9_+-]*\.\S+")
 
 
 def is_judged(name: str) -> bool:
-    """Return whether the name of a metric is that of a judge's, `JUDGE.METRIC`.
-
+    """
     >>> is_judged("ragas.faithfulness"), is_judged("ndcg@10")
     (True, False)
     """
@@ -52,8 +51,7 @@ def judges_of(written: Any) -> dict[str, Judge | None] | None:
 
 
 def is_of_people(name: str) -> bool:
-    """Return whether the name of a metric is that of a rubric's, `people.RUBRIC`.
-
+    """
     >>> is_of_people("people.points"), is_of_people("peoples.points"), is_of_people("people")
     (True, False, False)
     """
@@ -115,7 +113,6 @@ def _no_generators(metric: str, place: Place) -> Finding:
 
 
 def misfits(data: Mapping[str, Any]) -> list[Finding]:
-    """Return where the parts of a study do not fit each other: unknown names, and what cannot be asked."""
     return list(_misfits(data))
 
 

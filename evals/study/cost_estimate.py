@@ -68,7 +68,7 @@ def judge_estimates(
 
 
 def _trials(study: Study, name: str, judge_cards: Stage, store: ArtifactStore) -> int:
-    """Count what a judge is tried with at most: each answer and all that is made of it."""
+    """Count the cases of a judge's card, at most."""
     key, judge, card = f"{study.study}.{name}", study.judges[name], study.card_of(name)
     if key not in judge_cards.keys() or judge_cards.fresh(key, store) is not None:
         return 0
@@ -101,7 +101,7 @@ def of_cases(what: str, part: Judge | Metric, cases: int, cached: Cached) -> Cal
 def _cases(
     study: Study, judged: JudgedCell, questions: Rows, stages: Mapping[str, Stage], store: ArtifactStore
 ) -> int:
-    """Count the cases of a cell that a judge can judge, each as often as it does; not those that are kept."""
+    """Count the cases of a cell that a judge can judge, times its replicates, without those in the cache."""
     cell, judge = judged.cell, study.judges[judged.judge]
     ids = study.sampled([row["question_id"] for row in questions], cell.sample)
     chosen = set(study.sampled(ids, study.judged_sample(judged.judge)))
@@ -195,7 +195,7 @@ def _answers(study: Study, found: RunPlan, cached: Cached) -> Iterator[CallEstim
 def _understanding(
     study: Study, stages: dict[str, Stage], cached: Cached, home: Home
 ) -> Iterator[CallEstimate]:
-    """Estimate the steps `by: llm`: a call a question and step, wherever a retriever is asked it."""
+    """Estimate the steps `by: llm`: a call a question and step."""
     searches = _searches(study, stages, home)
     ranked = set(_waiting_rankings(study, stages, home).values())
     asked, train = read_questions_of(study), read_train_questions_of(study)
@@ -224,7 +224,7 @@ def _waiting_rankings(study: Study, stages: dict[str, Stage], home: Home) -> dic
 
 
 def _searches(study: Study, stages: dict[str, Stage], home: Home) -> dict[str, tuple[int, int]]:
-    """Return how often each retriever is asked all test questions, and all train questions, at most."""
+    """Return the most searches of each retriever for all test questions, and all train questions."""
     found: Counter[tuple[str, str]] = Counter()
     for retriever in _waiting_rankings(study, stages, home).values():
         found[retriever, "test"] += 1
@@ -339,7 +339,7 @@ def _embedding_questions(study: Study, rankings: Stage, home: Home) -> Iterator[
 def _embedded(
     what: str, recipe: EmbedderRecipe, texts: CostRange, each: CostRange, why: str = ""
 ) -> CallEstimate | None:
-    """Estimate the requests for so many texts; None where this machine embeds them."""
+    """None where this machine embeds the texts."""
     if recipe.api is None:
         return None
     requests = CostRange(math.ceil(texts.least / recipe.batch_size), texts.most)
@@ -349,8 +349,6 @@ def _embedded(
 
 
 class _Corpus:
-    """How large the documents are, where they are there."""
-
     def __init__(self, study: Study, home: Home) -> None:
         self._study = study
         self._home = home

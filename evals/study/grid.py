@@ -37,8 +37,7 @@ def source_of_set(grid: Grid, key: str) -> str | None:
 
 
 def set_name(path: Path) -> str:
-    """Return the name of a file's question set: that of the file.
-
+    """
     >>> set_name(Path("demo/Energy.questions.yaml")), set_name(Path("xquad.en.json.gz"))
     ('energy', 'xquad-en')
     """
@@ -48,10 +47,10 @@ def set_name(path: Path) -> str:
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """One set of questions, asked of one corpus.
+    """Questions asked of one corpus.
 
-    judged_alone: whether its questions may have neither ground truth nor evidence
-    only: the ids of those that are asked, in a slice; None: all
+    judged_alone: its questions may have neither ground truth nor evidence
+    only: ids that are asked, in a slice; None: all
     """
 
     name: str

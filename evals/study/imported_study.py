@@ -52,10 +52,7 @@ class ImportedStudy(Study):
     @model_validator(mode="before")
     @classmethod
     def _builds_nothing(cls, data: Any) -> Any:
-        """Put in the parts that nothing is built of.
-
-        The corpus has a name that no study file can write: nothing stored by it is shared.
-        """
+        """Its corpus has a name that no study file can write, so that nothing stored is shared."""
         names = dict.fromkeys(cell[AXES.index("generator")] for cell in data[SHEET_CELLS])
         corpus = Corpus.model_construct(
             name=f"@{data.get('study')}", sources=(), near_duplicates=None, index=IndexRecipe()
@@ -110,6 +107,6 @@ def read_sheet_cells(data: Mapping[str, Any], base: Path) -> tuple[list[SheetCel
 
 
 def with_axes(data: Mapping[str, Any], cells: Sequence[SheetCell]) -> dict[str, Any]:
-    """Return a study with the names of its sheets' axes, as `misfits` reads those of other studies."""
+    """Return a study with the names of its spreadsheets' axes, for `misfits`."""
     named = {f"{axis}s": dict.fromkeys(cell[place] for cell in cells) for place, axis in enumerate(AXES)}
     return {**data, **(named if cells else dict.fromkeys(named))}

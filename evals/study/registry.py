@@ -132,15 +132,12 @@ _EITHER: TypeAdapter[Retriever | Powerset] = TypeAdapter(
 
 
 def read_retriever(written: object) -> Retriever:
-    """Return the retriever that was written as a study would write it."""
     return _RETRIEVER.validate_python(written)
 
 
 def read_retriever_or_powerset(written: object) -> Retriever | Powerset:
-    """Return the retriever or powerset that was written as a study would write it."""
     return _EITHER.validate_python(written)
 
 
 def read_generator(written: object) -> Generator:
-    """Return the generator that was written as a study would write it."""
     return _GENERATOR.validate_python(written)

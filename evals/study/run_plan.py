@@ -38,7 +38,7 @@ from rag_assay.warehouse.schemas import RETRYABLE, Status
 
 
 class CostRange(NamedTuple):
-    """From so much to so much; `most` is None where nothing bounds it yet."""
+    """most: None: unbounded so far"""
 
     least: float
     most: float | None
@@ -46,12 +46,12 @@ class CostRange(NamedTuple):
 
 @dataclass(frozen=True)
 class CallEstimate:
-    """What one part of a run asks of one model.
+    """Calls of one part of a run to one model.
 
-    calls, read, written: calls, and tokens that it reads and writes; those in the cache cost nothing
-    usd: US dollars; None where the model's price is not known
-    why: what bounds are missing, and what gives them; empty where nothing is missing
-    limit_usd: the most that it may cost by itself; None: no such bound
+    calls, read, written: calls, and tokens in and out; those in the cache cost nothing
+    usd: None where the price is not known
+    why: missing bounds, and what gives them
+    limit_usd: its own limit, if any
     """
 
     what: str
@@ -77,7 +77,7 @@ def added(spans: Iterable[CostRange]) -> CostRange:
 
 
 class Cached:
-    """How many good calls of a model the cache holds: so many of a plan's may cost nothing."""
+    """Good calls of a model in the cache: so many of a plan's may cost nothing."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -94,11 +94,7 @@ class Cached:
 def of_chat(
     what: str, chat: ChatModel, calls: CostRange, per_call: tuple[CostRange, CostRange], why: str = ""
 ) -> CallEstimate:
-    """Put the estimate of calls of a chat model together, see `estimate`.
-
-    What one call writes is bounded by the recipe where it says so. With further models to fall back on, the
-    least is what the cheapest of them would cost, and the most what the dearest would.
-    """
+    """Estimate the calls of a chat model: from its cheapest to its dearest fallback."""
     read, written = per_call
     ranked = [
         estimate(
@@ -152,7 +148,7 @@ def bound_calls(n: int, each: CallsEach, chat: ChatModel, cached: Cached) -> Cos
 
 
 def passed_caps(budget: StudyBudget | None, rows: Sequence[CallEstimate]) -> list[str]:
-    """Return a sentence for each cap that the least of an estimate passes: what is over it is not asked."""
+    """Return a sentence for each cap that the least of an estimate passes."""
     whose = "all that the study's budget pays for"
     of_study = _passed(whose, budget.caps, _of_study(rows)) if budget else []
     own = (_passed(row.what, Caps(row.limit_usd), Amount(row.usd.least)) for row in rows if row.usd)
@@ -190,7 +186,7 @@ CHARACTERS_PER_TOKEN = 4  # of English or German text, about
 
 @dataclass(frozen=True)
 class StagePlan:
-    """Of one stage: keys in all, up to date, to be done; of these unknown, since their needs are not done."""
+    """Keys of a stage in all, up to date, to do; of these unknown, since their inputs are not built."""
 
     stage: str
     keys: int
@@ -201,7 +197,7 @@ class StagePlan:
 
 @dataclass(frozen=True)
 class CallPlan:
-    """Model calls of one generator: at most so many, with about so many tokens; fewer where cached."""
+    """Model calls of a generator at most, and about so many tokens."""
 
     generator: str
     model: str
@@ -213,10 +209,7 @@ class CallPlan:
 
 @dataclass(frozen=True)
 class EnrichPlan:
-    """Model calls that enrich one set of chunks, or date the documents of one source: at most so many.
-
-    calls: fewer where some are cached; None where their inputs do not exist yet
-    """
+    """Model calls at most that enrich chunks or date documents; None: their inputs do not exist yet."""
 
     key: str
     model: str
@@ -227,8 +220,7 @@ class EnrichPlan:
 class RunPlan:
     """What `assay run --dry-run` shows.
 
-    texts_to_embed: distinct texts of an index (chunks, and what else its recipes embed) that are not in the
-        vector cache; None where they are not known, since what they follow from is not there yet
+    texts_to_embed: distinct texts of an index that are not in the vector cache; None: not known yet
     """
 
     cells: list[Cell]
@@ -259,7 +251,7 @@ def plan(study: Study, stages: dict[str, Stage], home: Home) -> RunPlan:
 
 
 def _stage_plans(stages: dict[str, Stage], home: Home) -> tuple[list[StagePlan], set[PartitionRef]]:
-    """Plan the stages in their order; return what is done too."""
+    """Return plans in the order of the stages, and what is done."""
     store = BuildContext(home).store
     done: set[PartitionRef] = set()
     plans = []
@@ -289,7 +281,7 @@ def _texts_to_embed(study: Study, key: str, stage: Stage, done: set[PartitionRef
 
 
 def _looking(recipe: EmbedderRecipe, home: Home) -> CachedEmbedder:
-    """Return an embedder to ask for its prefixes and its cache."""
+    """Return an embedder for its prefixes and its cache."""
     embedder = CachedEmbedder(recipe, home)
     embedder.cache.refresh()
     if len(embedder.cache):
@@ -392,7 +384,7 @@ def _passage_tokens(study: Study, chunking: str, done: set[PartitionRef], home: 
 
 
 def window_of(chunker: Chunker) -> float:
-    """Return the most tokens that are delivered for one chunk, by what its chunker says of itself.
+    """Return the most tokens delivered for one chunk.
 
     >>> from rag_assay.assets.chunking import CHUNKERS
     >>> [window_of(CHUNKERS[kind]()) for kind in ("recursive", "structure", "parent", "document")]

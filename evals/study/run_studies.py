@@ -40,12 +40,11 @@ from rag_assay.warehouse.suggestions import did_you_mean
 
 @dataclass(frozen=True)
 class KnownStudy:
-    """A study and what came of it.
+    """path: None: its file is known no longer
 
-    path: its file; None: it was run, and its file is known no longer
-    cells: of its file now, or of its last run where there is no file; None where the file cannot be used
-    run_at: when its leaderboard was made, None: never in this home
-    mistake: the first thing that is wrong with its file, and how many more
+    cells: of its file now, or of its last run without a file; None: the file cannot be used
+    run_at: None: never in this workspace
+    mistake: the first mistake in its file, and how many more
     """
 
     name: str
@@ -101,7 +100,7 @@ def find_known(name: str, home: Home) -> Study:
 
 
 def taken_names(home: Home, path: Path) -> set[str]:
-    """Return the names that studies other than that of a path have for themselves and what they share."""
+    """Return the names that other studies have for themselves and what they share."""
     others = [one for one in known_studies(home) if one.path is None or one.path != path.resolve()]
     taken = {one.name for one in others}
     for one in others:
@@ -124,7 +123,7 @@ def forget(name: str, home: Home) -> list[Path]:
 
 
 def record_of(study: Study, home: Home) -> Path:
-    """Return the file that tells that a study was run, and by its time when."""
+    """Return the file that records that a study was run, and by its time when."""
     return home.root / "studies" / f"{digest(str(study.path))}.json"
 
 
@@ -136,7 +135,7 @@ def note(study: Study, home: Home) -> None:
 
 
 def recorded_studies(home: Home) -> list[Path]:
-    """Return the study files that were run in a home or imported into it and are still there."""
+    """Return study files that were run or imported in a workspace and still exist."""
     if mirror := mirror_of(home):
         mirror.pull("studies")
     found: dict[Path, float] = {}
@@ -151,13 +150,13 @@ def recorded_studies(home: Home) -> list[Path]:
 
 
 def own_studies(home: Home) -> StudyCollection:
-    """Return the studies that were run or imported, and those of `ASSAY_STUDIES`; without any, the demo."""
+    """Return recorded studies and those of `ASSAY_STUDIES`; without any, the demo."""
     own = study_files() if os.environ.get("ASSAY_STUDIES") else []
     return read_studies([*recorded_studies(home), *own] or [BUNDLED / "demo.yaml"])
 
 
 def refuse_taken(study: Study, home: Home) -> None:
-    """Refuse a study whose names stand for something else in another study that was run in the home."""
+    """Refuse a study whose names stand for something else in a recorded one."""
     others: list[Study] = []
     for path in recorded_studies(home):
         if path != study.path:

@@ -1,6 +1,4 @@
-"""The servers that a study or a cell names: models, components of other packages, the webhook of its alerts.
-
-Once it is opened, requests go to these and no others."""
+"""The servers that a study or cell names (models, components, webhook): requests go to no others."""
 
 from __future__ import annotations
 
@@ -25,11 +23,7 @@ _NAMES_SERVER = re.compile(r"(?:^|_)(?:base|host|server|ur[il]|endpoint|address)
 
 
 class ForeignAddress(NamedTuple):
-    """An address in a parameter of a component of another package.
-
-    kind, package: of the component
-    origin: of the address; None: it names a server by a text that is no address
-    """
+    """An address in a parameter of another package's component; origin: None: a server without address."""
 
     kind: str
     package: str
@@ -37,7 +31,7 @@ class ForeignAddress(NamedTuple):
 
 
 def open_servers(part: object) -> None:
-    """Allow requests to the servers that a study or a cell names, and to no others, in this process."""
+    """Allow requests to these servers, and to no others, in this process."""
     found = [one.origin for one in foreign_addresses(part) if one.origin]
     for one in nested_recipes(part):
         if isinstance(one, Alerts) and one.webhook:
@@ -50,7 +44,6 @@ def open_servers(part: object) -> None:
 
 
 def asked_models(part: object) -> Iterator[tuple[str, str | None]]:
-    """Yield each model of a recipe that a server answers for."""
     for one in nested_recipes(part):
         if isinstance(one, CallOptions) and isinstance(model := getattr(one, "model", None), str):
             if not model.startswith(LOCAL):

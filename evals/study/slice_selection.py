@@ -1,8 +1,6 @@
-"""Makes a study of a part of another: some of its cells, asked some of its questions.
+"""Makes a study of some cells of another, asked some of its questions.
 
-What a slice computes is found by its contents, like all else: embeddings, indexes and model calls are those
-of the whole study, and so are a cell's ranking, answers and scores where the slice asks all questions. But
-its name, and so every key, pointer and file of it, is its own.
+It has its own name, keys, pointers and files; embeddings, indexes and model calls are found by contents.
 """
 
 from __future__ import annotations
@@ -32,14 +30,12 @@ _WILD = frozenset("*?[")
 
 
 def slice_study(study: Study, cells: Sequence[str] = (), questions: str | None = None) -> Study:
-    """Return the slice of a study; the study itself where nothing of it is left out.
+    """Return the slice of a study; the study itself where nothing is left out.
 
-    A cell that judges or rubrics compare the others with is in it, too.
+    Cells that judges or rubrics compare others with are included.
 
-    Args:
-        cells: patterns of `chunking.embedder.retriever.generator`, with or without the study's name before;
-            `*` is any text, `?` any character, `[ab]` one of those. None at all: all cells.
-        questions: how many, drawn by the study's seed; or ids and patterns with commas between. None: all.
+    cells: patterns of `chunking.embedder.retriever.generator`, with or without the study's name; none: all
+    questions: how many, drawn by the study's seed; or ids and patterns with commas between; None: all
     """
     if not cells and questions is None:
         return study
@@ -120,7 +116,7 @@ def _chosen_questions(study: Study, ids: Sequence[str], wanted: str | None) -> l
 
 
 class KnownSlice(NamedTuple):
-    """A slice that was run in a home, as its record says it."""
+    """A slice that was run, by its record."""
 
     name: str
     whole: str
@@ -172,7 +168,7 @@ def find_slice(name: str, home: Home) -> Study:
 
 
 def forget_slice(name: str, home: Home) -> list[Path]:
-    """Remove the record, the pointers and the report of a slice; return what was removed."""
+    """Remove a slice's record, pointers and report; return what was removed."""
     if not is_slice(name) or not _record(home, name).is_file():
         find_slice(name, home)
     gone = forget_results(name, home)
@@ -181,7 +177,7 @@ def forget_slice(name: str, home: Home) -> list[Path]:
 
 
 def forget_results(name: str, home: Home) -> list[Path]:
-    """Remove the pointers, the record and the report of a study or slice; return the report's files."""
+    """Remove a study's pointers, record and report; return the report's files."""
     store = ArtifactStore(home)
     for stage in (*OF_STUDIES, "report"):
         store.unpoint(stage, [key for key in store.keys(stage) if study_of(key) == name])

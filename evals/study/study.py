@@ -171,7 +171,7 @@ class Study(BuildHalf):
         return grid + others
 
     def _generators_of(self, *place: str) -> list[str]:
-        """Return the generators of a chunking, embedder and retriever, last `none` for its rankings alone."""
+        """Return the generators of a ranking, last `none` for its rankings alone."""
         reading = [name for name in self.generators if self.reads(name) == "ranking"]
         allowed = [name for name in reading if self._restriction(name).allows(*place)]
         by_rankings = any(self._restriction(name).others == "rankings" for name in {*reading} - {*allowed})
@@ -186,7 +186,7 @@ class Study(BuildHalf):
         return [one for cell in self.cells() for one in cell.replicates(self.times(cell))]
 
     def times(self, cell: Cell) -> int:
-        """Return how often a cell is asked: once where its generator cannot answer otherwise.
+        """Return how often a cell is asked.
 
         >>> cell = Cell("s", "t", "e", "r", NO_GENERATOR)
         >>> Study.model_construct(replicates=3, generators={}).times(cell)
@@ -197,7 +197,7 @@ class Study(BuildHalf):
 
     @property
     def tuning_metrics(self) -> tuple[RetrievalMetric, ...]:
-        """By what weights are chosen: the first of these that applies to any train question."""
+        """Weights are chosen by the first of these that applies to a train question."""
         names = dict.fromkeys((*self.metrics, "ndcg@10"))
         found = (get_metric(name) for name in names if not is_judged(name))
         return tuple(metric for metric in found if isinstance(metric, RetrievalMetric))
@@ -241,7 +241,6 @@ class Study(BuildHalf):
         return self.judge_cards.get(judge, sections.JudgeCard())
 
     def metrics_of(self, cell: Cell) -> list[Metric]:
-        """Return what a cell is measured by: of answers only where there are answers, and by its judges."""
         judges = self.judged_by(cell)
         found = (
             metric
@@ -285,7 +284,7 @@ class Study(BuildHalf):
         return self.restrict.get(part, sections.Restriction())
 
     def sampled(self, question_ids: list[str], size: int | None) -> list[str]:
-        """Draw ``size`` questions by the seed, in their order; a question more in the set moves one at most.
+        """Draw ``size`` questions by the seed, in order; one more question moves at most one.
 
         >>> Study.sampled(Study.model_construct(seed=7), ["a", "b", "c"], None)
         ['a', 'b', 'c']

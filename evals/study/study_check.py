@@ -47,8 +47,6 @@ MEASURED = "docs/retrieval-results.md"
 
 
 class _Loss(NamedTuple):
-    """What measured as a loss."""
-
     recipe: type[BaseModel]
     applies: Callable[[Any], bool]
     words: str
@@ -124,7 +122,7 @@ NAMED = 10  # pieces of evidence that are named
 
 
 class CheckedStudy(NamedTuple):
-    """A study that can be run, how many questions it asks, and what a person should know before."""
+    """A study that can be run, its number of questions, and warnings."""
 
     study: Study
     questions: int

@@ -123,10 +123,7 @@ log = logging.getLogger(__name__)
 
 
 def read_study(path: Path, *, sources_gone: bool = False, text: str | None = None) -> Study:
-    """Read and check one study file, and that the files and folders that it names are there.
-
-    text: what the file said at its last run; None: what it says now
-    """
+    """Read and check a study file and the files that it names; text: as of its last run; None: now"""
     marked = load(path, text)
     if not isinstance(marked.data, dict):
         raise InputError(Mistake("no_study", path, 1, "a study is a mapping that begins with `study: NAME`"))
@@ -251,7 +248,7 @@ def _list(value: Any) -> list[Any]:
 
 
 class StudyCollection:
-    """The studies that are known together: their names mean the same things in all of them."""
+    """Studies whose names mean the same things in all of them."""
 
     def __init__(self, studies: Iterable[Study]) -> None:
         found = list(studies)
@@ -275,7 +272,7 @@ def _check_names(studies: list[Study]) -> None:
 
 
 def named_parts(study: Study) -> list[tuple[str, str, str]]:
-    """Return (part, name, its recipe as JSON) for all that studies share; paths are absolute in it."""
+    """Return (component, name, recipe as JSON) for all that studies share, with absolute paths."""
     sources = {
         name: source.model_copy(update={"path": str(study.resolve(source.path))}) if source.path else source
         for name, source in study.sources.items()
@@ -301,11 +298,7 @@ def named_parts(study: Study) -> list[tuple[str, str, str]]:
 
 
 def read_studies(paths: Iterable[Path]) -> StudyCollection:
-    """Read study files; of two that cannot stand side by side, the first.
-
-    A file that cannot be used is left out with a warning, so that one mistake does not hide all other
-    studies; `assay check FILE` says the same of it as an error.
-    """
+    """Read study files; of two in conflict, the first; unusable files are left out with a warning."""
     studies: list[Study] = []
     for path in dict.fromkeys(path.resolve() for path in paths):
         try:
@@ -326,7 +319,6 @@ def find_study(name: str) -> Study:
 
 
 def study_path(name: str, also: Iterable[str] = ()) -> Path:
-    """Return the path of the study file of that name or path."""
     if is_path(name):
         return Path(name)
     path = study_folder() / f"{name}.yaml"

@@ -1,8 +1,4 @@
-"""JSON Schema of study files, for editors: keys, types, defaults and descriptions of every component.
-
-It accepts all that `check_study` accepts in shape. What only the whole study tells (names that are not
-defined, metrics without evidence, files that are not there) is left to `assay check`.
-"""
+"""JSON Schema of study files, for editors; checks across keys are left to `assay check`."""
 
 from __future__ import annotations
 
@@ -50,7 +46,7 @@ _NOT_WRITTEN = {"path", SHEET_CELLS}
 
 
 def study_schema() -> dict[str, Any]:
-    """Return the schema of a study file; one that imports answers has other keys than one that builds."""
+    """Studies that import answers have other keys than those that build."""
     schema = _Schema()
     built, imported = schema.model(Study), schema.model(ImportedStudy, leave_out=BUILT)
     imports = {"required": [IMPORTS]}
@@ -66,18 +62,15 @@ def study_schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """Return the schema as the text of a file."""
     return json.dumps(study_schema(), ensure_ascii=False, indent=1) + "\n"
 
 
 class _Schema:
-    """Schemas of models and choices, each once in `definitions`."""
-
     def __init__(self) -> None:
         self.definitions: dict[str, dict[str, Any]] = {}
 
     def model(self, kind: type[BaseModel], leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-        """Return a reference to the schema of a model, as a study writes it."""
+        """Return a reference to the schema of a model."""
         name = kind.__name__
         if name not in self.definitions:
             self.definitions[name] = {}  # it may hold itself
@@ -119,17 +112,13 @@ class _Schema:
         return {"anyOf": [_TEXT, schema]} if kind in _SHORT else schema
 
     def field(self, field: FieldInfo) -> dict[str, Any]:
-        """Return the schema of a field: its type within its bounds; null too where that is its default."""
         choice = _choice(field)
         found = self.choice(choice) if choice else self.type(field.annotation, field.metadata)
         is_optional = NoneType in get_args(field.annotation)
         return {"anyOf": [found, _PLAIN[NoneType]]} if is_optional and choice else found
 
     def type(self, annotation: Any, marks: list[Any] | None = None) -> dict[str, Any]:  # noqa: PLR0911 -- a type each
-        """Return the schema of a type.
-
-        marks: bounds that hold for it
-        """
+        """marks: bounds that hold for it"""
         choice = one_of(annotation)
         if choice is not None:
             return self.choice(choice)
@@ -171,7 +160,7 @@ class _Schema:
         return {"anyOf": [self.type(one, marks) for one in arguments]}
 
     def choice(self, choice: OneOf) -> dict[str, Any]:
-        """Return a reference to the schema of a component: `{kind: {its parameters}}`."""
+        """Return a reference to `{kind: {parameters}}`."""
         name = "_or_".join(choice.sorts).replace(" ", "_")
         if name not in self.definitions:
             self.definitions[name] = {}
@@ -201,7 +190,7 @@ class _Schema:
         return {} if kind is None else self.model(kind)
 
     def _embedder(self) -> dict[str, Any]:
-        """Return the schema of an embedder: a model and its settings, or `{kind: {its parameters}}`."""
+        """A model and its settings, or `{kind: {parameters}}`."""
         if "embedder" not in self.definitions:
             self.definitions["embedder"] = {}
             recipe = self._model(EmbedderRecipe, {"revision"} & set(EmbedderRecipe.model_fields))
@@ -233,7 +222,7 @@ def _choice(field: FieldInfo) -> OneOf | None:
 
 
 def _beside_reference(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema that may have further keys: in draft 7, a reference has none beside it."""
+    """In draft 7, a reference has no other key beside it."""
     return {"allOf": [schema]} if "$ref" in schema else schema
 
 
@@ -242,7 +231,7 @@ def _text_or_all(annotation: type) -> dict[str, Any]:
 
 
 def _bounded(schema: dict[str, Any], marks: list[Any]) -> dict[str, Any]:
-    """Return a schema with bounds: of numbers, of lengths, and patterns of texts."""
+    """Add bounds of numbers and lengths, and patterns of texts."""
     found: dict[str, Any] = {}
     kind = schema.get("type", "number")
     for mark in marks:

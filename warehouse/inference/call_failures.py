@@ -50,7 +50,6 @@ class CallFailure(NamedTuple):
 
 
 def status_of(error: Exception) -> Status:
-    """Return the typed status of a failed call."""
     if any(isinstance(cause, httpx.TimeoutException) for cause in _causes(error)):
         return Status.TIMEOUT
     if isinstance(error, ServerError):

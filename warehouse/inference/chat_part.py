@@ -23,7 +23,6 @@ class ChatComponent:
 
     @property
     def chat(self) -> ChatModel | None:
-        """The language model that it asks; None: it asks none."""
         return None
 
     @property

@@ -68,7 +68,6 @@ def allow(servers: Iterable[str]) -> None:
 
 
 def is_allowed(server: str) -> bool:
-    """Return whether calls may go to a server: an origin, or a provider by its name."""
     return opened is None or server in opened or ("://" in server and is_of_this_machine(server))
 
 
@@ -150,7 +149,6 @@ def guard_client(client: httpx.Client) -> httpx.Client:
 
 
 def guard_litellm(litellm: Any) -> None:
-    """Put the gate into every HTTP client that LiteLLM makes in this process."""
     guard_client(litellm.client_session)
     from litellm.llms.custom_httpx.http_handler import HTTPHandler
 
@@ -160,7 +158,6 @@ def guard_litellm(litellm: Any) -> None:
 
 
 def _admit(request: httpx.Request) -> None:
-    """Let a request of HTTPX pass as `admit` does; called for each redirect, too."""
     request.url, more = admit(request.url)
     request.headers.update(more)
 

@@ -112,7 +112,6 @@ class Obstacles:
         return reason
 
     def meet(self, asked: ModelEndpoint, reason: str) -> None:
-        """Note why a model cannot be asked."""
         self._met[asked] = reason, monotonic()
 
     def forget(self) -> None:
@@ -123,7 +122,6 @@ class Obstacles:
         return asked in self._answered
 
     def pass_by(self, asked: ModelEndpoint) -> None:
-        """Note that a model has answered."""
         self._answered.add(asked)
 
     def first_alone(self, asked: ModelEndpoint) -> AbstractContextManager[None]:
@@ -261,7 +259,6 @@ class Gateway(Closeable):
         return reply
 
     def _answered(self, call: Call, terms: CallPolicy) -> Reply:
-        """Return the reply of a call, from the cache or paid now; one of several that ask the same pays."""
         found = from_record(self.cache.look_up(call.id))
         if found:
             return found
@@ -375,7 +372,6 @@ class Gateway(Closeable):
         return ask_structured(ask, messages, shape, check)
 
     def count_tokens(self, chat: ChatModel, messages: Messages) -> int:
-        """Return how many tokens a prompt has for a recipe's model; for an API, never fewer than it has."""
         texts = [one["content"] for one in messages]
         if not chat.is_local:
             return estimated_tokens(chat.model, texts)
@@ -435,7 +431,6 @@ class Gateway(Closeable):
         return f"{models.digest(name)} {local_llm.engine()} context {self.local_context}"
 
     def _ask(self, call: Call, terms: CallPolicy) -> tuple[Reply, str | None]:
-        """Make the call; return the reply and the response as JSON (None when there is none)."""
         if not call.is_local:
             return self._attempts(call, terms, CallTarget(call.model, call.api_base, None))
         try:

@@ -43,7 +43,6 @@ class Response(NamedTuple):
 
     @property
     def is_success(self) -> bool:
-        """Whether the server did what was asked for."""
         return 200 <= self.status_code < 300
 
 

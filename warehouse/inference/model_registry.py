@@ -198,5 +198,4 @@ def get(name: str) -> Model:
 
 
 def digest(name: str) -> str:
-    """Return a model's revision for identities: the digest (20 hex digits) of its registered file hashes."""
     return identity_digest(dict(get(name).files))

@@ -57,7 +57,6 @@ class UnknownServerError(AssayError):
 
 
 def litellm() -> Any:
-    """Return the module, imported quietly and with limits on what servers may send."""
     os.environ.setdefault(
         "LITELLM_LOCAL_MODEL_COST_MAP", "True"
     )  # else its import asks the network for prices

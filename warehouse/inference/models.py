@@ -324,7 +324,6 @@ def _remember(folder: Path, right: Mapping[str, str]) -> None:
 
 @contextmanager
 def locked(root: Path, name: str, say: Progress) -> Iterator[None]:
-    """Hold the model's lock file, waiting for another process that fetches it; a killed one frees it."""
     try:
         root.mkdir(parents=True, exist_ok=True)
         file = (root / f".{name}.lock").open("w")

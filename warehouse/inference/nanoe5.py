@@ -92,12 +92,10 @@ class Contents:
     places: dict[str, int]
 
     def floats(self, name: str, *shape: int) -> Floats:
-        """Return a tensor that is stored as it is."""
         count = int(np.prod(shape))
         return np.frombuffer(self.data, "<f4", count, self.places[name]).reshape(shape).copy()
 
     def matrix(self, name: str, rows: int, columns: int) -> Floats:
-        """Return a matrix that is stored in 4 bits."""
         blocks = np.frombuffer(self.data, _QUANTISED, rows * columns // BLOCK, self.places[name])
         pairs = blocks["pairs"]
         numbers = np.concatenate([pairs & 15, pairs >> 4], axis=1).astype(np.float32) - 8
@@ -160,7 +158,6 @@ def write_folder(source: Path, folder: Path) -> None:
 
 
 def tensors(contents: Contents) -> dict[str, Floats]:
-    """Return the model's tensors by the names of transformers' `BertModel`."""
     shape = contents.shape
     width = shape.width
     found = {
@@ -225,7 +222,6 @@ def _configurations(contents: Contents) -> dict[str, Any]:
 
 
 def _tokenizer(contents: Contents) -> dict[str, Any]:
-    """Return what `tokenizers` reads: a unigram model of sentence pieces after nmt_nfkc, as in XLM-R."""
     special = contents.special
     spaces = {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True}
     ends = [{"id": "<s>", "type_id": 0}, {"id": "</s>", "type_id": 0}]
@@ -259,7 +255,6 @@ _FLAGS = ("single_word", "lstrip", "rstrip", "normalized")
 
 
 def _normalizers(replaced: dict[str, str]) -> list[dict[str, Any]]:
-    """Return sentencepiece's nmt_nfkc: Unicode's form NFKC, and the characters that it treats otherwise."""
     odd = {one: text for one, text in replaced.items() if unicodedata.normalize("NFKC", one) != text}
     if not set(odd.values()) <= {"", " "}:
         raise ValueError("its normaliser replaces characters in a way that is not known")

@@ -92,7 +92,6 @@ def know_secret(value: str | None) -> None:
 
 
 def know_url(url: str, *, is_webhook: bool = False) -> None:
-    """Let what is secret in a URL be found in texts."""
     for secret in _secrets_of_url(url, is_webhook=is_webhook):
         know_secret(secret)
 
@@ -132,7 +131,6 @@ def without_secrets(value: Any) -> Any:
 
 
 def encode_without_secrets(value: Any) -> tuple[Any, str]:
-    """Return what `without_secrets` does, and it as JSON. Raises ValueError: a number is not finite."""
     text = _encode(value)
     if any(form in text for form in _secrets().in_json):
         value = without_secrets(value)
@@ -142,7 +140,6 @@ def encode_without_secrets(value: Any) -> tuple[Any, str]:
 
 @cache
 def keep_secrets_out_of_logs() -> None:
-    """Let what HTTP clients log of requests and replies, at any level, be without secrets in this process."""
     make = logging.getLogRecordFactory()
 
     def record_of(*arguments: Any, **more: Any) -> logging.LogRecord:
@@ -189,7 +186,6 @@ def is_secret_name(name: str) -> bool:
 
 
 def secrets_in(text: str) -> list[str]:
-    """Return the names of the environment's secrets whose values stand in a text, sorted."""
     return sorted(
         name
         for name, secrets in _secrets().by_name.items()

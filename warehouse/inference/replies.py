@@ -181,7 +181,6 @@ _PARTS = [one.name for one in fields(Call) if one.init]
 
 
 def read_litellm(response: Any) -> Completion:
-    """Read what LiteLLM gives. Raises NoCompletionError: it is not shaped like a completion."""
     try:
         choice = response.choices[0]
         fields = getattr(choice.message, "provider_specific_fields", None) or {}
@@ -267,7 +266,6 @@ def reply_of(
 def _cost(
     call: Call, priced: Any, tokens: tuple[int | None, int | None], token_price: Price | None
 ) -> float | None:
-    """Return what a call cost in US dollars; None where its tokens or their price are not known."""
     read, written = tokens
     if call.is_local:
         return 0.0
@@ -294,14 +292,12 @@ def _outcome(text: str, finish: str | None, refusal: str | None, limit: int) -> 
 
 
 def _count(value: object) -> int | None:
-    """Return a number of tokens; None where the server gives none, or one that cannot be."""
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return value if 0 <= value < MOST_TOKENS else None
 
 
 def price(model: str, response: Any) -> float | None:
-    """Return what a response cost in US dollars; None where the model's price is not known."""
     if isinstance(response, dict) and not is_priced(model, str(response.get("model"))):
         return None
     with suppress(Exception):  # unknown models raise one of several errors
@@ -341,7 +337,6 @@ def failure(call: Call, status: Status, reason: str) -> Reply:
 
 
 def failed_reply(reply: Reply, drafting: Drafting | None) -> Reply:
-    """Return the reply of a call that failed or was given up, with what had come of its text as raw."""
     if drafting is None or not drafting.partial:
         return reply
     partial = encodable(without_secrets(drafting.partial))

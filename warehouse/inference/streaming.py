@@ -41,7 +41,6 @@ class Listener:
         self._lock = threading.Lock()
 
     def begin(self) -> int:
-        """Return the number of a further beginning."""
         with self._lock:
             self._begun += 1
             return self._begun
@@ -76,13 +75,11 @@ def on_token(hear: Callable[[PartialAnswer], None]) -> Iterator[None]:
 
 
 def listener() -> Listener | None:
-    """Return who listens to the answer of the calling thread, for threads that work for it."""
     return _of_thread.listener
 
 
 @contextmanager
 def draft_listener(other: Listener | None) -> Iterator[None]:
-    """Let the calling thread's answer be heard by the listener of another thread."""
     before = _of_thread.listener
     _of_thread.listener = other
     try:
@@ -121,7 +118,6 @@ class Drafting:
         self._listener.tell(PartialAnswer(self._model, self._number, ""))
 
     def is_sent(self, hang_up: Callable[[], None]) -> None:
-        """Note what ends the request that is being sent; it is ended at once where the call is cancelled."""
         with self._lock:
             self._hang_up = hang_up
             is_given_up = self._is_given_up
@@ -135,7 +131,6 @@ class Drafting:
         hang_up()
 
     def add(self, text: str) -> None:
-        """Add what has come; called by the thread that reads."""
         if not text or self._length >= LONGEST:
             return
         with self._lock:
@@ -145,7 +140,6 @@ class Drafting:
         self.news.set()
 
     def tell(self) -> None:
-        """Tell the current text, if it has grown."""
         with self._lock:
             if self._is_told:
                 return
@@ -156,7 +150,6 @@ class Drafting:
         self._listener.tell(PartialAnswer(self._model, self._number, display_text(text)))
 
     def settle(self, text: str) -> None:
-        """Tell the text of the reply, unless it was told; nothing where the call gave none."""
         with self._lock:
             is_told = self._is_told and display_text("".join(self._parts)) == text
             self._is_told = True

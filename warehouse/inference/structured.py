@@ -242,7 +242,6 @@ def _bounded(node: dict[str, Any], shared: Definitions, place: str) -> dict[str,
 
 
 def _resolved(node: dict[str, Any], shared: Definitions, place: str) -> tuple[dict[str, Any], Definitions]:
-    """Return a schema with its reference followed and "or null" among its types; and what it may use."""
     if "$ref" in node:
         name = node["$ref"].rpartition("/")[2]
         if name not in shared:

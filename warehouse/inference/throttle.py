@@ -78,7 +78,6 @@ class RateWindow:
         return delay
 
     def add(self, now: float, amount: float) -> list[float]:
-        """Count an amount; return its entry, for `correct`."""
         self._forget(now)
         entry = [now, amount]
         self._entries.append(entry)
@@ -90,7 +89,6 @@ class RateWindow:
             self._total -= self._entries.popleft()[1]
 
     def correct(self, entry: list[float], amount: float) -> None:
-        """Let an entry, which may have passed the window meanwhile, count another amount."""
         if self._entries and entry[0] >= self._entries[0][0]:
             self._total += amount - entry[1]
             entry[1] = amount
@@ -245,7 +243,6 @@ class Throttle:
             return delay
 
     def leave(self, ticket: Ticket) -> None:
-        """Give up the place in the line, or the slot of an attempt that was in flight."""
         with self._lock:
             model = self._models[ticket.model]
             if ticket.is_in_flight:

@@ -74,7 +74,6 @@ def known_window(model: str) -> int | None:
 
 @cache
 def _encoding(model: str) -> Any:
-    """Return the tokenizer of a model of OpenAI; None for all others. Nothing is downloaded."""
     if not model.startswith(_OPENAI):
         return None
     import tiktoken

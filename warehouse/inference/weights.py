@@ -57,7 +57,6 @@ def place_of(model: str, revision: str | None) -> Place:
 
 
 def registered(model: str, revision: str | None) -> str | None:
-    """Return the registry's name of an embedding model, also when it is given as hub id and commit."""
     for entry in models.known():
         if entry.kind == "embedder" and (
             (model == entry.name and revision is None)
@@ -68,7 +67,6 @@ def registered(model: str, revision: str | None) -> str | None:
 
 
 def identity(model: str, revision: str | None = None) -> str:
-    """Return the digest (20 hex digits) of a model's weights, without loading or fetching them."""
     place = place_of(model, revision)
     if place == "registry":
         return models.digest(registered(model, revision) or model)

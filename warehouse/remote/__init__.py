@@ -36,13 +36,11 @@ def _artifacts(url: str, home: Home) -> RemoteArtifacts:
 
 
 def mirror_of(home: Home) -> Mirror | None:
-    """Return what shares pages, caches and journals of a workspace at a URL; None for a local folder."""
     url = remote_url(home.root)
     return _mirror(url, home) if url else None
 
 
 def mirror_over(path: Path) -> Mirror | None:
-    """Return what shares a file; None where it lies in no workspace at a URL."""
     url = os.environ.get(REMOTE)
     root = scratch_of(url) if url else None
     return mirror_of(Home(root)) if root and root in path.parents else None

@@ -187,7 +187,6 @@ class RemoteArtifacts:
         return found
 
     def pointed_at(self, stage: str, key: str) -> float | None:
-        """Return when a key was last made to mean something (seconds since the epoch); None: never."""
         found = self._listing(stage).pointers.get(key)
         return found.modified if found else None
 
@@ -196,7 +195,6 @@ class RemoteArtifacts:
             self._pointer(stage, key).unlink(missing_ok=True)
 
     def bring_record(self, stage: str, identity: str, *, again: bool = False) -> None:
-        """Let the record of an artifact in the scratch be the one that is there."""
         listing = self._listing(stage)
         path = self._place(stage, identity) / RECORD
         if not again:
@@ -280,7 +278,6 @@ class RemoteArtifacts:
             return self.bring_files(newest)
 
     def bring_files(self, artifact: Artifact) -> Path:
-        """Return the folder of an artifact in the scratch, with its files in it."""
         folder = self._place(artifact.stage, artifact.identity) / artifact.folder
         with self.scratch.using(folder):
             lacking = [name for name, size in artifact.files.items() if _size(folder / name) != size]
@@ -291,7 +288,6 @@ class RemoteArtifacts:
         return folder
 
     def damage(self, artifact: Artifact) -> str | None:
-        """Fetch and read all files of an artifact; return what is wrong with the first bad one."""
         try:
             folder = self.bring_files(artifact)
             for name in artifact.files:

@@ -132,7 +132,6 @@ class Mirror:
                     self._write(place, known)
 
     def pull(self, *places: str, once: bool = False) -> None:
-        """Fetch what other machines have stored below some folders; what was written here stays."""
         for place in places:
             with self._lock:
                 known = self._read(place)

@@ -113,7 +113,6 @@ class RemoteStore:
     `AssayError` with a sentence where the server cannot be used."""
 
     def __init__(self, url: str) -> None:
-        """Open the store; no request is sent."""
         import obstore.store
 
         self.url = check_url(url)
@@ -248,7 +247,6 @@ class RemoteStore:
         return sorted(found, key=lambda one: one.path)
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Remove objects; one that is not there is as good as removed."""
         import obstore
 
         names = list(paths)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from datetime import date
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
+from rag_assay.assets.cleaning.draft import DocumentDraft
 from rag_assay.assets.cleaning.eurlex.act_lines import classes_of, collapse_whitespace
 from rag_assay.assets.cleaning.eurlex.act_structure import Act
 from rag_assay.assets.cleaning.tree import Element
@@ -48,18 +49,7 @@ _BODIES = (
 )
 
 
-class ActFacts(NamedTuple):
-    """What a page says of an act; None where nothing does."""
-
-    title: str | None
-    published_at: str | None
-    language: str | None
-    authors: tuple[str, ...]
-    keywords: tuple[str, ...]
-    metadata: dict[str, Any]
-
-
-def facts_of(root: Element, named: dict[str, Element], url: str, act: Act) -> ActFacts:
+def draft_of(root: Element, named: dict[str, Element], url: str, act: Act) -> DocumentDraft:
     journal = _journal(root)
     tags = _meta(root)
     head = collapse_whitespace(" ".join(root.xpath("string(.)")[:4000].split()))
@@ -89,13 +79,16 @@ def facts_of(root: Element, named: dict[str, Element], url: str, act: Act) -> Ac
     if reason:
         metadata["date_reason"] = reason
     listed = (word.strip() for text in tags.get("dc.subject", []) for word in text.split(","))
-    return ActFacts(
-        title,
-        published,
-        _language(root, journal, tags, reference, url, act),
-        _authors(title),
-        tuple(dict.fromkeys(word for word in listed if word)),
-        metadata,
+    return DocumentDraft(
+        text=act.text,
+        title=title,
+        published_at=published,
+        language=_language(root, journal, tags, reference, url, act),
+        authors=_authors(title),
+        keywords=tuple(dict.fromkeys(word for word in listed if word)),
+        sections=act.sections,
+        metadata={**metadata, "structure": list(act.structure), **act.remarks},
+        repaired=True,
     )
 
 

@@ -6,7 +6,7 @@ import re
 from urllib.parse import urlsplit
 
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
-from rag_assay.assets.cleaning.eurlex.act_facts import facts_of
+from rag_assay.assets.cleaning.eurlex.act_facts import draft_of
 from rag_assay.assets.cleaning.eurlex.act_lines import lines_of
 from rag_assay.assets.cleaning.eurlex.act_structure import assemble
 from rag_assay.assets.cleaning.tree import by_id, parse_page
@@ -82,15 +82,4 @@ def clean_eurlex(body: bytes, content_type: str | None, url: str) -> DocumentDra
     # Line by line, which takes longer: offsets are counted after it
     if repair_encoding(act.text) != act.text:
         act = assemble([line._replace(text=tidy(repair_encoding(line.text))) for line in lines])
-    facts = facts_of(root, named, url, act)
-    return DocumentDraft(
-        text=act.text,
-        title=facts.title,
-        published_at=facts.published_at,
-        language=facts.language,
-        authors=facts.authors,
-        keywords=facts.keywords,
-        sections=act.sections,
-        metadata={**facts.metadata, "structure": list(act.structure), **act.remarks},
-        repaired=True,
-    )
+    return draft_of(root, named, url, act)

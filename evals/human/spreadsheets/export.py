@@ -50,7 +50,7 @@ MOST_ROWS = 1_000_000  # a worksheet of Excel has 1,048,576
 
 @dataclass(frozen=True)
 class QueueExport:
-    """What was written: items, how many of them are shown again, rows that are scored already."""
+    """Items, how many are shown again, and rows that are rated already."""
 
     items: int
     repeats: int
@@ -75,7 +75,7 @@ def export_queue(
     annotator: str | None = None,
     among: Sequence[str] = (),
 ) -> QueueExport:
-    """Write a queue as a spreadsheet (`.xlsx`, `.csv`) or as tasks for Label Studio (`.json`)."""
+    """Write a queue as a spreadsheet (`.xlsx`, `.csv`) or tasks for Label Studio (`.json`)."""
     suffix = check_form(path, annotator)
     shown = showings_of(queue, annotator, among)
     if len(shown) > MOST_ROWS:

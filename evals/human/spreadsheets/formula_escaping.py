@@ -35,8 +35,7 @@ _WRITTEN = re.compile("_x([0-9A-Fa-f]{4})_")
 
 
 def guard_cell(text: str) -> str:
-    """Return a text as one cell of a workbook.
-
+    """
     >>> guard_cell("=1+1"), guard_cell("'=1"), guard_cell("5 - 3"), guard_cell("'twas")
     ("'=1+1", "''=1", '5 - 3', "'twas")
     """
@@ -44,7 +43,7 @@ def guard_cell(text: str) -> str:
 
 
 def unguard_cell(text: str) -> str:
-    """Return the text that `guard_cell` returned a cell of; any other text as it is.
+    """Undo `guard_cell`; any other text stays as it is.
 
     >>> unguard_cell("'=1+1"), unguard_cell("=1+1"), unguard_cell("'twas")
     ('=1+1', '=1+1', "'twas")
@@ -53,7 +52,7 @@ def unguard_cell(text: str) -> str:
 
 
 def guard_csv_cell(text: str) -> str:
-    r"""Return a text as one cell of a CSV file, whatever sign the file is split at when it is opened.
+    r"""Guard a text wherever a program may split the CSV file.
 
     >>> guard_csv_cell("well;=1+1"), guard_csv_cell("- one\n- two")
     ("well;'=1+1", "'- one\n'- two")
@@ -62,8 +61,7 @@ def guard_csv_cell(text: str) -> str:
 
 
 def unguard_csv_cell(text: str) -> str:
-    """Return the text that `guard_csv_cell` returned a cell of; any other text as it is.
-
+    """
     >>> unguard_csv_cell("well;'=1+1")
     'well;=1+1'
     """
@@ -71,7 +69,7 @@ def unguard_csv_cell(text: str) -> str:
 
 
 def escape_xml(text: str) -> str:
-    r"""Return a text without what the XML of a workbook cannot hold, as Excel writes it.
+    r"""Write what the XML of a workbook cannot hold as Excel does.
 
     >>> escape_xml("a\x07b"), escape_xml("_x0007_")
     ('a_x0007_b', '_x005F_x0007_')
@@ -80,8 +78,7 @@ def escape_xml(text: str) -> str:
 
 
 def unescape_xml(text: str) -> str:
-    r"""Return the text that `escape_xml` returned.
-
+    r"""
     >>> unescape_xml("a_x0007_b"), unescape_xml("_x005F_x0007_")
     ('a\x07b', '_x0007_')
     """
@@ -89,7 +86,7 @@ def unescape_xml(text: str) -> str:
 
 
 class CellEncoding(NamedTuple):
-    """How a text is written as a cell of a form of file, and read again."""
+    """How texts are written as cells of a file format, and read again."""
 
     written: Callable[[str], str]
     read: Callable[[str], str]
@@ -113,7 +110,6 @@ def units(text: str) -> int:
 
 
 def pieces(text: str, written: Callable[[str], str]) -> list[str]:
-    """Return the cells that hold a text, at least one."""
     found: list[str] = []
     at = 0
     while True:
@@ -127,7 +123,7 @@ def pieces(text: str, written: Callable[[str], str]) -> list[str]:
 
 
 def same_text(one: str, other: str) -> bool:
-    r"""Return whether two texts are one but for white space, guards and controls, which programs change.
+    r"""Compare texts without white space, guards and controls, which programs change.
 
     >>> same_text("a\r\nb ", "a\nb"), same_text("'=1", "=1"), same_text("a", "b")
     (True, True, False)

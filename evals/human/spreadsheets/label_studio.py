@@ -1,12 +1,7 @@
-"""A queue as tasks for Label Studio, and the labeling configuration that asks its rubrics.
+"""A queue as tasks for Label Studio, and its labeling configuration.
 
-Tasks: a JSON array of `{"id", "data", "meta", "predictions"}`; `data` has what the configuration shows, and
-`predictions` what was scored before, which Label Studio offers as a start
-(https://labelstud.io/guide/tasks#Basic-Label-Studio-JSON-format,
-https://labelstud.io/guide/predictions). The configuration: `Text` shows, `Choices` (with an `alias` for
-each value, which stands in the results; https://labelstud.io/tags/choices,
-https://labelstud.io/tags/choice) and `TextArea` are filled in. Pairs are asked by `Choices` too, for
-`Pairwise` knows no tie (https://labelstud.io/tags/pairwise).
+https://labelstud.io/guide/tasks#Basic-Label-Studio-JSON-format, https://labelstud.io/guide/predictions,
+https://labelstud.io/tags/choices. Pairs are `Choices`, for `Pairwise` knows no tie.
 """
 
 from __future__ import annotations
@@ -116,8 +111,7 @@ def config_xml(queue: Queue, shown: Sequence[Showing]) -> str:
 
 
 def control(asked: Asked) -> str:
-    """Return the name of the control of a criterion.
-
+    """
     >>> control(("quality", "tone"))
     'score-quality.tone'
     """
@@ -125,8 +119,7 @@ def control(asked: Asked) -> str:
 
 
 def choice_text(value: float, words: str) -> str:
-    """Return what is read beside a choice.
-
+    """
     >>> choice_text(5.0, "Right")
     '5: Right'
     """
@@ -360,7 +353,7 @@ def _latest(rows: list[FilledRow]) -> tuple[list[FilledRow], list[str]]:
 
 
 def _with_names(path: Path, rows: list[FilledRow], heading: SheetHeading) -> list[FilledRow]:
-    """Return rows as those of the one whose spreadsheet it is; else each keeps the name of who scored it."""
+    """Rows are those of the spreadsheet's annotator; without one, each keeps its own."""
     if heading.annotator is None:
         return rows
     people = sorted({row.annotator or "" for row in rows})

@@ -28,10 +28,9 @@ PASSAGES = "passages"
 
 
 def texts_of(queue: Queue, showing: Showing) -> dict[str, str]:
-    """Return the texts of a showing, in the order in which they are read.
+    """Return the texts of a showing in reading order.
 
-    Of a pair, `answer` is the one that stands first, whichever it is. The ground truth is there where one
-    of the item's rubrics shows it.
+    Of a pair, `answer` is the one that stands first. The ground truth is included where a rubric shows it.
     """
     case = showing.item.case
     texts = {QUESTION: case.question}
@@ -62,7 +61,7 @@ def _passage(passage: Passage, place: int) -> str:
 
 
 def showings_of(queue: Queue, annotator: str | None, among: Sequence[str] = ()) -> list[Showing]:
-    """Return the showings of an annotator; of a sheet that many work on, each item once, as it was drawn."""
+    """Return the showings of an annotator; of a shared spreadsheet, each item once."""
     if annotator is not None:
         return showings(queue, annotator, among)
     return [Showing(one.item, one.rubrics, place) for place, one in enumerate(queue.items, 1)]
@@ -158,7 +157,7 @@ def read_heading(line: str) -> SheetHeading:
 
 
 def token(heading: SheetHeading, item_id: str, showing: int) -> str:
-    """Return what names an item and its showing in a spreadsheet, without telling which are shown again."""
+    """Return what names an item and its showing without telling repeats."""
     return "r" + digest(["row", heading.sheet, item_id, showing])[:12]  # no spreadsheet takes it for a number
 
 
@@ -172,10 +171,7 @@ SCORES = "scores"  # the worksheet that is filled in
 
 
 class RatingEntry(NamedTuple):
-    """What a person says by one criterion: a value of its anchors, or that they cannot say.
-
-    value: of the answer itself, whichever stood first
-    """
+    """A value of the anchors, or that the annotator cannot say; of a pair: of the answer itself."""
 
     status: Literal["ok", "skipped"]
     value: float | None = None
@@ -197,7 +193,7 @@ class State(dict[Asked, CommentedRating]):
 
 
 class Past:
-    """The rows of one annotator, in the order of their file."""
+    """One annotator's rows, in the order of their file."""
 
     def __init__(self, rows: Iterable[Row], annotator: str) -> None:
         self.rows = [row for row in rows if row["annotator"] == annotator]
@@ -248,10 +244,7 @@ Cell = str | float | None
 
 
 class SpreadsheetColumn(NamedTuple):
-    """A column of a spreadsheet.
-
-    asked: what is scored in it; None: nothing
-    """
+    """asked: the criterion rated in it, if any"""
 
     name: str
     kind: Kind
@@ -262,8 +255,8 @@ class SpreadsheetColumn(NamedTuple):
 class QueueTable:
     """A queue as it is written.
 
-    legend: the criterion of each score column, and what its values mean
-    rows: a cell for each column; texts are as the form writes them
+    legend: the criterion of each score column, and its values
+    rows: a cell for each column, texts encoded
     open: the criteria to fill in, for each row
     """
 
@@ -277,7 +270,7 @@ class QueueTable:
 def table_of(
     queue: Queue, shown: Sequence[Showing], heading: SheetHeading, past: Past, written: Callable[[str], str]
 ) -> QueueTable:
-    """Return the table of showings, in their order, filled in with what the annotator has said of them."""
+    """Return the table of showings in order, filled in with earlier ratings."""
     versions = {name: rubric.version for name, rubric in queue.rubrics.items()}
     texts: list[dict[str, list[str]]] = []
     scores: list[dict[Asked, Cell]] = []
@@ -306,8 +299,7 @@ def criteria_of(queue: Queue, showing: Showing) -> dict[Asked, Criterion]:
 
 
 def score_column(asked: Asked) -> str:
-    """Return the name of the column of a criterion.
-
+    """
     >>> score_column(("points", None)), score_column(("quality", "tone"))
     ('score: points', 'score: quality.tone')
     """
@@ -315,8 +307,7 @@ def score_column(asked: Asked) -> str:
 
 
 def part_name(name: str, number: int) -> str:
-    """Return the name of the column with the nth part of a long text.
-
+    """
     >>> part_name("answer", 1), part_name("answer", 2)
     ('answer', 'answer (part 2)')
     """
@@ -324,7 +315,7 @@ def part_name(name: str, number: int) -> str:
 
 
 def mirrored(value: float, criterion: Criterion) -> float:
-    """Return a value as it is with the two answers of a pair the other way round."""
+    """Return a value for the two answers of a pair the other way round."""
     low, high = criterion.bounds
     return low + high - value
 
@@ -336,8 +327,7 @@ def as_shown(entry: RatingEntry, criterion: Criterion, *, swapped: bool) -> floa
 
 
 def number(value: float) -> str:
-    """Return a value as a person writes it.
-
+    """
     >>> number(5.0), number(0.25)
     ('5', '0.25')
     """
@@ -388,7 +378,7 @@ def _legend(queue: Queue, columns: Sequence[SpreadsheetColumn]) -> list[tuple[Sp
 
 
 def explain_criterion(queue: Queue, asked: Asked, criterion: Criterion) -> Criterion:
-    """Return a criterion as a spreadsheet asks it: of a pair, which of the two is meant."""
+    """Of a pair, say which of the two is meant."""
     if not queue.rubrics[asked[0]].compares:
         return criterion
     return criterion._replace(ask=f"{criterion.ask} (It: `{ANSWER}`. The other: `{SECOND}`.)")
@@ -404,11 +394,9 @@ class FilledRow:
     """A row that came back.
 
     place: `FILE:LINE`
-    texts: what stands in columns of texts, by their names; of those columns that are there
-    scores: what stands in columns of scores, as it was read; of those columns that are there
-    comment: None where there is no column for it
-    annotator: who filled it in; None: whose the spreadsheet is
-    skipped: whether all of it was passed over
+    texts, scores: of the columns that are there
+    comment: None: no column
+    annotator: None: whose the spreadsheet is
     """
 
     place: str
@@ -423,11 +411,7 @@ class FilledRow:
 
 @dataclass(frozen=True)
 class Filled:
-    """A spreadsheet that came back.
-
-    rejects: rows that cannot even be read, as `FILE:LINE: reason`
-    notes: what else a person should know
-    """
+    """A spreadsheet that came back; rejects: unreadable rows, as `FILE:LINE: reason`."""
 
     heading: SheetHeading
     rows: Sequence[FilledRow]
@@ -436,11 +420,10 @@ class Filled:
 
 
 def read_entry(value: object, criterion: Criterion, *, compares: bool = False) -> RatingEntry | None:
-    """Return what a cell says by a criterion; None where it is empty.
+    """Return a cell's value by a criterion; None: empty.
 
-    A number may be text, with a decimal comma; the words of an anchor stand for its value, and TRUE and
-    FALSE for 1 and 0. Of a pair, `left` and `first` stand for the highest value, `right` and `second` for
-    the lowest.
+    Numbers may be text with a decimal comma; words of an anchor stand for its value, TRUE and FALSE for 1 and
+    0; of a pair, `left` and `first` for the highest value, `right` and `second` for the lowest.
     """
     value = usable(value)
     if value is None or (isinstance(value, str) and not value.strip()):

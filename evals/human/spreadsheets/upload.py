@@ -60,11 +60,7 @@ from rag_assay.warehouse.paths import Home
 
 @dataclass
 class Returned:
-    """What came of a spreadsheet.
-
-    rejects: rows that cannot be taken, as `FILE:LINE: reason`
-    notes: what else a person should know
-    """
+    """Changes by a spreadsheet; rejects: rows that cannot be taken, as `FILE:LINE: reason`."""
 
     scores: list[HumanScore] = field(default_factory=list)
     rejects: list[str] = field(default_factory=list)
@@ -77,13 +73,12 @@ class Returned:
 
 
 def score_updates(filled: Filled, then: Queue, now: Queue, rows: Iterable[Row], at: datetime) -> Returned:
-    """Return what a spreadsheet adds to scores."""
     return _Returning(filled, then, now, list(rows), at).result()
 
 
 @dataclass(frozen=True)
 class _Change:
-    """What a row says otherwise than its sheet held: entries, None where one was emptied; and comments."""
+    """Differences of a row: entries, None where one was emptied; and comments."""
 
     entries: Mapping[Asked, RatingEntry | None]
     comments: Mapping[Asked, str]
@@ -305,7 +300,7 @@ def _parted_by(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Columns:
-    """Where what stands; places from 0."""
+    """Indexes of the columns, from 0."""
 
     item: int
     texts: dict[str, list[int]]
@@ -457,7 +452,7 @@ def is_ours(path: Path) -> bool:
 
 
 def bring_back(path: Path, home: Home, at: datetime) -> Returned:
-    """Return what a spreadsheet adds to the scores of its study; nothing is added yet."""
+    """Return what a spreadsheet adds to the scores of its study; nothing is written yet."""
     filled = read_tasks(path) if path.suffix.lower() == ".json" else read_sheet(path)
     heading = filled.heading
     then = read_queue(home, heading.study, heading.queue)

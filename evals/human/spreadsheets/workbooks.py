@@ -79,7 +79,7 @@ def _write(cell: BookCell, value: Cell, column: SpreadsheetColumn, *, is_open: b
 
 
 def _put(cell: BookCell, value: Cell) -> None:
-    """Write a value as what it is: a text is never a formula, nor an error such as `#N/A`."""
+    """Texts are never formulas, nor errors such as `#N/A`."""
     cell.value = value
     if isinstance(value, str):
         cell.data_type = "s"

@@ -1,8 +1,4 @@
-"""Reads labelled cases: questions with answers that people have rated, metric by metric.
-
-A file is JSON Lines (one object a case), or CSV (one row a case). Its columns are those of `COLUMNS`, or the
-names that ragas has for them; columns that begin with `_` are notes and are ignored.
-"""
+"""Reads labelled cases from JSON Lines or CSV; columns: `COLUMNS` or ragas' names, `_…` are notes."""
 
 from __future__ import annotations
 
@@ -153,15 +149,11 @@ MOST = 20_000  # labelled cases of a file
 
 
 class _Scaled(NamedTuple):
-    """A metric, and what labels of it mean."""
-
     metric: JudgedMetric
     scale: LabelScale
 
 
 class _UnclearError(ValueError):
-    """A label of a metric may be good or bad."""
-
     def __init__(self, metric: str, reason: str) -> None:
         super().__init__(reason)
         self.metric = metric
@@ -177,10 +169,9 @@ class LabelledCase:
 
 
 def read_labels(path: Path, metrics: Sequence[JudgedMetric], meaning: LabelFile) -> list[LabelledCase]:
-    """Read the labelled cases of a judge, in the order of the file.
+    """Read labelled cases in the order of the file; lines of the same case are one with several labels.
 
-    A label without a metric is of all of the judge's metrics. Several lines of the same case are one with
-    several labels.
+    A label without a metric is of all of the judge's metrics.
     """
     known = {metric.name: _Scaled(metric, meaning.scale_of(metric.name)) for metric in metrics}
     findings: list[str] = []

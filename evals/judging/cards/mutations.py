@@ -1,8 +1,4 @@
-"""Mutations: cases made worse on purpose, which a judge must score lower, and controls, which it must not.
-
-No labels are needed for them. Each is decided by a seed and the case; each says why it cannot be made
-of a case; and none leaves the meaning as it was.
-"""
+"""Cases made worse on purpose, which a judge must score lower, and controls, which it must not."""
 
 from __future__ import annotations
 
@@ -33,7 +29,7 @@ _FRAGMENT = 6  # words of what is no sentence, at most
 
 
 class Changed(NamedTuple):
-    """A text that says something else, and in what."""
+    """A changed text, and in what."""
 
     text: str
     note: str
@@ -49,10 +45,7 @@ def _noted(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def with_other_numbers(text: str, known: str, key: str) -> Changed | None:
-    """Replace every number, month, day of the week and small number word by another; None: there is none.
-
-    Equal ones become equal ones. A number that stands in ``known`` is not taken, where there is another.
-    Markers of sources (`[2]`) and numbers of lists stay what they are.
+    """Replace numbers, months, weekdays and small number words, equal ones equally; None: there is none.
 
     >>> with_other_numbers("The fee is 12 euro [1].", "", "a").text
     'The fee is 6 euro [1].'
@@ -125,11 +118,7 @@ def _other_word(old: str, key: str) -> str | None:
 
 
 def with_other_name(text: str, known: str, others: Iterable[str], key: str) -> Changed | None:
-    """Replace a name by one of other texts; None where there is none, or none for it.
-
-    A name is a run of words with capitals, in German also a noun; not the first word of a sentence alone, nor
-    a month or a day. The other one shares no word with ``known``, which is all that the case holds: so it is
-    never another word for the same.
+    """Replace a name by one of ``others`` that shares no word with ``known``; None: there is none.
 
     >>> with_other_name("It was founded by Ada Lind in 1932.", "", ["We saw Tom Berg there."], "a").text
     'It was founded by Tom Berg in 1932.'
@@ -148,7 +137,7 @@ def with_other_name(text: str, known: str, others: Iterable[str], key: str) -> C
 
 
 def names_of(text: str) -> Iterator[str]:
-    """Yield the runs of words with capitals of a text.
+    """Yield runs of capitalised words.
 
     >>> list(names_of("The ferry of Ada Lind leaves Norderhafen. Boats wait."))
     ['Ada Lind', 'Norderhafen']
@@ -176,10 +165,7 @@ def _name(text: str, sentence: int, run: list[re.Match[str]]) -> Iterator[str]:
 
 
 def negate_text(text: str, language: Language) -> Changed | None:
-    """Turn the first sentence of an English or German text into its opposite; None where it has no words.
-
-    What denies is taken out; else "not" is put behind the first auxiliary; else the sentence is denied as a
-    whole. "Not only" denies nothing, and stays.
+    """Negate the first sentence of an English or German text, or take its negation out; None: no words.
 
     >>> english = negate_text("The ferry is blue. It is fast.", "en")
     >>> english.text, negate_text("Die Fähre fährt nicht.", "de").text
@@ -249,9 +235,8 @@ class Mutation(NamedTuple):
     def moves(self, metric: JudgedMetric) -> bool:
         """Return whether a metric should see the change.
 
-        What is wrong in an answer shows only where it is held against passages or a ground truth; another
-        question's answer shows wherever answers are looked at. Passages without their evidence show where
-        passages are looked at; the number of mistakes is then not known for a metric that counts them.
+        Wrong answers show only against passages or a ground truth, another question's answer wherever answers
+        are looked at, missing evidence wherever passages are, except for counts of mistakes.
         """
         needs = metric.needs
         if self.changes == "both":
@@ -266,7 +251,6 @@ class Mutation(NamedTuple):
 
 
 def mutate_case(case: JudgeCase, others: Sequence[JudgeCase], mutation: Mutation, seed: int) -> Mutated:
-    """Change a case."""
     key = digest([seed, mutation.kind, case.question, case.answer])
     foreign = [one for one in others if one.question.casefold() != case.question.casefold()]
     if mutation.changes == "answer" and (case.status is not Status.OK or not _answer(case)):

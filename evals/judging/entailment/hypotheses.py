@@ -26,11 +26,7 @@ class ListBlock(NamedTuple):
 
 
 def blocks(text: str) -> Iterator[str | ListBlock]:
-    r"""Yield what a text is made of, in its order: prose, and lists or tables.
-
-    A list is two lines or more that begin with a bullet, a number or a letter, or one after a colon; a table
-    two lines or more of cells between bars or tabs. What introduces it is the last sentence of the line
-    before: one that stands right above it, or ends in no full stop.
+    r"""Yield prose, and lists or tables of two lines or more with the sentence that introduces them.
 
     >>> list(blocks("It sails. Fares are:\n\n- adult 5\n- child 2\n\nPay in cash."))
     ['It sails.', ListBlock(lead=('Fares are:',), items=('- adult 5', '- child 2')), 'Pay in cash.']
@@ -133,11 +129,7 @@ class Splitting(Strict):
         return self
 
     def hypotheses(self, text: str) -> list[str]:
-        r"""Return the hypotheses of a text, in its order; none where it has no word.
-
-        Markers such as `[2]` are left out. A list or table is one hypothesis with the line that introduces
-        it; one that is too long becomes several of whole entries, each of which begins with that line (and
-        the head of the table).
+        r"""Return hypotheses without markers such as `[2]`; a list or table is one with its introduction.
 
         >>> Splitting().hypotheses("Yes. The ferry sails at noon [1]. It calls at:\n- Skye\n- Mull\n\nEnjoy!")
         ['Yes. The ferry sails at noon.', 'It calls at:\n- Skye\n- Mull\nEnjoy!']
@@ -209,10 +201,7 @@ Count = Callable[[Sequence[str]], list[int]]
 
 
 def windows(lead: str, texts: Sequence[str], room: int, count: Count) -> list[str]:
-    """Return texts one after another, in as few windows as have room for them.
-
-    Each window begins with the last text of the one before, if there is room for it beside the next; a text
-    for which a whole window is too small is cut between words.
+    """Return texts in as few windows as have room, each of which repeats the last text of the one before.
 
     >>> words = lambda texts: [len(text.split()) for text in texts]
     >>> windows("q", ["a b c", "d e", "f g", "h"], 5, words)

@@ -58,7 +58,7 @@ class Verdicts(Strict):
 
 
 class Opening(NamedTuple):
-    """The first sentences of an answer or a ground truth."""
+    """The first sentences of an answer or ground truth."""
 
     text: str
     question_id: str | None
@@ -74,8 +74,7 @@ class Refusal(NamedTuple):
 
 
 def opening(text: str, sentences: int) -> str:
-    """Return the first sentences of a text as it is written.
-
+    """
     >>> opening("No. It is not known. Ask the harbour.", 2)
     'No. It is not known.'
     """
@@ -84,11 +83,7 @@ def opening(text: str, sentences: int) -> str:
 
 
 def refusals(openings: Sequence[Opening], asking: EntailmentModel, size: int) -> list[Refusal]:
-    """Ask of texts whether they refuse, so many a prompt, all prompts side by side.
-
-    A reply counts only if it has one verdict for the number of each text. Where the reply to several texts
-    cannot be used, each of them is asked by itself: none is lost for another's sake.
-    """
+    """Ask whether texts refuse, ``size`` a prompt, concurrently; unusable replies are asked again singly."""
     batches = [openings[at : at + size] for at in range(0, len(openings), size)]
     label = "looking for refusals"
     found = asking.each(lambda one: _asked(one, asking), batches, label)
@@ -151,8 +146,6 @@ _SENTENCES = 6  # of a text, for the plan of a run
 
 
 class _Refused:
-    """One of the two refusals: its metric, and the text that it is of."""
-
     def __init__(self, name: RefusalName, side: Side) -> None:
         needs: frozenset[Need] = frozenset({side})
         about = f"1 where the {WORDS[side]} refuses to answer, else 0."
@@ -276,9 +269,7 @@ class Entailment(ModelJudge, Splitting):
         return [prompts_identity(), seed, *self.served()]
 
     def calls_per_case(self) -> CallsEach:
-        """Return the calls of a case without a ground truth whose answer is one sentence; and of one with it,
-        both of some sentences, every reply of which has to be asked for twice. Longer texts take more.
-        """
+        """From an answer of one sentence without ground truth to some sentences of both, asked twice."""
         pairs = [pair for name, pair in PAIRS.items() if name in self.metrics]
         refused = sum(name in self.metrics for name in REFUSED)
         sides = len({side for pair in pairs for side in pair.sides}) if self.pronouns else 0

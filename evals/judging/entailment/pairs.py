@@ -43,10 +43,7 @@ def prompts_identity() -> str:
 
 @dataclass(frozen=True)
 class EntailmentModel:
-    """A model, and the context in which a judge asks it.
-
-    window: tokens that the model reads, as the recipe says; None: what is known of it
-    """
+    """A model in the context of a judge; window: tokens that it reads, as the recipe says."""
 
     chat: ChatModel
     context: JudgeContext
@@ -63,10 +60,7 @@ class EntailmentModel:
         bounds: Bounds | None = None,
         check: Callable[[Shape], None] | None = None,
     ) -> Structured[Shape]:
-        """Ask by the prompt of a stage, whose values are quoted already.
-
-        Where the prompt leaves too little of the model's window for a reply, nothing is sent.
-        """
+        """Ask with quoted values; nothing is sent where the prompt leaves too little room for a reply."""
         messages = _prompt(stage).messages(values)
         return ask_in_room(
             self.chat,
@@ -122,9 +116,9 @@ class Text(NamedTuple):
 class Resolved:
     """A text whose pronouns were replaced, or that could not be.
 
-    sentences: those of a prompt whose reply cannot be used stand as they were written
-    reason: why they were kept; or why there is nothing
-    failed: a call failed that a further run may get: the text cannot be judged now
+    sentences: as written where a prompt's reply cannot be used
+    reason: why they were kept, or why there are none
+    failed: a call failed that may succeed later
     """
 
     sentences: tuple[str, ...]
@@ -141,11 +135,9 @@ class _Batch(NamedTuple):
 
 
 def resolve_pronouns(texts: Sequence[Text], asking: EntailmentModel, size: int) -> list[Resolved]:
-    """Replace the pronouns of texts, so many sentences a prompt at most, all prompts side by side.
+    """Replace pronouns, at most ``size`` sentences of one text a prompt, all prompts concurrently.
 
-    A prompt has sentences of one text only: what else is judged changes nothing. A reply that cannot be used
-    (no JSON, another number of sentences, an empty or a far longer one) leaves its sentences as they were
-    written, which is counted; where a call fails that may pass later, the text waits for it.
+    Unusable replies (no JSON, another number of sentences, an empty or far longer one) keep their sentences.
     """
     batches = [
         _Batch(number, first, text.sentences[first : first + size])
@@ -388,7 +380,6 @@ def prepare(
     asking: EntailmentModel,
     size: int | None,
 ) -> None:
-    """Replace the pronouns of the texts of all cases that a pair needs which can be judged."""
     tasks = [
         (one, side, Text(one.case.question, one.texts[side].sentences, one.case.question_id))
         for one, pairs in cases

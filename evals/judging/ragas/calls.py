@@ -24,7 +24,7 @@ LEAST_ROOM = 40  # tokens: no reply that is asked for is shorter
 
 
 class StoppedError(Exception):
-    """A metric has no value, for a call has failed or gave nothing to count."""
+    """A metric has no value: a call failed or gave nothing to count."""
 
     def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
@@ -34,10 +34,7 @@ class StoppedError(Exception):
 
 @dataclass
 class CaseCalls:
-    """The calls of one case.
-
-    window: tokens that the model reads, as the recipe says; None: what is known of it
-    """
+    """The calls of one case; window: tokens that the model reads, as the recipe says."""
 
     chat: ChatModel
     context: JudgeContext
@@ -55,7 +52,7 @@ class CaseCalls:
         check: Callable[[Shape], None],
         turn: tuple[int, int] = (0, 1),
     ) -> tuple[Structured[Shape], tuple[Reply, ...]]:
-        """Return what the model says, and the replies that were new."""
+        """Return the parsed reply, and the replies that were new."""
         key = messages[-1]["content"], shape.__name__, turn[0]
         known = self._known.get(key)
         if known is not None:
@@ -80,11 +77,11 @@ class CaseCalls:
 
 @dataclass
 class MetricCalls:
-    """What one metric has asked of one case.
+    """The calls of one metric for one case.
 
     case: shared by the metrics of the case
-    values: what the model said, in the order in which it was asked
-    stopped: why there will be no value; then nothing more is asked
+    values: parsed replies in order
+    stopped: why there will be no value; no further calls then
     """
 
     case: CaseCalls

@@ -52,8 +52,7 @@ class _Sentence(NamedTuple):
 def sentence_ratio(case: JudgeCase, calls: CaseCalls) -> Judgement:
     """Return |relevant sentences| / |sentences of the passages| (Es et al., 2023, section 3).
 
-    The paper has the model copy the relevant sentences out of the passages; here it names their numbers, so
-    that each is one that is there. Many sentences are asked about in several calls.
+    The model names sentence numbers instead of copying sentences, in several calls where they are many.
     """
     own = MetricCalls(calls)
     sentences = [

@@ -1,8 +1,7 @@
-"""Runs ragas' classes: each metric on one case, with what the model was asked kept as statements.
+"""Runs ragas' metrics, each on one case.
 
-ragas' metrics are coroutines that wait for nothing but their LLM and their embeddings. Those are asked in the
-thread that runs the metric, so a metric is run to its end without an event loop, in any thread, also in one
-that has a loop already.
+Their coroutines wait for LLM and embeddings alone, which are called in the same thread: so a metric runs
+to its end without an event loop, in any thread.
 """
 
 from __future__ import annotations
@@ -71,8 +70,8 @@ class ReplyForm:
     """How one class of replies is asked for.
 
     bounds: see `Gateway.structured`
-    check: raises ValueError for what cannot be used
-    size: how many statements a reply holds, where it takes a text apart; none then stops the metric
+    check: raises ValueError for unusable replies
+    size: statements of a reply that takes a text apart; none stops the metric
     """
 
     bounds: Bounds
@@ -216,10 +215,9 @@ _FORMS: dict[str, Callable[[ReplyExpectations], ReplyForm]] = {
 
 
 class GatewayLlm(InstructorBaseRagasLLM):
-    """Asks the gateway for one metric of one case.
+    """Calls the gateway for one metric of one case.
 
-    calls: keeps what came
-    lists: the texts that are taken apart, in that order
+    lists: the texts that are taken apart, in order
     turns: how often the same is asked on purpose
     """
 
@@ -253,7 +251,7 @@ class GatewayLlm(InstructorBaseRagasLLM):
 
     @contextmanager
     def expecting(self, statements: Sequence[str], truths: Sequence[str] = ()) -> Iterator[None]:
-        """Hold the replies in this block to be about these statements."""
+        """Check that replies in this block are about these statements."""
         self._expected = ReplyExpectations(tuple(statements), tuple(truths))
         try:
             yield
@@ -303,10 +301,7 @@ ANSWER, TRUTH = "answer", "ground_truth"
 
 
 class Read(NamedTuple):
-    """What was read of the replies of a metric.
-
-    value: the exact one, where ragas rounds its own; None: ragas' value is it
-    """
+    """value: the exact one, where ragas rounds its own"""
 
     statements: tuple[Statement, ...]
     reason: str
@@ -472,60 +467,45 @@ READERS: dict[str, Reader] = {
 _ROUNDING = 1e-6  # by which a cosine of 32-bit vectors may pass 1
 
 
-def batches(statements: Sequence[str]) -> Iterator[list[str]]:
+async def _in_batches(
+    llm: GatewayLlm, judge: Callable[[list[str], str], Any], statements: Sequence[str], text: str
+) -> list[Any]:
+    found = []
     for place in range(0, len(statements), BATCH):
-        yield list(statements[place : place + BATCH])
+        batch = list(statements[place : place + BATCH])
+        with llm.expecting(batch):
+            found.append(await judge(batch, text))
+    return found
+
+
+def _joined(replies: Sequence[Any]) -> Any:
+    if not replies:
+        return None
+    return type(replies[0])(statements=[one for reply in replies for one in reply.statements])
 
 
 class _Faithfulness(Faithfulness):
-    """Judges statements in batches, each verdict being expected."""
-
     async def _create_verdicts(self, statements: list[str], context: str) -> Any:
-        found: Any = None
-        for batch in batches(statements):
-            with self.llm.expecting(batch):
-                reply = await super()._create_verdicts(batch, context)
-            found = _joined(found, reply)
-        return found
+        return _joined(await _in_batches(self.llm, super()._create_verdicts, statements, context))
 
 
 class _FactualCorrectness(FactualCorrectness):
-    """Judges claims in batches, each verdict being expected."""
-
     async def _verify_claims(self, claims: list[str], reference: str) -> Any:
-        found: Any = None
-        for batch in batches(claims):
-            with self.llm.expecting(batch):
-                reply = await super()._verify_claims(batch, reference)
-            found = _joined(found, reply)
-        return found
+        return _joined(await _in_batches(self.llm, super()._verify_claims, claims, reference))
 
 
 class _NoiseSensitivity(NoiseSensitivity):
-    """Judges statements in batches, each verdict being expected."""
-
     async def _evaluate_statement_faithfulness(self, statements: list[str], context: str) -> list[int]:
-        found: list[int] = []
-        for batch in batches(statements):
-            with self.llm.expecting(batch):
-                found += await super()._evaluate_statement_faithfulness(batch, context)
-        return found
+        judge = super()._evaluate_statement_faithfulness
+        return [one for part in await _in_batches(self.llm, judge, statements, context) for one in part]
 
 
 class _AnswerCorrectness(AnswerCorrectness):
-    """Expects each statement of the answer to be classified."""
-
     async def _classify_statements(
         self, question: str, answer_statements: list[str], ground_truth_statements: list[str]
     ) -> Any:
         with self.llm.expecting(answer_statements, ground_truth_statements):
             return await super()._classify_statements(question, answer_statements, ground_truth_statements)
-
-
-def _joined(found: Any, reply: Any) -> Any:
-    if found is None:
-        return reply
-    return type(reply)(statements=[*found.statements, *reply.statements])
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def reply_tokens(verdicts: int) -> int:
 
 
 class Asks(NamedTuple):
-    """How often something is asked of a case: least and most, for each passage or question if so said."""
+    """Least and most calls of a case, or for each passage or question."""
 
     tokens: int
     least: int = 1
@@ -41,11 +41,10 @@ class Asks(NamedTuple):
 
 
 class RagasMetric(NamedTuple):
-    """A metric of RAGAS.
+    """folder: of its prompts in `ragas.metrics.collections`; None: ours
 
-    folder: of its prompts in `ragas.metrics.collections`; None: the prompt is ours
-    asks: name of the calls; metrics with the same calls share it
-    lists: the texts that are taken apart into statements, in that order
+    asks: name of the calls, which metrics may share
+    lists: texts that are taken apart into statements, in order
     """
 
     judged: JudgedMetric
@@ -211,15 +210,11 @@ class Times(NamedTuple):
         return asks.most * each_passage * (self.questions if asks.of_each_question else 1)
 
     def least(self, asks: Asks) -> int:
-        """Return how often something is asked at least, where the case is judged to the end."""
         return asks.least * (self.questions if asks.of_each_question else 1)
 
 
 def calls_of(names: Collection[str], times: Times, most_asked: int) -> CallsEach:
-    """Return the calls of one case that is judged by at least one of some metrics, to the end.
-
-    Some may not be able to judge it, for there is no answer, no passage or no ground truth.
-    """
+    """Return (least, most) calls of a case, as metrics may lack an answer, passages or a ground truth."""
     groups = set()
     for lacking in chain.from_iterable(combinations(get_args(Need), n) for n in range(4)):
         usable = [METRICS[name] for name in names if not METRICS[name].judged.needs & {*lacking}]

@@ -253,7 +253,6 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_SQL_OPS = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
     "text": pl.String,
     "list": pl.List(pl.String),
@@ -319,11 +318,7 @@ def _literal(value: Scalar) -> pl.Expr:
 
 
 def lance_predicate(expression: Expression) -> str:
-    return _sql(expression)
-
-
-def _sql(expression: Expression) -> str:
-    parts = [_sql(part) for part in children(expression)]
+    parts = [lance_predicate(part) for part in children(expression)]
     if expression.and_:
         return "(" + " AND ".join(parts) + ")"
     if expression.or_:
@@ -340,8 +335,8 @@ def _sql(expression: Expression) -> str:
 def _sql_condition(column: str, expression: Expression) -> str:
     values = [_literal_of(value) for value in expression.values()]
     op = expression.op or ""
-    if op in _SQL_OPS:
-        return f"{column} {_SQL_OPS[op]} {values[0]}"
+    if op in _COMPARE:
+        return f"{column} {'<>' if op == '!=' else op} {values[0]}"
     if op == "in":
         return f"{column} IN ({', '.join(values)})"
     if op == "contains":

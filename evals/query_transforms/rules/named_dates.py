@@ -121,9 +121,7 @@ def _written(one: Dated, unit: Unit | None, steps: int, language: Language, *, b
         lead, text = "am " if is_german else "on ", _write_day(day, is_german)
     elif unit == "week":
         first, last = first + timedelta(days=7 * steps), last + timedelta(days=7 * steps)
-        text = (
-            f"vom {_range(first, last, is_german)}" if is_german else f"from {_range(first, last, is_german)}"
-        )
+        text = f"{'vom' if is_german else 'from'} {_range(first, last, is_german)}"
     elif unit == "month":
         month = first.year * 12 + first.month - 1 + steps
         lead = "im " if is_german else "in "

@@ -61,7 +61,6 @@ def patterns() -> tuple[tuple[str, str], ...]:
 
 
 def read(kind: str, match: re.Match[str], base: date) -> Days | None:
-    """Return the first and last day of what one of `patterns` found; None where it is none after all."""
     return _READERS[kind](match, base)
 
 
@@ -119,13 +118,8 @@ def _last_quarter(match: re.Match[str], base: date) -> Days:
 
 def _last_summer(match: re.Match[str], base: date) -> Days:
     month = numbered("calendar", "seasons")[match[2].casefold()]
-    found = _months(base.year, month, 3)
-    return found if found[1] < base else _next_before(base, month)
-
-
-def _next_before(base: date, month: int) -> Days:
-    found = _months(base.year - 1, month, 3)
-    return found if found[1] < base else _months(base.year - 2, month, 3)
+    found = (_months(base.year - back, month, 3) for back in range(3))
+    return next(days for days in found if days[1] < base)
 
 
 def _last_season(match: re.Match[str], base: date) -> Days:

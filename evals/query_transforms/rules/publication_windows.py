@@ -50,28 +50,22 @@ def _publishing_cues() -> _PublishingCues:
         return rf"\w*(?:{listed(group, 'german')})(?:e[nrs]?|n|s|en)?"
 
     def documents(*groups: str) -> re.Pattern[str]:
-        return _compiled_cue(
-            "|".join(f"{listed(group, 'english')}|{of_compounds(group)}" for group in groups)
-        )
+        return _compiled("|".join(f"{listed(group, 'english')}|{of_compounds(group)}" for group in groups))
 
     articles = {*entries("publishing", "date_articles"), *entries("publishing", "fillers")}
     return _PublishingCues(
-        publishing=_compiled_cue(listed("publishing")),
+        publishing=_compiled(listed("publishing")),
         documents=documents("legal_documents", "reportage", "other_documents"),
         legal=documents("legal_documents"),
         reportage=documents("reportage"),
-        content=_compiled_cue(listed("content")),
-        changing=_compiled_cue(rf"(?:{listed('changing')})\w*"),
-        close=_compiled_cue(rf"\b(?:{listed('close_prepositions')})\b"),
-        auxiliaries=_compiled_cue(rf"\b(?:{listed('auxiliaries')})\b"),
+        content=_compiled(listed("content")),
+        changing=_compiled(rf"(?:{listed('changing')})\w*"),
+        close=_compiled(rf"\b(?:{listed('close_prepositions')})\b"),
+        auxiliaries=_compiled(rf"\b(?:{listed('auxiliaries')})\b"),
         fillers=frozenset(articles),
         binding=frozenset(articles.union(entries("publishing", "binding"))),
         topics=frozenset(entries("publishing", "topic_prepositions")),
     )
-
-
-def _compiled_cue(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
 
 
 @dataclass(frozen=True)

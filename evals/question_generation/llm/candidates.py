@@ -228,7 +228,6 @@ VERDICTS: tuple[Verdict, ...] = ("supported", "answered", "depends", "closed_boo
 
 @cache
 def prompt(name: Kind | Verdict) -> Template:
-    """Return the prompt of a type of question, or of a verdict."""
     return Template.read(Path(__file__).parent / "prompts" / f"{name}.j2")
 
 

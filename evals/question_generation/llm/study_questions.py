@@ -275,12 +275,7 @@ class Verifier:
         return next((fault for check in checks if (fault := check()) is not None), None)
 
     def _unsupported(self, draft: QuestionDraft) -> RejectedQuestion | None:
-        found = self._ask("supported", _quotes(draft.quotes) + _asked(draft), VerdictReply, _VERDICT_TOKENS)
-        if isinstance(found, RejectedQuestion):
-            return _doubtful(found, Reason.NOT_SUPPORTED)
-        if found.verdict == "yes":
-            return None
-        return RejectedQuestion(Reason.NOT_SUPPORTED, f"{found.verdict}: {found.reason}")
+        return self._judged("supported", _quotes(draft.quotes) + _asked(draft), "yes", Reason.NOT_SUPPORTED)
 
     def _one_suffices(self, draft: QuestionDraft) -> RejectedQuestion | None:
         for number, quote in enumerate(draft.quotes, 1):
@@ -321,24 +316,22 @@ class Verifier:
             )
         passages = "\n".join(framed(piece.text, "passage", number=n) for n, piece in enumerate(best, 1))
         asked = f"{passages}\n{framed(draft.question, 'question')}"
-        found = self._ask("answered", asked, VerdictReply, _VERDICT_TOKENS)
-        if isinstance(found, RejectedQuestion):
-            return _doubtful(found, Reason.ANSWERED_BY_CORPUS)
-        if found.verdict == "no":
-            return None
-        return RejectedQuestion(Reason.ANSWERED_BY_CORPUS, f"{found.verdict}: {found.reason}")
+        return self._judged("answered", asked, "no", Reason.ANSWERED_BY_CORPUS)
 
     def _stands_alone(self, draft: QuestionDraft, task: GenerationTask) -> RejectedQuestion | None:
         if language_of(task) and depends(draft.question):
             return None
         conversation = "\n".join(f"- {turn}" for turn in draft.conversation)
         asked = f"{framed(conversation, 'conversation')}\n{framed(draft.question, 'question')}"
-        found = self._ask("depends", asked, VerdictReply, _VERDICT_TOKENS)
+        return self._judged("depends", asked, "yes", Reason.STANDS_ALONE)
+
+    def _judged(self, name: Verdict, material: str, wanted: str, reason: Reason) -> RejectedQuestion | None:
+        found = self._ask(name, material, VerdictReply, _VERDICT_TOKENS)
         if isinstance(found, RejectedQuestion):
-            return _doubtful(found, Reason.STANDS_ALONE)
-        if found.verdict == "yes":
+            return _doubtful(found, reason)
+        if found.verdict == wanted:
             return None
-        return RejectedQuestion(Reason.STANDS_ALONE, f"{found.verdict}: {found.reason}")
+        return RejectedQuestion(reason, f"{found.verdict}: {found.reason}")
 
     def _ask(
         self, name: Verdict, material: str, shape: type[Shape], max_tokens: int, **values: object
@@ -461,13 +454,10 @@ def _without_duplicates(
     passages = list(dict.fromkeys(task.pieces[0].text for task in tasks))[:_SAMPLE]
     kept = NearDuplicates(chance_cosine(embed(passages)))
     rows = iter(vectors)
-    found = []
-    for one in outcomes:
-        if one.draft and not one.dropped:
-            found.append(_compared(one, one.draft, kept, next(rows)))
-        else:
-            found.append(one)
-    return found
+    return [
+        _compared(one, one.draft, kept, next(rows)) if one.draft and not one.dropped else one
+        for one in outcomes
+    ]
 
 
 def _compared(one: TaskOutcome, draft: QuestionDraft, kept: NearDuplicates, vector: Matrix) -> TaskOutcome:
@@ -520,7 +510,6 @@ def plan(
     n: int,
     partner: Callable[[DocumentPiece], DocumentPiece | None],
 ) -> list[GenerationTask]:
-    """Return the tasks of n questions, the types in turn; those of a smaller n are its beginning."""
     found: list[GenerationTask] = []
     n_yes_no = count()
     for number in range(min(n, len(pieces) * len(kinds))):

@@ -48,6 +48,5 @@ class QuestionExport:
 
 
 def json_line(value: Mapping[str, Any]) -> str:
-    """Return a line of JSON Lines; text as it is, line separators of Unicode escaped."""
     text = json.dumps(value, ensure_ascii=False)
     return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").replace("\x85", "\\u0085") + "\n"

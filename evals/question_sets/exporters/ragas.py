@@ -34,11 +34,7 @@ def _sample(row: Row, material: ExportInput) -> dict[str, Any]:
         "reference": row["ground_truth"],
         "reference_contexts": [text for _, text in passages] or None,
         "reference_context_ids": [url for url, _ in passages] or None,
-        "type": row["type"],
-        "language": row["language"],
-        "answerable": row["answerable"],
-        "needs": row["needs"],
-        "asked_at": row["asked_at"],
+        **{name: row[name] for name in ("type", "language", "answerable", "needs", "asked_at")},
     }
     return {key: value for key, value in sample.items() if value is not None}
 

@@ -51,7 +51,6 @@ def suffix_of(path: Path) -> str:
 
 
 def files_of(source: WrittenSet) -> list[Path]:
-    """Return the files that a set is read from; a BEIR folder as it is."""
     if source.form == "autorag" or (source.form is None and suffix_of(source.file.path) == ".parquet"):
         return [one for one in (source.file.path, corpus_of(source.file.path)) if one.is_file()]
     return [source.file.path]

@@ -16,7 +16,6 @@ MOST_PASSAGES = 5_000_000
 
 
 def is_autorag(columns: list[str]) -> bool:
-    """Return whether a table has the columns of AutoRAG's questions."""
     return set(columns) >= COLUMNS
 
 

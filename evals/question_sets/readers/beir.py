@@ -15,7 +15,6 @@ _WHOLE = re.compile(r"-?[0-9]{1,9}")
 
 
 def read_beir(folder: Path, split: str, name: str) -> list[dict[str, Any]]:
-    """Read the queries of a BEIR folder that a split grades; grades of 0 are no evidence."""
     qrels = folder / "qrels" / f"{split}.tsv"
     if not qrels.is_file():
         there = ", ".join(sorted(p.stem for p in (folder / "qrels").glob("*.tsv"))) or "none"

@@ -71,7 +71,6 @@ def lines_of_file(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def whole_json(path: Path) -> Any:
-    """Return what a JSON document holds."""
     try:
         with open_bounded(path) as file:
             data = file.read(MAX_WHOLE + 1)

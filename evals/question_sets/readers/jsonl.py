@@ -32,7 +32,6 @@ def read_objects(data: list[Any], file: SetFile, form: str | None = None) -> lis
 
 
 def json_objects(path: Path) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    """Yield the line and object of each line that is not empty, or what is wrong with it."""
     for number, line in lines_of_file(path):
         if line.strip():
             yield str(number), _object(line)

@@ -13,7 +13,6 @@ from rag_assay.evals.question_sets.readers.records import rows_of
 
 
 def read_lines(file: SetFile) -> list[Row]:
-    """Read a text file of `question=answer` lines, each split at its first `=`; blank lines are skipped."""
     return rows_of(_records(file), file)
 
 

@@ -54,7 +54,6 @@ def truth_value(value: Any) -> bool:
 
 
 def whole(value: Any) -> int:
-    """Return a whole number, also one that is written as text or as `3.0`."""
     try:
         number = (
             float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
@@ -73,7 +72,6 @@ def day(value: Any) -> str:
 
 
 def listed(value: Any) -> list[Any]:
-    """Return a list; written as text it is JSON, or as Python writes one (so pandas does in a CSV file)."""
     if isinstance(value, list | tuple):
         return list(value)
     if isinstance(value, str) and len(value) <= MAX_CELL and value.lstrip().startswith("["):
@@ -279,13 +277,11 @@ def naming_of(columns: Sequence[str], form: str | None, place: str) -> Mapping[s
 
 
 def is_ragas(columns: Sequence[str]) -> bool:
-    """Return whether a table has the columns of a ragas data set, of any version."""
     names = set(columns)
     return "user_input" in names or ("question" in names and bool(names & {"contexts", "ground_truths"}))
 
 
 def cells_of(row: Mapping[str, Any], naming: Mapping[str, str]) -> dict[str, Any]:
-    """Return the cells of a row under our names; an empty one is absent, but an id that is NaN stays."""
     named = {naming[name]: value for name, value in row.items() if name in naming}
     return {
         name: value

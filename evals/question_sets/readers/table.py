@@ -47,7 +47,6 @@ def _csv_records(file: SetFile, form: str | None) -> Records:
 
 
 def csv_rows(path: Path) -> Iterator[tuple[str, list[str] | str]]:
-    """Yield the line and the cells of each row that is not empty, or why it is none and the last."""
     text = "".join(f"{line}\n" for _, line in lines_of_file(path))
     for line, row in rows_of_text(text, delimiter(path, text.partition("\n")[0])):
         yield str(line), row

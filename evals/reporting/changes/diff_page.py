@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-import polars as pl
-
 from rag_assay.evals.reporting.changes.diff import Diff, Hanging, MatchedCells
 from rag_assay.evals.reporting.changes.pages import labels_of
 from rag_assay.evals.reporting.display import (
@@ -37,20 +35,12 @@ NAMES = 12  # of one kind that are listed
 
 def diff_page(found: Diff) -> TitledPage:
     before, after = found.before, found.after
-    title = (
-        f"{before.study} – what changed"
-        if before.study == after.study
-        else f"{before.study} and {after.study}"
-    )
+    same_study = before.study == after.study
+    title = f"{before.study} – what changed" if same_study else f"{before.study} and {after.study}"
     if before.leaderboard == after.leaderboard:
         same = "No differences: both are the same result."
         return TitledPage(title, f"{before.name} → {after.name}", (same,), ())
-    sections = (
-        _documents(found),
-        _cells(found),
-        _answers(found),
-        _else(found),
-    )
+    sections = (_documents(found), _cells(found), _answers(found), _else(found))
     return TitledPage(title, f"{before.name} → {after.name}", tuple(_lead(found)), sections)
 
 
@@ -221,12 +211,7 @@ def _else(found: Diff) -> PageSection:
     parts = found.parts
     rows = [
         (what, kind, listed(names, NAMES))
-        for what, one in (
-            ("questions", parts.questions),
-            ("recipes", parts.recipes),
-            ("code", parts.code),
-            ("weights", parts.weights),
-        )
+        for what, one in parts.by_kind.items()
         for kind, names in (("new", one.added), ("gone", one.removed), ("changed", one.changed))
         if names
     ]
@@ -264,16 +249,12 @@ def diff_json(found: Diff) -> str:
             },
             "moves": [{**asdict(one), "significant": one.is_significant} for one in found.moves],
             "answers_compared": found.compared,
-            "answers": _rows(found.answers),
-            "rankings": _rows(found.rankings),
-            "passages": _rows(found.passages),
+            "answers": found.answers.to_dicts(),
+            "rankings": found.rankings.to_dicts(),
+            "passages": found.passages.to_dicts(),
             "parts": asdict(found.parts),
         },
         indent=1,
         ensure_ascii=False,
         default=dict,
     )
-
-
-def _rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    return frame.to_dicts()

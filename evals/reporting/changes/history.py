@@ -95,9 +95,7 @@ def history_records_of(found: Sequence[HistoryStep]) -> list[dict[str, Any]]:
                 "run": entry.run,
                 "metric": entry.metric,
                 "leader": entry.leader,
-                "value": leader.value if leader else None,
-                "low": leader.low if leader else None,
-                "high": leader.high if leader else None,
+                **{name: getattr(leader, name, None) for name in ("value", "low", "high")},
                 "tied": [one.cell for one in step.best],
                 "leader_replaced": step.replaced,
                 "documents": entry.documents,
@@ -105,10 +103,7 @@ def history_records_of(found: Sequence[HistoryStep]) -> list[dict[str, Any]]:
                 if step.documents is None
                 else {kind.value: n for kind, n in step.documents.items()},
                 "questions": entry.n_questions,
-                "questions_changed": _named(step.parts.questions),
-                "recipes_changed": _named(step.parts.recipes),
-                "code_changed": _named(step.parts.code),
-                "weights_changed": _named(step.parts.weights),
+                **{f"{kind}_changed": _named(names) for kind, names in step.parts.by_kind.items()},
                 "other": list(step.parts.other),
             }
         )
@@ -146,13 +141,7 @@ def history_csv(found: Sequence[HistoryStep]) -> str:
 def since_words(step: HistoryStep) -> str:
     """Document changes first, then what else differs; empty where nothing does."""
     parts = [f"documents {step.corpus}" if step.corpus else ""]
-    for what, found in (
-        ("questions", step.parts.questions),
-        ("recipes", step.parts.recipes),
-        ("code", step.parts.code),
-        ("weights", step.parts.weights),
-    ):
-        parts.append(f"{what} {found.counts}" if found else "")
+    parts += [f"{what} {found.counts}" for what, found in step.parts.by_kind.items() if found]
     return "; ".join([*(part for part in parts if part), *step.parts.other])
 
 

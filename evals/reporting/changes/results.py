@@ -105,12 +105,9 @@ def entry_of(record: Record, number: int) -> HistoryEntry:
     """What earlier versions did not write is empty."""
     cells = tuple(
         CellValue(
-            str(one["cell"]),
-            one.get("value"),
-            one.get("low"),
-            one.get("high"),
-            one.get("rank"),
-            one.get("tied") is True,
+            cell=str(one["cell"]),
+            tied=one.get("tied") is True,
+            **{name: one.get(name) for name in ("value", "low", "high", "rank")},
         )
         for one in record.get("standing", ())
     )
@@ -318,16 +315,8 @@ def _of(row: dict[str, Any], change: Change, note: str = "", before: str = "") -
     )
 
 
-_OF_STUDY = (
-    "source",
-    "cleaning",
-    "corpus",
-    "chunking",
-    "embedder",
-    "retriever",
-    "generator",
-    "judge",
-    "index",
+_OF_STUDY = frozenset(
+    ("source", "cleaning", "corpus", "chunking", "embedder", "retriever", "generator", "judge", "index")
 )
 """Kinds of recipes that a person has written; what depends on them is not listed."""
 
@@ -368,8 +357,12 @@ class PartChanges:
     weights: Named = Named()
     other: tuple[str, ...] = ()
 
+    @property
+    def by_kind(self) -> dict[str, Named]:
+        return {kind: getattr(self, kind) for kind in ("questions", "recipes", "code", "weights")}
+
     def __bool__(self) -> bool:
-        return any((self.questions, self.recipes, self.code, self.weights, self.other))
+        return any((*self.by_kind.values(), self.other))
 
 
 def compare_by_name(before: Mapping[str, Any], after: Mapping[str, Any]) -> Named:

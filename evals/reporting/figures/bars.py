@@ -36,7 +36,6 @@ Place = Literal["leader", "tied", "apart", "unranked"]
 
 
 def place_of(entry: RankedResult, leader: RankedResult | None) -> Place:
-    """Return how an entry compares with the leader; tied: not significantly different."""
     if entry.rank is None or leader is None:
         return "unranked"
     if entry is leader:
@@ -45,10 +44,7 @@ def place_of(entry: RankedResult, leader: RankedResult | None) -> Place:
 
 
 def intervals_figure(data: ReportData, entries: Sequence[RankedResult], cells: int) -> Table | None:
-    """Return the entries that have a value, in their order; None when there is none.
-
-    cells: of the whole leaderboard
-    """
+    """None without a value; cells: of the whole leaderboard"""
     metric = data.primary
     valued = [entry for entry in entries if entry.result.value is not None]
     shown = valued[: limits.CHART_ROWS]
@@ -82,7 +78,7 @@ def intervals_figure(data: ReportData, entries: Sequence[RankedResult], cells: i
 
 
 def small_bars(metric: MetricInfo, entries: Sequence[RankedResult]) -> Mapping[str, Markup]:
-    """Return cell -> the interval of the first metric, drawn small; cells without a value are absent."""
+    """Return cell -> the interval of the first metric, drawn small."""
     found = [entry for entry in entries if entry.result.value is not None]
     if not found:
         return {}
@@ -106,7 +102,7 @@ def leader_of(entries: Sequence[RankedResult]) -> RankedResult | None:
 
 
 def _ends(result: Result) -> tuple[float | None, float | None]:
-    """Return the ends of the interval; a cell without a rank spans its worst to its best case."""
+    """A cell without a rank spans its worst to its best case."""
     if result.covered:
         return result.low, result.high
     if result.worst is None or result.best is None:
@@ -142,10 +138,7 @@ def _intervals_about(data: ReportData, places: Sequence[Place], scale: Scale) ->
 
 
 def metrics_figure(data: ReportData, subset: Subset, labels: Mapping[str, str]) -> Table | None:
-    """Return the leading cells with every metric that is no cost; None where there are not two of either.
-
-    labels: cell -> its name
-    """
+    """Return the leading cells by every metric that is no cost; None where there are not two of either."""
     standings = subset.standings[: limits.METRICS_ROWS]
     measured = [one for one in data.metrics if one.kind != "cost" and _known(subset.standings, one)]
     metrics = measured[: limits.METRICS_COLUMNS]
@@ -210,10 +203,7 @@ FEWEST = 0.005
 
 
 class Shares(NamedTuple):
-    """What a metric gave its best value to, of each chunking.
-
-    found: chunking -> share with its interval, and how many of how many
-    """
+    """How often a metric reached its best value; found: chunking -> share with its interval."""
 
     title: str
     best: str
@@ -222,7 +212,7 @@ class Shares(NamedTuple):
 
 
 def full_scores_figure(data: ReportData, subset: Subset) -> Table | None:
-    """Return the share of values at the best there is, of each chunking; None where nothing reaches it."""
+    """Return the share of best values by chunking; None where nothing reaches them."""
     every = [*_of_people(data), *_of_metrics(data, subset)]
     shown = every[: limits.METRICS_COLUMNS]
     every_name = sorted({name for one in shown for name in one.found}, key=display.natural)
@@ -260,7 +250,7 @@ def _full_scores_about(shown: Sequence[Shares], names: Sequence[str]) -> str:
 
 
 def _of_metrics(data: ReportData, subset: Subset) -> Iterator[Shares]:
-    """Yield metrics that reach their best value, in their order; what people scored stands for itself."""
+    """Human ratings are left out: `_of_people` has them."""
     of_people = {one.name for one in data.people.criteria()} if data.people else set()
     for metric in data.metrics:
         if metric.kind != "cost" and metric.ideal is not None and metric.name not in of_people:
@@ -313,7 +303,7 @@ def _given(answers: ScoredAnswers, name: str, data: ReportData) -> BarValue:
 
 
 def latencies_figure(data: ReportData) -> Table | None:
-    """Return time and tokens of each generator over all of its answers; None where there are no answers."""
+    """Return time and tokens of each generator; None where there are no answers."""
     metrics = [one for one in data.metrics if one.kind == "cost" and not one.of_rankings]
     timed = next((one for one in metrics if one.unit == "s"), None)
     if timed is None:
@@ -378,10 +368,7 @@ def _cost_columns(
 
 
 def _latencies_about(medians: Mapping[str, float]) -> str:
-    """Say which generator is the fastest and which the slowest.
-
-    medians: seconds of each, the fastest first
-    """
+    """medians: seconds of each, the fastest first"""
     (fastest, first), *_, (slowest, last) = [*medians.items(), *medians.items()]
     opening = f"{fastest} answers in {display.quantity(first, 's')} (median)"
     if len(medians) > 1 and display.quantity(first, "s") == display.quantity(last, "s"):
@@ -398,10 +385,7 @@ STAGE = "stage"  # what a statement is of that says what a stage took
 
 
 def stages_figure(data: ReportData) -> Table | None:
-    """Return calls, seconds and tokens of each judge and stage; None where no judge works in stages.
-
-    What several metrics share is paid by the first of them, and counted there.
-    """
+    """Return calls, seconds and tokens of each judge and stage; None where no judge works in stages."""
     found = _spent(data)
     if found is None or not found.height:
         return None
@@ -435,10 +419,7 @@ def stages_figure(data: ReportData) -> Table | None:
 
 
 def _spent(data: ReportData) -> pl.DataFrame | None:
-    """Return calls, seconds, tokens read and written of each judge and stage, in the order of the stages.
-
-    What a judge that works in stages asks beside them (whether an answer refuses) stands below, by metric.
-    """
+    """Return calls, seconds, tokens read and written of each judge and stage, then those beside stages."""
     if data.judgements is None or not data.judgements.height:
         return None
     in_stages = pl.col("statements").list.eval(pl.element().struct.field("of") == STAGE).list.any()
@@ -479,7 +460,7 @@ WANTED = ("hit_rate", "mrr")
 
 
 class EffectBars(NamedTuple):
-    """A metric of an axis with what is drawn of it: level -> its bar."""
+    """A metric of an axis; marks: level -> its bar."""
 
     effect: AxisEffect
     column: BarColumn
@@ -487,7 +468,6 @@ class EffectBars(NamedTuple):
 
 
 def effect_bars(table: AxisTable) -> tuple[EffectBars, ...]:
-    """Return the metrics of an axis that are shown, first the one that ranks."""
     first, *others = table.effects
     wanted = [one for one in others if one.metric.name.partition("@")[0] in WANTED]
     rest = [one for one in others if one not in wanted]

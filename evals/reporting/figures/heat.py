@@ -63,10 +63,7 @@ from rag_assay.evals.statistics.significance import ALPHA
 
 @dataclass(frozen=True)
 class Effect:
-    """How far one axis moves the metric: the means over the other axis, and their extremes.
-
-    over: how many names of the other axis the means are taken over: those with a value for all of `means`
-    """
+    """Means over the other axis; over: how many of its `of` names have a value for all of `means`."""
 
     means: Mapping[str, float]
     over: int
@@ -74,12 +71,11 @@ class Effect:
 
     @property
     def span(self) -> float | None:
-        """Return the largest mean less the smallest, or None with fewer than two means."""
         return max(self.means.values()) - min(self.means.values()) if len(self.means) > 1 else None
 
 
 def matrix_section(data: ReportData, subset: Subset) -> PageSection | None:
-    """Return a heat map of each retrieval metric, and of each embedder where there are several."""
+    """Return a heat map of each retrieval metric and embedder."""
     embedders = sorted({one.cell.embedder or "" for one in subset.standings if one.cell.retriever})
     metrics = [metric for metric in data.metrics if metric.kind == "retrieval"]
     found = [
@@ -95,10 +91,7 @@ def matrix_section(data: ReportData, subset: Subset) -> PageSection | None:
 
 
 def matrix(subset: Subset, metric: MetricInfo, embedder: str, several: bool) -> Sequence[Block]:
-    """Return a heading, the heat map of chunkings and retrievers, and their effects; empty without any.
-
-    several: whether there are other embedders
-    """
+    """Return a heading, the heat map of chunkings and retrievers, and their effects; empty without any."""
     results: dict[tuple[str, str], Result] = {}
     for standing in subset.standings:
         cell, result = standing.cell, standing.results.get(metric.name)
@@ -141,8 +134,7 @@ def matrix(subset: Subset, metric: MetricInfo, embedder: str, several: bool) -> 
 
 
 def effect_sentence(effect: Effect, axis: str, other: str, metric: MetricInfo) -> str:
-    """Say how far an axis moves a metric, from its lowest mean to its highest.
-
+    """
     >>> metric = MetricInfo("m", "nDCG@10", "retrieval", True, (0, 1), "", "")
     >>> effect_sentence(Effect({"a": 0.2, "b": 0.5}, 3, 3), "chunking", "retriever", metric)
     'The chunking moves nDCG@10 by 0.300: from 0.200 (a) to 0.500 (b), each the mean over 3 retrievers.'
@@ -161,9 +153,7 @@ def effect_sentence(effect: Effect, axis: str, other: str, metric: MetricInfo) -
 
 
 def effect(values: Mapping[tuple[str, str], float], names: Sequence[str], others: Sequence[str]) -> Effect:
-    """Average ``values[name, other]`` over the others for which every name has a value.
-
-    Means over different others would compare different things, so a column with a gap is left out.
+    """Average over the others for which every name has a value, so that means compare the same.
 
     >>> effect({("a", "x"): 0.2, ("a", "y"): 0.4, ("b", "x"): 0.6}, ["a", "b"], ["x", "y"]).means
     {'a': 0.2, 'b': 0.6}
@@ -186,7 +176,7 @@ def _square(result: Result | None, shown: Collection[float], metric: MetricInfo)
 
 
 def effects_section(found: Effects) -> PageSection | None:
-    """Return what each axis does, and two axes together; None where no two levels can be compared."""
+    """None where no two levels can be compared."""
     if not found.axes:
         return None
     blocks: list[Block] = []
@@ -272,13 +262,13 @@ def _groups_table(table: AxisTable) -> Table:
 
 
 def is_matrix(pair: AxisPair) -> bool:
-    """Return whether the section of chunkings and retrievers shows the same means as a heat map."""
+    """Return whether the section of chunkings and retrievers shows the same means."""
     is_whole = not pair.crossing.unused and len(pair.crossing.contexts) == 1
     return pair.axes == ("chunking", "retriever") and pair.metric.kind == "retrieval" and is_whole
 
 
 def pair_figures(effects: Effects) -> tuple[Table, ...]:
-    """Return a heat map of each pair of axes, first those of which one depends on the other."""
+    """Return a heat map of each pair of axes, significant ones first."""
     ordered = sorted(effects.pairs, key=lambda pair: not pair.p < ALPHA)
     return tuple(_figure(pair) for pair in ordered)
 
@@ -335,10 +325,9 @@ _ALIKE = 1e-9
 
 
 def questions_figure(data: ReportData, subset: Subset) -> Table | None:
-    """Return the first metric of each question and chunking, the mean over equal contexts.
+    """Return the first metric by question and chunking, means over equal contexts.
 
-    None where no two chunkings stand in equal contexts. Of many questions those are shown on which chunkings
-    differ most.
+    None without equal contexts. Of many questions those are shown on which chunkings differ most.
     """
     metric = data.primary
     values = values_of(data, subset, metric)

@@ -47,10 +47,6 @@ FRONT = 5  # style of the line of the front
 
 
 def front_figure(front: Front, at: int) -> Plane:
-    """Return the plane of a front.
-
-    at: of how many fronts on the page it is
-    """
     across = marks.cost_scale([one.cost for one in front.all])
     ends = [end for one in front.points for end in (one.low, one.high)]
     up = marks.upward(marks.Scale(*marks.domain([*ends, *(one.value for one in front.all)])))
@@ -108,8 +104,7 @@ def _cost(cost: float, unit: str) -> str:
 
 
 def cost_words(cost: float, unit: str) -> str:
-    """Write a cost with what it is counted in.
-
+    """
     >>> cost_words(0.01234, "US$"), cost_words(0.25, "s"), cost_words(1234.4, "tokens")
     ('US$ 0.0123', '0.250 s', '1\u202f234 tokens')
     """
@@ -117,7 +112,7 @@ def cost_words(cost: float, unit: str) -> str:
 
 
 def contexts_section(found: Contexts | None, fronts: Sequence[Front]) -> PageSection | None:
-    """Return what equal lengths of context and costs buy; None where neither is known."""
+    """None where neither lengths of context nor costs are known."""
     blocks: list[Block] = []
     if found:
         blocks.append(explain("at-length", quality=found.quality))
@@ -194,10 +189,7 @@ def _named(one: Bought) -> str:
 
 
 def roc_figure(data: ReportData) -> Plane | None:
-    """Return a curve of each judge, metric and kind of labels that has both good and bad answers.
-
-    None: no judged answer has a human label or rating.
-    """
+    """Return a curve of each judge, metric and kind of labels with both good and bad answers, if any."""
     pairs = data.judge_pairs
     if pairs is None or not pairs.height:
         return None
@@ -233,8 +225,6 @@ def roc_figure(data: ReportData) -> Plane | None:
 
 
 class _RocCurve:
-    """One curve, with the area that stands on the judge's card."""
-
     def __init__(self, data: ReportData, pairs: pl.DataFrame, row: dict[str, object]) -> None:
         self.judge, self.metric, self.by = str(row["judge"]), str(row["metric"]), row["slice"]
         same = (pl.col("judge") == self.judge) & (pl.col("metric") == self.metric)
@@ -268,7 +258,6 @@ class _RocCurve:
         )
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return some of its points: at most so many thresholds, evenly."""
         every = range(1, len(self.curve.at))
         step = max(1, len(every) // limits.ROC_POINTS)
         return [
@@ -301,10 +290,7 @@ _OTHERS = {"abstention", "citation_precision", "citation_recall"}  # say less of
 
 
 def risk_section(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -> PageSection | None:
-    """Return the risk-coverage curves of ``cells``; None where no answer has both confidence and a value.
-
-    cells: keys in the order of the leaderboard
-    """
+    """None where no answer has both confidence and a value; cells: in the order of the leaderboard"""
     metric, curves = loss_metric(data), _risk_curves(data)
     found = {cell: curves[cell] for cell in cells if cell in curves}
     if metric is None or not found:
@@ -347,7 +333,7 @@ def _drawn(curve: RiskCoverage, most: float) -> Markup:
 
 
 def risk_rows(data: ReportData) -> list[dict[str, Any]]:
-    """Return a row a cell with the area under its curve, in the columns of the leaderboard."""
+    """Return the area under each cell's curve, in the columns of the leaderboard."""
     metric = loss_metric(data)
     if metric is None:
         return []
@@ -370,17 +356,14 @@ def risk_rows(data: ReportData) -> list[dict[str, Any]]:
 
 
 def loss_metric(data: ReportData) -> MetricInfo | None:
-    """Return the metric by which answers are right or wrong: of those with bounds the study's first.
-
-    Abstention and citations only where there is no other.
-    """
+    """Return the first bounded metric of answers, abstention and citations last."""
     found = [one for one in data.metrics if one.kind == "answer" and None not in one.bounds]
     return next((one for one in found if one.name not in _OTHERS), next(iter(found), None))
 
 
 @lru_cache(maxsize=1)  # the page and the rows beside it show them
 def _risk_curves(data: ReportData) -> dict[str, tuple[RiskCoverage, float]]:
-    """Return cell -> its curve and the share of its questions that is on it; cells without any are absent."""
+    """Return cell -> its curve and the share of its questions on it."""
     metric = loss_metric(data)
     if metric is None:
         return {}

@@ -34,7 +34,7 @@ CALLED = 80  # characters of what a sheet calls a level
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a level is from the best one, in equal contexts; `apart`: both tests tell them apart."""
+    """Difference from the best level, in equal contexts; apart: significant by both tests."""
 
     value: float
     low: float | None
@@ -45,12 +45,12 @@ class Difference:
 
 @dataclass(frozen=True)
 class Level:
-    """The scored answers of one level of an axis.
+    """The rated answers of one level of an axis.
 
-    counts: answers at each anchor, the best first; between: those that people differ in
+    counts: answers at each anchor, the best first; between: those that annotators differ in
     low, high: interval of the mean, over the questions; None: too few of them
-    called: what a sheet calls it; empty where that is its name
-    is_best: that all others are compared with; difference: None of it, and where nothing could be compared
+    called: its name in the spreadsheet, where that is another
+    difference: None of the best, and where nothing could be compared
     """
 
     name: str
@@ -68,11 +68,10 @@ class Level:
 
 @dataclass(frozen=True)
 class AxisSaid:
-    """An axis: its levels, the best mean first, and what can be said of their differences.
+    """An axis: its levels, the best mean first.
 
     compared: levels that were compared with the best
-    apart: of them the significantly different ones, and by how much
-    left_out: levels that are not shown
+    apart: significantly different ones of them, and by how much
     """
 
     axis: str
@@ -85,22 +84,17 @@ class AxisSaid:
 
 
 def metric_of(answers: ScoredAnswers) -> MetricInfo:
-    """Return the criterion as a metric: higher values are better."""
     about = answers.criterion.ask
     title = f"{answers.title} by people"
     return MetricInfo(answers.name, title, "answer", True, answers.criterion.bounds, "", about, "answers")
 
 
 def axes_said(people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData, most: int) -> list[AxisSaid]:
-    """Return the axes on which scored answers differ.
-
-    most: levels of each that are shown
-    """
     return [_axis(people, answers, axis, data, most) for axis in AXES if len(answers.levels(axis)) > 1]
 
 
 def axis_effect(answers: ScoredAnswers, axis: str, seed: int, clusters: Clustering) -> AxisEffect | None:
-    """Compare the levels of an axis over equal contexts; None where no two of them meet in one."""
+    """None where no two levels meet in equal contexts."""
     rows = answers.rows.drop_nulls(list(AXES)).group_by("question_id", *AXES).agg(pl.col("value").mean())
     if rows.is_empty():
         return None
@@ -122,10 +116,7 @@ def axis_effect(answers: ScoredAnswers, axis: str, seed: int, clusters: Clusteri
 
 
 def least_words(found: AxisEffect) -> str:
-    """Say how small a difference would have been found.
-
-    Without any it is said that none could have been, however large.
-    """
+    """Say how small a difference would have been found."""
     known = found.found.detectable[np.isfinite(found.found.detectable)]
     asked = several(found.found.n, "question")
     if not len(known):
@@ -141,18 +132,18 @@ def least_words(found: AxisEffect) -> str:
 def _axis(people: ScoresOfPeople, answers: ScoredAnswers, axis: str, data: ReportData, most: int) -> AxisSaid:
     compared = axis_effect(answers, axis, data.seed, data.clusters)
     known = _differences(compared)
-    levels = []
-    for name in answers.levels(axis):
-        called = people.called.get((axis, name), name)
-        level = _level(answers, axis, name, data)
-        levels.append(
-            replace(
-                level,
-                called="" if called == name else truncate(called, CALLED),
-                is_best=compared is not None and compared.best == name,
-                difference=known.get(name),
-            )
+    best = compared.best if compared else None
+    levels = [
+        replace(
+            _level(answers, axis, name, data),
+            called=""
+            if (called := people.called.get((axis, name), name)) == name
+            else truncate(called, CALLED),
+            is_best=name == best,
+            difference=known.get(name),
         )
+        for name in answers.levels(axis)
+    ]
     levels.sort(key=lambda one: (-one.mean, one.name))
     if compared is None:
         sentences: tuple[str, ...] = (
@@ -213,7 +204,6 @@ _Row = Mapping[str, Any]
 
 
 def scored_words(answers: ScoredAnswers) -> str:
-    """Say who scored how many answers, and how many of the study's those are."""
     people = sorted(answers.scores["annotator"].unique())
     n, of, ties = answers.given, answers.of, len(answers.rows) - answers.given
     items = of_all(answers, "items")
@@ -231,7 +221,6 @@ def scored_words(answers: ScoredAnswers) -> str:
 
 
 def agreement_words(answers: ScoredAnswers) -> str:
-    """Say how far people agree, and what that allows to conclude."""
     alpha, equal = of_all(answers, "alpha"), of_all(answers, "equal")
     if alpha is None:
         return "How far people agree was not computed."
@@ -248,7 +237,6 @@ def agreement_words(answers: ScoredAnswers) -> str:
 
 
 def short_words(answers: ScoredAnswers) -> str:
-    """Say on one line for the terminal who scored what and how far they agree."""
     people = sorted(answers.scores["annotator"].unique())
     who = f"{listed(people, NAMED)} scored {count(answers.given)} of {several(answers.of, 'answer')}"
     mean = f"mean {number(float(answers.values.mean()))}"
@@ -256,7 +244,6 @@ def short_words(answers: ScoredAnswers) -> str:
 
 
 def differences_words(axes: Sequence[AxisSaid]) -> str:
-    """Say which levels differ significantly from the best of their axis."""
     compared = sum(axis.compared for axis in axes)
     if not compared:
         return "No two levels of an axis could be compared."
@@ -269,7 +256,7 @@ def differences_words(axes: Sequence[AxisSaid]) -> str:
 
 
 def of_all(answers: ScoredAnswers, measure: str) -> _Row | None:
-    """Return a measure of all annotators together; None: it was not taken."""
+    """Return a measure of all annotators together, if it was taken."""
     rows = answers.agreement.filter((pl.col("measure") == measure) & pl.col("annotator").is_null())
     return rows.row(0, named=True) if len(rows) else None
 
@@ -287,25 +274,18 @@ def _worth(alpha: float, n: int) -> str:
 Row = dict[str, Any]
 SAID, AGREEMENT = "said", "agreement"
 PEOPLE_COLUMNS = (
-    "rubric",
-    "criterion",
-    "question_id",
-    "annotator",
-    "other",
-    "counts",
-    "between",
-    "called",
-    "reason",
+    *("rubric", "criterion", "question_id", "annotator", "other"),
+    *("counts", "between", "called", "reason"),
 )
 """Beside those of the leaderboard, in rows that have a `rubric`."""
 _ALL = 1_000_000
 
 
 def people_rows(data: ReportData) -> list[Row]:
-    """Return rows of what people scored, and of how far they agree.
+    """Return rows of human ratings and of agreement.
 
-    `said:people.RUBRIC` is the mean of scored answers with the `counts` of those at each value: of a level of
-    an axis, with its difference from the best; of a combination of all axes; of a question (`question_id`).
+    `said:people.RUBRIC` is the mean of rated answers with the `counts` at each value: of a level of an axis,
+    with its difference from the best, of a combination of all axes, or of a question.
     `agreement:MEASURE` is a row of `current_agreement`.
     """
     people = data.people

@@ -65,7 +65,7 @@ Links = Callable[[str], str]
 
 
 def people_section(data: ReportData) -> PageSection | None:
-    """Return human ratings; None where the study has no rubrics."""
+    """None where the study has no rubrics."""
     people = data.people
     if people is None or not people.rubrics:
         return None
@@ -89,7 +89,7 @@ def people_section(data: ReportData) -> PageSection | None:
 def criterion_blocks(
     people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData, at: int
 ) -> list[Block]:
-    """Return what people scored by one criterion; at: its place among the criteria."""
+    """at: place among the criteria"""
     axes = axes_said(people, answers, data, limits.PEOPLE_LEVELS)
     asked = [bold(written(value)) + f" {answers.criterion.anchors[value]}" for value in answers.anchors]
     blocks: list[Block] = [
@@ -171,7 +171,6 @@ def _difference(level: Level) -> str | TableFigure:
 
 
 def heat_maps(answers: ScoredAnswers) -> Iterator[Sequence[Block]]:
-    """Yield a heat map a generator and embedder, where several retrievers and chunkings were scored."""
     rows = answers.rows.drop_nulls(["chunking", "retriever"])
     if rows["chunking"].n_unique() < 2 or rows["retriever"].n_unique() < 2:
         return
@@ -230,7 +229,7 @@ def _means(rows: pl.DataFrame, by: Sequence[str]) -> Iterator[tuple[Any, ...]]:
 
 
 def _questions_table(answers: ScoredAnswers, data: ReportData, prefix: str) -> tuple[Table, dict[str, str]]:
-    """Return the questions with scored answers, the lowest mean first, and their places on the page."""
+    """Return the questions, the lowest mean first, and their places on the page."""
     names = answers.levels("generator")
     generators = names if 1 < len(names) <= limits.PEOPLE_GENERATORS else []
     rows = answers.rows.select("question_id", "generator", "value").with_columns(
@@ -300,7 +299,7 @@ def _annotators_table(answers: ScoredAnswers) -> Table:
 
 
 def _pairs_table(answers: ScoredAnswers) -> Iterator[Block]:
-    """Yield a table of each two annotators with common items, those that agree least first."""
+    """Yield a table of pairs of annotators, those that agree least first."""
     found: dict[tuple[str, str], dict[str, _Row]] = {}
     for row in answers.agreement.filter(pl.col("other").is_not_null()).iter_rows(named=True):
         found.setdefault((row["annotator"], row["other"]), {})[row["measure"]] = row
@@ -326,7 +325,6 @@ def _pairs_table(answers: ScoredAnswers) -> Iterator[Block]:
 def _disputed_table(
     people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData, linked: Links
 ) -> Iterator[Block]:
-    """Yield the items that people differ in most."""
     first = by_item(answers.scores).unique(["annotator", "item"], keep="first", maintain_order=True)
     apart = (
         first.group_by("item")
@@ -387,7 +385,6 @@ def _comment(text: str | None) -> str:
 
 
 def _comments(people: ScoresOfPeople, answers: ScoredAnswers, linked: Links) -> Iterator[Block]:
-    """Yield the comments, the longest first."""
     length = pl.col("comment").str.len_chars()
     wrote = answers.scores.filter(pl.col("comment").str.strip_chars().str.len_chars() > 0)
     shown = wrote.sort(length, "annotator", "item_id", descending=[True, False, False]).head(
@@ -424,7 +421,6 @@ def _figures(rows: Mapping[str, _Row]) -> tuple[TableFigure, ...]:
 
 
 def _measured(row: _Row, write: Callable[[float], str]) -> TableFigure:
-    """Return a measure with its interval; a share with its number of items."""
     if row["value"] is None:
         return TableFigure(MISSING, why=row["reason"] or "")
     ends = f"n = {count(row['n'])}" if write is percent else interval(row["low"], row["high"])
@@ -447,5 +443,4 @@ def people_sentences(data: ReportData) -> list[str]:
 
 
 def unrated_sentence(people: ScoresOfPeople, answers: ScoredAnswers) -> str:
-    """Say that a criterion has no ratings yet, and how to begin."""
     return f"No ratings by {answers.title} yet: `{people.command}` opens the annotation page."

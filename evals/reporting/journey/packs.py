@@ -23,9 +23,8 @@ from rag_assay.warehouse.schemas import JUDGEMENTS, Schema, Status
 
 @dataclass(frozen=True, eq=False)
 class JourneyTables:
-    """Tables by name, each with `_question`, its place among the study's questions.
+    """Tables by name, each with `_question`, its place among the study's `count` questions.
 
-    count: of questions
     passages: schema PASSAGES
     """
 
@@ -34,7 +33,7 @@ class JourneyTables:
     passages: pl.DataFrame
 
     def stretched(self, hits: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Return the stretches that some hits lie in, with texts, and the hits with the places of theirs."""
+        """Return the stretches of some hits with texts, and the hits with the places of theirs."""
         own = merged(hits).with_row_index("stretch")
         whole = self.passages.rename({"start": "_start", "end": "_end"}).sort("_start")
         texts = own.sort("start").join_asof(
@@ -67,11 +66,7 @@ class JourneyTables:
 def tables_of(
     data: ReportData, rows: JourneyRows, runs: pl.DataFrame, rankings: Sequence[str]
 ) -> JourneyTables:
-    """Return the tables of a study.
-
-    runs: cells and replicates in the order of their numbers
-    rankings: in the order of theirs
-    """
+    """runs: cells and replicates in the order of their numbers; rankings: likewise"""
     asked = data.questions.select("question_id").with_row_index("_question")
     asked = asked.with_columns(pl.col("_question").cast(pl.Int64))
     named = pl.DataFrame({"ranking": list(rankings)}, schema={"ranking": pl.String})
@@ -211,7 +206,7 @@ BLOCK_LEVEL = 4  # of gzip: hardly larger than 6, in half the time
 
 @dataclass
 class _Texts:
-    """Texts and their places, each once; None has the place -1."""
+    """Distinct texts and their places; None has the place -1."""
 
     places: dict[str, int] = field(default_factory=dict)
 
@@ -239,13 +234,13 @@ def pack_blocks(tables: JourneyTables) -> Iterator[bytes]:
 
 
 def one_block(tables: JourneyTables) -> bytes:
-    """Return all questions of a study as one block, JSON that is not packed."""
+    """Return all questions of a study as one block of plain JSON."""
     frames = {name: frame.sort("_question", maintain_order=True) for name, frame in tables.frames.items()}
     return _block(frames, tables, 0, tables.count)
 
 
 def _ends(frame: pl.DataFrame, count: int) -> list[int]:
-    """Return where the rows of each question begin, and where the last ones end."""
+    """Return where the rows of each question begin, and the last ones end."""
     sizes = frame.group_by("_question").len()
     of = dict(sizes.iter_rows())
     ends = [0]
@@ -336,8 +331,8 @@ _HAND_OVER = 'parent.postMessage(document.getElementById("pack").textContent, "*
 class ReportPacks:
     """Packs as text.
 
-    inside: name -> what the page itself holds
-    files: name of a file -> its content; folder: what their folder's name ends in; "" where there are none
+    inside: name -> content on the page
+    files: name of a file -> content; folder: end of their folder's name; "" without files
     """
 
     inside: Mapping[str, str]
@@ -348,7 +343,6 @@ class ReportPacks:
 def packs(
     catalogue: Mapping[str, Any], scores: Iterable[tuple[str, bytes]], blocks: Iterable[bytes]
 ) -> ReportPacks:
-    """Return the packs of a study: its catalogue, its scores by metric, and the blocks of its questions."""
     inside: dict[str, str] = {}
     measured = {}
     for at, (metric, pack) in enumerate(scores):

@@ -54,7 +54,6 @@ class Dispute:
 
 
 def disputes(data: ReportData) -> dict[str, Dispute]:
-    """Return question -> its dispute; questions of which nothing can be said are absent."""
     found: dict[str, Dispute] = {}
     for measure, rows in (
         (BETWEEN_CELLS, _between_cells(data)),
@@ -137,7 +136,6 @@ def _means(apart: list[pl.DataFrame]) -> pl.DataFrame:
 
 
 def runs_of(data: ReportData, cells: Sequence[str]) -> pl.DataFrame:
-    """Return the cells and replicates that have scores or answers, in the order of the cells."""
     of = ["cell", "replicate"]
     order = pl.DataFrame({"cell": list(cells)}, schema={"cell": pl.String}).with_row_index("_order")
     known = pl.concat([data.scores.select(of), data.answers.select(of)]).unique()
@@ -145,7 +143,6 @@ def runs_of(data: ReportData, cells: Sequence[str]) -> pl.DataFrame:
 
 
 def rankings_of(rows: JourneyRows, cells: Sequence[str]) -> list[str]:
-    """Return the rankings of cells, each once, in their order."""
     return list(dict.fromkeys(rows.rankings[cell] for cell in cells if cell in rows.rankings))
 
 
@@ -156,7 +153,7 @@ def catalogue(
     runs: pl.DataFrame,
     disputes: Mapping[str, Dispute],
 ) -> dict[str, Any]:
-    """Return the catalogue as JSON has it; numbers are places in its lists."""
+    """Return the catalogue for JSON; numbers are places in its lists."""
     cells = list(labels)
     rankings = rankings_of(rows, cells)
     names = ranking_labels(data)
@@ -218,9 +215,9 @@ def _questions(data: ReportData, rows: JourneyRows, disputes: Mapping[str, Dispu
 
 
 def _lost(data: ReportData, rows: JourneyRows, place: Mapping[str, int]) -> list[str]:
-    """Return a text a ranking, of it a sign a question: the step that lost it.
+    """Return for each ranking a string with a sign a question.
 
-    `a` is the first step of `REMEDIES`, and so on; `.`: found; a space: nothing is known.
+    `a` is the first step of `REMEDIES`, and so on; `.`: found; a space: unknown
     """
     order = {str(loss): chr(ord("a") + at) for at, loss in enumerate(REMEDIES)}
     signs = {ranking: [" "] * data.questions.height for ranking in place}
@@ -234,7 +231,7 @@ def _lost(data: ReportData, rows: JourneyRows, place: Mapping[str, int]) -> list
 
 @dataclass(frozen=True)
 class JourneyLink:
-    """A question in a list: where its journey is, what it asks, and why it is in the list."""
+    """A question in a list; why: it is in the list"""
 
     link: str
     text: str
@@ -244,11 +241,7 @@ class JourneyLink:
 
 @dataclass(frozen=True, eq=False)
 class Journeys:
-    """The section.
-
-    worst: questions that most cells miss; disputed: those that cells, judges or people disagree most on
-    measures: what disputes are measured by, as far as one of them is shown
-    """
+    """worst: questions that most cells miss; disputed: those that are most disputed, by `measures`"""
 
     packs: ReportPacks
     questions: int
@@ -258,11 +251,7 @@ class Journeys:
 
 
 def journeys(data: ReportData, labels: Mapping[str, str], hardest: Sequence[HardQuestion]) -> Journeys:
-    """Return the journeys of all questions, packed.
-
-    labels: of the cells, the first of the leaderboard first
-    hardest: questions, the hardest first
-    """
+    """labels: of the cells in the order of the leaderboard; hardest: questions, the hardest first"""
     rows = data.journey or no_journeys()
     cells = list(labels)
     found, runs = disputes(data), runs_of(data, cells)

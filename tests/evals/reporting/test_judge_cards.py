@@ -13,7 +13,13 @@ from rich.console import Console
 
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.files import json_rows
-from rag_assay.evals.reporting.judge_cards import card_rows, judge_cards, judge_sentences
+from rag_assay.evals.reporting.judge_cards import (
+    COLUMNS,
+    PEOPLE_COLUMNS,
+    card_rows,
+    judge_cards,
+    judge_sentences,
+)
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.stored_rows import calibrated_metrics
 from rag_assay.evals.reporting.terminal import leaderboard_table
@@ -74,7 +80,7 @@ def test_cards_are_those_of_the_judges_of_now_in_their_order(data: ReportData) -
 
 def test_a_figure_has_its_interval_its_cases_or_its_reason(data: ReportData) -> None:
     small, large = judge_cards(data)
-    figures = dict(zip((title for title, _ in small.columns), small.rows[0].figures, strict=True))
+    figures = dict(zip((title for title, *_ in COLUMNS), small.rows[0].figures, strict=True))
     assert (figures["Gives a number"].text, figures["Gives a number"].small) == (
         "95 %",
         ("90–98 %", "n = 120"),
@@ -86,7 +92,7 @@ def test_a_figure_has_its_interval_its_cases_or_its_reason(data: ReportData) -> 
     numbers, names = small.rows[0].caught
     assert numbers.small == ("20–80 %", "n = 8", "25 % as high")
     assert names.why == "8 not made: no name"
-    length = large.rows[0].figures[[title for title, _ in large.columns].index("Length")]
+    length = large.rows[0].figures[[title for title, *_ in COLUMNS].index("Length")]
     assert (length.text, length.small) == ("0.400", ("0.100–0.600", "n = 40", "equal labels"))
     assert small.costs == (
         "1\u202f000 cases, judged once by all of its metrics: "
@@ -139,8 +145,8 @@ LABELLED = [
 def test_auc_leads_and_a_coin_is_called_one(data: ReportData) -> None:
     labelled = replace(data, judge_cards=frame(LABELLED, JUDGE_CARDS))
     small, large = judge_cards(labelled)
-    assert [title for title, _ in small.columns][:2] == ["AUC", "Gives a number"]
-    assert [title for title, _ in small.people_columns][:2] == ["AUC", "Accuracy"]
+    assert [title for title, *_ in COLUMNS][:2] == ["AUC", "Gives a number"]
+    assert [title for title, *_ in PEOPLE_COLUMNS][:2] == ["AUC", "Accuracy"]
     assert small.sentence.startswith("By the labels that there are, Support is no better than a coin.")
     assert "coin" not in large.sentence
     assert [one.text for one in small.people[0].figures[:2]] == ["0.463", "–"]

@@ -13,7 +13,7 @@ import pytest
 from openpyxl import load_workbook
 
 import rag_assay.evals.study.registry  # noqa: F401 -- fills the registry of rubrics
-from rag_assay.evals.spreadsheet_import import import_run
+from rag_assay.evals.spreadsheet_import import bundle, import_run
 from rag_assay.evals.spreadsheet_import.bundle import (
     cell_digest,
     cell_rows,
@@ -255,7 +255,8 @@ def test_a_second_sheet_is_a_second_generator_of_the_same_study(home: Home, tmp_
 @pytest.mark.parametrize("step", ["write_sheet", "HumanScores", "write_questions", "write_study"])
 def test_an_import_that_was_killed_is_healed_by_the_next(home: Home, tmp_path: Path, step: str) -> None:
     path = write_xlsx(tmp_path / "a.xlsx", rows())
-    with patch.object(import_run, step, side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+    module = bundle if hasattr(bundle, step) else import_run
+    with patch.object(module, step, side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         imported(path, home)
     imported(path, home)
     assert imported(path, home).changed is False
@@ -273,7 +274,8 @@ def test_a_correction_that_was_killed_is_healed_by_the_next(home: Home, tmp_path
     path = tmp_path / "a.xlsx"
     imported(write_xlsx(path, rows()), home)
     write_xlsx(path, changed(0, Score=0)[:-1])
-    with patch.object(import_run, step, side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+    module = bundle if hasattr(bundle, step) else import_run
+    with patch.object(module, step, side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         imported(path, home)
     imported(path, home)
     assert values(home)["withdrawn", None] == 1
