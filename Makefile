@@ -139,8 +139,9 @@ bench-chat: $(READY) ## measure 20 conversations at once with a scripted model: 
 bench-serving: $(READY) ## measure assay serve: 32 clients for a minute, then 2,000 half-sent requests; latency, errors, /health (SECONDS=60)
 	@$(BIN)/python -m benchmarks.serving $(if $(SECONDS),--seconds $(SECONDS))
 
-bench-answers: $(READY) ## measure extractive answers to 1,000 questions over given rankings (DATA=folder with xquad)
+bench-answers: $(READY) ## measure extractive answers to 1,000 questions, and fit their weights after `make demo` (DATA=folder with xquad)
 	@$(BIN)/python -m benchmarks.answers $(DATA)
+	@$(BIN)/python -m benchmarks.answer_weights $(DATA)
 
 bench-evidence: $(READY) ## measure how evidence is found by similarity (DATA=folder with scifact, xquad, blog-18f, beir-small)
 	@$(BIN)/python -m benchmarks.evidence $(DATA)
@@ -157,8 +158,8 @@ bench-report: $(READY) ## measure the report of a million scores: seconds to rea
 bench-matrix: $(READY) ## measure the page Questions with 1,000 questions and 100 pipelines: seconds to read and to open
 	@$(BIN)/python -m benchmarks.matrix
 
-bench-pages: $(READY) ## measure how soon the result pages of the app open, and write their pictures to docs (STUDY=demo)
-	@$(BIN)/python -m benchmarks.app_pages docs --study $(or $(STUDY),demo)
+bench-pages: $(READY) ## measure how soon the pages of the app open with the demo, and write their pictures to docs
+	@$(BIN)/python -m tests.docs.app_screenshots $(ASSAY_HOME)
 
 bench-verdict: $(READY) ## measure the verdict on simulated studies: false claims, regret, chances, intervals, seconds (STUDIES=600)
 	@$(BIN)/python -m benchmarks.verdict --studies $(or $(STUDIES),600)

@@ -24,7 +24,7 @@ from rag_assay.evals.pipeline.gate_fitting import (
     with_fitted_gate,
 )
 from rag_assay.evals.pipeline.passages import (
-    CellAnswer,
+    AnswerWithContexts,
     cell_recipes,
     headings_of,
     imported_answers,
@@ -170,8 +170,8 @@ class Answers(Stage):
         if cell.imported:
             return _imported(imported_answers(study, cell, questions["question_id"].to_list()), folder)
         if cell.is_system:
-            asked = [_request(row, []) for row in questions.iter_rows(named=True)]
-            return _of_system(call_system(study, cell, asked, inputs, work), folder)
+            requests = [_request(row, []) for row in questions.iter_rows(named=True)]
+            return _of_system(call_system(study, cell, requests, inputs, work), folder)
         done = _kept(folder)
         keeps = bool(done)
         passages = read_passages(self.grid, cell, inputs, questions, work)
@@ -208,7 +208,7 @@ class Answers(Stage):
         return replace(built, meta=meta, machines=machines, keeps=keeps)
 
 
-def _imported(found: dict[str, CellAnswer], folder: Path) -> BuildResult:
+def _imported(found: dict[str, AnswerWithContexts], folder: Path) -> BuildResult:
     """Write the answers that a sheet has of a cell, and its passages; no further run mends what it lacks."""
     built = _with_contexts(found, folder)
     unknown = {"incomplete", "usd", "prompt_tokens", "completion_tokens", "from_cache"}
@@ -216,13 +216,13 @@ def _imported(found: dict[str, CellAnswer], folder: Path) -> BuildResult:
     return replace(built, meta=meta, complete=True)
 
 
-def _of_system(found: dict[str, CellAnswer], folder: Path) -> BuildResult:
+def _of_system(found: dict[str, AnswerWithContexts], folder: Path) -> BuildResult:
     """Write the answers of a system, and its passages."""
     built = _with_contexts(found, folder)
     return replace(built, meta={**built.meta, "passages": alignment_counts(found)})
 
 
-def _with_contexts(found: dict[str, CellAnswer], folder: Path) -> BuildResult:
+def _with_contexts(found: dict[str, AnswerWithContexts], folder: Path) -> BuildResult:
     rows = []
     for question_id, one in found.items():
         row = {**_row(question_id, list(one.passages), one.answer), "citations": None}

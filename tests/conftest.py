@@ -50,6 +50,8 @@ LONGEST = (
 
 PRELOADED = ("rag_assay.orchestration.driver", "sentence_transformers")
 """Modules that tests of most files import: workers are forked with them."""
+OF_COMMANDS = (*PRELOADED, "rag_assay.orchestration.cli", "lancedb", "litellm", "dagster_webserver.app")
+"""Modules that commands import."""
 
 # Threads of OpenMP that wait for each other in turn take eight times the processor on a machine that is busy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -82,6 +84,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Do in each process once what tests would do again and again."""
     if session.config.getoption("jobs", 1) > 1:
+        forking.server(OF_COMMANDS)
         for name in PRELOADED:
             import_module(name)
     gc.collect()

@@ -49,8 +49,9 @@ def run(folder: Path, *arguments: str, broken: str = "") -> tuple[Counter[str], 
         (folder / name).write_text(text)
     options = ("-p", "no:cacheprovider", "--rootdir", str(folder), "-c", str(folder / "pytest.ini"))
     (folder / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib -p no:langsmith_plugin\n")
+    command = [sys.executable, "-X", "utf8", "-m", "pytest", "-p", "tests.parallel"]  # no fork
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "tests.parallel", *options, *arguments, str(folder)],
+        [*command, *options, *arguments, str(folder)],
         cwd=ROOT,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "BROKEN": broken, "TMPDIR": str(folder)},
         capture_output=True,

@@ -45,7 +45,7 @@ def connect(
     """
     import duckdb
 
-    real = os.path.realpath(path)
+    instance, real = _instance, os.path.realpath(path)
     connection = _open(path, real, _patience() if wait is None else wait, notify)
     is_damaged = False
     try:
@@ -60,7 +60,7 @@ def connect(
         raise
     finally:
         connection.close()
-        _instance.detach(real, is_damaged=is_damaged)
+        instance.detach(real, is_damaged=is_damaged)
 
 
 class _Instance:
@@ -73,6 +73,7 @@ class _Instance:
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._main: duckdb.DuckDBPyConnection | None = None
+        self._made_for = ""  # beside which large queries spill
         self._attached: dict[str, tuple[str, int]] = {}  # path -> name, number of connections
         self._number = 0
         self._is_damaged = False
@@ -82,9 +83,12 @@ class _Instance:
         import duckdb
 
         with self._lock:
+            if path != self._made_for:
+                self.end_if_idle()
             if self._main is None:
-                self._main = duckdb.connect()
+                self._main, self._made_for = duckdb.connect(), path
                 self._main.execute("SET GLOBAL TimeZone = 'UTC'")
+                self._main.execute("SET GLOBAL temp_directory = ?", [f"{path}.tmp"])
             name, count = self._attached.get(path, ("", 0))
             if not count:
                 self._number += 1
@@ -121,8 +125,21 @@ class _Instance:
 
 
 _instance = _Instance()
-atexit.register(_instance.end_if_idle)
-os.register_at_fork(before=_instance.end_if_idle)  # a child has none of its threads
+_inherited: list[_Instance] = []  # of parents; never closed here, for a child has none of their threads
+
+
+def _forget_instance() -> None:
+    global _instance  # noqa: PLW0603 -- of a process
+    _inherited.append(_instance)
+    _instance = _Instance()
+
+
+def _end_instance() -> None:
+    _instance.end_if_idle()
+
+
+atexit.register(_end_instance)
+os.register_at_fork(before=_end_instance, after_in_child=_forget_instance)
 
 
 @contextmanager

@@ -84,14 +84,16 @@ class Unit(NamedTuple):
 def stretches(passages: Sequence[PlacedText], places: Sequence[int]) -> Iterator[PassageStretch]:
     """Put passages of one document together by their offsets.
 
-    Between neighbouring chunks one blank may lie that belongs to neither.
+    Between neighbouring chunks one sign may lie that belongs to neither: a line feed after a whole sentence,
+    so that the heading of the next chunk stays a line of its own, else a blank.
     """
     ordered = sorted(places, key=lambda place: (passages[place].start, place))
     current: PassageStretch | None = None
     for place in ordered:
         passage = passages[place]
         if current is not None and passage.start <= current.end + 1:
-            blank = " " * (passage.start - current.end)
+            is_ended = _STOPPED.search(current.text) and not _SHORT.search(current.text)
+            blank = ("\n" if is_ended else " ") * (passage.start - current.end)
             rest = passage.text[max(0, current.end - passage.start) :]
             current = PassageStretch(current.start, current.text + blank + rest, (*current.places, place))
             continue

@@ -74,6 +74,7 @@ _ASKED = {
             |size|length|limit|population|largest|smallest|highest|lowest|maximum|minimum|fee|cost|distance
             |score)\b
         |wie\ (?:viele?n?|hoch|lange|oft|alt|groß|weit|schnell|teuer|stark|schwer|breit|tief)\b|wieviele?\b
+        |what\ (?:did|does|do|will|would)\ .{1,60}\ cost\b|was\ kostete?n?\b|was\ hat\ .{1,60}\ gekostet\b
         |welche[rmns]?\ (?:anteil|betrag|summe|preis|gebühr|anzahl|zahl|ablöse|etat|kapazität)\b
         |um\ wie\ ?viel)""",
     "name": r"""(?:by\ |to\ |for\ |with\ |from\ |of\ )?(?:who|whom|whose)\b
@@ -98,10 +99,17 @@ _TIMES = re.compile(
 _SHARE = re.compile(r"\b(?:percentage|percent|proportion|share|anteil|prozent)\b", re.IGNORECASE)
 _MONEY = re.compile(
     r"\b(?:costs?|paid?|pays?|price|fee|fine|spent?|spend|budget|salary|refunded|how much money|kosten|kostet"
-    r"|gekostet|(?:be|ge)?zahlt|preis|gebühr|etat|ablöse|strafe|teuer)\b",
+    r"|gekostet|kosteten?|(?:be|ge)?zahlt|preis|gebühr|etat|ablöse|strafe|geldstrafe|geldbuße|bußgeld|teuer)\b",
     re.IGNORECASE,
 )
 _CURRENCY = re.compile(r"[€£$]|\b(?:euros?|pounds?|dollars?|crowns?|cents?|pence|kronen)\b", re.IGNORECASE)
+_MEASURES = [
+    (_SHARE, re.compile(r"%|per ?cent|prozent", re.IGNORECASE)),
+    (_MONEY, _CURRENCY),
+    (_DURATION, _TIMES),
+]
+_BEHIND = re.compile(r"(?:\W+\w+){0,2}")  # words after a number in which its unit stands
+_GERMAN_PERSON = re.compile(r"\W*(?:\w+ )?(?:wer|wem|wen|wessen)\b", re.IGNORECASE)
 _NAME = re.compile(
     r"(?<![\w-])[A-ZÄÖÜ][\w’'&-]*\w(?:\.(?= [A-ZÄÖÜ]))?"
     r"(?: (?:(?:of|the|de|la|von|van|der|den|du|di|and) ){0,2}[A-ZÄÖÜ][\w’'&-]*\w)*"
@@ -118,14 +126,17 @@ def expected_answer(question: str) -> Expected | None:
     (Expected(kind='date', unit=''), Expected(kind='number', unit='days'))
     >>> expected_answer("Does it stay in port?"), expected_answer("Why does it stay?")
     (Expected(kind='yes_no', unit=''), None)
+    >>> expected_answer("How much is left?"), expected_answer("And what did the drill cost?")
+    (Expected(kind='number', unit=''), Expected(kind='number', unit=''))
     """
     last = re.split(r"(?<=[.!?]) ", question.strip())[-1]
     clause = last.rpartition(", ")[2] if last.partition(", ")[2].strip() else last
     for text in dict.fromkeys((last, clause)):
         for kind, pattern in _KINDS:
             if pattern.match(text):
-                unit = _UNIT.search(text)
-                return Expected(kind, unit[1] if unit and kind == "number" else "")
+                unit = _UNIT.search(text) if kind == "number" else None
+                counted = unit is not None and unit[1].casefold() not in _verbs() | stop_words()
+                return Expected(kind, unit[1] if unit and counted else "")
         first = _TOKEN.search(text)
         if first and first[0].casefold() in _verbs():
             return Expected("yes_no")
@@ -138,13 +149,20 @@ def _verbs() -> frozenset[str]:
 
 
 def candidates(wanted: Expected, question: str, sentence: str) -> list[tuple[int, int]]:
-    """Return (start, end) of what may be asked for, where the question does not say it itself."""
+    """Return (start, end) of what may be asked for, where the question does not say it itself.
+
+    Of numbers those count that are a share, an amount of money or a time, where the question asks for one.
+
+    >>> wanted, question = Expected("number"), "How long may it take?"
+    >>> candidates(wanted, question, "Of the 4 firms one has 30 days.")
+    [(23, 30)]
+    """
     if wanted.kind == "name":
         return list(_names(question, sentence))
     if wanted.kind == "yes_no":
         return []
     said = _stems(question)
-    dates = [match.span() for match in _patterns()["date"].finditer(sentence)]
+    dates = [match.span() for match in _patterns()["date"].finditer(sentence) if not _is_number_of_act(match)]
     found = dates
     if wanted.kind == "number":
         found = [
@@ -153,7 +171,23 @@ def candidates(wanted: Expected, question: str, sentence: str) -> list[tuple[int
             if not any(a < span[1] and span[0] < b for a, b in dates)
             or _CURRENCY.search(sentence[span[0] : span[1]])
         ]
-    return [(a, b) for a, b in found if not set(_TOKEN.findall(sentence[a:b].casefold())) <= said["words"]]
+    new = [(a, b) for a, b in found if not set(_TOKEN.findall(sentence[a:b].casefold())) <= said["words"]]
+    measure = next((of for asks, of in _MEASURES if asks.search(question)), None)
+    if wanted.kind == "date" or measure is None:
+        return new
+    return [(a, b) for a, b in new if measure.search(_with_unit(sentence, a, b))]
+
+
+def _with_unit(sentence: str, start: int, end: int) -> str:
+    """Return a number with the words after it in which its unit may stand."""
+    behind = _BEHIND.match(sentence, end)
+    return sentence[start : behind.end() if behind else end].casefold()
+
+
+def _is_number_of_act(match: re.Match[str]) -> bool:
+    """Whether it is no season ("2021/22"), but of "Regulation (EU) 2018/2066" or "Directive 2009/28/EC"."""
+    first, slash, second = match[0].partition("/")
+    return bool(slash) and int(second[-2:]) != (int(first) + 1) % 100
 
 
 def _stems(text: str) -> dict[str, frozenset[str]]:
@@ -168,13 +202,14 @@ def _stems(text: str) -> dict[str, frozenset[str]]:
 def _names(question: str, sentence: str) -> list[tuple[int, int]]:
     said = _stems(question)["stems"]
     stop = stop_words()
+    least = 2 if _GERMAN_PERSON.match(question) else 1  # German nouns look like names
     found = []
     for match in _NAME.finditer(sentence):
         start, end = match.span()
         parts = list(_TOKEN.finditer(sentence, start, end))
         while parts and parts[0][0].casefold() in stop:
             parts = parts[1:]
-        if not parts:
+        if len(parts) < least:
             continue
         if start == 0 and len(parts) == 1 and parts[0].start() == 0 and len(_TOKEN.findall(sentence)) > 1:
             following = sentence[end : end + 2]
@@ -220,13 +255,12 @@ def _of_the_unit(
     wanted: Expected, question: str, sentence: str, spans: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
     stem = wanted.unit.casefold()[:_STEM]
-    following = {span: sentence[span[0] : span[1] + 24].casefold() for span in spans}
-    if _SHARE.search(question):
-        return [one for one in spans if re.search(r"%|per ?cent|prozent", following[one])]
-    if _MONEY.search(question):
-        return [one for one in spans if _CURRENCY.search(following[one])]
-    if _DURATION.search(question):
-        return [one for one in spans if _TIMES.search(following[one])]
+    if any(asks.search(question) for asks, _ in _MEASURES):
+        return list(spans)
     if stem:
-        return [one for one in spans if any(word[:_STEM] == stem for word in _TOKEN.findall(following[one]))]
+        return [
+            one
+            for one in spans
+            if any(word[:_STEM] == stem for word in _TOKEN.findall(_with_unit(sentence, *one)))
+        ]
     return [one for one in spans if sentence[one[0] : one[1]][:1].isdigit()]

@@ -1,11 +1,12 @@
 """Extractive answers: the sentences of the passages that answer a question best; no model writes them.
 
-Each sentence has features: its cosine with the question, the share of the question's terms that it holds,
-each weighted by its rarity among the sentences, ``log((N + 1) / (df + 0.5))`` with N sentences, df of them
-holding the term, the same of what stands around it, the rank of its passage, and whether it has the date,
-number or name that is asked for. Their weighted sum orders the sentences; that of the best one, as a
-probability, is how sure the answer is. Both were fitted on questions with and without an answer
-(`extractive.json` says on which).
+Each sentence has features: the cosine of the question with it, and with twice it and its neighbours, summed;
+the share of the question's terms that it holds, each weighted by its rarity among the sentences,
+``log((N + 1) / (df + 0.5))`` with N sentences, df of them holding the term; the share of its groups of four
+letters, which related words and German compounds have in common, in the sentence and around it; the rank of
+its passage; whether it has the date, number or name that is asked for. Their weighted sum orders the
+sentences; that of the best one, as a probability, is how sure the answer is. Both were fitted on questions
+with and without an answer (`extractive.json` says on which; `benchmarks/answer_weights.py` fits them).
 
 Where each sentence stands is known, so that citations need no markers in the text.
 """
@@ -16,9 +17,10 @@ import json
 import math
 import re
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -64,7 +66,9 @@ Floats = npt.NDArray[np.float64]
 
 _WORD = re.compile(r"\w+")
 _STEM = 6  # letters: a crude stem that serves German and English alike ("directive", "directives")
-_CLOSE, _CLOSE_BESIDE = 0.2, 0.8
+_GRAM = 4  # letters of the groups that related words share
+_REMEMBERED = 8192  # texts whose groups of letters are kept
+_CLOSE, _CLOSE_BESIDE = 0.5, 2.0
 """By how much a further sentence may be worse than the best one, as log odds: of another text, of its own."""
 _CUT = 1.0  # log odds that a sentence loses which a chunk's edge cut
 _FEW_TERMS = 4  # a shorter sentence says little by itself
@@ -90,7 +94,7 @@ class Extractive(Generator):
     """
 
     kind: ClassVar[str] = "extractive"
-    code_version: ClassVar[str] = "5"
+    code_version: ClassVar[str] = "6"
     varies: ClassVar[bool] = False
     writes_markers: ClassVar[bool] = False
 
@@ -209,7 +213,8 @@ class Candidate:
     place: among the candidates, in reading order
     passage: the first one that holds it, from 0
     stretch: which stretch of text it stands in; those with the same number are read without a gap
-    terms, around: of the sentence, and of the heading, title and list that it stands in
+    terms: of the sentence
+    around: the heading, title and list that it stands in
     """
 
     unit: Unit
@@ -217,7 +222,7 @@ class Candidate:
     passage: int
     stretch: int
     terms: frozenset[str]
-    around: frozenset[str]
+    around: str
 
     @property
     def text(self) -> str:
@@ -248,7 +253,10 @@ class Vectors:
     rows: Mapping[str, int]
 
 
-SENTENCE_FEATURES = ("cosine", "overlap", "around", "rank", "has_kind", "lacks_kind", "short")
+SENTENCE_FEATURES = (
+    *("cosine", "context", "overlap", "grams", "rank"),
+    *("has_kind", "lacks_kind", "short", "colon"),
+)
 
 
 @dataclass(frozen=True)
@@ -300,33 +308,34 @@ class Draft:
         rows = [vectors.rows[candidate.text] for candidate in self.candidates]
         matrix = np.asarray(vectors.matrix[rows], np.float64)
         question = np.asarray(vectors.matrix[vectors.rows[self.question]], np.float64)
-        terms = sorted(_terms(self.question))
-        weights = _rarity(terms, [one.terms for one in self.candidates])
+        held = [one.terms for one in self.candidates]
+        grams = [_grams(one.text) for one in self.candidates]
+        terms, parts = _Rarity.of(_terms(self.question), held), _Rarity.of(_grams(self.question), grams)
+        asks = self.wanted is not None and self.wanted.kind != "yes_no"
         found = np.zeros((len(rows), len(SENTENCE_FEATURES)))
-        # Rounded, so that the last bits, which depend on the batch, never break a tie.
-        found[:, 0] = np.round(matrix @ question, 6)
         for at, one in enumerate(self.candidates):
-            beside = one.around | self._beside(at, -1) | self._beside(at, 1)
+            beside = self._beside(at)
+            context = 2 * matrix[at] + matrix[beside].sum(axis=0)
             kind = bool(self.wanted and candidates(self.wanted, self.question, one.text))
-            asks = self.wanted is not None and self.wanted.kind != "yes_no"
-            found[at, 1:] = (
-                _share(one.terms, terms, weights),
-                _share(one.terms | beside, terms, weights),
+            found[at] = (
+                matrix[at] @ question,
+                context @ question / max(float(np.linalg.norm(context)), 1e-9),
+                terms.share(one.terms),
+                parts.share(grams[at].union(_grams(one.around), *(grams[other] for other in beside))),
                 1 / (1 + one.passage),
                 asks and kind,
                 asks and not kind,
                 len(one.terms) < _FEW_TERMS,
+                one.text.endswith(":"),
             )
-        return found
+        # Rounded, so that the last bits, which depend on the batch, never break a tie.
+        return np.round(found, 6)
 
-    def _beside(self, at: int, step: int) -> frozenset[str]:
-        other = at + step
-        if (
-            not 0 <= other < len(self.candidates)
-            or self.candidates[other].stretch != self.candidates[at].stretch
-        ):
-            return frozenset()
-        return self.candidates[other].terms
+    def _beside(self, at: int) -> list[int]:
+        """Return the sentences before and after one, in its stretch."""
+        near = range(max(at - 1, 0), min(at + 2, len(self.candidates)))
+        of = self.candidates[at].stretch
+        return [other for other in near if other != at and self.candidates[other].stretch == of]
 
     def _direct(self, best: Candidate, confidence: float) -> str:
         """Return the short answer that is put first; "" where none stands out."""
@@ -376,8 +385,7 @@ class Draft:
 def sentence_scores(features: Floats) -> Floats:
     """Return the log odds of each sentence; rounded, so that the last bits never break a tie."""
     known = fitted()["sentence"]
-    weights = np.array([known["weights"][one] for one in SENTENCE_FEATURES])
-    return np.asarray(np.round(features @ weights + known["intercept"], 6))
+    return np.asarray(np.round(features @ np.array([known[one] for one in SENTENCE_FEATURES]), 6))
 
 
 def _probability(score: float) -> float:
@@ -439,7 +447,7 @@ def _candidates(passages: Sequence[Passage]) -> list[Candidate]:
     for place, (unit, number, stretch) in enumerate(kept):
         passage = holder(stretch.start + unit.start, stretch.start + unit.end, stretch, passages)
         of = passages[passage]
-        around = _terms(" ".join([unit.lead, unit.heading, of.title or "", *of.section]))
+        around = " ".join([unit.lead, unit.heading, of.title or "", *of.section])
         found.append(Candidate(unit, place, passage, number, _terms(unit.text), around))
     return found
 
@@ -455,13 +463,31 @@ def _terms(text: str) -> frozenset[str]:
     return frozenset(word if word.isdigit() else word[:_STEM] for word in words if word not in stop_words)
 
 
-def _rarity(terms: Sequence[str], held: Sequence[frozenset[str]]) -> dict[str, float]:
-    return {term: math.log((len(held) + 1) / (sum(term in one for one in held) + 0.5)) for term in terms}
+@lru_cache(maxsize=_REMEMBERED)
+def _grams(text: str) -> frozenset[str]:
+    """Return the groups of four letters of a text's words, with their beginnings and ends.
+
+    >>> sorted(_grams("the fee"))
+    ['<fee', 'fee>']
+    """
+    words = {f"<{word}>" for word in map(str.casefold, _WORD.findall(text)) if word not in _stop_words()}
+    return frozenset(word[at : at + _GRAM] for word in words for at in range(max(1, len(word) - _GRAM + 1)))
 
 
-def _share(held: frozenset[str], terms: Sequence[str], weights: Mapping[str, float]) -> float:
-    whole = sum(weights.values())
-    return sum(weights[term] for term in terms if term in held) / whole if whole else 0.0
+class _Rarity(NamedTuple):
+    """What each of a question's terms weighs, by how few of some texts hold it."""
+
+    weights: Mapping[str, float]
+    total: float
+
+    @classmethod
+    def of(cls, terms: frozenset[str], held: Sequence[frozenset[str]]) -> _Rarity:
+        counts = Counter(term for one in held for term in terms & one)
+        weights = {term: math.log((len(held) + 1) / (counts[term] + 0.5)) for term in sorted(terms)}
+        return cls(weights, sum(weights.values()))
+
+    def share(self, held: frozenset[str]) -> float:
+        return sum(self.weights[term] for term in self.weights if term in held) / (self.total or 1.0)
 
 
 def _composed(first: str, best: Candidate, chosen: Sequence[Candidate], confidence: float) -> Quoted:

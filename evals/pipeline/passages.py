@@ -114,7 +114,7 @@ CONTEXTS: Schema = {
 """The passages that a sheet or a system has beside its answers."""
 
 
-class CellAnswer(NamedTuple):
+class AnswerWithContexts(NamedTuple):
     """An answer of a sheet or a system to a question, and the passages beside it.
 
     similarities: of the text of each to its place in a document; empty where none was looked for
@@ -133,31 +133,31 @@ def cell_recipes(study: Study, cell: Cell) -> dict[str, str]:
     }
 
 
-def imported_answers(study: Study, cell: Cell, question_ids: Sequence[str]) -> dict[str, CellAnswer]:
+def imported_answers(study: Study, cell: Cell, question_ids: Sequence[str]) -> dict[str, AnswerWithContexts]:
     """Return the answers of a cell by question id."""
     rows = {row.question_id: row for row in cell_rows(_folder(study), _place(cell))}
     asked = question_ids if cell.replicate == 1 else [one for one in question_ids if one in rows]
     return {one: _answer(rows.get(one)) for one in asked}
 
 
-def _answer(row: SheetRow | None) -> CellAnswer:
+def _answer(row: SheetRow | None) -> AnswerWithContexts:
     if row is None:
-        return CellAnswer(Answer(Status.NOT_RUN, NOT_IN_SHEET))
+        return AnswerWithContexts(Answer(Status.NOT_RUN, NOT_IN_SHEET))
     passages = tuple(passage(text, rank) for rank, text in enumerate(row.contexts, 1))
     if row.answer is None:
-        return CellAnswer(Answer(Status.NOT_RUN, NO_ANSWER), passages)
+        return AnswerWithContexts(Answer(Status.NOT_RUN, NO_ANSWER), passages)
     if not row.answer.strip():
         nothing = Answer(Status.PARSE_FAILED, "the answer is empty", row.answer, raw=row.answer)
-        return CellAnswer(nothing, passages)
-    return CellAnswer(Answer(Status.OK, text=row.answer, raw=row.answer), passages)
+        return AnswerWithContexts(nothing, passages)
+    return AnswerWithContexts(Answer(Status.OK, text=row.answer, raw=row.answer), passages)
 
 
 def passage(text: str, rank: int) -> Passage:
     return Passage(text, chunk=f"context {rank}", end=len(text))
 
 
-def write_contexts(found: dict[str, CellAnswer], folder: Path) -> str:
-    rows = [
+def write_contexts(found: dict[str, AnswerWithContexts], folder: Path) -> str:
+    rows: list[dict[str, Any]] = [
         {
             "question_id": question,
             "rank": rank,

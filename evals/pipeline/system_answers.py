@@ -13,7 +13,7 @@ from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.generation.contract import Passage, Request
 from rag_assay.evals.metrics.contract import Ranked
 from rag_assay.evals.pipeline.gate_fitting import generation_context
-from rag_assay.evals.pipeline.passages import CellAnswer
+from rag_assay.evals.pipeline.passages import AnswerWithContexts
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.systems.contract import ONLY_PASSAGES
@@ -28,7 +28,7 @@ NO_PASSAGES = "the system tells no passages"
 
 def call_system(
     study: Study, cell: Cell, requests: Sequence[Request], inputs: Sequence[Artifact], work: BuildContext
-) -> dict[str, CellAnswer]:
+) -> dict[str, AnswerWithContexts]:
     """Ask a system all questions of a cell; return by question id what it says, its passages aligned.
 
     A passage in no document stays, with an empty id: it keeps its place in the ranking.
@@ -39,17 +39,19 @@ def call_system(
     columns = ("doc_id", "url", "title", "text")
     documents = corpus_documents(list(inputs), work).select(columns).rows(named=True) if given else []
     aligner = PassageAligner(documents, given)
-    found: dict[str, CellAnswer] = {}
+    found: dict[str, AnswerWithContexts] = {}
     for request, answer in zip(requests, answers, strict=True):
         aligned = [aligner.align(one) for one in answer.passages or ()]
         passages = tuple(replace(one.passage, chunk=f"context {rank}") for rank, one in enumerate(aligned, 1))
         similarities = tuple(one.similarity for one in aligned)
         told = None if answer.passages is None else passages
-        found[request.question_id or ""] = CellAnswer(replace(answer, passages=told), passages, similarities)
+        found[request.question_id or ""] = AnswerWithContexts(
+            replace(answer, passages=told), passages, similarities
+        )
     return found
 
 
-def alignment_counts(found: Mapping[str, CellAnswer]) -> dict[str, int]:
+def alignment_counts(found: Mapping[str, AnswerWithContexts]) -> dict[str, int]:
     """Count the passages by how they were found in the documents."""
     counts = Counter(
         _how(passage, similarity)

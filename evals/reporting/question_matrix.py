@@ -144,11 +144,11 @@ class QuestionMatrix:
     def disputes(self) -> Mapping[str, Dispute]:
         return disputes(_dispute_data(self, self.home))
 
-    def lost(self, pipeline: str) -> Mapping[str, str]:
-        """Return question -> the step that lost it, or FOUND."""
-        if pipeline not in self._lost:
-            self._lost[pipeline] = _read_lost(self, pipeline, self.home)
-        return self._lost[pipeline]
+    def lost(self, pipelines: Sequence[str]) -> list[Mapping[str, str]]:
+        """Return for each pipeline question -> the step that lost it in its ranking, or FOUND."""
+        if unread := [one for one in pipelines if one not in self._lost]:
+            self._lost.update(_read_lost(self, unread, self.home))
+        return [self._lost[one] for one in pipelines]
 
     def values(self, metric: str, pipelines: Sequence[str]) -> Mapping[tuple[str, str], float]:
         """Return (question, pipeline) -> value."""
@@ -166,7 +166,7 @@ class QuestionMatrix:
             rows = rows.filter(pl.col("sources").list.contains(wanted.source))
         ids: list[str] = rows["question_id"].to_list()
         if wanted.lost and wanted.pipelines:
-            lost = self.lost(wanted.pipelines[0])
+            (lost,) = self.lost(wanted.pipelines[:1])
             ids = [one for one in ids if lost.get(one) == wanted.lost]
         if wanted.is_regression and len(wanted.pipelines) > 1:
             ids = self._regressions(ids, wanted)
@@ -184,7 +184,7 @@ class QuestionMatrix:
 
     def rows(self, wanted: MatrixFilter, ids: Sequence[str]) -> list[MatrixRow]:
         cells = _read_cells(self, wanted, list(ids), self.home)
-        lost = {one: self.lost(one) for one in wanted.pipelines}
+        lost = dict(zip(wanted.pipelines, self.lost(wanted.pipelines), strict=True))
         own = pl.DataFrame({"question_id": list(ids)}, schema={"question_id": pl.String})
         asked = own.join(self.questions, on="question_id", maintain_order="left")
         found = self.disputes if wanted.by_dispute else {}
@@ -249,15 +249,16 @@ def _that_ran(matrix: QuestionMatrix, rows: pl.DataFrame) -> pl.DataFrame:
 
 
 @on_whole_database
-def _read_lost(matrix: QuestionMatrix, pipeline: str, home: Home) -> dict[str, str]:
+def _read_lost(matrix: QuestionMatrix, pipelines: Sequence[str], home: Home) -> dict[str, Mapping[str, str]]:
     del home
-    cell = Grid([matrix.study]).cells.get(pipeline)
-    if cell is None or not cell.reads_ranking:
-        return {}
+    cells = Grid([matrix.study]).cells
+    read = {one: cells[one].ranking for one in pipelines if one in cells and cells[one].reads_ranking}
+    found: dict[str, dict[str, str]] = {ranking: {} for ranking in read.values()}
     with matrix.result.store.connect() as connection:
-        losses = stored_losses(connection, {cell.ranking: pipeline})
-    fates = fates_of(losses, matrix.questions, depth(matrix.data.primary))
-    return {question: lost or FOUND for _, question, lost in fates.iter_rows()}
+        losses = stored_losses(connection, {one: one for one in found}) if found else None
+    for ranking, question, lost in fates_of(losses, matrix.questions, depth(matrix.data.primary)).iter_rows():
+        found[ranking][question] = lost or FOUND
+    return {one: found[read[one]] if one in read else {} for one in pipelines}
 
 
 @on_whole_database

@@ -178,8 +178,8 @@ def _subset(data: ReportData, name: str) -> Subset:
         results.setdefault(key, {})
         answered[key] = row["answered"]
         places[key] = row["tie_group"], row["p_best"]
-        if row["retriever"] is None and row["metric"] in of_rankings:
-            continue
+        if row["retriever"] is None and row["metric"] in of_rankings and row["value"] is None:
+            continue  # it reads no ranking; a system of the user's own may tell its passages
         results[key][row["metric"]] = Result(
             **{one.name: row[one.name] for one in fields(Result)}
             | {"coverage": row["coverage"] or 0.0, "replicates": row["replicates"] or 1}

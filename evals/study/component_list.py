@@ -106,6 +106,8 @@ def _facts(registry: Registry[Any], name: str, kind: Any, package: str | None = 
     parameters: list[Parameter] = []
     if issubclass(kind, BaseModel):
         left_out = {"revision", *NOT_ITS_OWN} if registry is EMBEDDERS else set()
+        if registry is SYSTEMS:  # what it has of generators, and cannot be set
+            left_out = {name for name, field in kind.model_fields.items() if field.annotation is NoneType}
         parameters += [one for one in _parameters(kind) if one.name not in left_out]
     if registry is METRICS and issubclass(kind, RetrievalMetric):
         parameters.append(Parameter("k", "whole number", None, True, "1 to 9999", "depth, written `@K`"))

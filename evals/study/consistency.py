@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -14,7 +14,7 @@ from rag_assay.evals.metrics import get_metric
 from rag_assay.evals.rubrics.human_rating_metrics import people_metrics
 from rag_assay.evals.rubrics.rubric import PEOPLE, AnyRubric, Rubric
 from rag_assay.evals.study.cells import NO_GENERATOR
-from rag_assay.evals.study.registry import GENERATORS, read_retriever_or_powerset
+from rag_assay.evals.study.registry import GENERATORS, SYSTEMS, read_retriever_or_powerset
 from rag_assay.evals.study.sections import expand_powersets
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.suggestions import did_you_mean
@@ -119,14 +119,18 @@ def misfits(data: Mapping[str, Any]) -> list[Finding]:
 def _misfits(data: Mapping[str, Any]) -> Iterator[Finding]:
     known = {part: _names(data.get(part)) for part in ("sources", "chunkings", "embedders")}
     known["retrievers"] = _retriever_names(data.get("retrievers"))
-    generators = _names(data.get("generators", {}))
+    generators = _answering(data)
     judges = judges_of(data.get("judges", {}))
     corpus = data.get("corpus")
     for number, name in enumerate(_strings(corpus.get("sources")) if isinstance(corpus, dict) else ()):
         yield from _unknown("source", name, known["sources"], ("corpus", "sources", number))
-    if NO_GENERATOR in (generators or ()):
-        text = f"the name `{NO_GENERATOR}` is kept for cells without a generator"
-        yield Finding(("generators", NO_GENERATOR), "kept_name", text)
+    for part in ("generators", "systems"):
+        if NO_GENERATOR in (_names(data.get(part)) or ()):
+            text = f"the name `{NO_GENERATOR}` is kept for cells without a generator"
+            yield Finding((part, NO_GENERATOR), "kept_name", text)
+    for name in {*(_names(data.get("generators")) or ())} & {*(_names(data.get("systems")) or ())}:
+        text = f"`{name}` is a generator, too; a system has a name of its own"
+        yield Finding(("systems", name), "doubled_name", text)
     yield from _unfit_judges(judges or {}, generators)
     known["generators"] = None if generators is None else generators or [NO_GENERATOR]
     restrict = data.get("restrict", {})
@@ -156,7 +160,7 @@ def _restriction(
                 yield Finding((*place, "others"), "no_generator", text)
             yield from _restricted(name, restriction, known, ("generators", *axes), place)
         return
-    generators = _names(data.get("generators", {}))
+    generators = _answering(data)
     names = None if generators is None or judges is None else list(dict.fromkeys((*generators, *judges)))
     yield from _unknown("generator or judge" if judges else "generator", name, names, place)
     if not isinstance(restriction, dict):
@@ -186,15 +190,24 @@ def _restricted(
 
 
 def _without_ranking(data: Mapping[str, Any], name: str, restriction: dict[str, Any]) -> list[Finding]:
-    generators = data.get("generators")
-    written = generators.get(name) if isinstance(generators, dict) else None
-    kind = next((one for one in written if one in GENERATORS), None) if isinstance(written, dict) else None
-    if kind is None or GENERATORS[kind].reads == "ranking":
+    kind = _kind_of(data.get("systems"), name, SYSTEMS) or _kind_of(data.get("generators"), name, GENERATORS)
+    if kind is None or (kind in GENERATORS and GENERATORS[kind].reads == "ranking"):
         return []
     text = f"`{kind}` reads no ranking and is one cell of the study; only `sample` restricts it"
     keys = ("chunkings", "embedders", "retrievers", "others")
     axes = (axis for axis in keys if restriction.get(axis) is not None)
     return [Finding(("restrict", name, axis), "reads_no_ranking", text) for axis in axes]
+
+
+def _kind_of(part: Any, name: str, known: Collection[str]) -> str | None:
+    written = part.get(name) if isinstance(part, dict) else None
+    return next((one for one in written if one in known), None) if isinstance(written, dict) else None
+
+
+def _answering(data: Mapping[str, Any]) -> list[str] | None:
+    """Return the names of all that answers; None where the study says them in a way that cannot be read."""
+    generators, systems = _names(data.get("generators", {})), _names(data.get("systems", {}))
+    return None if generators is None or systems is None else [*generators, *systems]
 
 
 def _unfit_rubrics(

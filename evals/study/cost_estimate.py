@@ -30,6 +30,7 @@ from rag_assay.evals.study.run_plan import (
     bound_calls,
     estimate,
     of_chat,
+    questions_to_ask,
     window_of,
 )
 from rag_assay.evals.study.servers import nested_recipes
@@ -37,7 +38,7 @@ from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.inference.chat_part import JSON_TOKENS
-from rag_assay.warehouse.inference.prices import price_of
+from rag_assay.warehouse.inference.prices import Price, price_of
 from rag_assay.warehouse.inference.structured import MOST_ASKED
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
@@ -162,6 +163,7 @@ def estimates(study: Study, found: RunPlan, stages: dict[str, Stage], home: Home
     corpus = _Corpus(study, home)
     rows = [
         *_answers(study, found, cached),
+        *_systems(study, stages["answers"], cached, home),
         *_understanding(study, stages, cached, home),
         *judge_estimates(study, stages, cached, home),
         *_measuring(study, stages["scores"], cached, home),
@@ -190,6 +192,17 @@ def _answers(study: Study, found: RunPlan, cached: Cached) -> Iterator[CallEstim
         per_call = (CostRange(PROMPT_TOKENS, tokens), CostRange(1, written))
         row = of_chat(f"answers by {plan.generator}", chat, calls, per_call)
         yield replace(row, of_study=True, limit_usd=generator.budget_limit)
+
+
+def _systems(study: Study, answers: Stage, cached: Cached, home: Home) -> Iterator[CallEstimate]:
+    n_questions = len(read_questions_of(study)) if study.systems else 0
+    for name, system in study.systems.items():
+        n = questions_to_ask(study, name, answers, n_questions, home)
+        calls = CostRange(max(0, n - cached.named(system.asked_as)), n)
+        tokens = CostRange(0, None if system.price else 0)
+        price = system.token_price or (Price(0.0, 0.0) if system.address is None else None)
+        row = estimate(f"answers of {name}", system.asked_as, price, calls, (tokens, tokens), "")
+        yield replace(row, of_study=True)
 
 
 def _understanding(

@@ -26,7 +26,10 @@ from rag_assay.warehouse.validation_errors import Finding
 
 IMPORTS = "imports"
 """The key by which a study file says that its answers are those of sheets."""
-BUILT = ("sources", "corpus", "chunkings", "embedders", "retrievers", "generators", "replicates", "trace")
+BUILT = (
+    *("sources", "corpus", "chunkings", "embedders", "retrievers"),
+    *("generators", "systems", "replicates", "trace"),
+)
 """Keys of studies that build and ask; a sheet has the answers already."""
 SHEET_CELLS = "sheet_cells"
 OF_SHEETS = (*((key,) for key in BUILT), (SHEET_CELLS,))

@@ -88,7 +88,10 @@ class Cached:
         return Counter(str(row["model"]) for row in rows if row["status"] == Status.OK)
 
     def of(self, chat: ChatModel) -> int:
-        return sum(self._counts[model] for model in {one.model for one in chat.ranked()})
+        return sum(self.named(model) for model in {one.model for one in chat.ranked()})
+
+    def named(self, model: str) -> int:
+        return self._counts[model]
 
 
 def of_chat(
@@ -320,6 +323,16 @@ def _call_plans(study: Study, answers: Stage, done: set[PartitionRef], home: Hom
         _call_plan(study, name, recipe, answers, n_questions, passages, home)
         for name, recipe in models.items()
     ]
+
+
+def questions_to_ask(study: Study, generator: str, answers: Stage, n_questions: int, home: Home) -> int:
+    """Count the answers that a generator or a system still has to give, over all its cells."""
+    store = BuildContext(home).store
+    n = 0
+    for cell in (one for one in study.runs() if one.generator == generator):
+        n_sampled = n_questions if cell.sample is None else min(cell.sample, n_questions)
+        n += 0 if answers.fresh(cell.key, store) else n_sampled - _kept(answers, cell, store)
+    return n
 
 
 def _call_plan(

@@ -11,6 +11,7 @@ from pydantic import BaseModel, SecretStr
 
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.evals.study.sections import Alerts
+from rag_assay.evals.systems.contract import System
 from rag_assay.warehouse.inference.chat_model import CallOptions
 from rag_assay.warehouse.inference.egress import allow, origin
 from rag_assay.warehouse.inference.model_servers import LOCAL, server_name
@@ -37,6 +38,8 @@ def open_servers(part: object) -> None:
         if isinstance(one, Alerts) and one.webhook:
             with suppress(ValueError):  # not an address: the channel says so
                 found.append(origin(one.webhook.get_secret_value()))
+        if isinstance(one, System) and one.address:
+            found.append(origin(one.address))
     for model, address in asked_models(part):
         with suppress(ValueError):  # no address, which no call gets past
             found.append(server_name(model, address))

@@ -34,6 +34,7 @@ from rag_assay.evals.study.registry import GENERATORS, JUDGES
 from rag_assay.evals.study.run_plan import window_of
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
+from rag_assay.evals.systems.python_system import Python, missing_module
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.model_servers import unreachable
@@ -140,7 +141,8 @@ def check_study(path: Path, home: Home) -> CheckedStudy:
     errors += _mistakes_of_labels(study) if study else []
     marked = _marked(path)
     if marked is not None:
-        errors += lines_of(marked, [*_models(marked.data), *_unreadable(study)])
+        missing = _missing_code(study) if study else []
+        errors += lines_of(marked, [*_models(marked.data), *missing, *_unreadable(study)])
     if errors or study is None:
         raise InputError(*dict.fromkeys(errors))
     losses = lines_of(marked, list(_found(marked.data.get("retrievers"), ("retrievers",)))) if marked else []
@@ -153,7 +155,7 @@ def check_study(path: Path, home: Home) -> CheckedStudy:
 
 def unreachable_models(study: Study) -> list[Mistake]:
     marked = _marked(study.path)
-    return lines_of(marked, _models(marked.data)) if marked else []
+    return lines_of(marked, [*_models(marked.data), *_missing_code(study)]) if marked else []
 
 
 def _marked(path: Path) -> MarkedYaml | None:
@@ -217,6 +219,14 @@ def _models(data: Any) -> list[Finding]:
         reason = unreachable(model, base)
         if reason:
             found.append(Finding(place, "unreachable_model", reason))
+    return found
+
+
+def _missing_code(study: Study) -> list[Finding]:
+    found: list[Finding] = []
+    for name, system in study.systems.items():
+        if isinstance(system, Python) and (reason := missing_module(system.call, study.base)):
+            found.append(Finding(("systems", name, "python"), "no_module", reason))
     return found
 
 

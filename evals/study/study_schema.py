@@ -24,8 +24,11 @@ from rag_assay.evals.retrieval.chain import Chain
 from rag_assay.evals.retrieval.powerset import Powerset
 from rag_assay.evals.study.component_list import default_of, described
 from rag_assay.evals.study.imported_study import BUILT, IMPORTS, SHEET_CELLS, ImportedStudy
+from rag_assay.evals.study.registry import SYSTEMS
 from rag_assay.evals.study.sections import Schedule
 from rag_assay.evals.study.study import MetricName, Study
+from rag_assay.evals.systems.contract import System
+from rag_assay.evals.systems.python_system import Python
 from rag_assay.warehouse.components import OneOf, one_of
 
 DIALECT = "http://json-schema.org/draft-07/schema#"  # what YAML language servers know best
@@ -175,6 +178,8 @@ class _Schema:
             "properties": {name: self._kind(choice, name) for name in choice.names},
             "additionalProperties": False,
         }
+        if choice.sorts == [SYSTEMS.sort]:
+            return self._system(found)
         if "powerset" in choice.names:  # `{powerset: [...], fuse: ...}` is another way to write one
             others = {name: self.field(one) for name, one in Powerset.model_fields.items() if name != "of"}
             properties: dict[str, Any] = {name: {"anyOf": [_TEXT, one]} for name, one in others.items()}
@@ -184,6 +189,20 @@ class _Schema:
             listed = {"type": "object", "properties": properties, "additionalProperties": False}
             found = {"if": of, "then": listed, "else": found}
         return {"anyOf": [self.field(Chain.model_fields["steps"]), found]} if choice.has_shorthand else found
+
+    def _system(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Return the schema of a system, whose parameters may stand beside its kind."""
+        kinds = found["properties"]
+        beside = {
+            name: self.field(field)
+            for kind in (System, Python)
+            for name, field in kind.model_fields.items()
+            if name in {"version", "limits", "price", "input", "answers"}
+        }
+        kinds = {**kinds, "python": {"anyOf": [_TEXT, kinds["python"]]}}
+        one_kind = [{"required": [name]} for name in kinds]
+        del found["maxProperties"]
+        return {**found, "properties": {**beside, **kinds}, "oneOf": one_kind}
 
     def _kind(self, choice: OneOf, name: str) -> dict[str, Any]:
         kind = choice.kind(name)

@@ -48,6 +48,7 @@ class System(Generator):
 
     version: part of every identity: a new one calls the system again for each question
     limits: timeout, retries, calls in flight and in a minute
+    price: US dollars for a million tokens, where it counts them
     """
 
     reads: ClassVar[Reads] = "system"
@@ -63,12 +64,22 @@ class System(Generator):
     price: TokenPrice | None = None
 
     def meaning(self) -> dict[str, JsonValue]:
-        return {name: one for name, one in super().meaning().items() if name not in _WITHOUT_EFFECT}
+        said = super().meaning().items()
+        return {name: one for name, one in said if name not in _WITHOUT_EFFECT and one is not None}
 
     @property
     @abstractmethod
     def target(self) -> str:
         """What is called, in one word without secrets: a model, a URL, a function."""
+
+    @property
+    def asked_as(self) -> str:
+        """The name of what is called, in the record of a call."""
+        return f"{self.kind}/{self.target}"
+
+    @property
+    def token_price(self) -> Price | None:
+        return Price(self.price.read / MILLION, self.price.written / MILLION) if self.price else None
 
     @property
     def address(self) -> str | None:
@@ -124,7 +135,7 @@ class System(Generator):
     def _ask(self, asked: Request, context: GenerationContext) -> Answer:
         request = self.request(_values(asked))
         call = Call(
-            model=f"{self.kind}/{self.target}",
+            model=self.asked_as,
             weights=None,
             api_base=self.address,
             messages=_messages(asked),
@@ -135,13 +146,12 @@ class System(Generator):
             replicate=context.replicate,
         )
         timeout = (self.limits and self.limits.timeout) or context.gateway.timeout
-        price = self.price and Price(self.price.read / MILLION, self.price.written / MILLION)
         reply = context.gateway.exchange(
             call,
             lambda: self.send(request, timeout, context),
             self.limits,
             self.pace,
-            price=price,
+            price=self.token_price,
             purpose=context.purpose.of(asked.question_id),
         )
         return self._answer(reply)

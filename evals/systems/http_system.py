@@ -111,7 +111,7 @@ class Http(HttpSystem):
 
     url: Address
     method: Literal["POST", "GET"] = "POST"
-    body: Template = Field(default_factory=lambda: {"question": "{{ question }}"})
+    body: Template = Field(default={"question": "{{ question }}"})
     selected_answer: Annotated[Selector | None, Field(alias="answer")] = None
 
     @model_validator(mode="after")

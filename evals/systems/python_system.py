@@ -34,6 +34,7 @@ _PASSAGES = (
     *("passages", "contexts", "context", "source_documents", "sources", "source_nodes", "documents"),
     "nodes",
 )
+_HISTORY = ("history", "messages", "conversation", "chat_history")
 _imports = threading.RLock()
 
 
@@ -48,9 +49,9 @@ def _is_place(place: str) -> str:
 class Python(System):
     """Calls Python code of the user's own, from the folder of the study file or an installed package.
 
-    A function takes the question, and the conversation before it where it has a second parameter. It returns
-    a text, or a mapping with `answer` and `passages`. An object is called by its method: `invoke`
-    (LangChain), `query` or `retrieve` (LlamaIndex), `run` (Haystack).
+    A function takes the question, and the conversation before it where it has a second parameter without a
+    default, or one named `history`. It returns a text, or a mapping with `answer` and `passages`. An object
+    is called by its method: `invoke` (LangChain), `query` or `retrieve` (LlamaIndex), `run` (Haystack).
 
     call: `module:function`, or `module:object`
     input: what it is called with in place of the question, with placeholders as in `http`
@@ -222,11 +223,12 @@ def _called(system: Any, asked: Any, history: list[dict[str, str]]) -> Any:
 
 def _takes_history(function: Any) -> bool:
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = [*inspect.signature(function).parameters.values()]
     except (TypeError, ValueError):
         return False
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(one.kind in kinds for one in parameters) >= 2
+    second = next((one for one in parameters[1:2] if one.kind in kinds), None)
+    return second is not None and (second.default is second.empty or second.name in _HISTORY)
 
 
 def _run_pipeline(pipeline: Any, asked: Any) -> dict[str, Any]:
@@ -258,7 +260,7 @@ def _parts(given: Any) -> tuple[str | None, Any]:
     if isinstance(passages, str):  # a prompt's context, already joined
         passages = [passages]
     if answer is None and passages is None:
-        what = ", ".join(fields) if isinstance(given, Mapping) else type(given).__name__
+        what = ", ".join(map(str, given)) if isinstance(given, Mapping) else type(given).__name__
         raise UnreadableError(f"it returned neither text nor a mapping with `answer` or `passages`: {what}")
     return answer, passages
 

@@ -22,8 +22,10 @@ from rag_assay.orchestration.loopback import free_loopback_port
 from rag_assay.orchestration.settings import Settings, prepare
 from tests.conftest import REPOSITORY
 from tests.fakes.browser import Tab, chromium, tab
+from tests.fakes.dagster_project import write_project
 from tests.fakes.dagster_ui import AT_ONCE, dagster_ui
 from tests.fakes.openai_server import FakeOpenAI, answer
+from tests.fakes.processes import PYTHONPATH
 
 RUN = 900_000  # milliseconds that a run may take
 CELLS = "  remote: {chunkings: [tokens-128-42], retrievers: [dense, hybrid], sample: 6}\n"
@@ -40,7 +42,18 @@ def demo_with_a_server(folder: Path, port: int) -> None:
     (folder / "demo.yaml").write_text(text)
 
 
-EXPANDED = quote(",".join(f"global@global:{group}" for group in ("corpus", "questions", "grid")), safe="")
+COMPONENT = """\
+type: rag_assay.StudyComponent
+attributes:
+  studies: [demo.yaml]
+  key_prefix: rag
+  group: rag
+"""
+
+
+def expanded(*groups: str) -> str:
+    """Return the address of the asset graph with these groups open."""
+    return f"/asset-groups?expanded={quote(','.join(f'global@global:{group}' for group in groups), safe='')}"
 
 
 class Photographer:
@@ -60,12 +73,19 @@ class Photographer:
         self.page.wait_for_timeout(2_500)
         self.page.screenshot(path=self.folder / f"dagster-{name}.png")
 
-    def launch(self, ending: str) -> None:
-        """Launch the study's job, and wait for its end."""
+    def shoot_graph(self, name: str, *groups: str) -> None:
+        """Write a picture of the asset graph, with these groups open."""
+        self.page.set_viewport_size({"width": 1800, "height": 900})
+        self.go(expanded(*groups), "leaderboard")
+        self.page.wait_for_timeout(10_000)  # until each box has its colour
+        self.shoot(name)
+
+    def launch(self, ending: str, job: str = "study_demo") -> None:
+        """Launch a study's job, and wait for its end."""
         query = "{repositoriesOrError{... on RepositoryConnection{nodes{location{name}}}}}"
         found = self.page.request.post(f"{self.address}/graphql", data={"query": query}).json()
         place = found["data"]["repositoriesOrError"]["nodes"][0]["location"]["name"]
-        self.page.goto(f"{self.address}/locations/{quote(place, safe='')}/jobs/study_demo/playground")
+        self.page.goto(f"{self.address}/locations/{quote(place, safe='')}/jobs/{job}/playground")
         self.page.get_by_role("button", name="Launch Run").click()
         self.page.wait_for_url("**/runs/*")
         self.page.get_by_text(ending).first.wait_for(timeout=RUN)
@@ -83,7 +103,7 @@ def shoot_all(photographer: Photographer, serve: Callable[[], FakeOpenAI]) -> No
     """Run the demo, let it fail, retry it, and write a picture of each page."""
     photographer.launch("RUN_FAILURE")
     photographer.shoot("run")
-    photographer.go("/assets/answers?view=partitions", "Materialized (23)")
+    photographer.go("/assets/answers?view=partitions", "Materialized (9)")
     photographer.go("/assets/answers?view=checks&checkDetail=built", "nothing listens at")
     photographer.shoot("failed")
     photographer.page.go_back()
@@ -92,10 +112,7 @@ def shoot_all(photographer: Photographer, serve: Callable[[], FakeOpenAI]) -> No
     with serve():
         photographer.retry("RUN_SUCCESS")
     photographer.shoot("retry")
-    photographer.page.set_viewport_size({"width": 1800, "height": 900})
-    photographer.go(f"/asset-groups?expanded={EXPANDED}", "leaderboard")
-    photographer.page.wait_for_timeout(10_000)  # until each box has its colour
-    photographer.shoot("graph")
+    photographer.shoot_graph("graph", "corpus", "questions", "grid")
     photographer.page.set_viewport_size({"width": 1280, "height": 900})
     photographer.go("/assets/leaderboard?view=partitions&partition=demo", "dagster/row_count")
     photographer.shoot("asset")
@@ -103,30 +120,56 @@ def shoot_all(photographer: Photographer, serve: Callable[[], FakeOpenAI]) -> No
     photographer.shoot("automation")
 
 
+def shoot_project(photographer: Photographer) -> None:
+    """Run the demo, and an asset of the project's own, in somebody else's project."""
+    photographer.launch("RUN_SUCCESS", "study_rag_demo")
+    photographer.go("/assets/documents?view=overview", "Materialize")
+    photographer.page.get_by_role("button", name="Materialize").first.click()
+    photographer.page.wait_for_timeout(30_000)
+    photographer.shoot_graph("project", "shop", "rag")
+
+
 def main() -> None:
     """Copy the workspace, serve the UI, and write the pictures."""
     finished = Path(sys.argv[1])
     pictures = Path(sys.argv[2]) if len(sys.argv) > 2 else REPOSITORY / "docs"
+    os.environ.setdefault("ASSAY_MODELS", str((finished / "models").resolve()))
     with tempfile.TemporaryDirectory(prefix="assay-screenshots-") as name:
         folder, port = Path(name), free_loopback_port()
-        shutil.copytree(finished, folder / "var", ignore=shutil.ignore_patterns("models", "studies"))
-        os.environ.setdefault("ASSAY_MODELS", str((finished / "models").resolve()))
         (folder / "studies").mkdir()
         demo_with_a_server(folder / "studies", port)
-        prepare(Settings(home=folder / "var"))
-        configuration = folder / "var" / "dagster" / "dagster.yaml"
-        configuration.write_text(configuration.read_text() + AT_ONCE)
         environment = {"ASSAY_STUDIES": str(folder / "studies"), "OPENAI_API_KEY": "sk-scripted"}
-        with (
-            dagster_ui(folder / "var", **environment) as address,
-            chromium() as browser,
-            tab(browser, 1280, 1200) as shown,
-        ):
+        with chromium() as browser:
             text = "The text does not say so. [1]"
-            shoot_all(
-                Photographer(address, shown, pictures),
-                lambda: FakeOpenAI(respond=lambda _request: answer(text), port=port),
-            )
+            with (
+                dagster_ui(copied(finished, folder / "var"), **environment) as address,
+                tab(browser, 1280, 1200) as shown,
+            ):
+                shoot_all(
+                    Photographer(address, shown, pictures),
+                    lambda: FakeOpenAI(respond=lambda _request: answer(text), port=port),
+                )
+            home = copied(finished, folder / "theirs", without=("dagster",))
+            component = write_project(folder / "shop", COMPONENT)
+            shutil.copy(BUNDLED / "demo.yaml", component)
+            shutil.copytree(BUNDLED / "demo", component / "demo")
+            path = os.pathsep.join([str(folder / "shop" / "src"), PYTHONPATH])
+            with (
+                dagster_ui(
+                    home, module="shop.definitions", folder=folder / "shop", PYTHONPATH=path
+                ) as address,
+                tab(browser, 1800, 900) as shown,
+            ):
+                shoot_project(Photographer(address, shown, pictures))
+
+
+def copied(finished: Path, home: Path, without: tuple[str, ...] = ()) -> Path:
+    """Copy a workspace whose runs are launched at once; return the copy."""
+    shutil.copytree(finished, home, ignore=shutil.ignore_patterns("models", "studies", *without))
+    prepare(Settings(home=home))
+    configuration = home / "dagster" / "dagster.yaml"
+    configuration.write_text(configuration.read_text() + AT_ONCE)
+    return home
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ WHERE = {
     "steps": "retrieval.md",
     "query_transforms": "understanding.md",
     "generators": "studies.md",
+    "systems": "systems.md",
     "judges": "judging.md",
     "rubrics": "people.md",
     "metrics": "studies.md",

@@ -16,11 +16,12 @@ from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.question_matrix import MatrixFilter, QuestionMatrix
 from rag_assay.evals.reporting.question_rows import question_rows
 from rag_assay.evals.reporting.rows import report_data
+from rag_assay.evals.reporting.standings import main_subset
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
 from tests.fakes import rag_system
 from tests.fakes.openai_server import FakeOpenAI
-from tests.fakes.rag_system import FAILING, SLOW, SYSTEM_QUESTIONS, serve
+from tests.fakes.rag_system import FAILING, OVERDUE, SLOW, SYSTEM_QUESTIONS, serve
 from tests.fakes.tiny import TEXTS, Bench, write_study
 
 pytestmark = pytest.mark.models
@@ -186,7 +187,10 @@ def test_every_surface_has_its_cell(run: Bench) -> None:
     found = question_rows(run.study, "lamp", run.home)
     hits = {cell.cell.generator: one.hits for one in found.found for cell in one.cells}
     assert [hit.gold for hit in hits["asked"]] == [False, True]
-    page = render_html(report_data(run.study, run.home))
+    data = report_data(run.study, run.home)
+    shown = {one.cell.generator: one.results for one in main_subset(data).standings}
+    assert round(shown["asked"]["ndcg@10"].value or 0, 3) == 0.658
+    page = render_html(data)
     assert all(name in page for name in THREE)
     matrix = QuestionMatrix(run.study, run.home)
     pipelines = [f"tiny.-.-.-.{name}" for name in THREE]
@@ -199,12 +203,21 @@ def test_every_surface_has_its_cell(run: Bench) -> None:
 def test_what_failed_is_called_again_until_it_answers(
     run: Bench, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(rag_system.REPLIES, FAILING, {"answer": "A pump.", "sources": []})
+    for name, said in ((FAILING, "A pump heats the office."), (OVERDUE, "The old crane stands there.")):
+        monkeypatch.setitem(rag_system.REPLIES, name, {"answer": said, "sources": []})
     monkeypatch.setattr(rag_system, "FAILING", "no question has this")
+    monkeypatch.setattr(rag_system, "OVERDUE", "no question has this")
     for expected in (2, 0):  # one for each system behind HTTP
         server.requests.clear()
         Bench(run.study.path, run.home).build("answers")
         assert sum(FAILING in str(one.body) for one in server.requests) == expected
+    assert not server.requests, "a second run makes no call"
+    bench = Bench(run.study.path, run.home)
+    bench.build()
+    bench.write_report()
+    verdict = report_data(bench.study, bench.home).verdict
+    assert verdict.recommended is not None
+    assert verdict.recommended.cell.startswith("tiny.-.-.-."), "a system that answers all may win"
 
 
 def test_a_version_calls_again_and_selectors_do_not(
@@ -225,7 +238,8 @@ def test_a_version_calls_again_and_selectors_do_not(
     bench.build()
     bench.write_report()
     assert record_result(bench.grid, "tiny", bench.home)
-    found = diff(*entries_of(bench.home, "tiny"), bench.store)
+    before, after = entries_of(bench.home, "tiny")[-2:]
+    found = diff(before, after, bench.store)
     changed = found.answers.filter(question_id="lamp").select("cell", "old", "new").rows()
     assert changed == [("-.-.-.asked", "At dawn.", "The lamp is lit at sunset.")]
     assert "-.-.-.asked" in {move.cell for move in found.moves}

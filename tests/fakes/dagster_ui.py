@@ -26,7 +26,14 @@ LONGEST = 120.0  # seconds until the UI answers, on a machine that does much els
 
 
 @contextmanager
-def dagster_ui(home: Path, *, daemon: bool = False, **environment: str) -> Iterator[str]:
+def dagster_ui(
+    home: Path,
+    *,
+    daemon: bool = False,
+    module: str = "rag_assay.orchestration.definitions",
+    folder: Path = ROOT,
+    **environment: str,
+) -> Iterator[str]:
     """Serve the UI of a home; yield its address.
 
     What is shown are the bundled studies and those that were run in this home, as for a person.
@@ -34,6 +41,7 @@ def dagster_ui(home: Path, *, daemon: bool = False, **environment: str) -> Itera
     Args:
         home: `ASSAY_HOME`, which may be empty.
         daemon: start the daemon too: it launches queued runs, backfills, schedules and sensors.
+        module, folder: of the code location, and the one that its processes run in.
         environment: more variables of all processes, such as ASSAY_STUDIES.
     """
     before = dict(os.environ)
@@ -48,25 +56,24 @@ def dagster_ui(home: Path, *, daemon: bool = False, **environment: str) -> Itera
         log = stack.enter_context((home / "dagster-ui.log").open("w"))
         shared = ["--grpc-host", "127.0.0.1", "--grpc-port", code]
         server = ["dagster", "api", "grpc", "-h", "127.0.0.1", "-p", code]
-        location = ["-m", "rag_assay.orchestration.definitions"]
-        stack.enter_context(_process(["-m", *server, *location], known, log.fileno()))
+        stack.enter_context(_process(["-m", *server, "-m", module], known, log.fileno(), folder))
         _wait_for_port(int(code))
         web = ["-m", "dagster_webserver", "-h", "127.0.0.1", "-p", port, *shared]
-        stack.enter_context(_process(web, known, log.fileno()))
+        stack.enter_context(_process(web, known, log.fileno(), folder))
         if daemon:
             script = str(Path(sys.executable).with_name("dagster-daemon"))
-            stack.enter_context(_process([script, "run", *shared], known, log.fileno()))
+            stack.enter_context(_process([script, "run", *shared], known, log.fileno(), folder))
         address = f"http://127.0.0.1:{port}"
         _wait_until_served(address, home / "dagster-ui.log")
         yield address
 
 
 @contextmanager
-def _process(command: Sequence[str], environment: dict[str, str], log: int) -> Iterator[None]:
+def _process(command: Sequence[str], environment: dict[str, str], log: int, folder: Path) -> Iterator[None]:
     """Run Python in a group of its own; its children end with it."""
     process = subprocess.Popen(
         [sys.executable, *command],
-        cwd=ROOT,
+        cwd=folder,
         env=environment,
         stdout=log,
         stderr=log,

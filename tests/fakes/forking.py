@@ -25,7 +25,7 @@ import tempfile
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module, invalidate_caches
 from multiprocessing import popen_spawn_posix
@@ -144,7 +144,7 @@ def install() -> None:
 _spawned: dict[int, Forked] = {}
 
 
-def _spawn(path: str, arguments: list[str], descriptors: Iterable[int]) -> int:
+def _spawn(path: bytes, arguments: list[str], descriptors: Sequence[int]) -> int:
     """Start `python OPTIONS -c CODE MORE`, as `multiprocessing` does; return its process id."""
     if "--multiprocessing-fork" not in arguments:
         return _SPAWNV(path, arguments, descriptors)
@@ -163,7 +163,7 @@ def _poll(self: popen_spawn_posix.Popen, flag: int = os.WNOHANG) -> int | None:
     return self.returncode
 
 
-_POLL, _SPAWNV = popen_spawn_posix.Popen.poll, multiprocessing.util.spawnv_passfds  # type: ignore[attr-defined]
+_POLL, _SPAWNV = popen_spawn_posix.Popen.poll, multiprocessing.util.spawnv_passfds
 
 
 def _forkable(arguments: object, environment: Mapping[str, str]) -> list[str]:
@@ -202,15 +202,18 @@ def forks_of_home(home: Path) -> dict[int, str]:
     return found
 
 
-def server() -> str:
-    """Start the server unless that is done; return the address of its socket. It ends with this process."""
+def server(modules: Sequence[str] = ()) -> str:
+    """Start the server unless that is done; return the address of its socket. It ends with this process.
+
+    modules: it imports them before the first fork
+    """
     with _starting:
         if not _address:
-            _address.append(_start())
+            _address.append(_start(modules))
     return _address[0]
 
 
-def _start() -> str:
+def _start(modules: Sequence[str]) -> str:
     folder, owner = tempfile.mkdtemp(prefix="assay-forks-"), os.getpid()
     address = str(Path(folder) / "socket")
     listening = socket.socket(socket.AF_UNIX)
@@ -219,7 +222,7 @@ def _start() -> str:
     ours = {name: text for name, text in os.environ.items() if not name.startswith(("ASSAY_", "DAGSTER_"))}
     # NumPy starts as many threads when it is imported; LiteLLM would ask the internet.
     ours |= {"OMP_NUM_THREADS": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-    code = f"from tests.fakes.forking import serve; serve({listening.fileno()}, {address!r})"
+    code = f"from tests.fakes.forking import serve; serve({listening.fileno()}, {address!r}, {modules!r})"
     process = subprocess.Popen(
         [sys.executable, "-c", code],
         cwd=ROOT,
@@ -239,11 +242,11 @@ def _start() -> str:
     return address
 
 
-def serve(listening: int, address: str) -> None:
+def serve(listening: int, address: str, modules: Sequence[str]) -> None:
     """Be the server, until standard input is closed."""
     _address.append(address)
     with socket.socket(fileno=listening) as asked:
-        _Server(asked).serve()
+        _Server(asked).serve(modules)
 
 
 class _Server:
@@ -257,9 +260,10 @@ class _Server:
         os.set_blocking(self._telling, False)
         self._rest = ""
 
-    def serve(self) -> None:
+    def serve(self, modules: Sequence[str]) -> None:
         """Fork whatever is asked for until standard input is closed."""
         gc.disable()
+        self._import(modules)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])  # `multiprocessing` may have blocked some meanwhile
         self._events.register(0, selectors.EVENT_READ)
         self._events.register(self._listening, selectors.EVENT_READ, self._fork)
@@ -277,10 +281,7 @@ class _Server:
 
     def _learn(self) -> None:
         *names, self._rest = (self._rest + os.read(self._told, 1 << 16).decode()).split("\n")
-        if "lancedb" in names:
-            _import_lancedb()
-        own = (*OWN, "lance")
-        self._import(name for name in names if not name.startswith(own) and not name.endswith("__main__"))
+        self._import(name for name in names if not name.startswith(OWN) and not name.endswith("__main__"))
 
     def _import(self, names: Iterable[str]) -> None:
         sys.modules["twisted.internet.reactor"] = None  # type: ignore[assignment]
@@ -288,7 +289,7 @@ class _Server:
             for name in names:
                 if name not in sys.modules:
                     with suppress(Exception):  # made by others as they are imported, or not to be shared
-                        import_module(name)
+                        _import_lancedb() if name.startswith("lance") else import_module(name)
         del sys.modules["twisted.internet.reactor"]
 
     def _fork(self) -> None:

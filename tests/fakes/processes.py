@@ -94,7 +94,8 @@ class InTerminal:
         return self.process.wait(timeout=100), b"".join(shown).decode("utf-8", "replace")
 
 
-def in_terminal(command: list[str], **environment: str) -> InTerminal:
+def in_terminal(command: list[str], errors: int | None = None, **environment: str) -> InTerminal:
+    """Start a command in a terminal; its standard error may be another descriptor."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         command,
@@ -102,7 +103,7 @@ def in_terminal(command: list[str], **environment: str) -> InTerminal:
         env={**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30", **environment},
         stdin=theirs,
         stdout=theirs,
-        stderr=theirs,
+        stderr=theirs if errors is None else errors,
         start_new_session=True,
         preexec_fn=of_its_own_terminal,  # noqa: PLW1509 -- one call of the system, and no lock
     )

@@ -25,11 +25,17 @@ _COLOURS = re.compile(r"\x1b(?:\[[0-9;?]*)?(?:[a-zA-Z]|$)|\r$")
 class Terminal:
     """A process whose input and output are a terminal. Use it as a context manager.
 
+    errors: a descriptor that is its standard error instead
     written: all that it has written, with the sequences that colour it
     """
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], columns: int = 80, rows: int = 40
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        columns: int = 80,
+        rows: int = 40,
+        errors: int | None = None,
     ) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -38,7 +44,7 @@ class Terminal:
             command,
             stdin=theirs,
             stdout=theirs,
-            stderr=theirs,
+            stderr=theirs if errors is None else errors,
             cwd=ROOT,
             env={**sized, "TERM": "xterm", **environment},
             start_new_session=True,

@@ -13,36 +13,10 @@ import pytest
 import rag_assay
 from rag_assay.orchestration.component import StudyScaffolder, StudyScaffoldParams
 from tests.conftest import REPOSITORY
+from tests.fakes.dagster_project import write_project
 from tests.fakes.openai_server import FakeOpenAI, answer
 from tests.orchestration.conftest import replace_in, write_study
 
-PROJECT = """\
-[project]
-name = "shop"
-version = "0.1"
-[tool.dg]
-directory_type = "project"
-[tool.dg.project]
-root_module = "shop"
-"""
-THEIRS = """\
-import dagster as dg
-from assets.lines import count_lines
-
-
-@dg.asset(group_name="shop")
-def documents() -> int:
-    return count_lines("one\\ntwo")
-
-
-@dg.asset
-def report(documents: int) -> int:
-    return documents + 1
-
-
-@dg.job
-def study_town() -> None: ...
-"""
 COMPONENT = """\
 type: rag_assay.StudyComponent
 attributes:
@@ -57,23 +31,11 @@ attributes:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A project as `create-dagster` makes it, with packages named as ours and an asset `documents`."""
+    """A project with a component of the small study."""
     root = tmp_path / "shop"
-    files = {
-        "pyproject.toml": PROJECT,
-        "src/assets/__init__.py": "",
-        "src/assets/lines.py": "def count_lines(text: str) -> int:\n    return len(text.splitlines())\n",
-        "src/evals/__init__.py": "",
-        "src/shop/__init__.py": "",
-        "src/shop/defs/__init__.py": "",
-        "src/shop/defs/theirs.py": THEIRS,
-        "src/shop/defs/quality/defs.yaml": COMPONENT.format(home=tmp_path / "var"),
-    }
-    for name, text in files.items():
-        (root / name).parent.mkdir(parents=True, exist_ok=True)
-        (root / name).write_text(text)
-    (root / "src/shop/defs/quality/town").mkdir()
-    write_study(root / "src/shop/defs/quality/town")
+    folder = write_project(root, COMPONENT.format(home=tmp_path / "var")) / "town"
+    folder.mkdir()
+    write_study(folder)
     for name in ("ASSAY_HOME", "DAGSTER_HOME"):
         monkeypatch.setenv(name, "")
     monkeypatch.syspath_prepend(str(root / "src"))

@@ -131,18 +131,15 @@ def test_a_run_launched_by_clicks_ends_well(ui: Tab) -> None:
     ui.page.get_by_text("Materialized (2)").wait_for()
 
 
-def test_a_launched_run_with_a_failing_cell_says_which_and_leaves_the_good(ui: Tab) -> None:
+def test_a_launched_run_says_which_cell_failed_and_is_retried_by_clicks(ui: Tab, server: str) -> None:
     said = launch(ui, "town", "RUN_FAILURE")
     assert "2 of 4 answers failed" in said
     assert "town.t16.minilm.words.dead" in said
+    failed = ui.page.url
     go(ui, "/assets/answers?view=partitions")
     ui.page.get_by_text("Missing (2)").wait_for()
     ui.page.get_by_text("Materialized (3)").wait_for()
-
-
-def test_a_failed_run_is_retried_by_clicks_and_only_what_failed_runs(ui: Tab, server: str) -> None:
-    launch(ui, "town", "RUN_FAILURE")
-    failed = ui.page.url
+    ui.page.goto(failed)
     ui.page.get_by_text("Errored (4)").wait_for()
     with FakeOpenAI(respond=lambda _request: answer("Twelve."), port=urlsplit(server).port or 0) as model:
         ui.page.get_by_role("button", name="Re-execute all").locator("xpath=following::button[1]").click()

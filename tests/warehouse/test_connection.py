@@ -179,6 +179,21 @@ def test_a_forked_child_opens_the_file_itself(tmp_path: Path) -> None:
         assert connection.execute("SELECT study FROM history").fetchall() == [("child",)]
 
 
+def test_a_child_that_is_forked_while_the_file_is_open_has_an_instance_of_its_own(tmp_path: Path) -> None:
+    with connect(tmp_path / "assay.duckdb"):
+        child = os.fork()
+        if not child:
+            with connect(tmp_path / "other.duckdb") as connection:
+                connection.execute("INSERT INTO history (study, entry) VALUES ('child', '1')")
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+    with connect(tmp_path / "other.duckdb") as connection:
+        assert connection.execute("SELECT study FROM history").fetchall() == [("child",)]
+        assert connection.execute("SELECT current_setting('temp_directory')").fetchone() == (
+            f"{tmp_path / 'other.duckdb'}.tmp",
+        )
+
+
 def test_an_instance_that_an_error_has_invalidated_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "assay.duckdb"
     with pytest.raises(CorruptFileError), connect(path):

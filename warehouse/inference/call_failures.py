@@ -149,7 +149,7 @@ def obstacle(error: Exception, model: str | None, api_base: str | None, *, answe
     """Return what will fail every further call to the model in the same way (key, money, address, no such
     model); None: the next may succeed.
 
-    model: None: what is asked has no name that says which server it has
+    model: None: its name does not say which server it has
     answered: the model has answered before, so that a 403 is about what was asked
     """
     where = api_base or "the provider's server"

@@ -50,7 +50,7 @@ def _questions() -> Callable[..., object]:
 
     html = (
         '<div class="as-questions"><div class="matrix-box journey"></div>'
-        '<aside class="panel journey" tabindex="-1" aria-label="The open question" hidden></aside></div>'
+        '<aside class="panel journey" tabindex="-1" hidden></aside></div>'
     )
     scripts = [*map(read_script, _SHARED), _read("questions.js")]
     return v2.component("assay_questions", html=html, css=_styles(), js="\n".join(scripts))

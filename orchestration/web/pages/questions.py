@@ -17,6 +17,7 @@ from rag_assay.evals.reporting.question_matrix import (
 from rag_assay.orchestration.web.address_state import choose_many, choose_one, type_words
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_questions
+from rag_assay.orchestration.web.journey_texts import JOURNEY
 from rag_assay.orchestration.web.languages import Texts, Words
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.study_results import matrix_of, read_or_tell
@@ -58,9 +59,10 @@ TEXTS: Texts = {
     "close": ("Close", "Schließen"),
     "beside": ("Beside it", "Daneben"),
     "alone": ("no other pipeline", "keine andere Pipeline"),
+    "open": ("The open question", "Die offene Frage"),
     "unknown": ("This study asks no such question.", "Diese Studie stellt diese Frage nicht."),
 }
-_DRAWN = ("where", "none", "previous", "next", "close", "beside", "alone", "unknown")
+_DRAWN = ("where", "none", "previous", "next", "close", "beside", "alone", "open", "unknown")
 KEY = "matrix"
 
 
@@ -104,7 +106,8 @@ def _filter(context: PageContext, matrix: QuestionMatrix, words: Words) -> Matri
             source = choice(
                 "source", matrix.questions["sources"].explode().drop_nulls().unique().sort().to_list()
             )
-            lost = choice("lost", list(LOST_WORDS), LOST_WORDS)
+            said = _journey_words(context)
+            lost = choice("lost", list(LOST_WORDS), {one: said.get(of, of) for one, of in LOST_WORDS.items()})
             orders = ["all", *(["regressions"] if len(pipelines) > 1 else []), "disputed"]
             order = choose_one(context, "order", words("order"), orders, words)
     return MatrixFilter(
@@ -117,6 +120,10 @@ def _filter(context: PageContext, matrix: QuestionMatrix, words: Words) -> Matri
         is_regression=order == "regressions",
         by_dispute=order == "disputed",
     )
+
+
+def _journey_words(context: PageContext) -> Mapping[str, str]:
+    return JOURNEY if context.language == "de" else {}
 
 
 def _view(context: PageContext, matrix: QuestionMatrix, wanted: MatrixFilter, words: Words) -> dict[str, Any]:
@@ -139,6 +146,7 @@ def _view(context: PageContext, matrix: QuestionMatrix, wanted: MatrixFilter, wo
         "matching": len(ids),
         "total": matrix.questions.height,
         "words": texts,
+        "journey": dict(_journey_words(context)),
         "place": digest([first, wanted.metric, *wanted.pipelines]),
     }
     return {**view, "serial": digest(view), "open": _opened(context, matrix, wanted)}

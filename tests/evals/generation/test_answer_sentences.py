@@ -58,3 +58,27 @@ def test_neighbouring_chunks_are_read_as_one_text() -> None:
     parts = [Passage(text[20:], "b", "d", start=20, end=50), Passage(text[:30], "a", "d", start=0, end=30)]
     (stretch,) = passage_stretches(parts)
     assert (stretch.text, stretch.places) == (text, (1, 0))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected"),
+    [
+        (
+            "It rains.",
+            "Eight weeks in numbers\nThere were 19 alarms.",
+            ["It rains.", "There were 19 alarms."],
+        ),
+        ("Das gilt nach Nr.", "5 des Plans. Ende.", ["Das gilt nach Nr. 5 des Plans.", "Ende."]),
+        ("The ferry leaves", "at noon. It is full.", ["The ferry leaves at noon.", "It is full."]),
+    ],
+)
+def test_the_heading_of_the_next_chunk_is_no_part_of_a_sentence(
+    first: str, second: str, expected: list[str]
+) -> None:
+    begin = len(first) + 1
+    parts = [
+        Passage(first, "a", "d", start=0, end=len(first)),
+        Passage(second, "b", "d", start=begin, end=begin + len(second)),
+    ]
+    (stretch,) = passage_stretches(parts)
+    assert texts(stretch.text) == expected

@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from rag_assay.evals.generation.extractive import extract, extract_many, fitted
+from rag_assay.evals.generation.contract import Passage
+from rag_assay.evals.generation.extractive import Draft, Vectors, extract, extract_many, fitted
 
 Floats = npt.NDArray[np.floating]
 
@@ -62,22 +63,37 @@ def test_a_sentence_comes_with_the_one_that_its_pronoun_stands_for() -> None:
 
 def test_the_score_is_the_probability_of_the_weighted_sum() -> None:
     # Terms of the question: "high", "lighth…". Two sentences; "high" is in one: log(3 / 1.5), "lighth…" in
-    # both: log(3 / 2.5). The second holds the common term only, but what is beside it holds both.
+    # both: log(3 / 2.5). The second holds the common term only, but what is beside it holds all letters.
     first, second = "The old lighthouse is high enough today.", "Another white lighthouse is here."
     rare, common = np.log(3 / 1.5), np.log(3 / 2.5)
     known, confidence = fitted()["sentence"], fitted()["confidence"]
+    of_second, of_first = np.array([0.5, np.sqrt(0.75)]), np.array([-0.9, np.sqrt(0.19)])
+    context = 2 * of_second + of_first
     sum_of = {
         "cosine": 0.5,
+        "context": context[0] / np.linalg.norm(context),
         "overlap": common / (rare + common),
-        "around": 1.0,
+        "grams": 1.0,
         "rank": 1.0,
         "lacks_kind": 1.0,
     }
-    score = known["intercept"] + sum(known["weights"][name] * value for name, value in sum_of.items())
+    score = sum(known[name] * value for name, value in sum_of.items())
     expected = 1 / (1 + np.exp(-(confidence["slope"] * score + confidence["intercept"])))
     embedding = Embedding({QUESTION: 1.0, first: -0.9, second: 0.5})
     assert extract(QUESTION, [f"{first} {second}"], embedding, 5, words, minimum=expected - 1e-3) == second
     assert extract(QUESTION, [f"{first} {second}"], embedding, 5, words, minimum=expected + 1e-3) == ""
+
+
+def test_a_sentence_whose_neighbours_are_about_the_question_wins() -> None:
+    about, same, elsewhere = "The pier has a gate.", "It costs five crowns.", "It costs nine crowns."
+    question = "Price of mooring?"
+    embedding = Embedding({question: 1.0, about: 0.9, same: 0.3, elsewhere: 0.3, CARS: -0.9})
+    passages = [f"{CARS} {elsewhere}", f"{about} {same}"]
+    texts = [question, CARS, elsewhere, about, same]
+    draft = Draft.of(question, [Passage(text) for text in passages])
+    features = draft.features(Vectors(embedding(texts), {text: row for row, text in enumerate(texts)}))
+    context = dict(zip([one.text for one in draft.candidates], features[:, 1], strict=True))
+    assert context[same] > context[elsewhere]
 
 
 def test_what_is_asked_for_comes_first() -> None:
@@ -91,6 +107,17 @@ def test_what_is_asked_for_comes_first() -> None:
     assert answer == f"3 May 1874. {opened}"
     german, satz = "Wie viele Plätze hat das Stadion?", "Das Stadion hat seit dem Umbau 1.900 Plätze."
     assert extract(german, [satz], Embedding({german: 1.0, satz: 0.95}), 60, words) == f"1.900 Plätze. {satz}"
+    # The number of an act is no date, a season is.
+    act = "The act was adopted under Regulation (EU) 2018/2066 and Directive 2009/28/EC by the board."
+    asked = "When was the act adopted by the board?"
+    assert extract(asked, [act], Embedding({asked: 1.0, act: 0.95}), 60, words) == act
+    season, won = "Wann wurde der Klub Meister?", "Der Klub wurde in der Spielzeit 2021/22 Meister."
+    assert extract(season, [won], Embedding({season: 1.0, won: 0.95}), 60, words) == f"2021/22. {won}"
+    fine, both = (
+        "Wie hoch war die Geldbuße?",
+        "Der Klub verlor 3 Punkte und zahlte die Geldbuße von 2500 Euro.",
+    )
+    assert extract(fine, [both], Embedding({fine: 1.0, both: 0.95}), 60, words).startswith("2500 Euro. ")
     # Two that are as near: none stands out.
     two = "The tower was opened on 3 May 1874 and 4 June 1875."
     assert extract(question, [two], Embedding({question: 1.0, two: 0.95}), 60, words) == two

@@ -73,7 +73,7 @@ def test_losses_sources_and_types_are_those_of_the_catalogue(
     names = [one["name"] for one in known["steps"]]
     for one in known["cells"]:
         signs = known["lost"][one["ranking"]]
-        found = matrix.lost(one["key"])
+        (found,) = matrix.lost([one["key"]])
         for question, sign in zip(asked["id"], signs, strict=True):
             word = {" ": "", ".": FOUND}.get(sign) if sign in " ." else names[ord(sign) - ord("a")]
             assert found.get(question, "") == word
@@ -91,9 +91,10 @@ def test_filters_leave_what_fits(ran: tuple[QuestionMatrix, ReportData]) -> None
     of_kind = matrix.matching(MatrixFilter("ndcg@10", (first,), type=kinds[0]))
     assert len(of_kind) == (kinds == kinds[0]).sum()
     lost = [
-        matrix.matching(MatrixFilter("ndcg@10", (first,), lost=one)) for one in {*matrix.lost(first).values()}
+        matrix.matching(MatrixFilter("ndcg@10", (first,), lost=one))
+        for one in {*matrix.lost([first])[0].values()}
     ]
-    assert sorted(one for some in lost for one in some) == sorted(matrix.lost(first))
+    assert sorted(one for some in lost for one in some) == sorted(matrix.lost([first])[0])
     by_dispute = matrix.matching(MatrixFilter("ndcg@10", tuple(matrix.labels), by_dispute=True))
     measured = [matrix.disputes[one].value for one in by_dispute]
     assert measured == sorted(measured, reverse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import urllib.request
 
 import pytest
@@ -20,9 +19,8 @@ def test_dagster_and_the_app_start_together_and_end_with_ctrl_c(finished: Finish
     dagster, app = free_loopback_port(), free_loopback_port()
     command = assay_command("dev", "--port", str(dagster), "--app-port", str(app))
     errors = home / "dev.log"
-    running = in_terminal(
-        ["/bin/sh", "-c", f"exec {shlex.join(command)} 2>{shlex.quote(str(errors))}"], ASSAY_HOME=str(home)
-    )
+    with errors.open("wb") as stderr:
+        running = in_terminal(command, stderr.fileno(), ASSAY_HOME=str(home))
     try:
         addresses = [f"http://127.0.0.1:{dagster}/", f"http://127.0.0.1:{app}/"]
         assert wait_until(lambda: errors.exists() and "Ctrl-C ends both" in errors.read_text(), 150)

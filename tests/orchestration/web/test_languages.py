@@ -9,8 +9,11 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
+from rag_assay.evals.reporting.page import read_script
+from rag_assay.evals.reporting.question_matrix import LOST_WORDS
 from rag_assay.orchestration import web
 from rag_assay.orchestration.web.annotation import translations as scoring
+from rag_assay.orchestration.web.journey_texts import JOURNEY
 
 FOLDER = Path(web.__file__).parent
 SHOWN = {"label", "help", "alt", "placeholder", "title"}
@@ -96,3 +99,9 @@ def test_scripts_of_the_rating_page_name_texts_that_there_are() -> None:
     )
     assert [one for one in scoring.TEXTS if f'"{one.removesuffix("_1")}"' not in source + python] == []
     assert re.findall(r'(?:aria-label"?|title|placeholder|\{\}): "([A-Z][^"]+)"', source) == []
+
+
+def test_texts_of_journeys_are_those_of_their_scripts() -> None:
+    written = "".join(map(read_script, ("journey_view.js", "journey_table.js")))
+    said = set(re.findall(r'say\("([^"]+)"\)', written)) | {"better", "worse", *LOST_WORDS.values()}
+    assert said == set(JOURNEY)

@@ -83,5 +83,9 @@ const journeyParts = (() => {
     return found;
   };
 
-  return { plain, node, link, number, slice, marked, rows };
+  // Texts by their English ones, where a page is in another language.
+  const words = Object.create(null);
+  const say = (text) => words[text] ?? text;
+
+  return { plain, node, link, number, slice, marked, rows, say, words };
 })();

@@ -1,7 +1,7 @@
 "use strict";
 // Questions by pipelines: a row a question, and in each place score, lost step and answer. Texts become text nodes.
 const journeyTable = (() => {
-  const { node, number } = journeyParts;
+  const { node, number, say } = journeyParts;
   const STEPS = 4; // of colour: the worse, the stronger
   const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
@@ -15,7 +15,7 @@ const journeyTable = (() => {
     const good = share(cell.value, metric);
     const missing = cell.value === null || Number.isNaN(cell.value);
     const sign = good === null ? "" : good >= 0.5 ? "✓ " : "✗ ";
-    const lost = cell.lost && cell.lost !== "found" ? node("span", { class: "lost-step" }, `lost: ${cell.lost}`) : null;
+    const lost = cell.lost && cell.lost !== "found" ? node("span", { class: "lost-step" }, `${say("lost")}: ${say(cell.lost)}`) : null;
     const failed = cell.status ? node("span", { class: "warn" }, `[${cell.status}] `) : null;
     const said = node("span", { class: "snippet", dir: "auto" }, failed, cell.answer ?? (cell.status ? "" : "–"));
     const value = node("b", { class: good !== null && good < 0.5 ? "warn" : null, title: missing ? cell.why : null }, sign, number(cell.value, metric.unit));
@@ -42,7 +42,7 @@ const journeyTable = (() => {
       return line;
     });
     const table = node("table", { class: "questions" },
-      node("thead", {}, node("tr", {}, node("th", { scope: "col" }, "Question"), ...heads)), node("tbody", {}, ...lines));
+      node("thead", {}, node("tr", {}, node("th", { scope: "col" }, say("Question")), ...heads)), node("tbody", {}, ...lines));
     table.addEventListener("keydown", (event) => {
       const by = MOVES[event.key];
       const here = event.target.closest("td, th");
@@ -52,7 +52,7 @@ const journeyTable = (() => {
       event.stopPropagation();
       next?.focus();
     });
-    return node("div", { class: "scroll tall", role: "region", tabindex: 0, "aria-label": "Questions by pipelines" }, table);
+    return node("div", { class: "scroll tall", role: "region", tabindex: 0, "aria-label": say("Questions by pipelines") }, table);
   };
 
   // Mark what is open in a table that is drawn.

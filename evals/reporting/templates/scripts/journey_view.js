@@ -1,13 +1,13 @@
 "use strict";
 // One question as nodes: what it asks, and what one cell or two made of it.
 const journeyView = (() => {
-  const { node, link, number, slice, marked, rows } = journeyParts;
+  const { node, link, number, slice, marked, rows, say } = journeyParts;
   const LONG = 700; // characters of a text from which it scrolls in itself
 
   const item = (name, ...value) => node("div", {}, node("dt", {}, name), node("dd", { dir: "auto" }, ...value));
   const prose = (text, children) =>
     node("p", { class: text.length > LONG ? "text long" : "text", dir: "auto", tabindex: text.length > LONG ? 0 : null,
-      role: text.length > LONG ? "group" : null, "aria-label": text.length > LONG ? "a long text" : null }, children);
+      role: text.length > LONG ? "group" : null, "aria-label": text.length > LONG ? say("a long text") : null }, children);
 
   const facts = (one) => {
     const { about, asked, evidence, documents } = one;
@@ -15,22 +15,22 @@ const journeyView = (() => {
     const where = (piece) => {
       const document = named.get(piece.doc_id);
       const url = document?.url ?? piece.url;
-      const title = document?.title || url || piece.doc_id || "(no page is named)";
+      const title = document?.title || url || piece.doc_id || say("(no page is named)");
       return node("cite", {}, url ? link(url, title) : title);
     };
-    const pieces = evidence.map((piece) => node("blockquote", { dir: "auto" }, piece.quote ?? "the whole document",
-      where(piece), piece.reason ? node("em", { class: "warn" }, `not found: ${piece.reason}`) : null));
+    const pieces = evidence.map((piece) => node("blockquote", { dir: "auto" }, piece.quote ?? say("the whole document"),
+      where(piece), piece.reason ? node("em", { class: "warn" }, `${say("not found")}: ${piece.reason}`) : null));
     const kinds = [about.id, about.set, about.type, about.sources.join(", ")].filter(Boolean).join(" · ");
-    return node("dl", {}, item("Question", kinds, asked.answerable === false ? " · not answerable from the corpus" : ""),
-      asked.conversation ? item("Said before", asked.conversation) : null,
-      item("Ground truth", asked.ground_truth ?? "– the question set gives none"),
-      item("Evidence", ...(pieces.length ? pieces : ["– the question has none"])));
+    return node("dl", {}, item(say("Question"), kinds, asked.answerable === false ? ` · ${say("not answerable from the corpus")}` : ""),
+      asked.conversation ? item(say("Said before"), asked.conversation) : null,
+      item(say("Ground truth"), asked.ground_truth ?? say("– the question set gives none")),
+      item(say("Evidence"), ...(pieces.length ? pieces : [say("– the question has none")])));
   };
 
   const scores = (one, sides) => {
-    const heads = [node("th", { scope: "col" }, "Metric"),
+    const heads = [node("th", { scope: "col" }, say("Metric")),
       ...sides.map((side) => node("th", { scope: "col", class: "num" }, side.name))];
-    if (sides.length > 1) heads.push(node("th", { scope: "col", class: "num" }, "B less A"));
+    if (sides.length > 1) heads.push(node("th", { scope: "col", class: "num" }, say("B less A")));
     const lines = one.metrics.flatMap((metric, at) => {
       const values = sides.map((side) => side.values[at]);
       const missing = sides.map((side) => side.why[at]);
@@ -41,12 +41,12 @@ const journeyView = (() => {
       if (sides.length > 1) {
         const better = difference === 0 || Number.isNaN(difference) ? "" : (difference > 0) === metric.higher ? " better" : " worse";
         cells.push(node("td", { class: `num${better}` }, difference > 0 ? "+" : "", number(difference, metric.unit),
-          better ? node("small", {}, better.trim()) : null));
+          better ? node("small", {}, say(better.trim())) : null));
       }
       return [node("tr", {}, node("th", { scope: "row" }, metric.title), ...cells)];
     });
     const table = node("table", {}, node("thead", {}, node("tr", {}, ...heads)), node("tbody", {}, ...lines));
-    return node("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": "Scores of this question" }, table);
+    return node("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": say("Scores of this question") }, table);
   };
 
   const spansOf = (hit, evidence) => evidence.flatMap((piece) => {
@@ -59,25 +59,25 @@ const journeyView = (() => {
   const comparedWith = (hit, other) => {
     if (!other) return null;
     const same = other.hits.find((one) => one.doc === hit.doc && one.start < hit.end && hit.start < one.end);
-    if (!same) return node("strong", { class: "only" }, `only in ${hit.side}`);
-    return same.rank === hit.rank ? null : node("strong", { class: "moved" }, `rank ${same.rank} in ${other.name}`);
+    if (!same) return node("strong", { class: "only" }, `${say("only in")} ${hit.side}`);
+    return same.rank === hit.rank ? null : node("strong", { class: "moved" }, `${say("rank")} ${same.rank} in ${other.name}`);
   };
 
   const hits = (side, other, one) => {
-    if (side.ended) return node("p", { class: "warn" }, `The ranking ended with ${side.ended.status}: ${side.ended.reason ?? ""}`);
-    if (!side.hits.length) return node("p", {}, "No hit is stored for this cell and question.");
+    if (side.ended) return node("p", { class: "warn" }, `${say("The ranking ended with")} ${side.ended.status}: ${side.ended.reason ?? ""}`);
+    if (!side.hits.length) return node("p", {}, say("No hit is stored for this cell and question."));
     const named = new Map(one.documents.map((document) => [document.doc_id, document]));
     return node("ol", { class: "hits" }, ...side.hits.map((hit) => {
       const document = named.get(hit.doc);
       const spans = spansOf(hit, one.evidence);
       const way = side.taken.filter((step) => step.rank === hit.rank).map((step) => `${step.step} ${step.at}`);
-      const score = [hit.score === null ? "" : `score ${number(hit.score)}`, spans.length ? "holds evidence" : ""];
+      const score = [hit.score === null ? "" : `${say("score")} ${number(hit.score)}`, spans.length ? say("holds evidence") : ""];
       const li = node("li", { value: hit.rank, class: spans.length ? "holds" : null, tabindex: -1 },
         node("p", { class: "source" }, node("span", { dir: "auto" }, document?.url ? link(document.url, document.title || document.url)
-          : document?.title ?? `passage ${hit.rank}`), " ", comparedWith(hit, other),
+          : document?.title ?? `${say("passage")} ${hit.rank}`), " ", comparedWith(hit, other),
         node("span", { class: "score" }, score.filter(Boolean).join(" · ")),
-        way.length ? node("span", { class: "score" }, `rank after each step: ${way.join(", ")}`) : null),
-        hit.text === null ? node("p", { class: "left-out" }, "The documents of now have no such passage.")
+        way.length ? node("span", { class: "score" }, `${say("rank after each step")}: ${way.join(", ")}`) : null),
+        hit.text === null ? node("p", { class: "left-out" }, say("The current documents have no such passage."))
           : prose(hit.text, marked(hit.text, spans)));
       hit.node = li;
       return li;
@@ -86,10 +86,10 @@ const journeyView = (() => {
 
   const lost = (side, one) => {
     if (side.lost === " ") return null;
-    if (side.lost === ".") return node("p", {}, "The ranking holds the evidence that the question needs.");
+    if (side.lost === ".") return node("p", {}, say("The ranking holds the evidence that the question needs."));
     const step = one.steps[side.lost.charCodeAt(0) - 97];
     const at = side.losses.find((piece) => piece.lost_at === step.name)?.step;
-    return node("p", { class: "lost-at" }, node("b", {}, `Lost at ${step.label}${at ? ` (${at})` : ""}. `), step.means, " ", step.try);
+    return node("p", { class: "lost-at" }, node("b", {}, `${say("Lost at")} ${say(step.label)}${at ? ` (${at})` : ""}. `), step.means, " ", step.try);
   };
 
   // Markers that the answer's citations have become buttons that lead to their passages.
@@ -98,8 +98,8 @@ const journeyView = (() => {
     const citation = marker && answer.citations.find((one) => one.marker === Number(marker[1]));
     if (!citation) return part;
     const hit = side.hits.find((one) => one.chunk === citation.chunk_id && citation.chunk_id !== null);
-    if (!hit) return citation.url ? link(citation.url, part) : node("s", { title: "names no passage that was given" }, part);
-    const button = node("button", { type: "button", class: "cited", title: `passage at rank ${hit.rank}` }, part);
+    if (!hit) return citation.url ? link(citation.url, part) : node("s", { title: say("names no passage that was given") }, part);
+    const button = node("button", { type: "button", class: "cited", title: `${say("passage at rank")} ${hit.rank}` }, part);
     button.addEventListener("click", () => { hit.node.scrollIntoView({ block: "center" }); hit.node.focus(); });
     return button;
   });
@@ -111,8 +111,8 @@ const journeyView = (() => {
   };
 
   const judgements = (answer) => answer.judgements.map((one) => node("li", {}, node("b", {}, `${one.metric}: `),
-    one.status === "ok" ? number(one.value) : `[${one.status}]`, one.uncalibrated ? " (uncalibrated)" : "",
-    one.again > 1 ? ` (replicate ${one.again})` : "", one.reason ? ` – ${one.reason}` : "",
+    one.status === "ok" ? number(one.value) : `[${one.status}]`, one.uncalibrated ? ` (${say("uncalibrated")})` : "",
+    one.again > 1 ? ` (${say("replicate")} ${one.again})` : "", one.reason ? ` – ${one.reason}` : "",
     one.statements.length ? node("ul", {}, ...one.statements.map((said) => node("li", { dir: "auto" },
       node("b", { class: "verdict" }, said.verdict ?? number(said.value)), ` ${said.text ?? ""}`,
       said.reason ? ` – ${said.reason}` : ""))) : null));
@@ -123,24 +123,24 @@ const journeyView = (() => {
 
   const answers = (side, other) => side.answers.map((answer, at) => {
     const rival = other?.answers[at]?.answer ?? other?.answers[0]?.answer;
-    const of = answer.replicate > 1 ? `, replicate ${answer.replicate}` : "";
+    const of = answer.replicate > 1 ? `, ${say("replicate")} ${answer.replicate}` : "";
     const spent = [answer.seconds === null ? "" : `${number(answer.seconds, "s")} s`,
       answer.prompt_tokens === null ? "" : `${answer.prompt_tokens + (answer.completion_tokens ?? 0)} tokens`, answer.model ?? ""];
     const unwritten = answer.citations.filter((one) => !(answer.answer ?? "").includes(`[${one.marker}]`));
-    return node("div", {}, node("h5", {}, `Answer${of}`),
+    return node("div", {}, node("h5", {}, `${say("Answer")}${of}`),
       answer.status === "ok" ? null : node("p", { class: "warn" }, `[${answer.status}] ${answer.reason ?? ""}`),
       answer.answer === null ? null : prose(answer.answer, differing(answer, rival, side)),
-      unwritten.length ? node("p", { class: "cites" }, "cites ", unwritten.flatMap((one) => [...cited(`[${one.marker}]`, answer, side), " "])) : null,
+      unwritten.length ? node("p", { class: "cites" }, say("cites"), " ", unwritten.flatMap((one) => [...cited(`[${one.marker}]`, answer, side), " "])) : null,
       node("p", { class: "left-out" }, spent.filter(Boolean).join(" · ")),
-      answer.judgements.length ? node("div", {}, node("h5", {}, "Judgements"), node("ul", { class: "said" }, ...judgements(answer))) : null,
-      answer.people.length ? node("div", {}, node("h5", {}, "People"), node("ul", { class: "said" }, ...people(answer))) : null);
+      answer.judgements.length ? node("div", {}, node("h5", {}, say("Judgements")), node("ul", { class: "said" }, ...judgements(answer))) : null,
+      answer.people.length ? node("div", {}, node("h5", {}, say("Human ratings")), node("ul", { class: "said" }, ...people(answer))) : null);
   });
 
   const column = (side, other, one) => {
     const found = hits(side, other, one); // before the answers: citations lead to them
     return node("div", { class: "side" }, node("h4", {}, `${side.name}: ${side.label}`), lost(side, one),
-      side.ranking < 0 && !side.hits.length ? node("p", {}, "This cell reads no ranking.") : null, ...answers(side, other),
-      side.ranking < 0 && !side.hits.length ? null : node("h5", {}, "What was found"),
+      side.ranking < 0 && !side.hits.length ? node("p", {}, say("This cell reads no ranking.")) : null, ...answers(side, other),
+      side.ranking < 0 && !side.hits.length ? null : node("h5", {}, say("What was found")),
       side.ranking < 0 && !side.hits.length ? null : found);
   };
 
@@ -172,7 +172,7 @@ const journeyView = (() => {
     const columns = Object.entries(known.questions).map(([name, values]) => [name, values[at]]);
     const one = { about: Object.fromEntries(columns), asked: rows(block, "questions", own)[0], metrics: known.metrics,
       evidence: rows(block, "evidence", own), documents: rows(block, "documents", own), steps: known.steps };
-    return [facts(one), node("h4", {}, "Scores"), scores(one, sides),
+    return [facts(one), node("h4", {}, say("Scores")), scores(one, sides),
       node("div", { class: sides.length > 1 ? "pair two" : "pair" },
         ...sides.map((side, of) => column(side, sides[1 - of], one)))];
   };

@@ -30,6 +30,8 @@ class Questions {
   show(data, send) {
     this.data = data;
     this.send = send;
+    Object.assign(journeyParts.words, data.journey);
+    this.panel.setAttribute("aria-label", data.words.open);
     if (data.serial !== this.drawn) {
       const held = this.box.querySelector(".scroll");
       const at = held && data.place === this.place ? [held.scrollLeft, held.scrollTop] : [0, 0];

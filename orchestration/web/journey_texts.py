@@ -1,0 +1,60 @@
+"""German texts of the journeys and the matrix, which the report's scripts write in English.
+
+`JOURNEY` goes to `journeyParts.words`: what is not in it stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+JOURNEY: Mapping[str, str] = {
+    "a long text": "ein langer Text",
+    "(no page is named)": "(keine Seite genannt)",
+    "the whole document": "das ganze Dokument",
+    "not found": "nicht gefunden",
+    "Question": "Frage",
+    "not answerable from the corpus": "mit diesen Dokumenten nicht zu beantworten",
+    "Said before": "Zuvor gesagt",
+    "Ground truth": "Richtige Antwort",
+    "– the question set gives none": "– die Fragensammlung nennt keine",
+    "Evidence": "Beleg",
+    "– the question has none": "– die Frage hat keinen",
+    "Metric": "Metrik",
+    "B less A": "B minus A",
+    "better": "besser",
+    "worse": "schlechter",
+    "Scores": "Werte",
+    "Scores of this question": "Werte dieser Frage",
+    "only in": "nur in",
+    "rank": "Rang",
+    "The ranking ended with": "Die Suche endete mit",
+    "No hit is stored for this cell and question.": "Zu Pipeline und Frage ist kein Treffer gespeichert.",
+    "score": "Wert",
+    "holds evidence": "enthält den Beleg",
+    "passage": "Passage",
+    "rank after each step": "Rang nach jedem Schritt",
+    "The current documents have no such passage.": "Die jetzigen Dokumente haben diese Passage nicht.",
+    "The ranking holds the evidence that the question needs.": "Die Suche fand den nötigen Beleg.",
+    "Lost at": "Verloren bei:",
+    "lost": "verloren",
+    "found": "gefunden",
+    "corpus": "Korpus",
+    "chunking": "Chunking",
+    "filter": "Filter",
+    "candidates": "Kandidaten",
+    "fusion": "Fusion",
+    "reranking": "Reranking",
+    "cut at k": "Schnitt bei k",
+    "budget": "Budget",
+    "names no passage that was given": "nennt keine Passage, die vorlag",
+    "passage at rank": "Passage auf Rang",
+    "uncalibrated": "nicht kalibriert",
+    "replicate": "Wiederholung",
+    "Answer": "Antwort",
+    "cites": "zitiert",
+    "Judgements": "Urteile",
+    "Human ratings": "Bewertungen",
+    "This cell reads no ranking.": "Diese Pipeline sucht nicht.",
+    "What was found": "Was gefunden wurde",
+    "Questions by pipelines": "Fragen nach Pipelines",
+}
