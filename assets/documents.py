@@ -81,14 +81,16 @@ class Documents(Stage):
 
     def recipes(self, key: str) -> dict[str, str]:
         """Return the digest of what cleaning takes from outside the pages. That is the source's name, part of
-        document ids, its language or the detector, and the model for missing dates."""
+        document ids, its language or the detector, and the model for missing dates.
+        """
         source = self.sources[key]
         date_models = [identity_of(source.date_by)] if source.date_by else []
         return {f"cleaning.{key}": digest([key, source.language, detector(), *date_models])}
 
     def identity(self, key: str, store: ArtifactStore) -> str:
         """Return the digest of the inputs, and of the previous build whose versions it carries on, so that a
-        page that changes back is a new version."""
+        page that changes back is a new version.
+        """
         inputs = super().identity(key, store)
         current = store.current(self.name, key)
         if current is None:
@@ -150,7 +152,8 @@ class Documents(Stage):
 
 def _gaps(dropped: pl.DataFrame, manifest: pl.DataFrame, dating_metadata: dict[str, Any]) -> dict[str, Any]:
     """Add to the metadata of dating the drops that the next build may fix; ``damaged``: SHA-256 of pages to
-    fetch again."""
+    fetch again.
+    """
     passing = dropped.filter(pl.col("page_key").is_null())
     if not len(passing):
         return dating_metadata

@@ -155,7 +155,8 @@ class Embeddings(Stage):
 @dataclass
 class _Writing:
     """Turns blocks of chunks into blocks of vectors; ``computed``, ``dimensions`` and ``content`` are known
-    after the last frame."""
+    after the last frame.
+    """
 
     embedder: CachedEmbedder
     key: str

@@ -79,7 +79,8 @@ class Pages(Stage):
 
     def is_of_now(self, key: str, artifact: Artifact) -> bool:
         """Return whether a study's source is the one that was crawled; if its folder is gone, another path
-        may mean the same."""
+        may mean the same.
+        """
         path, before = self.sources[key].path, artifact.meta.get("path")
         moved = path is None or before is None or path == before or not Path(before).exists()
         return moved and artifact.meta.get("source") in {None, self._recipe(key)}
@@ -91,7 +92,8 @@ class Pages(Stage):
 
     def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
         """Return the artifact of a key, unless its pages changed or are damaged. They lie in one place, which
-        a later crawl changes even if it fails."""
+        a later crawl changes even if it fails.
+        """
         artifact = super().fresh(key, store)
         if artifact is None or not _holds(artifact, store.home) or _damaged_bodies(key, store):
             return None

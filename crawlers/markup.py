@@ -109,7 +109,8 @@ _LINKED = f"{_HEADINGS}[.//a[@href] or ancestor::a[@href]]"
 
 def reads_as_text(page: Selector) -> bool:
     """Return whether an unmarked page reads as a text of its own: enough words outside links and menus, twice
-    as many as within links, and no list of teasers (two headings or more, most of them links)."""
+    as many as within links, and no list of teasers (two headings or more, most of them links).
+    """
     words, linked = (_count(page.xpath(path).getall()) for path in (_TEXT, _LINKS))
     headings, leading = len(page.xpath(_HEADINGS)), len(page.xpath(_LINKED))
     is_list = leading >= 2 and 2 * leading >= headings

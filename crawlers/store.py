@@ -174,7 +174,8 @@ class Followed(NamedTuple):
 
 class FollowedPages:
     """One file per page: its facts as a line of JSON, then its bytes, compressed. Pages without validators
-    are not kept, damaged files are ignored; `sweep` removes pages that a complete crawl did not meet."""
+    are not kept, damaged files are ignored; `sweep` removes pages that a complete crawl did not meet.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -391,7 +392,8 @@ class PageStore:
         self, outcome: str, requests: int, size: int, *, followed: int = 0, complete: bool = False
     ) -> Row:
         """Merge, write the crawl's record and return it (`schemas.CRAWLS`, times as ISO strings). The result
-        also has `followed` and `unmet`: stored pages that this crawl did not come across."""
+        also has `followed` and `unmet`: stored pages that this crawl did not come across.
+        """
         if complete or self.from_files:
             self._leave_unseen()
         if outcome == FINISHED:

@@ -76,7 +76,8 @@ class ArtifactStore:
 
     def current(self, stage: str, key: str) -> Artifact | None:
         """Return the artifact that ``key`` means now, or None when there is none (yet). A damaged pointer is
-        made again: it means the newest one that was built for the key."""
+        made again: it means the newest one that was built for the key.
+        """
         if self._remote:
             self._remote.bring_pointer(stage, key)
         data = bytes_of(self._pointer(stage, key))
@@ -109,7 +110,8 @@ class ArtifactStore:
         self, artifact: Artifact, built: Path, instead_of: Artifact | None = None, *, always: bool = False
     ) -> Artifact:
         """Commit what was built, unless another builder has been faster: then return its artifact and remove
-        ``built``. An incomplete or damaged one is replaced."""
+        ``built``. An incomplete or damaged one is replaced.
+        """
         place = self.place(artifact.stage, artifact.identity)
         folder = place / built.name.removeprefix(BUILDING)
         whole = stamp_artifact(replace(artifact, folder=folder.name), built)

@@ -27,7 +27,8 @@ def temporary_beside(path: Path) -> Iterator[Path]:
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside ``path`` that takes its place when the block ends well. It is flushed
-    before the rename: after a crash ``path`` holds the old or the new content, never a part."""
+    before the rename: after a crash ``path`` holds the old or the new content, never a part.
+    """
     with temporary_beside(path) as temporary:
         yield temporary
         with temporary.open("rb") as file:

@@ -28,7 +28,8 @@ from rag_assay.warehouse.locks import try_lock
 
 class Pieces:
     """Rows by the identity of what they were computed from, a file each, named by identity and checksum: a
-    torn file does not count."""
+    torn file does not count.
+    """
 
     def __init__(self, folder: Path, name: str = ".pieces") -> None:
         self._folder = folder / name
@@ -69,7 +70,8 @@ REPLACED = 3600.0  # seconds that the files of a replaced artifact stay, for tho
 @contextmanager
 def turn(place: Path, waiting: Callable[[], None]) -> Iterator[bool]:
     """Hold the build lock of ``place`` in the block; a killed process releases it. Yields whether that is
-    certain: not where the file system knows no locks."""
+    certain: not where the file system knows no locks.
+    """
     place.mkdir(parents=True, exist_ok=True)
     handle = os.open(place, os.O_RDONLY)
     try:

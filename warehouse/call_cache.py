@@ -166,7 +166,8 @@ GLANCE = 0.05  # seconds after which it is looked whether another process has ma
 
 class _Turns:
     """The turns of this process's threads at the calls of a folder. Each holds the lock of a byte, at a place
-    of its own in one file: a locked file for each call would cost more than the rest of the cache."""
+    of its own in one file: a locked file for each call would cost more than the rest of the cache.
+    """
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -256,7 +257,8 @@ class CallCache:
 
     def put(self, call_id: str, record: Mapping[str, Any]) -> None:
         """Store the record of a call at once: another reader sees all of it or nothing. Note what it cost. It
-        is on disk when this returns."""
+        is on disk when this returns.
+        """
         # The id first, where the journal looks for it.
         whole = {"call_id": call_id, **record, **{"call_id": call_id}}
         cost = _COSTS.encode({name: value for name, value in whole.items() if name in COSTS})

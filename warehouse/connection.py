@@ -1,17 +1,14 @@
 """Short DuckDB connections behind one lock-and-retry helper.
 
 A process that writes the file locks out all others, readers too. So a connection is opened late, closed soon,
-and a locked file is waited for; who holds it is said by name. To make an instance of DuckDB takes 20 ms of
-processor time, to attach a file 3: a process has one instance, to which files are attached while in use.
+and a locked file is waited for; who holds it is said by name.
 """
 
 from __future__ import annotations
 
-import atexit
 import math
 import os
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -45,101 +42,19 @@ def connect(
     """
     import duckdb
 
-    instance, real = _instance, os.path.realpath(path)
-    connection = _open(path, real, _patience() if wait is None else wait, notify)
-    is_damaged = False
+    connection = _open(path, _patience() if wait is None else wait, notify)
     try:
+        connection.execute("SET TimeZone = 'UTC'")
         migrate(connection)
         yield connection
     except duckdb.Error as error:
-        is_damaged = _is_damage(error)
-        if is_damaged:
+        if _is_damage(error):
             raise _damaged(path, error) from error
         if isinstance(error, duckdb.IOException):
             raise AssayError(f"{path}: {_first_line(error)}") from error
         raise
     finally:
         connection.close()
-        instance.detach(real, is_damaged=is_damaged)
-
-
-class _Instance:
-    """The DuckDB instance of this process; each connection is a cursor of it that uses one attached file.
-
-    Threads that connect to one file share it: the last one detaches it, which writes its log into it and
-    releases the lock.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._main: duckdb.DuckDBPyConnection | None = None
-        self._made_for = ""  # beside which large queries spill
-        self._attached: dict[str, tuple[str, int]] = {}  # path -> name, number of connections
-        self._number = 0
-        self._is_damaged = False
-
-    def attach(self, path: str) -> duckdb.DuckDBPyConnection:
-        """Return a connection to a file; a `duckdb.Error` says why it cannot be opened."""
-        import duckdb
-
-        with self._lock:
-            if path != self._made_for:
-                self.end_if_idle()
-            if self._main is None:
-                self._main, self._made_for = duckdb.connect(), path
-                self._main.execute("SET GLOBAL TimeZone = 'UTC'")
-                self._main.execute("SET GLOBAL temp_directory = ?", [f"{path}.tmp"])
-            name, count = self._attached.get(path, ("", 0))
-            if not count:
-                self._number += 1
-                name, quoted = f"file_{self._number}", path.replace("'", "''")
-                self._main.execute(f"ATTACH '{quoted}' AS {name} (TYPE duckdb)")
-            self._attached[path] = name, count + 1
-            cursor = self._main.cursor()
-        cursor.execute(f"USE {name}")
-        return cursor
-
-    def detach(self, path: str, *, is_damaged: bool) -> None:
-        """Count a connection as closed; release the file after the last one."""
-        import duckdb
-
-        with self._lock:
-            name, count = self._attached.pop(path)
-            if count > 1:
-                self._attached[path] = name, count - 1
-            elif self._main is not None:
-                try:
-                    self._main.execute(f"DETACH {name}")
-                except duckdb.Error:  # no space for its log, say, which is played into it the next time
-                    self._is_damaged = True
-            self._is_damaged |= is_damaged
-            if self._is_damaged:  # it can have invalidated the instance
-                self.end_if_idle()
-
-    def end_if_idle(self) -> None:
-        """Give up the instance, unless a file is attached to it."""
-        with self._lock:
-            if self._main is not None and not self._attached:
-                self._main.close()
-                self._main, self._is_damaged = None, False
-
-
-_instance = _Instance()
-_inherited: list[_Instance] = []  # of parents; never closed here, for a child has none of their threads
-
-
-def _forget_instance() -> None:
-    global _instance  # noqa: PLW0603 -- of a process
-    _inherited.append(_instance)
-    _instance = _Instance()
-
-
-def _end_instance() -> None:
-    _instance.end_if_idle()
-
-
-atexit.register(_end_instance)
-os.register_at_fork(before=_end_instance, after_in_child=_forget_instance)
 
 
 @contextmanager
@@ -207,9 +122,7 @@ def _patience() -> float:
     return seconds
 
 
-def _open(
-    path: Path, real: str, wait: float, notify: Callable[[str], None] | None
-) -> duckdb.DuckDBPyConnection:
+def _open(path: Path, wait: float, notify: Callable[[str], None] | None) -> duckdb.DuckDBPyConnection:
     import duckdb
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -217,13 +130,12 @@ def _open(
     notified = False
     while True:
         try:
-            return _instance.attach(real)
+            return duckdb.connect(str(path))
         except duckdb.Error as error:
             holder = _holder(str(error))
             if "Cannot open file" in str(error):  # the system refuses it; nothing is wrong with its content
                 raise AssayError(f"{path}: {_first_line(error)}") from error
             if holder is None:
-                _instance.end_if_idle()
                 raise _damaged(path, error) from error
             if time.monotonic() >= deadline:
                 raise LockedError(

@@ -100,7 +100,8 @@ Key = tuple[str, str]
 
 def write_conversations(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
     """Let the tables hold the conversations of ``home``; return how many were read, those that changed. A
-    conversation that was deleted leaves them."""
+    conversation that was deleted leaves them.
+    """
     there = Conversations(home)
     now = there.stamps()
     known = {

@@ -346,7 +346,8 @@ class Conversations:
 
     def append(self, study: str, conversation: str, records: Iterable[AnyRecord]) -> int:
         """Add lines whose ids are not there yet; they are on disk when it returns. A conversation that was
-        deleted stays so: only `Begun` makes a file."""
+        deleted stays so: only `Begun` makes a file.
+        """
         path, kept = self.path(study, conversation), list(records)
         if not any(isinstance(one, Begun) for one in kept) and not path.exists():
             raise ConversationNotFoundError(GONE)
@@ -383,7 +384,8 @@ class Conversations:
 
     def delete(self, study: str, conversation: str) -> bool:
         """Remove a conversation for good, feedback and all; return whether it was there. Its rows leave
-        DuckDB when that is filled the next time."""
+        DuckDB when that is filled the next time.
+        """
         try:
             if mirror := mirror_of(self.home):
                 mirror.remove(self.path(study, conversation))

@@ -1,5 +1,6 @@
 """Several pieces of work at once, of which one computes at a time: while it waits for servers, others go on.
-So what is not thread-safe (indexes, models, the run's log) is used by one at a time."""
+So what is not thread-safe (indexes, models, the run's log) is used by one at a time.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ def release_turn(calls: Callable[[], int] = lambda: 0) -> Iterator[None]:
 
 class OneAtATime:
     """Lets the threads of a server compute one at a time, in the order in which they asked. A thread that
-    waits for a model lets others go on, and then queues again."""
+    waits for a model lets others go on, and then queues again.
+    """
 
     def __init__(self) -> None:
         self._slot = FairSlots()

@@ -1,5 +1,6 @@
 """Failure tags: why an answer failed, in annotators' own words: `<home>/people/<study>/tags.jsonl`. Lines are
-only added; a later line takes a tag back. A tag holds for an answer in all pipelines that gave it."""
+only added; a later line takes a tag back. A tag holds for an answer in all pipelines that gave it.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ class FailureTags:
 
     def toggle(self, annotator: str, item_id: str, written: str, showing: int = 1) -> bool:
         """Give an answer a tag, or take it back; return whether the answer has it now. Case and spaces do not
-        distinguish tags. Raises InputError: the tag or the annotator's name is not valid."""
+        distinguish tags. Raises InputError: the tag or the annotator's name is not valid.
+        """
         text = " ".join(encodable(written).split())
         if not text or len(text) > LONGEST_TAG:
             raise InputError(f"a failure tag has 1 to {LONGEST_TAG} characters, not {len(text)}")

@@ -63,7 +63,8 @@ def is_text(text: str) -> bool:
 
 def bounded_lines(file: IO[AnyStr], limit: int, ends: AnyStr) -> Iterator[tuple[int, AnyStr | None]]:
     """Yield the lines of a file with their numbers, from 1; None for one that is longer than ``limit``. No
-    more than ``limit`` is in memory at once."""
+    more than ``limit`` is in memory at once.
+    """
     number = 0
     while line := file.readline(limit + 2):  # two more for the end of the line
         number += 1
@@ -77,7 +78,8 @@ def bounded_lines(file: IO[AnyStr], limit: int, ends: AnyStr) -> Iterator[tuple[
 
 def walk(root: Path) -> Iterator[Path]:
     """Yield the files under a folder, sorted within each; hidden ones and a workspace within it are passed
-    over. Then folders that cannot be listed, and symbolic links to folders elsewhere."""
+    over. Then folders that cannot be listed, and symbolic links to folders elsewhere.
+    """
     home_root = os.path.realpath(home().root)
     real_root = os.path.realpath(root)
     shut: list[Path] = []
@@ -102,7 +104,8 @@ def is_folder(path: Path) -> bool:
 
 def fingerprint(path: Path) -> str:
     """Digest where a path leads to, and names, sizes and times of the files that a reader looks at there. The
-    time of the last state change is included, so a replacement with equal size and date is noticed."""
+    time of the last state change is included, so a replacement with equal size and date is noticed.
+    """
     if not path.exists():
         raise AssayError(f"there is no {path}")
     files = [path] if path.is_file() else list(walk(path))

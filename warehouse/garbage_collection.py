@@ -27,7 +27,8 @@ FORGOTTEN = 24 * 3600.0  # seconds after which no process resumes the build of a
 @contextmanager
 def marked(home: Home) -> Iterator[int]:
     """Mark this process as working on the workspace while the block lasts; remove what killed ones have left.
-    Yields how many files and folders were removed."""
+    Yields how many files and folders were removed.
+    """
     folder = home.root / "working"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{os.getpid()}.{uuid.uuid4().hex[:8]}.{machine_mark()}"
@@ -46,7 +47,8 @@ def marked(home: Home) -> Iterator[int]:
 
 def _marks(folder: Path, mine: Path) -> tuple[dict[Path, int], set[int]]:
     """Return the marks of killed processes with their numbers, and the numbers of those that live. Those of
-    other machines are taken to live; an unlocked mark is removed after a day."""
+    other machines are taken to live; an unlocked mark is removed after a day.
+    """
     dead: dict[Path, int] = {}
     alive = {os.getpid()}
     for path in folder.iterdir():

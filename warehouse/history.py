@@ -1,5 +1,6 @@
 """Which result each study had when: `<home>/history/<study>.jsonl`, a line for each change, which only grows.
-Lines name identities, so previous results can be opened while their artifacts exist."""
+Lines name identities, so previous results can be opened while their artifacts exist.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def _is_entry(record: Mapping[str, Any]) -> bool:
 
 def add_record(home: Home, record: Record) -> bool:
     """Add a line, unless its id is there; return whether it was added. Raises LockedError: another process
-    held the file for a minute."""
+    held the file for a minute.
+    """
     return append(home.history(record["study"]), [record], ENTRY, _is_entry) == 1
 
 

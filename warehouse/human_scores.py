@@ -215,7 +215,8 @@ class HumanScores:
 
     def append(self, scores: Iterable[HumanScore]) -> int:
         """Add rows that are not there yet (by `score_id`, for each annotator); return how many were added.
-        They are on disk when it returns, all of an annotator's by one write."""
+        They are on disk when it returns, all of an annotator's by one write.
+        """
         by_file: dict[Path, list[Row]] = {}
         for score in scores:
             if annotator_name(score.annotator) != score.annotator:
@@ -240,7 +241,8 @@ class HumanScores:
 
     def read(self, study: str, upto: ScoreSnapshot | None = None) -> Records:
         """Read the records of a study, as they were when a snapshot was taken, or are now. A row that stands
-        twice, in a copy of a file say, is read once."""
+        twice, in a copy of a file say, is read once.
+        """
         found = Records([], [])
         seen: dict[tuple[str, str], Row] = {}
         for path in self._files(study) if upto is None else sorted(upto.sizes):
@@ -274,7 +276,8 @@ class HumanScores:
 
 def current_scores(rows: Iterable[Row]) -> list[Row]:
     """Return the last row of each score of an annotator, unless it takes the score back; `skipped`
-    ones stay."""
+    ones stay.
+    """
     last: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         key = tuple(row[column] for column in SAME)

@@ -1,5 +1,6 @@
 """Appends lines to files that several processes write to. Each line is a JSON object with an id; one that is
-there is not added again, and torn lines are passed over."""
+there is not added again, and torn lines are passed over.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +97,8 @@ def append(
 
 def append_lines(path: Path, data: bytes) -> None:
     """Add whole lines by one write; they are on disk when it returns, or nothing was added. Raises
-    LockedError: another process held the file for a minute."""
+    LockedError: another process held the file for a minute.
+    """
     with _opened(path) as (handle, locked):
         _write(path, handle, data, locked=locked)
 

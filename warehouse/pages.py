@@ -48,7 +48,8 @@ def manifest_file(home: Home, source: str) -> Path:
 
 def read_manifest(home: Home, source: str, *, gone: bool = False) -> pl.DataFrame:
     """Return the newest state of every page of a source (`schemas.PAGES`), sorted by URL. A source that was
-    never crawled has no pages: the frame is empty."""
+    never crawled has no pages: the frame is empty.
+    """
     path = manifest_file(home, source)
     if not path.exists():
         return pl.DataFrame(schema=PAGES)
@@ -98,7 +99,8 @@ def become(home: Home, source: str, origin: str) -> None:
 
 def manifest_digest(manifest: pl.DataFrame) -> str:
     """Return the data version of a source's pages: a digest of URL, media type, body and fields of each page
-    that is not gone. Row order, fetch times and validators do not count."""
+    that is not gone. Row order, fetch times and validators do not count.
+    """
     served = manifest.filter(pl.col("gone_at").is_null())
     rows = served.select("url", "content_type", "sha256", "fields").sort("url").rows()
     return digest_strings(
@@ -140,7 +142,8 @@ def bring_bodies(home: Home, manifest: pl.DataFrame) -> None:
 
 def write_body(home: Home, body: bytes, scratch: Path | None = None) -> str:
     """Store ``body`` once per content and return its SHA-256; a damaged file is replaced. There is no fsync:
-    a torn body is noticed when it is read, and written again by the next crawl."""
+    a torn body is noticed when it is read, and written again by the next crawl.
+    """
     sha256 = sha256_bytes(body)
     path = home.body(sha256)
     if path.exists() and _unpacked(path.read_bytes()) == body:
@@ -158,7 +161,8 @@ def write_body(home: Home, body: bytes, scratch: Path | None = None) -> str:
 
 def read_body(home: Home, sha256: str) -> bytes:
     """Return the bytes of a page. Raises CorruptFileError: the file is missing, is no gzip file, or holds
-    other bytes than its name says."""
+    other bytes than its name says.
+    """
     packed = _packs(home.packs).find(sha256)
     if packed is not None:
         return packed
@@ -201,7 +205,8 @@ def _unpacked(data: bytes) -> bytes | None:
 
 def read_crawls(home: Home, source: str, known: Collection[str] = frozenset()) -> pl.DataFrame:
     """Return one row a crawl of a source (`schemas.CRAWLS`), oldest first, but for those of ``known`` ids. A
-    record that cannot be read is put aside, with a warning: it only tells of a crawl, and stops none."""
+    record that cannot be read is put aside, with a warning: it only tells of a crawl, and stops none.
+    """
     rows = []
     for path in sorted((home.crawls / source).glob("*.json")):
         if path.stem in known:

@@ -26,7 +26,8 @@ def write_batches(
     frames: Iterable[pl.DataFrame], schema: dict[str, pl.DataType | type[pl.DataType]], path: Path
 ) -> None:
     """Write frames of one schema to ``path`` in their order, each a row group; only one is held at a time.
-    The file appears, whole, when the last one is written."""
+    The file appears, whole, when the last one is written.
+    """
     import pyarrow.parquet
 
     def table(rows: pl.DataFrame) -> Any:
@@ -59,7 +60,8 @@ def conform_rows(rows: pl.DataFrame, schema: Mapping[str, pl.DataType | type[pl.
 
 def frame(rows: list[dict[str, object]], schema: dict[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:
     """Make a frame of ``rows`` with exactly the columns and types of ``schema``. At any depth, whole numbers
-    become floats where needed and lone surrogates question marks."""
+    become floats where needed and lone surrogates question marks.
+    """
     try:
         return pl.DataFrame(rows, schema=schema, orient="row")
     except (TypeError, UnicodeEncodeError):

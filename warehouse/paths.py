@@ -1,5 +1,6 @@
 """Paths of everything that is stored, all below the workspace: `ASSAY_HOME`, default `var` of the project. A
-workspace at a URL has a scratch folder: `ASSAY_SCRATCH`, or one below the user's cache."""
+workspace at a URL has a scratch folder: `ASSAY_SCRATCH`, or one below the user's cache.
+"""
 
 from __future__ import annotations
 
@@ -161,7 +162,8 @@ class Home:
 
 def project_folder() -> Path:
     """Return the nearest folder from the working directory upwards that holds `study.yaml` or `.git`. Where
-    there is none, the working directory."""
+    there is none, the working directory.
+    """
     here = Path.cwd()
     marks = ("study.yaml", ".git")
     return next((one for one in (here, *here.parents) if any((one / mark).exists() for mark in marks)), here)
@@ -174,6 +176,7 @@ def workspace_place() -> str:
 
 def home() -> Home:
     """Return the workspace: `ASSAY_HOME`, or `var` in the project folder. Of a workspace at a URL, this is
-    the scratch folder in which its files are used."""
+    the scratch folder in which its files are used.
+    """
     place = workspace_place()
     return Home(use_remote_home(place) if is_url(place) else Path(place).expanduser().resolve())

@@ -1,5 +1,6 @@
 """Whether a process that is named in a file still runs; on another machine only if the shared file system has
-locks."""
+locks.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def machine_mark() -> str:
 
 def machine_class() -> str:
     """Return the class of this machine, within which seconds can be compared. `ASSAY_MACHINE_CLASS` names it;
-    unless set, it is the processor's model and how many of its cores this process may use."""
+    unless set, it is the processor's model and how many of its cores this process may use.
+    """
     named = " ".join(os.environ.get(CLASS, "").split())
     return (named or f"{_model()} x {_cores()}")[:LONGEST]
 
@@ -98,7 +100,8 @@ def runs(process: int) -> bool:
 
 def this_process(home: Home) -> str:
     """Return the name of this process in the files of a workspace; it is taken when first asked for. A file
-    of that name is locked until the process ends, whatever ends it."""
+    of that name is locked until the process ends, whatever ends it.
+    """
     folder = _folder(home)
     with _lock:
         if folder not in _own:
@@ -112,7 +115,8 @@ def this_process(home: Home) -> str:
 
 def is_running(home: Home, name: str, at: datetime) -> bool:
     """Return whether the process of a name still runs: its file is there and locked; without locks its number
-    tells. One of another machine with no visible lock counts as running for `ELSEWHERE` seconds."""
+    tells. One of another machine with no visible lock counts as running for `ELSEWHERE` seconds.
+    """
     folder = _folder(home)
     if folder in _own and _own[folder][0] == name:
         return True

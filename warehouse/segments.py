@@ -151,7 +151,8 @@ def write(folder: Path, shard: str, rows: VectorRows, seed: int) -> str:
 @dataclass(frozen=True)
 class VectorSegment:
     """The index of a segment, 12 bytes a text: ``keys``, the first 64 bits of each SHA-256, rising, and
-    ``tokens``. Vectors, of ``width`` numbers, are read when wanted."""
+    ``tokens``. Vectors, of ``width`` numbers, are read when wanted.
+    """
 
     path: Path
     keys: Keys
@@ -170,7 +171,8 @@ class VectorSegment:
 
     def read(self, rows: Places, digests: Digests) -> tuple[Matrix, npt.NDArray[np.bool_]]:
         """Read vectors, shape (rows, dimensions), and which of them are of ``digests``; a row of another text
-        is followed by the next of its key."""
+        is followed by the next of its key.
+        """
         with _guarded(self.path), open(self.path, "rb", 0) as file:  # noqa: PTH123 -- twice as quick
             records = self._records(file.fileno(), rows)
             right = (records["sha256"] == digests).all(axis=1)

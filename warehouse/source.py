@@ -122,7 +122,8 @@ class Source(Strict):
     @property
     def origin(self) -> str:
         """Digest of what the source is: kind, start or content root (links followed), what is read. Scope
-        (`domains`, `allow`, `deny`) and limits do not count."""
+        (`domains`, `allow`, `deny`) and limits do not count.
+        """
         settings = self.model_dump(mode="json", include=_ORIGIN)
         root = Path(self.path).expanduser().resolve() if self.path else None
         return digest([settings, sorted(self.start), str(root)])

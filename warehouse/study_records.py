@@ -31,7 +31,8 @@ Pins = Mapping[str, Mapping[str, str]]
 @dataclass(frozen=True)
 class FinishedRun:
     """A result as it was run: stage -> key -> identity, and the study file's text (empty where it could hold
-    a secret)."""
+    a secret).
+    """
 
     artifacts: Pins
     text: str = ""
@@ -136,7 +137,8 @@ class PinnedArtifacts(StillArtifacts):
 
 def pinned_artifacts(home: Home, study: str) -> PinnedArtifacts:
     """Return the store of a study's finished run; the current artifacts where none is recorded. A leaderboard
-    that was built since then, outside of a run of the study, is the newer result: nothing is pinned then."""
+    that was built since then, outside of a run of the study, is the newer result: nothing is pinned then.
+    """
     record = read_study_record(home, study)
     pins = record.finished.artifacts if record and record.finished else {}
     store = PinnedArtifacts(home, pins)

@@ -100,7 +100,8 @@ def sync(
     study: str | None = None,
 ) -> int:
     """Load the rows that the database lacks of these keys' artifacts, and point the keys at them; return how
-    many. Damaged artifacts are set aside and told to ``say``; after a kill the next call goes on."""
+    many. Damaged artifacts are set aside and told to ``say``; after a kill the next call goes on.
+    """
     keys = list(keys)
     rows = connection.execute(
         "SELECT artifact_id, data_version, created_at FROM artifacts WHERE stage = ?", [stage]
@@ -257,7 +258,8 @@ def use_database(
     home: Home, use: Callable[[duckdb.DuckDBPyConnection], T], say: Say = lambda _sentence: None
 ) -> T:
     """Return what ``use`` returns of the database; a lost or damaged one is made again before. Found to be
-    damaged while it is used, it is made again too, and ``use`` is called a second time."""
+    damaged while it is used, it is made again too, and ``use`` is called a second time.
+    """
     try:
         return _used(home, use, say)
     except DamagedDatabaseError as error:

@@ -1,5 +1,6 @@
 """Usage of a corpus: the panels of the page Monitor and of `assay usage`, each a query on a view of
-`migrations/m022_usage.sql`. `PANELS` alone defines what is counted."""
+`migrations/m022_usage.sql`. `PANELS` alone defines what is counted.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from rag_assay.warehouse.yaml_positions import MarkedYaml, Place
 
 class Finding(NamedTuple):
     """A mistake before its line is known: its place in the file's data, pydantic's error name or our own, and
-    a text."""
+    a text.
+    """
 
     place: Place
     code: str

@@ -49,7 +49,8 @@ PATTERN = ".claim-*"
 @contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[bool | None]:
     """Hold a lock while the block lasts; yield False where another holds it, None where there are no
-    locks."""
+    locks.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         held = try_lock(file.fileno())
@@ -109,7 +110,8 @@ DEEPEST = 8  # digits: what goes beyond holds 70 billion texts, or the same ones
 
 class CachedVectors(NamedTuple):
     """What the cache holds of some texts: vectors, float32, shape (texts, dimensions) or (texts, 0) if all
-    lack one; known: bool, shape (texts,)."""
+    lack one; known: bool, shape (texts,).
+    """
 
     vectors: Matrix
     known: npt.NDArray[np.bool_]
@@ -122,7 +124,8 @@ _Read = Callable[[VectorSegment, Places, Places], Mask]
 
 class VectorCache:
     """Vectors of one embedder revision, by the SHA-256 of the embedded text. One object serves one thread.
-    ``revision``: digest of all that changes a vector."""
+    ``revision``: digest of all that changes a vector.
+    """
 
     def __init__(self, home: Home, revision: str) -> None:
         self.folder = home.cache("vectors") / revision
@@ -184,7 +187,8 @@ class VectorCache:
 
     def put(self, hashes: Sequence[str], vectors: Matrix, tokens: Counts | None = None) -> None:
         """Add vectors, float32, shape (len(hashes), dimensions), as segments of about LARGE; ``tokens``: of
-        each text, special ones included."""
+        each text, special ones included.
+        """
         if vectors.ndim != 2 or len(vectors) != len(hashes):
             raise ValueError(f"expected {len(hashes)} vectors, got an array of shape {vectors.shape}")
         if not len(hashes):
@@ -240,7 +244,8 @@ class VectorCache:
     @contextmanager
     def claim(self, hashes: Sequence[str]) -> Iterator[Mask]:
         """Claim texts that will be computed and put, except those that another process is computing; a killed
-        process gives its claims away. In a remote workspace, stored vectors are fetched first."""
+        process gives its claims away. In a remote workspace, stored vectors are fetched first.
+        """
         with claim_texts(self.folder, hashes) as mine:
             if self._mirror:
                 self._mirror.pull(self._place, once=True)

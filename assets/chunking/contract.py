@@ -31,7 +31,8 @@ class ChunkerInput(NamedTuple):
 
 class Tools(NamedTuple):
     """What a chunker may use: a tokenizer; ``embed``: texts -> unit vectors, float32, shape (texts,
-    dimensions), set where the chunker names an `embedding_model`."""
+    dimensions), set where the chunker names an `embedding_model`.
+    """
 
     tokenizer: Tokenizer
     embed: Callable[[Sequence[str]], npt.NDArray[np.float32]] | None = None

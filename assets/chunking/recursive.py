@@ -1,5 +1,6 @@
 """Recursive splitting: at paragraphs where they fit, else at lines, else at spaces, else anywhere. Reproduces
-LangChain's `RecursiveCharacterTextSplitter` (separators kept at the start), with exact offsets."""
+LangChain's `RecursiveCharacterTextSplitter` (separators kept at the start), with exact offsets.
+"""
 
 from __future__ import annotations
 

@@ -76,7 +76,8 @@ Place = tuple[int, int]
 
 def fit_chunks(cut: Callable[[int], list[ChunkSpan]], size: int, tokenizer: Tokenizer) -> list[ChunkSpan]:
     """Return ``cut(size)``, or where the tokenizer is not `steady`, the cut for the largest room whose chunks
-    all have at most ``size`` tokens; the room is lowered by steps that double."""
+    all have at most ``size`` tokens; the room is lowered by steps that double.
+    """
     spans = cut(size)
     room = size
     step = 0
@@ -149,7 +150,8 @@ def _sums(words: Words) -> Ints:
 
 def _with_their_marks(text: str, words: Words) -> Words:
     """Let a word that begins among combining marks begin with the first of them. Tokenizers reorder marks, so
-    their offsets differ from the text's there."""
+    their offsets differ from the text's there.
+    """
     marks = set() if text.isascii() else {sign for sign in set(text) if combining(sign)}
     if not marks:
         return words

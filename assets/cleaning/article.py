@@ -333,7 +333,8 @@ _FACTS = frozenset({"link", "meta"})
 
 def refuse_chrome(html: str) -> None:
     """Refuse a page whose one `<main>` or `<article>` has fewer than `MIN_WORDS` words: trafilatura would
-    take its surroundings. Several such elements, none, or one with `<meta>` alone say nothing."""
+    take its surroundings. Several such elements, none, or one with `<meta>` alone say nothing.
+    """
     from trafilatura import load_html
 
     tree: Any = load_html(html)
@@ -370,7 +371,8 @@ _SAME = 40  # word characters by which two texts are taken for the same
 
 def shown_standfirst(root: Element, descriptions: Sequence[str], text: str) -> str | None:
     """Return the standfirst that the page shows above its text (``descriptions`` are those of its head), or
-    None. One below the text's beginning, in a caption, link, menu or footer, or hidden, does not count."""
+    None. One below the text's beginning, in a caption, link, menu or footer, or hidden, does not count.
+    """
     wanted = [key for key in map(key_of, descriptions) if len(key) >= _LEAST]
     opening = next((key for key in map(key_of, text.split("\n")) if len(key) >= _SAME), "")[:_SAME]
     if not wanted:
@@ -508,7 +510,8 @@ def _structured(
     text: str, extracted: Element | None, content: MainContent, *, has_article: bool
 ) -> tuple[str, tuple[dict[str, Any], ...]]:
     """Return the text of a page and its sections: of an article the extracted text with its headings put in,
-    of any other page the page's own blocks."""
+    of any other page the page's own blocks.
+    """
     if not (text and has_article):
         blocks = content.document()
         words = sum(len(block.words) for block in blocks)
@@ -544,7 +547,8 @@ def find_date(
     fetched: date | None,
 ) -> tuple[str | None, str]:
     """Return the date of publication and its source, or None and none. Trafilatura's guess counts only if the
-    URL or a `<time>` has that day; a day after the page was fetched does not count."""
+    URL or a `<time>` has that day; a day after the page was fetched does not count.
+    """
     if facts.published_at and facts.date_source:
         return facts.published_at, facts.date_source
     day = iso(guess) if guess else None

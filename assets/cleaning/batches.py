@@ -80,7 +80,8 @@ class DateFinding(NamedTuple):
 @dataclass
 class Dating:
     """Asks one model for the dates of documents that have none, and counts documents asked and found, calls
-    to repeat with the first one's reason, and the cost of calls that were not cached."""
+    to repeat with the first one's reason, and the cost of calls that were not cached.
+    """
 
     date_by: DateBy
     gateway: Gateway

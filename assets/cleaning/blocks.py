@@ -46,7 +46,8 @@ class Marks:
 
 def mark_code(root: Element) -> Marks | None:
     """Turn each code block of a page into a one-line paragraph; return the marks used, or None without code.
-    Listings beside line numbers count, and a figure that holds one becomes part of the text."""
+    Listings beside line numbers count, and a figure that holds one becomes part of the text.
+    """
     without_numbers(root)
     blocks = _blocks(root)
     if not blocks:

@@ -36,7 +36,8 @@ def corpus_duplicates(
     artifacts: list[Artifact], documents: pl.DataFrame, threshold: float | None, work: BuildContext
 ) -> pl.DataFrame:
     """Return the copies among a corpus' documents (`schemas.DUPLICATES`), cached by their data versions;
-    ``threshold`` None: exact copies only."""
+    ``threshold`` None: exact copies only.
+    """
     versions = sorted(a.data_version for a in artifacts if a.stage == "documents")
     kept = work.home.cache("duplicates") / f"{digest([CODE_VERSION, threshold, versions])}.parquet"
     try:

@@ -14,7 +14,8 @@ MIN_WORDS = 5  # fewer words are a test page or an error page, not a document
 @dataclass(frozen=True)
 class DocumentDraft:
     """A document before it gets its id and version; ``repaired``: its Unicode is normalised, so section
-    offsets hold."""
+    offsets hold.
+    """
 
     text: str
     title: str | None = None

@@ -57,7 +57,8 @@ class Bands:
 
     def groups(self) -> tuple[Numbers, Numbers]:
         """Return the numbers of the documents that share a key with another, ascending, shape (n,), and their
-        groups in each band, shape (n, bands); ALONE where no other shares the key."""
+        groups in each band, shape (n, bands); ALONE where no other shares the key.
+        """
         self._write()
         found: list[tuple[Numbers, Numbers]] = []
         first = 0
@@ -91,7 +92,8 @@ def find_duplicates(
     documents: pl.DataFrame, threshold: float | None, scratch: Path | None = None
 ) -> pl.DataFrame:
     """Link every copy to its first copy; return `schemas.DUPLICATES`, sorted by id. By date of publication
-    (undated last), then URL, each is linked to the first earlier one that is no copy and similar enough."""
+    (undated last), then URL, each is linked to the first earlier one that is no copy and similar enough.
+    """
     moments = pl.Series("moment", [_moment(text) for text in documents["published_at"]], UTC_TIME)
     ordered = (
         documents.select("doc_id", "url", "text")
@@ -143,7 +145,8 @@ def normalize_text(text: str) -> str:
 
 def _near(ordered: pl.DataFrame, threshold: float, scratch: Path | None) -> dict[str, _Link]:
     """Link documents in their order to the first kept one that is similar enough; only those that share a
-    band are compared, and only with kept ones."""
+    band are compared, and only with kept ones.
+    """
     ids, texts = ordered["doc_id"], ordered["text"]
     words = _Words()
     held: OrderedDict[int, Hashes] = OrderedDict()

@@ -25,7 +25,8 @@ _ENCRYPTION = "META-INF/encryption.xml"
 
 def clean_epub(body: bytes) -> DocumentDraft:
     """Extract the text of a book in the order of its spine (EPUB 2 and 3), headings as sections. Title,
-    creators, date, language and subjects come from its package file."""
+    creators, date, language and subjects come from its package file.
+    """
     if reason := why_not(body, KINDS[".epub"]):
         raise UnusablePage(f"EPUB: {reason}")
     with ZipFile(BytesIO(body)) as archive:

@@ -21,7 +21,8 @@ def detector() -> str | None:
 
 def detect(text: str) -> str | None:
     """Return the ISO 639 code of a text's language, or None if that is uncertain. Lui and Baldwin, langid.py,
-    ACL 2012: naive Bayes over byte n-grams, normalised over 139 languages."""
+    ACL 2012: naive Bayes over byte n-grams, normalised over 139 languages.
+    """
     if detector() is None:
         return None
     code, probability = _identifier().classify(text[:HEAD])

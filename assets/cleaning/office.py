@@ -189,7 +189,8 @@ def _level(block: Block, levels: Mapping[str, int]) -> int | None:
 
 def _styles(document: Any) -> tuple[dict[str, int], set[str], set[str]]:
     """Return heading levels by style id, and the style ids of titles and of list items. A style that is based
-    on a heading is one; styles may be based on each other in a cycle."""
+    on a heading is one; styles may be based on each other in a cycle.
+    """
     levels: dict[str, int] = {}
     titles: set[str] = set()
     items: set[str] = set()
@@ -229,7 +230,8 @@ _DEEPEST = 50  # groups within groups
 
 def clean_pptx(body: bytes) -> DocumentDraft:
     """Extract the text of a presentation, one section per slide: title, other shapes, speaker's notes. A
-    slide without a title is called by its number. `metadata` holds the number of `slides`."""
+    slide without a title is called by its number. `metadata` holds the number of `slides`.
+    """
     check_package(body, ".pptx")
     require("pptx", "reading PPTX files")
     import pptx
@@ -283,7 +285,8 @@ MAX_CELLS = 20_000_000
 
 def clean_xlsx(body: bytes) -> DocumentDraft:
     """Extract the text of a workbook: one section per sheet, one line per row, cells separated by " | ". A
-    formula counts as the value computed last or, if there is none, as written."""
+    formula counts as the value computed last or, if there is none, as written.
+    """
     check_package(body, ".xlsx")
     require("openpyxl", "reading XLSX files")
     from openpyxl import load_workbook

@@ -43,7 +43,8 @@ def sections_in(text: str, headings: Iterable[Heading]) -> tuple[dict[str, Any],
 @dataclass
 class OutlineBuilder:
     """A text that grows by paragraphs, separated by a blank line, and its open sections. `text[start:end]` of
-    a section is its heading with everything below it."""
+    a section is its heading with everything below it.
+    """
 
     length: int = 0
     sections: list[dict[str, Any]] = field(default_factory=list)

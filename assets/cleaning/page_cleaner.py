@@ -145,14 +145,16 @@ class Cleaned(NamedTuple):
 
 def page_key(source: str, page: dict[str, Any], language: str | None, date_by: str | None = None) -> str:
     """Digest everything that a page's document depends on: what was fetched (not when), and how it is
-    cleaned."""
+    cleaned.
+    """
     fetched = [page[name] for name in ("url", "content_type", "sha256", "fields")]
     return digest([CODE_VERSION, detector(), source, language, fetched, *([date_by] if date_by else [])])
 
 
 def doc_id(source: str, page: dict[str, Any]) -> str:
     """Return a document's id: a digest of source and URL, or a passage's own id. The latter is unique within
-    its source and file: `SOURCE:FILE#ID`, or `SOURCE:ID` for a BEIR folder."""
+    its source and file: `SOURCE:FILE#ID`, or `SOURCE:ID` for a BEIR folder.
+    """
     fields = page["fields"]
     # Most pages have no id of their own, and parsing the fields of every page costs seconds.
     passage = json.loads(fields) if fields and '"id"' in fields else {}
@@ -166,7 +168,8 @@ def clean_page(
     source: str, page: dict[str, Any], home: Home, language: str | None, date_by: str | None = None
 ) -> Cleaned:
     """Clean one stored page; a page without a document is a drop with its reason. A drop that may succeed
-    later (damaged bytes, a lack of system resources) has no page key."""
+    later (damaged bytes, a lack of system resources) has no page key.
+    """
     key = page_key(source, page, language, date_by)
     row = {"source": source, "url": page["url"]}
     try:
@@ -185,7 +188,8 @@ def clean_page(
 
 def may_pass(error: BaseException) -> bool:
     """Return whether an error is the system's, not the page's: too many open files, a disk, no memory.
-    Parsers raise `OSError` for unreadable bytes, too, but only the system's have a number."""
+    Parsers raise `OSError` for unreadable bytes, too, but only the system's have a number.
+    """
     return isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno is not None)
 
 

@@ -142,7 +142,8 @@ def authors_of(
     root: Element, article: Node, tags: dict[str, list[str]], sites: Iterable[str]
 ) -> tuple[str, ...]:
     """Return the names of a page's authors, each once, in order: the first of JSON-LD, meta tags and byline
-    that names a person or agency, else anybody. The site is no author beside a person."""
+    that names a person or agency, else anybody. The site is no author beside a person.
+    """
     site_names = {plain(site).replace(" ", "") for site in sites} - {""}
     first: tuple[str, ...] = ()
     for names in _author_candidates(article, tags):

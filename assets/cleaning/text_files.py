@@ -159,7 +159,8 @@ _ROLE = re.compile(
 
 def clean_rst(body: bytes, content_type: str | None) -> DocumentDraft:
     """Take a file of reStructuredText as it is; underlined lines are its headings, levels in the order of the
-    adornments (docutils, "Sections"). Fields above the text give author, date, tags and language."""
+    adornments (docutils, "Sections"). Fields above the text give author, date, tags and language.
+    """
     text = tidy(repair_encoding(decode_text(body, content_type)))
     headings = list(_headings(text))
     fields = _fields(text)

@@ -69,7 +69,8 @@ class ApiEmbedder:
 
 def refuse_another_model(embedder: ApiEmbedder, cache: VectorCache) -> None:
     """Raise `AssayError` if the server's vector of a probe text changed: another model's vectors must not be
-    mixed in. Keep the vector if there is none yet."""
+    mixed in. Keep the vector if there is none yet.
+    """
     key = sha256_text(PROBE)
     now, before = embedder.embed([PROBE]), cache.take([key])
     if not before.known[0]:

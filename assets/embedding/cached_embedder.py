@@ -91,7 +91,8 @@ class CachedEmbedder:
 
     def token_counts(self, texts: Sequence[str], hashes: Sequence[str]) -> Ints | None:
         """Return the tokens of prefixed texts, special tokens included, shape (texts,); None if they cannot
-        be counted. Counts are cached, except for an `api`, whose tokenizer may change."""
+        be counted. Counts are cached, except for an `api`, whose tokenizer may change.
+        """
         if self.tokenizer is None:
             return None
         if self.recipe.api is not None:
@@ -103,7 +104,8 @@ class CachedEmbedder:
 
     def embed(self, texts: Sequence[str], progress: CountProgress | None = None) -> Embedded:
         """Embed texts that are already prefixed, each distinct one once. Results are stored after every FLUSH
-        texts and FLUSH_SECONDS. Processes that embed the same texts share the work."""
+        texts and FLUSH_SECONDS. Processes that embed the same texts share the work.
+        """
         if not texts:
             return Embedded(np.zeros((0, 0), np.float32), 0)
         texts = all_encodable(texts)
@@ -167,7 +169,8 @@ class CachedEmbedder:
         self, rows: Ints, keys: list[str], texts: list[str], counts: Ints | None, tell: Callable[[int], None]
     ) -> Matrix:
         """Let a server compute the vectors of some rows, by several requests at once. Each reply is stored as
-        soon as it arrives, whatever becomes of the others: it was paid for."""
+        soon as it arrives, whatever becomes of the others: it was paid for.
+        """
         size = self.recipe.batch_size
         parts = [rows[at : at + size] for at in range(0, len(rows), size)]
         lock = threading.Lock()

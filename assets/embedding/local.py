@@ -26,7 +26,8 @@ BATCH_TOKENS = 1_024  # of a batch on a processor: larger ones leave its cache
 
 class LocalEmbedder:
     """A loaded sentence-transformers model; loaded models are shared while ``identity``, of the weights,
-    stays the same."""
+    stays the same.
+    """
 
     def __init__(self, recipe: EmbedderRecipe, folder: Path, identity: str = "") -> None:
         self.recipe = recipe

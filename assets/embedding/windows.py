@@ -52,7 +52,8 @@ def average_windows(
     normalise: bool,
 ) -> Matrix:
     """Embed windows of ``room`` tokens and average them, weighted by tokens; a text without words is kept
-    whole."""
+    whole.
+    """
     pieces: list[str] = []
     parts: list[tuple[int, list[int]]] = []  # of each text: its first piece, and the tokens of its pieces
     for text in texts:

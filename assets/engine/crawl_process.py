@@ -72,7 +72,8 @@ def _teller(name: str, lines: deque[str], work: BuildContext) -> Callable[[str],
 
 def _run(command: list[str], environment: dict[str, str], tell: Callable[[str], None]) -> int:
     """Run a crawler to its end and return its exit code; an interruption is passed on once: it has a session
-    of its own, for Scrapy takes a second Ctrl-C as a request to stop at once."""
+    of its own, for Scrapy takes a second Ctrl-C as a request to stop at once.
+    """
     with lifeline() as end:
         process = subprocess.Popen(
             command,

@@ -54,7 +54,8 @@ def partitions(stage: Stage) -> dg.StaticPartitionsDefinition:
 
 def partition_mappings(stage: Stage) -> dict[str, dg.StaticPartitionMapping]:
     """Return which partitions of the assets that a stage is shown to be built from go into which of it. By
-    the assets' names: those of `lineage_of`, and that of the recipes."""
+    the assets' names: those of `lineage_of`, and that of the recipes.
+    """
     recipes = recipes_name(stage)
     found: dict[str, dict[str, set[str]]] = {name: {} for name in (*lineage_of(stage), recipes)}
     for key in stage.keys():
@@ -216,7 +217,8 @@ def _check_specs(stage: Stage, partitions_def: dg.PartitionsDefinition[str]) -> 
 
 def _materialized(stage: Stage, context: dg.AssetExecutionContext) -> Iterator[Result]:
     """Bring the partitions of a run up to date, and fail at the end if any of them did. Keys are logged as
-    they are committed; only a crawl, whose run has one key, is yielded, as Pipes requires."""
+    they are committed; only a crawl, whose run has one key, is yielded, as Pipes requires.
+    """
     options: RunOptions = getattr(context.resources, stage.layout.name(OPTIONS))
     cursor = context.instance.event_log_storage.get_maximum_record_id()
     known = set(stage.keys())
@@ -460,7 +462,8 @@ def sync_all(
     study: str | None = None,
 ) -> None:
     """Bring the missing rows of the keys of stages, by the stages' names, into DuckDB; other keys of
-    ``study`` leave the `current_*` views."""
+    ``study`` leave the `current_*` views.
+    """
     wanted = {name: found for name, found in keys.items() if name in FILES and (found or study)}
 
     def bring(connection: Any) -> None:
@@ -515,7 +518,8 @@ def recipe_key(stage: Stage) -> dg.AssetKey:
 
 def _recipe_asset(stage: Stage, recipes: Sequence[str]) -> dg.AssetsDefinition:
     """Return the observable asset of the recipes of a stage: a partition each, its digest the data version,
-    so that a changed recipe makes exactly its partitions stale."""
+    so that a changed recipe makes exactly its partitions stale.
+    """
     key = recipe_key(stage)
     spec = dg.AssetSpec(
         key,

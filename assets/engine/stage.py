@@ -90,7 +90,8 @@ class BuildResult:
 
 class Resource:
     """Shared by the partitions of a run, made from its `BuildContext` and closed with it. It owns what is
-    opened or loaded once: files, models, servers."""
+    opened or loaded once: files, models, servers.
+    """
 
     def __init__(self, work: BuildContext) -> None:
         self.work = work
@@ -154,7 +155,8 @@ class BuildContext:
 
 def of_key(identity: str, key: str) -> str:
     """Return the identity under which a key builds what another key of the same inputs left unfinished. The
-    failures stay with the other key."""
+    failures stay with the other key.
+    """
     return digest([identity, key])
 
 
@@ -216,7 +218,8 @@ class Stage(ABC):
     @abstractmethod
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         """Build one key: write its files into ``folder``, which no other process uses. It holds at most good
-        files of an incomplete or damaged artifact and, if the stage `resumes`, of a killed build."""
+        files of an incomplete or damaged artifact and, if the stage `resumes`, of a killed build.
+        """
 
     def spends(self, key: str) -> bool:
         """Return whether building a key may cost money: it calls a model that is not on this machine."""
@@ -273,7 +276,8 @@ class Stage(ABC):
 
     def cache_key_of(self, artifact: Artifact) -> list[str]:
         """Return the part of an input's identity that this stage's result depends on. Default: its content. A
-        stage that stores or passes on measurements includes more."""
+        stage that stores or passes on measurements includes more.
+        """
         return [artifact.stage, artifact.data_version]
 
     def on_committed(self, keys: Sequence[str], work: BuildContext) -> None:  # noqa: B027 -- most stages note nothing
@@ -293,7 +297,8 @@ class Stage(ABC):
 @dataclass(frozen=True)
 class KeyOutcome:
     """How one key ended: its current artifact, or a sentence why the build failed, and damaged inputs to
-    build again first."""
+    build again first.
+    """
 
     key: str
     artifact: Artifact | None
@@ -315,7 +320,8 @@ class KeyOutcome:
 
 def is_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
     """Return whether a key's artifact was built by its current recipes from current inputs. True also if
-    nothing is stored."""
+    nothing is stored.
+    """
     return is_by_recipe_of_now(stage, key, store) and is_of_contents_of_now(stage, key, store)
 
 
@@ -331,7 +337,8 @@ def is_by_recipe_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
 
 def is_of_contents_of_now(stage: Stage, key: str, store: ArtifactStore) -> bool:
     """Return whether a key was built from the current contents of its inputs; True if unknown. False if a
-    study has new questions, or if another study rebuilt what both share."""
+    study has new questions, or if another study rebuilt what both share.
+    """
     artifact = store.current(stage.name, key)
     known = artifact.meta.get("made_of") if artifact else None
     try:

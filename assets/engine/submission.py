@@ -70,7 +70,8 @@ def _amounts(found: Mapping[str, Sequence[float]]) -> dict[str, Amount]:
 @cache
 def current_code() -> str:
     """Return the digest of all modules of rag_assay at the first call in this process. Workers call it when
-    they load the definitions, so it stays that of the code in memory."""
+    they load the definitions, so it stays that of the code in memory.
+    """
     root = Path(__file__).parents[2]
     paths = sorted(path for package in root.glob("*/") for path in package.rglob("*.py"))
     return digest([[str(path.relative_to(root)), sha256_text(path.read_text("utf-8"))] for path in paths])

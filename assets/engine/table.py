@@ -142,7 +142,8 @@ def distribution(title: str, column: str) -> Plot:
 @dataclass(frozen=True)
 class StageTable:
     """The table that a stage stores of a key: file, columns of a preview, and its first rows (default: of the
-    file)."""
+    file).
+    """
 
     file: str
     schema: Schema

@@ -87,7 +87,8 @@ def enrich(
     purpose: Purpose = Purpose("enrich"),
 ) -> Iterator[dict[str, Any]]:
     """Ask the model for each task; yield rows of `schemas.ENRICHMENTS` in the order of the tasks. A failed
-    call is a row with its status and reason and no text. ``heard`` is called with the number done."""
+    call is a row with its status and reason and no text. ``heard`` is called with the number done.
+    """
 
     def ask(task: EnrichmentTask) -> list[dict[str, Any]]:
         asked = _summary if task.chunk_id is None else _questions

@@ -75,7 +75,8 @@ FACTS = "facts.json"
 @dataclass(frozen=True)
 class SearchParameters:
     """How the table is searched by vectors: parameters of the approximate index (None: not used), and
-    recall@10 against exact search, in [0, 1]."""
+    recall@10 against exact search, in [0, 1].
+    """
 
     kind: Kind = "exact"
     ef: int | None = None

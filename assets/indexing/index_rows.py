@@ -66,7 +66,8 @@ _ARROW = {
 
 def schema_of(dimensions: int) -> Any:
     """Return the Arrow schema of a table: COLUMNS as in `schemas.CHUNKS`; published_on, the (first) day of
-    published_at; row_hash, digest of the other columns; vector."""
+    published_at; row_hash, digest of the other columns; vector.
+    """
     fields = [pa.field(name, _ARROW[CHUNKS[name]]) for name in COLUMNS]
     return pa.schema(
         [

@@ -206,7 +206,8 @@ def build(
     note: Note = lambda _: None,
 ) -> IndexFacts:
     """Write the index of ``rows`` into ``folder``; the table begins as a clone of ``previous`` if columns and
-    recipe are equal and few rows differ."""
+    recipe are equal and few rows differ.
+    """
     recipe = recipe or IndexRecipe()
     (folder / FACTS).unlink(missing_ok=True)  # from here on, until the end, the index is not whole
     shutil.rmtree(folder / "lancedb", ignore_errors=True)  # what an earlier, killed build left
@@ -243,7 +244,8 @@ def build(
 
 def open_table(folder: Path) -> Table:
     """Open the finished table of an index for reading. Raises CorruptFileError: it is missing, damaged or was
-    never finished."""
+    never finished.
+    """
     tag = read_facts(folder).tag
     try:
         table = _connect(folder)
@@ -342,7 +344,8 @@ def _index_vectors(
     table: Table, rows: IndexRows, recipe: IndexRecipe, before: SearchParameters | None
 ) -> SearchParameters:
     """Update or build the vector index; return how it is searched. An updated one is kept while it reaches
-    RECALL."""
+    RECALL.
+    """
     kind = recipe.kind(rows.count)
     kept = before is not None and before.kind == kind
     if before is not None and before.kind != "exact" and not kept:

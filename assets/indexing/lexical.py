@@ -25,7 +25,8 @@ from rag_assay.warehouse.parquet import read_parquet, write_parquet
 
 def release_pages(array: npt.NDArray[Any]) -> None:
     """Release the pages of a mapped file that were read; of an array in memory, do nothing. They stay in the
-    system's cache but do not count as memory of the process; reading one again costs about a microsecond."""
+    system's cache but do not count as memory of the process; reading one again costs about a microsecond.
+    """
     mapped = getattr(array, "_mmap", None)
     if isinstance(mapped, mmap.mmap) and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)
@@ -90,7 +91,8 @@ def lexical_of(texts: Iterable[str]) -> Lexical:
 
 def runs_of(texts: Iterable[str], most: int | None) -> Iterator[Lexical]:
     """Count the plain words of texts, in runs of about ``most`` postings (None: one run). Rows are counted
-    over all texts; memory: the run's vocabulary, its postings, and the words of BLOCK texts."""
+    over all texts; memory: the run's vocabulary, its postings, and the words of BLOCK texts.
+    """
     rest, first = _batched(texts), 0
     held = next(rest, None)
     while held is not None:
@@ -162,7 +164,8 @@ def write_lexical(lexical: Lexical, folder: Path) -> None:
 
 def open_lexical(folder: Path) -> Lexical:
     """Open a lexical index; its arrays are memory-mapped, in whatever byte order they were written. Raises
-    CorruptFileError: a file is missing or torn, or does not belong to the others."""
+    CorruptFileError: a file is missing or torn, or does not belong to the others.
+    """
     words = read_parquet(folder / "words.parquet")["word"].to_list()
     try:
         arrays = {
@@ -192,7 +195,8 @@ Places = npt.NDArray[np.int64]
 
 class PostingsWriter:
     """Writes a lexical index (for `open_lexical`), one range of words after the other. A context manager: the
-    files appear when `finish` was called and the block ends."""
+    files appear when `finish` was called and the block ends.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -211,7 +215,8 @@ class PostingsWriter:
 
     def add(self, sizes: Places, rows: Ints, counts: Ints) -> None:
         """Append the postings of the next words; rows and counts, word after word, rows ascending for each,
-        shape (sum of sizes,)."""
+        shape (sum of sizes,).
+        """
         self._sizes.append(sizes.astype(np.int64))
         self._rows.append(rows)
         self._counts.append(counts)
@@ -259,7 +264,8 @@ class _Growing:
 
 def invert(texts: Iterable[str], folder: Path, run: int = RUN, merged: int = RANGE) -> None:
     """Write the lexical index of texts into ``folder``, byte for byte that of `lexical_of`. ``run``: postings
-    of a run in memory; ``merged``: postings merged at once."""
+    of a run in memory; ``merged``: postings merged at once.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     runs = runs_of(texts, run)
     first, second = next(runs, NOTHING), next(runs, None)

@@ -35,7 +35,8 @@ from rag_assay.warehouse.suggestions import unknown
 
 def absolute(path: str, base: Path) -> Path:
     """Return a path of a study as an absolute one: from `~`, the study's folder or, if it exists only there,
-    the working folder."""
+    the working folder.
+    """
     try:
         expanded = Path(path).expanduser()
         if expanded.is_absolute():

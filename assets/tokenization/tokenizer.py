@@ -91,7 +91,8 @@ MEMORY_CHARACTERS = 4_000_000  # of distinct runs that are remembered: some 80 M
 
 class Tokenizer:
     """Counts and places tokens; ``special_tokens``: added to each text; ``steady``: a cut between words
-    leaves their tokens as they were."""
+    leaves their tokens as they were.
+    """
 
     def __init__(self, raw: RawTokenizer) -> None:
         self._raw = raw
@@ -117,7 +118,8 @@ class Tokenizer:
 
 class _Runs:
     """Words of texts that are tokenised run by run, a run being what is between two spaces. Each distinct run
-    is tokenised once, several times as fast as tokenising every text: most runs recur."""
+    is tokenised once, several times as fast as tokenising every text: most runs recur.
+    """
 
     def __init__(self, raw: RawTokenizer) -> None:
         self._raw = raw

@@ -77,7 +77,8 @@ def open_file(path: Path, source: Source) -> IO[bytes]:
 
 def as_text(file: IO[bytes], newline: str | None = None) -> io.TextIOWrapper:
     """Return a file as text, in the charset of its first bytes beyond ASCII; `ValueError` if it is binary.
-    Bytes that do not fit are read as Windows-1252. ``newline``: as in `open`."""
+    Bytes that do not fit are read as Windows-1252. ``newline``: as in `open`.
+    """
     block = b""
     while more := file.read(_BLOCK):
         block = more + file.readline(_BLOCK)

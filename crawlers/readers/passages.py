@@ -20,7 +20,8 @@ CONTENT_TYPE = "application/x-beir+json"
 
 class Passages:
     """Makes pages of the passages of one source; a URL occurs once, and an id once per file. A passage
-    without a URL of its own is called `FILE#ID` or `FILE#NUMBER`; what is not a passage, `FILE:NUMBER`."""
+    without a URL of its own is called `FILE#ID` or `FILE#NUMBER`; what is not a passage, `FILE:NUMBER`.
+    """
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -30,7 +31,8 @@ class Passages:
 
     def page(self, name: str, number: int, value: object) -> Page:
         """Return the page of one passage, a string or a mapping with the source's columns; a failed one if it
-        is neither."""
+        is neither.
+        """
         place = f"{name}:{number}"
         if isinstance(value, str):
             value = {self._source.column("text"): value}

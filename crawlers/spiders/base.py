@@ -383,7 +383,8 @@ class SiteSpider(scrapy.Spider):
 
     def look_back(self) -> None:
         """Once no link is left, request the stored pages to which nothing links any more. A page is gone only
-        by its own answer, 404 or 410. Pages of hosts that gave no answer stay."""
+        by its own answer, 404 or 410. Pages of hosts that gave no answer stay.
+        """
         if self._looked_back or self.store is None or not self._hosts:
             return
         self._looked_back = True
@@ -409,7 +410,8 @@ class SiteSpider(scrapy.Spider):
 
     def follow(self, response: Response, urls: list[str], **listed: Any) -> Output:
         """Ask for the pages that ``response`` links to, on the source's own hosts, one link deeper. A link
-        whose name says that it is no text (`/chart.png`) is not asked for: it is a failed page."""
+        whose name says that it is no text (`/chart.png`) is not asked for: it is a failed page.
+        """
         yield from self._follow(
             response,
             (ListedAddress(clean_url(response.url, url)) for url in urls if url not in self._known),
@@ -445,7 +447,8 @@ class SiteSpider(scrapy.Spider):
 
     def discover(self, response: HtmlResponse) -> Output:
         """Request the lists that a start page's head and its host's robots.txt name. They may lead only to
-        pages in the folders of the start URLs."""
+        pages in the folders of the start URLs.
+        """
         if response.meta["hops"] or "again" in response.meta or self.source.limits.depth < 1:
             return
         folders = [folder_of(url) for url in (*self.source.start, response.url)]

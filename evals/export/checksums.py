@@ -1,5 +1,6 @@
 """The checksums of an exported folder: written last, and compared with every file when it is opened. A folder
-from elsewhere is input: paths stay inside, only regular files, sizes known before reading."""
+from elsewhere is input: paths stay inside, only regular files, sizes known before reading.
+"""
 
 from __future__ import annotations
 

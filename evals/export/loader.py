@@ -55,7 +55,8 @@ def read_export(
     folder: Path, work: BuildContext, trusted: Collection[str] = (), *, anyway: bool = False
 ) -> OpenedExport:
     """Check an exported folder and read its recipe; ``trusted``: addresses of model servers (scheme, host,
-    port) that may be called."""
+    port) that may be called.
+    """
     digest = verify_checksums(folder)
     known = read_revisions(folder)
     written = read_written(folder)

@@ -46,7 +46,8 @@ Written = dict[str, Any]
 @dataclass(frozen=True)
 class Used:
     """A model that a recipe names: of the registry, the hub, a folder or a server; ``identity``: digest of
-    the weights, None of a server's."""
+    the weights, None of a server's.
+    """
 
     name: str
     kind: Kind

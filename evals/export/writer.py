@@ -150,7 +150,8 @@ def export(
 
 class _Taken(NamedTuple):
     """What is taken along of a cell: its recipe as it is asked here, and as written, without paths of this
-    machine."""
+    machine.
+    """
 
     recipe: ExportedRecipe
     written: dict[str, Any]

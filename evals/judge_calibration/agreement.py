@@ -54,7 +54,8 @@ class RatingOverlap(NamedTuple):
 
 def overlap(scores: pl.DataFrame, questions: Mapping[str, str], clusters: Clustering) -> RatingOverlap:
     """Arrange the scores of one criterion that hold. A score of one cell alone is of an item of its own; one
-    of all cells stands beside each of those, or where there is none beside the others like it."""
+    of all cells stands beside each of those, or where there is none beside the others like it.
+    """
     rows = by_item(scores)
     first = rows.unique(["annotator", "item"], keep="first", maintain_order=True)
     later = rows.join(first.select("annotator", "item", "showing"), on=["annotator", "item"], suffix="_first")
@@ -145,7 +146,8 @@ def agreement_rows(
     clusters: Clustering = ALONE,
 ) -> list[dict[str, Any]]:
     """Return rows of `schemas.AGREEMENT`, rubric by rubric and criterion by criterion. A criterion without
-    ratings has its rows of all together, with the reason."""
+    ratings has its rows of all together, with the reason.
+    """
     valued = scores.filter((pl.col("status") == "ok") & pl.col("value").is_not_null())
     found = []
     for name, rubric in rubrics.items():

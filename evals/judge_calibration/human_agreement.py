@@ -91,7 +91,8 @@ def people_rows(
     clusters: Clustering,
 ) -> Iterator[CardMeasure]:
     """Yield how far each metric of a judge agrees with human ratings, criterion by criterion; metrics of no
-    answer are left out, and equal answers of several cells are one case."""
+    answer are left out, and equal answers of several cells are one case.
+    """
     for metric, one, cases in judged_cases(judge, judgements, rated):
         yield from _agreement(metric, one, cases, clusters)
 

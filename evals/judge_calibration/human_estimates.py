@@ -62,7 +62,8 @@ def estimate_rows(
 @dataclass(frozen=True)
 class _Scored:
     """What people scored by one criterion: (key of cell and replicate, question id) of each answer;
-    ``left_out``: not drawn by the queue."""
+    ``left_out``: not drawn by the queue.
+    """
 
     cells: list[str]
     places: list[tuple[str, str]]

@@ -26,7 +26,8 @@ MOST_OTHERS = 60  # other questions that a mutation may take something from
 
 class JudgeTrial(NamedTuple):
     """A case that a judge judges for its card; ``kind``: of the mutation, None: an original or labelled;
-    ``note``: what changed or its source."""
+    ``note``: what changed or its source.
+    """
 
     role: Literal["original", "labelled"] | Role
     case: JudgeCase
@@ -203,7 +204,8 @@ def labelled_pairs(
     judge: Judge, trials: pl.DataFrame, judged: pl.DataFrame
 ) -> Iterator[tuple[JudgedMetric, bool, float]]:
     """Yield metric, whether people call the case good, and the judge's value of each that has one. Of a
-    metric of which less is better, the value is turned round."""
+    metric of which less is better, the value is turned round.
+    """
     said = CalibrationJudgements(judge, judge.judged_metrics, (), kept_rows(judged), {}, {}, 0)
     for trial, labels in trials.filter(pl.col("labels").list.len() > 0).select("trial", "labels").iter_rows():
         given = {one["metric"]: one["good"] for one in labels if one["good"] is not None}

@@ -22,7 +22,8 @@ MOST = 10  # documents with one title; of more (`News ticker`), the title tells 
 
 class DocumentFacts(NamedTuple):
     """What a metric may know of a document: ``published_on``, ISO day (of a partial date the first), None:
-    not known."""
+    not known.
+    """
 
     published_on: str | None
     group: str
@@ -132,7 +133,8 @@ class Ranked(NamedTuple):
 
 class CitedSpan(NamedTuple):
     """One citation: its number, its sentence from 0 (None: a list of sources), and the passage (None: it
-    points nowhere)."""
+    points nowhere).
+    """
 
     marker: int
     sentence: int | None
@@ -261,7 +263,8 @@ class Metric(ChatComponent, ABC):
     @abstractmethod
     def measure(self, cases: Sequence[Case], context: MetricContext) -> list[Score]:
         """Measure the cases, in their order; each ends in a value or in a typed status. The score of a case
-        depends on that case alone, not on those beside it."""
+        depends on that case alone, not on those beside it.
+        """
 
 
 class RetrievalMetric(Metric):

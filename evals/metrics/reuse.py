@@ -1,5 +1,6 @@
 """Reuses stored scores, metric by metric, by the digest of what they were computed from (`identity_of`): from
-sound artifacts, or from what a killed build has left."""
+sound artifacts, or from what a killed build has left.
+"""
 
 from __future__ import annotations
 

@@ -82,7 +82,8 @@ class InTime(RetrievalMetric):
 
     def seen(self, case: Case) -> tuple[Gold, Sequence[Span]]:
         """Return the gold that was published in time, and the hits as they are. Evidence that is not in the
-        corpus stays: whatever its day, no ranking holds it."""
+        corpus stays: whatever its day, no ranking holds it.
+        """
         first, last = case.question["time_from"] or "", case.question["time_to"] or "9999-12-31"
 
         def counts(doc: str) -> bool:

@@ -1,5 +1,6 @@
 """Metrics of what a ranking holds within a budget of context: every ranking is read up to the same length
-(`context_curve`), which no chunk size is favoured by."""
+(`context_curve`), which no chunk size is favoured by.
+"""
 
 from __future__ import annotations
 

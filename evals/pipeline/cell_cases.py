@@ -50,7 +50,8 @@ NO_RANKING_KNOWN = "a sheet does not say where in which document its contexts st
 
 class CellCases(NamedTuple):
     """The cases of one cell, with digests of its questions, of each judge's judgements, and of human ratings
-    by metric."""
+    by metric.
+    """
 
     cases: list[Case]
     questions: str

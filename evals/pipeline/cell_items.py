@@ -290,7 +290,8 @@ def _as_given(passages: list[Passage], answer: Row | None) -> tuple[Passage, ...
 
 class CellItems(NamedTuple):
     """What people can score of a replicate of a cell: question id -> item, or why there is none; ``ties``:
-    questions that two cells answer in the same words."""
+    questions that two cells answer in the same words.
+    """
 
     items: dict[str, Item]
     ties: frozenset[str] = frozenset()

@@ -1,5 +1,6 @@
 """One cell of a study, opened to be asked: chat and server use the code of the stages `rankings` and
-`answers`."""
+`answers`.
+"""
 
 from __future__ import annotations
 
@@ -159,12 +160,14 @@ class Pipeline(Closeable):
     @property
     def declines(self) -> bool:
         """Whether it may say that the documents do not say, though passages were found. A cell that quotes,
-        without a gate or a least score, answers any question with something."""
+        without a gate or a least score, answers any question with something.
+        """
         return self.generator is not None and self.generator.declines
 
     def with_follow_up(self) -> Pipeline:
         """Return a pipeline that reads follow-ups, by rules where the cell does not; it shares all with this
-        one: close one of them."""
+        one: close one of them.
+        """
         if reads_follow_ups(self.retrieval):
             return self
         return replace(self, retrieval=with_follow_up(self.retrieval), follows_up=True)
@@ -318,7 +321,8 @@ def _current(study: Study, stage: str, key: str, work: BuildContext) -> Artifact
 
 def record_of(result: PipelineResult) -> dict[str, Any]:
     """Return a result in types of JSON: cell, question, passages with scores, trace (counts), notes, losses,
-    what was understood, answer and what declined it."""
+    what was understood, answer and what declined it.
+    """
     found = result.found
     return {
         "cell": result.cell.key,

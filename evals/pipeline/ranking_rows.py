@@ -19,7 +19,8 @@ Row = dict[str, Any]
 
 class RankingRows:
     """Collects what came of the questions of one retriever, of candidates the first ``depth``: rows of
-    `schemas.RANKED`, `HITS`, `TRACES` and `LOSSES`."""
+    `schemas.RANKED`, `HITS`, `TRACES` and `LOSSES`.
+    """
 
     def __init__(self, index: OpenIndex, depth: int) -> None:
         self._index = index

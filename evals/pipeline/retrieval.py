@@ -41,7 +41,8 @@ from rag_assay.warehouse.schemas import Status
 @dataclass(frozen=True)
 class CellParts:
     """All that a cell needs beside its index: retriever and generator (with weights and thresholds once
-    known), caps."""
+    known), caps.
+    """
 
     cell: Cell
     seed: int

@@ -203,7 +203,8 @@ def _answered(answer: str) -> list[str]:
 
 def _of_its_own(text: str, before: str) -> str | None:
     """Return "and who coaches Hammerlohe?" without its "and": it has a question word, a name without a common
-    noun's article, the verb or noun of the question before, and no word that points anywhere."""
+    noun's article, the verb or noun of the question before, and no word that points anywhere.
+    """
     rest = OPENERS.sub("", text).strip(" ,:;–-")
     new_names = [name for name in names(rest) if name not in names(before)]
     if not (_ASKS.match(rest) and new_names) or depends(rest) or find_dates(before):
@@ -252,7 +253,8 @@ def _dated(question: str, old: Dated, new: str) -> str:
 
 def _topics(question: str, frequency: Frequency | None) -> list[str]:
     """Return what a question is about: its names, then the rarest of its other content words. German nouns
-    are names here; beside them other words are left out, as are words that no chunk holds."""
+    are names here; beside them other words are left out, as are words that no chunk holds.
+    """
     found = names(question)
     if found and language(question) == "de":
         return found

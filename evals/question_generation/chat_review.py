@@ -1,5 +1,6 @@
 """Questions that users asked in the chat, on their way into a question set: a review file beside the study
-file, from which accepted ones become a question file that the study lists."""
+file, from which accepted ones become a question file that the study lists.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ def texts_in(study: Study, work: BuildContext) -> Callable[[str, str | None], li
 
 class ChatReview:
     """The review of a study's chat questions; thread-safe. ``questions``: path of the question file that it
-    makes."""
+    makes.
+    """
 
     def __init__(self, study: Study, home: Home) -> None:
         self.study = study

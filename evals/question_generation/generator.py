@@ -40,7 +40,8 @@ UNRELATED = (
 
 def chance_cosine(vectors: Matrix) -> float:
     """Return the mean cosine of UNRELATED texts, shape (texts, dimensions), where that is high (e5: about
-    0.8), else 0: thresholds count from it."""
+    0.8), else 0: thresholds count from it.
+    """
     if len(vectors) < 2:
         return 0.0
     cosines = vectors @ vectors.T
@@ -119,7 +120,8 @@ class TextPassage:
 
 class FirstPlaces:
     """Tells whether any BM25 ranks a question's evidence first: plain, stemmed, lemmatised, each with and
-    without the title."""
+    without the title.
+    """
 
     def __init__(self, passages: Sequence[TextPassage]) -> None:
         self._places = [passage.place for passage in passages]
@@ -179,7 +181,8 @@ LOST = "the evidence is not found in its document"
 
 class Near:
     """How like each other questions are, embedded as far as they are looked at; ``chance``:
-    `chance_cosine`."""
+    `chance_cosine`.
+    """
 
     def __init__(
         self, questions: Sequence[str], embed: Callable[[Sequence[str]], Matrix], chance: float = 0.0
@@ -333,7 +336,8 @@ def group_titles(
     titles: Sequence[QuestionCandidate], vectors: Matrix, tally: Tally, chance: float = 0.0
 ) -> Iterator[QuestionCandidate]:
     """Yield the first title of each group, with the evidence of the whole group: the titles with a cosine
-    above ALIKE (beyond chance) that no earlier group has taken."""
+    above ALIKE (beyond chance) that no earlier group has taken.
+    """
     free = np.ones(len(titles), np.bool_)
     for number, title in enumerate(titles):
         if not free[number]:

@@ -26,7 +26,8 @@ _HEAD = 2_000  # characters by which a language is told that the document does n
 @dataclass(frozen=True)
 class TextSection:
     """A part of a text under a heading, from below the heading's line to above the next, white space
-    aside."""
+    aside.
+    """
 
     heading: str
     start: int
@@ -178,7 +179,8 @@ def is_generic(text: str) -> bool:
 
 def opening(text: str, start: int, end: int) -> str | None:
     """Return the first sentences of `text[start:end]`, about QUOTED characters; None where it is too little.
-    Pictures, tags and tables before the first sentence are passed over."""
+    Pictures, tags and tables before the first sentence are passed over.
+    """
     begin, until = start, start
     for first, stop in sentence_places(text[start : min(end, start + 3 * MOST)]):
         if until == begin and _NO_PROSE.match(text[start + first : start + stop]):

@@ -15,7 +15,8 @@ def in_first_copies(
     evidence: Sequence[dict[str, Any]], copies: dict[str, dict[str, Any]]
 ) -> list[dict[str, Any]]:
     """Move evidence in documents left out as copies to the copy that is kept (id -> doc_id, url, text);
-    pieces that become equal are named once."""
+    pieces that become equal are named once.
+    """
     kept: list[tuple[dict[str, Any], bool]] = []
     for item in evidence:
         first = copies.get(item["doc_id"])
@@ -52,7 +53,8 @@ def _is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 def gold_of(question: dict[str, Any]) -> Gold:
     """Return what a question should find. Missing evidence counts as a document that no ranking holds, and
-    its quote as missing characters: the denominator is the same in every cell."""
+    its quote as missing characters: the denominator is the same in every cell.
+    """
     evidence: Sequence[dict[str, Any]] = question["evidence"] or ()
     documents: dict[str, int] = {}
     spans: list[Span] = []

@@ -59,7 +59,8 @@ class DocumentMatch(NamedTuple):
 
 class Lookup:
     """The words of texts in all documents of a corpus; only words of ``wanted`` are kept (four bytes a word
-    of the documents)."""
+    of the documents).
+    """
 
     def __init__(self, texts: Sequence[str], wanted: Iterable[str]) -> None:
         self.texts = texts
@@ -238,7 +239,8 @@ class Resolver:
 
     def resolve(self, question: Mapping[str, Any]) -> Row:
         """Return a question (`schemas.QUESTIONS`) with its evidence found; of a ground truth, several equal
-        places may be found, any of which suffices, or none."""
+        places may be found, any of which suffices, or none.
+        """
         found: list[Row] = []
         for item in question["evidence"]:
             if item.get("by_truth"):

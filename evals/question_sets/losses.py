@@ -62,7 +62,8 @@ def losses_of(
     question: Mapping[str, Any], trace: Trace, delivered: Sequence[Span], index: OpenIndex
 ) -> list[dict[str, Any]]:
     """Return what became of each piece of evidence of a question whose ranking did not fail: rows of
-    `schemas.LOSSES`. ``delivered``: passages, best first."""
+    `schemas.LOSSES`. ``delivered``: passages, best first.
+    """
     return [
         {
             "question_id": question["question_id"],

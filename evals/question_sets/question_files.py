@@ -139,7 +139,8 @@ class WrittenQuestion(Strict):
 
     def founded(self, *, judged_alone: bool = False) -> Self:
         """Return itself, if something can be measured on it; ``judged_alone``: there are answers that people
-        have judged."""
+        have judged.
+        """
         if self.answerable and not self.evidence and not self.ground_truth and not judged_alone:
             raise ValueError(
                 "an answerable question needs evidence or a ground_truth: nothing could be measured on it"
@@ -216,7 +217,8 @@ def row_of(
     question: WrittenQuestion, question_set: str, language: str | None, asked_at: str | None
 ) -> dict[str, Any]:
     """Return a row of `schemas.QUESTIONS` whose evidence is not resolved yet; language and day default to the
-    set's."""
+    set's.
+    """
     frame = question.time_frame
     language = question.language or language
     truth = question.ground_truth or (None if question.answerable else UNANSWERED.get(language or "en"))
@@ -253,7 +255,8 @@ _UNPLAIN = re.compile(
 
 def write_yaml(rows: Sequence[Mapping[str, Any]], path: Path, heading: str = "") -> Path:
     """Write a question file, whole or not at all; return its path. ``rows``: of `schemas.QUESTIONS`, as
-    written or resolved; ``heading``: comment without `#`."""
+    written or resolved; ``heading``: comment without `#`.
+    """
     text = as_yaml(rows, heading)
     if len(text.encode()) > MAX_BYTES:
         raise InputError(f"{path}: the file would be larger than {MAX_BYTES // 1_000_000} MB; write fewer")
@@ -290,7 +293,8 @@ def as_yaml(rows: Sequence[Mapping[str, Any]], heading: str = "") -> str:
 
 def yaml_text(data: Mapping[str, Any], heading: str = "") -> str:
     """Return data as YAML text that `warehouse.yaml_positions` reads back the same; ``heading``: comment
-    without `#`."""
+    without `#`.
+    """
     comment = "".join(f"# {line}".rstrip() + "\n" for line in heading.splitlines())
     return comment + yaml.dump(
         _escaped(dict(data)),

@@ -43,7 +43,8 @@ def interpolate_models(
     words: Mapping[str, float], ranking: Ranking, corpus: WordsOfChunks, recipe: RelevanceFeedback
 ) -> dict[str, float]:
     """Mix the question with the relevance model of the best chunks; the weights add up to the question's own.
-    Each chunk speaks by its share of the scores: P(word) = sum of score / total * count / length."""
+    Each chunk speaks by its share of the scores: P(word) = sum of score / total * count / length.
+    """
     best = ranking.rows[: recipe.chunks]
     scores = np.maximum(ranking.scores[: recipe.chunks], 0.0)
     total = float(scores.sum())
@@ -123,7 +124,8 @@ def expand_words(
     recipe: Expand,
 ) -> dict[str, float]:
     """Add words of like meaning to the words that are searched (form -> weight); a word that several lead to
-    gets the largest weight, and the question's own keep theirs."""
+    gets the largest weight, and the question's own keep theirs.
+    """
     if embed is None:
         raise ValueError("`expand` needs an embedder for the words of the question")
     searched = _to_expand(plain, vocabulary, recipe)[: recipe.max_words]
@@ -140,7 +142,8 @@ def expand_words(
 
 def _vector(word: str, known: Candidates, embed: Embed) -> Vectors:
     """Return a word's vector, shape (dimensions,): the one at hand, or else embedded by itself. Together with
-    others it would come out a little different, by what else the questions before it had asked."""
+    others it would come out a little different, by what else the questions before it had asked.
+    """
     if word in known.places:
         return known.vectors[known.places[word]]
     return embed([word])[0]

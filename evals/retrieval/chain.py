@@ -109,7 +109,8 @@ class Chain(Retriever):
     @property
     def k(self) -> int:
         """How many passages it returns at most: what its last step that has a `k` says, or its retriever.
-        What a step adds of its own accord (`graph: {add: …}`) comes on top."""
+        What a step adds of its own accord (`graph: {add: …}`) comes on top.
+        """
         return int(getattr(self.steps[self._sized()], "k"))  # noqa: B009 -- only some steps have one
 
     def at_depth(self, k: int) -> Self:

@@ -37,7 +37,8 @@ class StoredChunks(Protocol):
 
 class MappedChunks:
     """Chunks in a memory-mapped file (`assets.indexing.row_files`) that processes share. Raises
-    CorruptFileError: the file is torn, or holds another number of chunks."""
+    CorruptFileError: the file is torn, or holds another number of chunks.
+    """
 
     def __init__(self, folder: Path, count: int) -> None:
         self._folder, self._reading = folder, Lock()  # a reader of Arrow files is not safe for threads

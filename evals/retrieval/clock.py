@@ -39,7 +39,8 @@ class Spent:
 
 def waited_seconds() -> float:
     """Return the seconds that this thread has waited for a processor since it began. 0 where the system does
-    not say: Linux alone counts them."""
+    not say: Linux alone counts them.
+    """
     try:
         return int(_SCHEDULER.read_text().split()[1]) / 1e9
     except (OSError, IndexError, ValueError):
@@ -49,7 +50,8 @@ def waited_seconds() -> float:
 @dataclass
 class Clock:
     """Times a question as if nothing had been cached: code that takes something from a cache adds what
-    computing it had taken. ``wall``, ``waited``: seconds since some moment."""
+    computing it had taken. ``wall``, ``waited``: seconds since some moment.
+    """
 
     saved: Spent = field(default_factory=Spent)
     wall: Callable[[], float] = time.perf_counter

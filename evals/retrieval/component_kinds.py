@@ -1,5 +1,6 @@
 """The kinds of retrievers, steps and query transforms, and the fields that hold one. `evals.study.registry`
-fills the registries, so that a chain or a fusion imports no other algorithm."""
+fills the registries, so that a chain or a fusion imports no other algorithm.
+"""
 
 from __future__ import annotations
 

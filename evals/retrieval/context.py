@@ -33,7 +33,8 @@ class SearchResult(NamedTuple):
 @dataclass
 class Memory:
     """Rankings of one index and run, shared by combinations; all are dropped at ``limit`` rows (16 bytes
-    each)."""
+    each).
+    """
 
     limit: int = 4_000_000
     held: dict[object, SearchResult] = field(default_factory=dict)
@@ -93,7 +94,8 @@ class RetrievalContext:
 
 class TextEmbedder:
     """Embeds texts that transforms and retrievers make of a question. Few texts are embedded as they come,
-    and their seconds go to the clock even from memory; many go through the vector cache."""
+    and their seconds go to the clock even from memory; many go through the vector cache.
+    """
 
     def __init__(self, embedder: CachedEmbedder, clock: Clock) -> None:
         self.embedder = embedder

@@ -143,7 +143,8 @@ class IndexStep(Step):
 @dataclass(frozen=True)
 class OpenTransform:
     """A query transform opened on one index; several queries are searched each, and fused by
-    reciprocal rank."""
+    reciprocal rank.
+    """
 
     read: Callable[[Query], list[Query]]
 

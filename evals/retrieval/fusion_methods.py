@@ -87,7 +87,8 @@ class Method(Strict):
 
     def scores(self, points: Floats, weights: Floats) -> Floats:
         """Return `combined`, rounded, so that equal sums tie whatever the order in which arms are added. 1/61
-        + 1/62 + 1/63 and 1/63 + 1/61 + 1/62 are not always the same float."""
+        + 1/62 + 1/63 and 1/63 + 1/61 + 1/62 are not always the same float.
+        """
         found = self.combined(points, weights)
         if not len(found):
             return found

@@ -1,5 +1,6 @@
 """Tunes the weights of a fusion on train questions by a grid search, by the metric of the passages that would
-be delivered."""
+be delivered.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ class Tuning(NamedTuple):
 @dataclass(frozen=True)
 class Worth:
     """What a ranking is worth to one question: the metric of what is delivered after the steps of
-    ``finish``."""
+    ``finish``.
+    """
 
     metric: RetrievalMetric
     gold: Gold
@@ -123,7 +125,8 @@ class Tuned:
 
 def apart(train: pl.DataFrame, test: pl.DataFrame) -> pl.DataFrame:
     """Return the train questions (schemas.QUESTIONS) that are not asked as test questions, too. A question is
-    the same by its words and what was said before it, whatever its id, its case and its signs."""
+    the same by its words and what was said before it, whatever its id, its case and its signs.
+    """
     known = {_conversation_words(row) for row in test.iter_rows(named=True)}
     kept = train.filter([_conversation_words(row) not in known for row in train.iter_rows(named=True)])
     if len(train) and not len(kept):

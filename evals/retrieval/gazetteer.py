@@ -121,7 +121,8 @@ class Gazetteer:
 
     def _as_long(self, length: int, typos: float) -> list[str]:
         """Return the names whose length lets them be so alike to a text of ``length`` letters. The ratio is
-        2m / (a + b) with m equal letters, of which the shorter text has enough."""
+        2m / (a + b) with m equal letters, of which the shorter text has enough.
+        """
         key = (length, typos)
         if key not in self._by_length:
             low, high = length * typos / (2 - typos) - 1e-9, length * (2 - typos) / typos + 1e-9

@@ -49,7 +49,8 @@ Vectors = npt.NDArray[np.float32]
 
 def read_vectors(path: Path, shape: tuple[int, int]) -> Vectors:
     """Memory-map the vectors of an index. Raises CorruptFileError: the file is truncated, or the shape is
-    another one."""
+    another one.
+    """
     try:
         found: Vectors = np.load(path, mmap_mode="r", allow_pickle=False)
         _refuse_others(found, shape)
@@ -68,7 +69,8 @@ def _refuse_others(vectors: Vectors, shape: tuple[int, int]) -> None:
 
 def products(vectors: Vectors, vector: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """Return the product of each row and a vector, shape (rows,). Pages of a mapped file are released as they
-    are read."""
+    are read.
+    """
     found = np.empty(len(vectors), np.float64)
     for first in range(0, len(vectors), MAPPED_ROWS):
         # Not `@`: BLAS sums some rows in another order than others, so that equal vectors would not tie.
@@ -96,7 +98,8 @@ def count_forms(
     texts: Lexical, titles: Lexical | None, times: int, analyzer: Analyzer, held: int = HELD
 ) -> Lexical:
     """Return the postings of the forms of words, those of titles counted ``times`` times; more than ``held``
-    postings are merged into memory-mapped files, released with their last reference."""
+    postings are merged into memory-mapped files, released with their last reference.
+    """
     if titles is None and analyzer.as_they_stand:
         return texts
     if len(texts.rows) + (0 if titles is None else len(titles.rows)) <= held:
@@ -140,7 +143,8 @@ def _write(parts: Sequence[_Part], folder: Path) -> None:
 
 class _Ordered(NamedTuple):
     """The words of a part that are counted, in the order of their forms: numbers of words and of their forms,
-    shape (n,)."""
+    shape (n,).
+    """
 
     part: _Part
     words: Places
@@ -182,7 +186,8 @@ TEXTS = 20_000_000
 
 class OpenIndex:
     """One index, sorted by chunk id; a position in it stands for a chunk. What is not asked for is not
-    read."""
+    read.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -203,7 +208,8 @@ class OpenIndex:
     @cached_property
     def chunks(self) -> pl.DataFrame:
         """The columns of `index_rows.COLUMNS`, and published_on (a date); sorted by chunk_id. The texts of
-        all chunks are among them. `column` reads one, and `at` what some chunks hold."""
+        all chunks are among them. `column` reads one, and `at` what some chunks hold.
+        """
         return pl.DataFrame([self.column(name) for name in self.stored.names])
 
     @cached_property
@@ -236,7 +242,8 @@ class OpenIndex:
     @cached_property
     def questions(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """Vectors of questions that a model wrote for chunks: positions, shape (n,), and vectors, shape (n,
-        dimensions)."""
+        dimensions).
+        """
         path = self.folder / QUESTIONS
         if not path.exists():
             return np.zeros(0, np.int64), np.zeros((0, self.facts.dimensions), np.float32)
@@ -248,7 +255,8 @@ class OpenIndex:
         self, vector: npt.NDArray[np.float32], rows: npt.NDArray[np.int64] | None = None
     ) -> npt.NDArray[np.float64]:
         """Return the cosine of each chunk (of ``rows``, or all) and a unit vector, shape (chunks,). A chunk
-        that further vectors point at has the best of its own and theirs."""
+        that further vectors point at has the best of its own and theirs.
+        """
         scores = products(self.vectors if rows is None else take_rows(self.vectors, rows), vector)
         owners, others = self.questions
         if len(owners):
@@ -260,13 +268,15 @@ class OpenIndex:
     @cached_property
     def published(self) -> npt.NDArray[np.datetime64]:
         """When each chunk's document was published, shape (chunks,), datetime64[s] without a time zone. A
-        partial date is its first day; NaT where nothing is known. Its day is the column `published_on`."""
+        partial date is its first day; NaT where nothing is known. Its day is the column `published_on`.
+        """
         return np.array([moment(text) for text in self.column("published_at")], "datetime64[s]")
 
     @cached_property
     def moments(self) -> tuple[npt.NDArray[np.datetime64], npt.NDArray[np.int64]]:
         """The distinct values of `published`, rising and NaT last, and the place of each chunk's among them.
-        They are far fewer than the chunks."""
+        They are far fewer than the chunks.
+        """
         moments, places = np.unique(self.published, return_inverse=True)
         return moments, places
 
@@ -280,7 +290,8 @@ class OpenIndex:
 
     def terms(self, analyzer: Analyzer, title: int = 0) -> TermIndex:
         """Return the words of every chunk as an analyzer counts them, computed once; ``title``: weight of the
-        title's words."""
+        title's words.
+        """
         key = (analyzer, title)
         if key not in self._terms:
             titles = self.title_words if title else None
@@ -363,7 +374,8 @@ class OpenIndex:
 
     def passage(self, doc_id: str, start: int, end: int) -> str:
         """Return `document.text[start:end]`, put together from the chunks that hold it. Raises KeyError: no
-        chunk is of this document."""
+        chunk is of this document.
+        """
         if doc_id not in self._texts:
             text = self._text(doc_id)
             if self._held + len(text) > TEXTS:
@@ -374,7 +386,8 @@ class OpenIndex:
 
     def derived(self, derive: Callable[[OpenIndex, *Args], Derived], *args: *Args) -> Derived:
         """Return what a function derives from this index, computed once for each (module-level) function and
-        its hashable arguments."""
+        its hashable arguments.
+        """
         key = (derive, *args)
         if key not in self._derived:
             self._derived[key] = derive(self, *args)

@@ -40,7 +40,8 @@ class FullText(IndexRetriever):
 
 def matching(query: Query, index: OpenIndex, k: int) -> Ranking:
     """Return the k best matches that may be found: more and more are requested until they hold k of them,
-    better than what may be left out."""
+    better than what may be left out.
+    """
     limit = k + AHEAD
     while True:
         rows, scores = _search(query.text, limit, index, query.where)

@@ -124,7 +124,8 @@ LONGEST_RAW = 4_000  # … of a model's reply
 
 class TraceStep(NamedTuple):
     """The candidates after one step; ``spans``: what is delivered, shape (n, 2), None: each chunk's own
-    context."""
+    context.
+    """
 
     step: str
     kind: Kind
@@ -152,7 +153,8 @@ class Note(NamedTuple):
 @dataclass
 class Trace:
     """What came of one question: all candidates after each step, notes, and `QueryInterpretation.fact` ->
-    what was understood. ``allowed``: rows that the filters allow, shape (chunks,)."""
+    what was understood. ``allowed``: rows that the filters allow, shape (chunks,).
+    """
 
     steps: list[TraceStep] = field(default_factory=list)
     notes: dict[Note, None] = field(default_factory=dict)

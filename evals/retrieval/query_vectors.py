@@ -57,7 +57,8 @@ def embed_queries(
     clock: Clock | None = None,
 ) -> dict[str, QueryVector]:
     """Embed each distinct question and time SAMPLE of them, drawn by digest, one by one; keep both for the
-    next run. A time measured on a busy machine is measured again by the next call."""
+    next run. A time measured on a busy machine is measured again by the next call.
+    """
     clock = clock or Clock()
     path = embedder.home.cache("queries") / embedder.recipe.query_revision() / "questions.parquet"
     known = _read(path)
@@ -108,7 +109,8 @@ def _time(text: str, embedder: CachedEmbedder, clock: Clock, known: _Known) -> N
 
 def _embed(texts: list[str], embedder: CachedEmbedder, known: _Known) -> bool:
     """Add the vectors of questions; one that is longer than the model reads fails, the others do not. Returns
-    whether all of them have one."""
+    whether all of them have one.
+    """
     try:
         vectors = embedder.embedder.embed([embedder.query_prefix + text for text in texts])
     except InputError as error:

@@ -35,7 +35,8 @@ ROUNDING = 1e-9  # more than the share of a score that the order of its sum chan
 
 class _Word(NamedTuple):
     """A word of a query: it adds weight (times idf) * saturation to each of the ``rows`` that hold it;
-    ``limit``: at most."""
+    ``limit``: at most.
+    """
 
     number: int
     weight: float
@@ -46,7 +47,8 @@ class _Word(NamedTuple):
 @dataclass
 class Bm25Scores:
     """A BM25 model of a corpus for sparse postings; but for `lower_bounded`, as rank-bm25 0.2.2 computes it.
-    ``norms``: 1 - b + b * length / mean length."""
+    ``norms``: 1 - b + b * length / mean length.
+    """
 
     lexical: Lexical
     parameters: Parameters

@@ -19,7 +19,8 @@ _Asked = tuple[str, str | None]  # name of a rubric, name of its criterion
 
 class RatableItems(NamedTuple):
     """What people can score of a cell: question id -> item id (None: not looked up), and questions that a
-    pair answers alike."""
+    pair answers alike.
+    """
 
     items: Mapping[str, str | None]
     ties: frozenset[str] = frozenset()
@@ -37,7 +38,8 @@ class Rejected(NamedTuple):
 
 class Joined(NamedTuple):
     """What scores come to: rows of `schemas.ANNOTATIONS`, and the `schemas.HUMAN_SCORES` that count, skipped
-    ones too."""
+    ones too.
+    """
 
     rows: list[Row]
     counted: list[Row]

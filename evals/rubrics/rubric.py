@@ -65,7 +65,8 @@ class Rubric(Component):
     @property
     def version(self) -> str:
         """Digest of all that an annotator reads of it: scores by another wording are not mixed with these.
-        The order of the criteria is no part of it."""
+        The order of the criteria is no part of it.
+        """
         shown = [
             [one.name or "", one.ask, sorted([float(value), text] for value, text in one.anchors.items())]
             for one in self.criteria

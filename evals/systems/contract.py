@@ -6,7 +6,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 from pydantic import Field, JsonValue
 
@@ -56,7 +56,7 @@ class System(Generator):
     writes_markers: ClassVar[bool] = False  # what a number in brackets means to others is not known
     at_once: ClassVar[int] = AT_ONCE
 
-    passages: Any = None
+    passages: None = None  # type: ignore[assignment] # it reads what it finds itself
     context_tokens: None = None
     gate: None = None
     version: Annotated[str, Field(max_length=200)] | None = None
@@ -92,11 +92,11 @@ class System(Generator):
         return True
 
     @abstractmethod
-    def request(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def request(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """Return all that decides what comes back but for the version, as JSON; `values`: of placeholders."""
 
     @abstractmethod
-    def send(self, request: dict[str, Any], timeout: float, context: GenerationContext) -> Completion:
+    def send(self, request: dict[str, JsonValue], timeout: float, context: GenerationContext) -> Completion:
         """Call it once; its content is what it gave, as JSON.
 
         Raises:
@@ -105,7 +105,7 @@ class System(Generator):
         """
 
     @abstractmethod
-    def read(self, given: Any) -> SystemReply:
+    def read(self, given: object) -> SystemReply:
         """Read what it gave.
 
         Raises:
@@ -200,8 +200,8 @@ def _messages(asked: Request) -> list[dict[str, str]]:
     ]
 
 
-def _values(asked: Request) -> dict[str, Any]:
-    messages = _messages(asked)
+def _values(asked: Request) -> dict[str, JsonValue]:
+    messages: list[JsonValue] = [dict[str, JsonValue](one) for one in _messages(asked)]
     return {
         "question": asked.question,
         "messages": messages,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, cast
 from urllib.parse import urlencode
 
 import httpx
@@ -54,7 +54,7 @@ class HttpSystem(System):
     """
 
     headers: Annotated[dict[str, SecretStr], AfterValidator(_known)] = Field(default_factory=dict)
-    passages: Selector | None = None
+    passages: Selector | None = None  # type: ignore[assignment] # a place in a reply
     urls: Selector | None = None
     ids: Selector | None = None
 
@@ -68,7 +68,7 @@ class HttpSystem(System):
             response = send_json(method, url, data, headers, timeout)
         return _completion(response)
 
-    def passages_in(self, given: Any) -> tuple[GivenPassage, ...] | None:
+    def passages_in(self, given: object) -> tuple[GivenPassage, ...] | None:
         """Return the passages in a reply; None: the recipe does not say where they stand.
 
         Raises:
@@ -132,16 +132,17 @@ class Http(HttpSystem):
     def has_answers(self) -> bool:
         return self.selected_answer is not None
 
-    def request(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def request(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         return {"method": self.method, "body": fill(self.body, values), "headers": sorted(self.headers)}
 
-    def send(self, request: dict[str, Any], timeout: float, context: GenerationContext) -> Completion:
+    def send(self, request: dict[str, JsonValue], timeout: float, context: GenerationContext) -> Completion:
         if self.method == "POST":
             return self._post("POST", self.url, request["body"], timeout)
-        query = urlencode({name: one for name, one in request["body"].items() if one is not None})
+        body = cast("dict[str, JsonValue]", request["body"])
+        query = urlencode({name: one for name, one in body.items() if one is not None})
         return self._post("GET", f"{self.url}?{query}", None, timeout)
 
-    def read(self, given: Any) -> SystemReply:
+    def read(self, given: object) -> SystemReply:
         passages = self.passages_in(given)
         if self.selected_answer is None:
             return SystemReply(None, passages)
@@ -178,14 +179,14 @@ class OpenAi(HttpSystem):
     def address(self) -> str:
         return self.api_base
 
-    def request(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def request(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         body = {**self.options, "model": self.model, "messages": values["messages"]}
-        return {"body": body, "headers": sorted(self.headers)}
+        return {"body": body, "headers": [*sorted(self.headers)]}
 
-    def send(self, request: dict[str, Any], timeout: float, context: GenerationContext) -> Completion:
+    def send(self, request: dict[str, JsonValue], timeout: float, context: GenerationContext) -> Completion:
         return self._post("POST", f"{self.api_base.rstrip('/')}/chat/completions", request["body"], timeout)
 
-    def read(self, given: Any) -> SystemReply:
+    def read(self, given: object) -> SystemReply:
         messages = select(given, "$.choices[0].message")
         if not messages:
             raise UnreadableError("the server's answer is no chat completion: it has no `choices`")

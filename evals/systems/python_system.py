@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import lru_cache, reduce
 from importlib import import_module, util
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 from pydantic import AfterValidator, Field, JsonValue
 
@@ -74,14 +74,14 @@ class Python(System):
     def has_answers(self) -> bool:
         return self.answers
 
-    def request(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def request(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         return {"input": fill(self.input, values), "history": values["history"]}
 
-    def send(self, request: dict[str, Any], timeout: float, context: GenerationContext) -> Completion:
+    def send(self, request: dict[str, JsonValue], timeout: float, context: GenerationContext) -> Completion:
+        history = cast("list[dict[str, str]]", request["history"])
         try:
             given = within(
-                lambda: respond(load(self.call, context.folder), request["input"], request["history"]),
-                timeout,
+                lambda: respond(load(self.call, context.folder), request["input"], history), timeout
             )
             _, whole = encode_without_secrets(given)
         except TimeoutError as error:
@@ -92,10 +92,11 @@ class Python(System):
             raise _failure(error) from error
         return Completion(whole, None, None, None, None, whole, {})
 
-    def read(self, given: Any) -> SystemReply:
-        passages = given["passages"]
+    def read(self, given: object) -> SystemReply:
+        said = cast("dict[str, Any]", given)  # as `respond` returned it
+        passages = said["passages"]
         return SystemReply(
-            given["answer"],
+            said["answer"],
             None if passages is None else tuple(GivenPassage(**one) for one in passages),
         )
 

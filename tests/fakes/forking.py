@@ -51,6 +51,7 @@ FIRST = {
 _LENGTH = 4  # bytes of a number
 _HIGH = 500  # no descriptor that a fork is given has such a number
 _PARAMETERS = list(inspect.signature(subprocess.Popen._execute_child).parameters)[1:]  # type: ignore[attr-defined]
+LONGEST_FOLDER = 90  # characters: the address of a socket has at most 107
 _address: list[str] = []  # of the server, once it is started
 _starting = threading.Lock()
 
@@ -215,6 +216,9 @@ def server(modules: Sequence[str] = ()) -> str:
 
 def _start(modules: Sequence[str]) -> str:
     folder, owner = tempfile.mkdtemp(prefix="assay-forks-"), os.getpid()
+    if len(folder) > LONGEST_FOLDER:
+        Path(folder).rmdir()
+        folder = tempfile.mkdtemp(prefix="assay-forks-", dir="/tmp")
     address = str(Path(folder) / "socket")
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(address)

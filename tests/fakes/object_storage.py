@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,12 +48,23 @@ class Server(NamedTuple):
 def s3_server() -> Iterator[Server]:
     """Run a server for as long as the block takes."""
     import logging
+    from unittest import mock
 
-    from moto.server import ThreadedMotoServer
+    from moto.moto_server import threaded_moto_server as moto
+
+    lock = threading.Lock()
+
+    class Serial(moto.DomainDispatcherApplication):
+        """Answers one request after another: moto's conditional writes are not atomic, those of S3 are."""
+
+        def __call__(self, *request: object) -> object:
+            with lock:
+                return super().__call__(*request)
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
+    server = moto.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    with mock.patch.object(moto, "DomainDispatcherApplication", Serial):
+        server.start()
     host, port = server.get_host_and_port()
     try:
         yield Server(f"http://{host}:{port}")

@@ -109,7 +109,8 @@ class Budget:
 
     def open(self, model: str) -> bool:
         """Wait for room for a call of a model; False when a cap is reached; after True, call `close`. Raises
-        TimeoutError: no call under way has ended for `STALLED` seconds."""
+        TimeoutError: no call under way has ended for `STALLED` seconds.
+        """
         if self.caps == Caps():
             with self._changed:
                 self._under_way[model] += 1
@@ -147,7 +148,8 @@ class Budget:
 
     def close(self, model: str, usd: float | None, tokens: int | None = None, *, answered: bool) -> None:
         """Book what a call cost; None: not known. A call that was not answered tells nothing about the
-        model's costs."""
+        model's costs.
+        """
         self._book(model, Amount(usd or 0.0, tokens or 0, 1), answered=answered)
         if self.within is not None:
             self.within.close(model, usd, tokens, answered=answered)

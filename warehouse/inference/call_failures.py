@@ -42,7 +42,8 @@ _REFUSED = re.compile(
 
 class CallFailure(NamedTuple):
     """Whether a failed call may succeed later: passing, refused by a limit, and after how many seconds (None:
-    not said)."""
+    not said).
+    """
 
     is_passing: bool
     is_limit: bool = False

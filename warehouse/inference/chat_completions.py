@@ -1,5 +1,6 @@
 """Chat completions of servers that speak OpenAI's protocol, over plain HTTP: a third of LiteLLM's processor
-time and no slow import. LiteLLM is used for all other providers."""
+time and no slow import. LiteLLM is used for all other providers.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +107,8 @@ def send_json(
 
 def completion_in(body: bytes, response: httpx.Response | http_posts.Response) -> dict[str, Any]:
     """Return the completion in a response's body. Raises ServerError (an error, whatever the status) and
-    NoCompletionError."""
+    NoCompletionError.
+    """
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:  # also bytes that are no UTF-8
@@ -125,7 +127,8 @@ def url_of(api_base: str | None) -> str:
 
 def headers_for(api_key: str | None) -> dict[str, str]:
     """Return the headers of a request; without a key, with the one in the environment. Raises
-    MissingKeyError: there is none."""
+    MissingKeyError: there is none.
+    """
     key = api_key or os.environ.get("OPENAI_API_KEY")
     if not key:
         raise MissingKeyError

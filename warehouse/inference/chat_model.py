@@ -204,7 +204,8 @@ class ChatModel(ChatOptions):
 
     def served_by(self) -> str | None:
         """Digest of who answers beside the recipe: files of a local model, a server in the environment, all
-        of a ranked list; None: the recipe says it all."""
+        of a ranked list; None: the recipe says it all.
+        """
         if self.fallback:
             return digest([_served_by(one.model, one.api_base) for one in self.ranked()])
         return _served_by(self.model, self.api_base)

@@ -1,5 +1,6 @@
 """Chat completions as server-sent events, put together as one completion and read by the same code as others.
-A stream that ends before the answer does is an error."""
+A stream that ends before the answer does is an error.
+"""
 
 from __future__ import annotations
 
@@ -215,7 +216,8 @@ def _put_together(
 
 def _chunk(name: str, data: str, response: httpx.Response) -> dict[str, Any]:
     """Return a piece of a completion. Raises ServerError (the event tells of an error) and
-    NoCompletionError."""
+    NoCompletionError.
+    """
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:

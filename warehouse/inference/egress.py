@@ -42,7 +42,8 @@ class Carried:
 @dataclass(frozen=True)
 class Destination:
     """Origins (`scheme://host:port`) to which the requests of a call may go, and what is added to each
-    request."""
+    request.
+    """
 
     origins: frozenset[str]
     carried: Carried | None = None
@@ -62,7 +63,8 @@ _allowed: ContextVar[Destination | None] = ContextVar("allowed", default=None)
 
 def allow(servers: Iterable[str]) -> None:
     """Let calls go to these servers (origins or LiteLLM's providers), too; after the first call to no others
-    but this machine."""
+    but this machine.
+    """
     global opened  # noqa: PLW0603 -- a process has one list, whichever thread asks
     opened = {*(opened or ()), *servers}
 
@@ -99,7 +101,8 @@ def origin(address: str) -> str:
 
 def public(address: str) -> str:
     """Return an address without its user, password and query, which requests to it carry from now on. Raises
-    ValueError: it is no address of HTTP; the message repeats nothing of it."""
+    ValueError: it is no address of HTTP; the message repeats nothing of it.
+    """
     plain = without_credentials(address)
     if plain == address:
         return address
@@ -118,7 +121,8 @@ def public(address: str) -> str:
 @lru_cache(256)
 def without_credentials(address: str) -> str:
     """Return an address without its user, password and query. Raises ValueError: it is no address of HTTP;
-    the message repeats nothing of it."""
+    the message repeats nothing of it.
+    """
     url = _url(address)
     if not (url.userinfo or url.query or url.fragment):
         return address
@@ -164,7 +168,8 @@ def _admit(request: httpx.Request) -> None:
 
 def admit(url: httpx.URL) -> tuple[httpx.URL, dict[str, str]]:
     """Return the address that a request goes to, and the headers that it carries, with the secrets of both.
-    Raises NotAllowedError: the calling thread's call allows no request to that server."""
+    Raises NotAllowedError: the calling thread's call allows no request to that server.
+    """
     allowed = _allowed.get()
     if allowed is None or not allowed.admits(url):
         known = " and ".join(sorted(allowed.origins)) if allowed else "no server"

@@ -81,7 +81,8 @@ class EmbeddingApi:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the vectors of ``texts``, float32, shape (texts, dimensions). Raises EmbeddingError: the
-        request failed, or a vector is missing, not finite or zero."""
+        request failed, or a vector is missing, not finite or zero.
+        """
         response = self._paid(list(texts))
         vectors = _vectors(response, len(texts))
         if self.dimensions and vectors.shape[1] != self.dimensions:

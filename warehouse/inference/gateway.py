@@ -126,7 +126,8 @@ class Obstacles:
 
     def first_alone(self, asked: ModelEndpoint) -> AbstractContextManager[None]:
         """Until a model has answered or cannot be asked, let its calls be made one by one, for a while. So
-        what fails all of them, as a wrong key, is met once."""
+        what fails all of them, as a wrong key, is met once.
+        """
         return nullcontext() if self._is_known(asked) else self._one_by_one(asked)
 
     @contextmanager
@@ -380,7 +381,8 @@ class Gateway(Closeable):
 
     def map(self, ask: Callable[[Item], Result], items: Iterable[Item], chat: ChatModel) -> Iterator[Result]:
         """Yield ``ask(item)`` of each item in order, with as many calls in flight as the recipe allows; see
-        `side_by_side`. The first is made alone unless the model has answered before."""
+        `side_by_side`. The first is made alone unless the model has answered before.
+        """
         asked = ModelEndpoint(chat.model, server_of(chat.model, chat.api_base))
         # More threads than calls in flight, which the throttle counts: while some keep what came, or make
         # ready what is next, the others' calls are in flight.

@@ -121,7 +121,8 @@ class _LimitedStream(httpx.SyncByteStream):
 
 def limited(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     """Yield the parts of a body, decompressed. Raises ReplyTooLargeError (over MOST_BYTES) and
-    httpx.DecodingError."""
+    httpx.DecodingError.
+    """
     n_bytes = 0
     for part in _decompressed(parts, encoding) if encoding else parts:
         n_bytes += len(part)
@@ -145,7 +146,8 @@ def _decompressed(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 def encoding_of(headers: Mapping[str, str]) -> str:
     """Return how a body is compressed; empty: it is not. Raises httpx.DecodingError: in a way not
-    asked for."""
+    asked for.
+    """
     encoding = headers.get("content-encoding", "").strip().lower()
     if encoding not in {"", "identity", "gzip", "deflate"}:
         raise httpx.DecodingError(
@@ -156,7 +158,8 @@ def encoding_of(headers: Mapping[str, str]) -> str:
 
 def limit(client: httpx.Client) -> httpx.Client:
     """Put the limits on all requests of a client, and return it. The seconds in all are TOTAL times what a
-    request allows its server to stay silent."""
+    request allows its server to stay silent.
+    """
     for transport in (client._transport, *client._mounts.values()):  # HTTPX itself takes no backend
         if isinstance(transport, httpx.HTTPTransport):
             transport._pool._network_backend = _Backend(transport._pool._network_backend)
@@ -176,7 +179,8 @@ def _begin(request: httpx.Request) -> None:
 
 def _limit_body(response: httpx.Response) -> None:
     """Limit a response whose body has not been read. Raises httpx.DecodingError: compressed in a way not
-    asked for."""
+    asked for.
+    """
     encoding = encoding_of(response.headers)
     if encoding:
         del response.headers["content-encoding"]  # decompressed here

@@ -92,7 +92,8 @@ def _parsed(url: str) -> httpx.URL:
 
 def _request(method: str, url: httpx.URL, body: bytes, headers: Mapping[str, str]) -> bytes:
     """Return the bytes of a request. Raises httpx.LocalProtocolError: a header has a line break, as a key
-    may."""
+    may.
+    """
     lines = [
         f"{method} {url.raw_path.decode('ascii')} HTTP/1.1",
         f"Host: {url.netloc.decode('ascii')}",
@@ -203,7 +204,8 @@ class _Reply:
 
     def add(self, data: bytes) -> None:
         """Add what has come; nothing: the server has hung up. Raises ReplyTooLargeError and
-        httpx.RemoteProtocolError."""
+        httpx.RemoteProtocolError.
+        """
         if not data:
             has_end = "content-length" in self._headers or "transfer-encoding" in self._headers
             if not self._status_code or has_end:

@@ -33,7 +33,8 @@ def engine() -> str:
 
 def free_cores() -> int:
     """Return the number of cores that this process may use, at least 1. More threads than free cores slow
-    llama.cpp down several times, so `taskset` and cpusets are heeded."""
+    llama.cpp down several times, so `taskset` and cpusets are heeded.
+    """
     affinity = getattr(os, "sched_getaffinity", None)  # Linux only
     return max(1, len(affinity(0)) if affinity else os.cpu_count() or 1)
 
@@ -61,7 +62,8 @@ class LocalServer:
 
     def stop(self) -> None:
         """Free the port and the memory, as soon as no call is computed. The server ends with its last
-        reference: ended during a call, it would block every thread of this process."""
+        reference: ended during a call, it would block every thread of this process.
+        """
         server, self._server = self._server, None
         if server is not None and not self._is_idle():
             Thread(target=self._drop_when_idle, args=[[server]], name="local server", daemon=True).start()

@@ -132,7 +132,8 @@ class Reply:
 @dataclass(frozen=True)
 class Completion:
     """What a server gave back; ``response``: the whole as JSON, ``priced``: what LiteLLM reads the price
-    from."""
+    from.
+    """
 
     content: str | None
     finish_reason: str | None
@@ -202,7 +203,8 @@ def read_litellm(response: Any) -> Completion:
 
 def read_json(response: dict[str, Any]) -> Completion:
     """Read what a server that speaks OpenAI's protocol gives. Raises NoCompletionError: it is not shaped like
-    a completion."""
+    a completion.
+    """
     try:
         response, whole = encode_without_secrets(response)
         choice = response["choices"][0]
@@ -307,7 +309,8 @@ def price(model: str, response: Any) -> float | None:
 
 def together(replies: Sequence[Reply]) -> Reply:
     """Return the last of several replies to one task, with the costs of all (unknown if one is); cached if
-    all are."""
+    all are.
+    """
     raws = [reply.raw for reply in replies if reply.raw is not None]
     return replace(
         replies[-1],

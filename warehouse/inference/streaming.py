@@ -1,5 +1,6 @@
 """Drafts: the text of an answer while the model writes it. What is measured and kept is the reply of the
-call."""
+call.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True)
 class PartialAnswer:
     """The text of an answer since its last beginning; ``number`` counts beginnings (attempts, models)
-    from 1."""
+    from 1.
+    """
 
     model: str
     number: int

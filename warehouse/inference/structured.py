@@ -56,7 +56,8 @@ class Structured(Generic[Shape]):
 
 def schema_only(**keywords: object) -> Any:
     """Return a field's bounds that the server is told and the answer is not held to. For `Annotated`: a model
-    that passes such a bound is cut short by its reader, not refused."""
+    that passes such a bound is cut short by its reader, not refused.
+    """
     found: FieldInfo = Field(json_schema_extra=dict(keywords))  # type: ignore[arg-type]
     return found
 

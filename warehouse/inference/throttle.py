@@ -42,7 +42,8 @@ class LeftAloneError(Exception):
 
 class Pace(NamedTuple):
     """What a recipe allows its model's server to be sent (calls in flight, calls a minute); None: any
-    number."""
+    number.
+    """
 
     at_once: int = AT_ONCE
     requests_per_minute: int | None = None
@@ -136,7 +137,8 @@ class _Flow:
 
     def hold(self, now: float) -> float:
         """Return the seconds that a call refused now keeps its slot: one service time, randomly a quarter
-        more or less (alone: at most FIRST_HOLD); while nothing is answered the waits double."""
+        more or less (alone: at most FIRST_HOLD); while nothing is answered the waits double.
+        """
         if self._refused_since is None:
             self._refused_since = now
         base = FIRST_HOLD if self._service is None else self._service
@@ -197,7 +199,8 @@ class Throttle:
     @contextmanager
     def passed(self, ticket: Ticket) -> Iterator[None]:
         """Wait until an attempt may begin; it is in flight while the block lasts. Raises LeftAloneError: the
-        server has answered nothing but refusals for PATIENCE."""
+        server has answered nothing but refusals for PATIENCE.
+        """
         delay = self.enter(ticket)
         try:
             if not ticket.is_in_flight:
@@ -224,7 +227,8 @@ class Throttle:
 
     def enter(self, ticket: Ticket) -> float:
         """Take a place in the line, without waiting; return the seconds until the attempt may begin, if only
-        time is in the way. Raises LeftAloneError: as `passed`."""
+        time is in the way. Raises LeftAloneError: as `passed`.
+        """
         with self._lock:
             closed = self._closed_until - monotonic()
             if closed > 0:
@@ -307,7 +311,8 @@ class Throttle:
 
     def backoff(self, ticket: Ticket, faults: int, *, was_dropped: bool) -> float:
         """Return the seconds until a call is sent again after a passing fault: random, doubling with
-        ``faults`` so far. A dropped connection while others are answered waits one service time at most."""
+        ``faults`` so far. A dropped connection while others are answered waits one service time at most.
+        """
         with self._lock:
             return self._models[ticket.model].backoff(monotonic(), faults, was_dropped=was_dropped)
 

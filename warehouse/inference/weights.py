@@ -1,5 +1,6 @@
 """Weights of embedding models: a registry name, a Hugging Face hub id with a commit, or a folder, known by
-the SHA-256 of its files (remembered while sizes and times stay)."""
+the SHA-256 of its files (remembered while sizes and times stay).
+"""
 
 from __future__ import annotations
 

@@ -161,7 +161,8 @@ class Mirror:
 
     def merge(self, path: Path) -> None:
         """Let a journal hold the lines of this machine and of all others, here and there. One that was
-        removed by another machine is removed here."""
+        removed by another machine is removed here.
+        """
         name = self._name(path)
         with self._lock:
             known = self._read("journals")

@@ -1,5 +1,6 @@
 """Objects of a workspace on object storage (S3, GCS, Azure), or on a shared disk (`file:///…`). obstore
-retries requests; writers are ordered by create-if-absent and compare-and-swap (`If-Match`)."""
+retries requests; writers are ordered by create-if-absent and compare-and-swap (`If-Match`).
+"""
 
 from __future__ import annotations
 
@@ -110,7 +111,8 @@ class ObjectInfo:
 
 class RemoteStore:
     """The objects below a URL, by paths with slashes; safe for several threads. Every method raises
-    `AssayError` with a sentence where the server cannot be used."""
+    `AssayError` with a sentence where the server cannot be used.
+    """
 
     def __init__(self, url: str) -> None:
         import obstore.store
@@ -151,7 +153,8 @@ class RemoteStore:
 
     def create(self, path: str, data: bytes) -> bool:
         """Store an object where there is none; False where there is one with other bytes. One with these very
-        bytes counts as ours: the answer to a request may be lost, and it is sent again."""
+        bytes counts as ours: the answer to a request may be lost, and it is sent again.
+        """
         import obstore
         from obstore.exceptions import AlreadyExistsError, PreconditionError
 

@@ -279,7 +279,8 @@ _NO_HEADING = re.compile(r"(?:\(?\w{1,3}[).]|[-—–•])\s|" + f"[{OPENING}(]"
 
 def assemble(lines: list[ActLine]) -> Act:
     """Put lines together to a text with sections. Markup that names articles decides; else the words that
-    begin a line."""
+    begin a line.
+    """
     marked = any(line.classes & ARTICLES for line in lines)
     reader = _Reader(marked or any(line.classes & _TITLE for line in lines), marked)
     announced = set() if marked else _announced(lines)
@@ -293,7 +294,8 @@ def assemble(lines: list[ActLine]) -> Act:
 
 def _announced(lines: list[ActLine]) -> set[int]:
     """Return the lines that only announce an article whose title follows, as on pages of one treaty article.
-    Between the two there are only the article's names in other treaties."""
+    Between the two there are only the article's names in other treaties.
+    """
     found = set()
     for place, line in enumerate(lines):
         below = lines[place + 1 : place + 6]

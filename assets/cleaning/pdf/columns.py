@@ -27,7 +27,8 @@ Row = list[GlyphRun]
 
 class TextLine(NamedTuple):
     """A line of a column: edges, baseline and size as in `GlyphRun`, weight of most letters, page from 0, and
-    number and edges of its column or band."""
+    number and edges of its column or band.
+    """
 
     text: str
     x0: float
@@ -43,7 +44,8 @@ class TextLine(NamedTuple):
 
 def lines_of(pages: list[PageText], left_out: set[int]) -> list[TextLine]:
     """Return the lines of all pages in reading order, without pieces whose `id` is in ``left_out``. Turned
-    text comes after the rest of its page."""
+    text comes after the rest of its page.
+    """
     found: list[TextLine] = []
     block = 0
     for number, page in enumerate(pages):
@@ -239,7 +241,8 @@ class _Edge(NamedTuple):
 
 def furniture(pages: list[PageText]) -> set[int]:
     """Return the `id` of each piece of a running header or footer: a line that recurs at one place of most
-    pages or of three neighbours, or begins or ends with the page's number, as most at its place do."""
+    pages or of three neighbours, or begins or ends with the page's number, as most at its place do.
+    """
     edges = list(_edges(pages))
     filled = len({edge.page for edge in edges})
     letters: Counter[float] = Counter()

@@ -50,7 +50,8 @@ class PageText(NamedTuple):
 
 class PdfText(NamedTuple):
     """All pages of a file, its title and creation date (ISO), and ``scanned``: numbers, from 1, of pages that
-    are images."""
+    are images.
+    """
 
     pages: list[PageText]
     title: str | None

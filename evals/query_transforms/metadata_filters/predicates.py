@@ -27,7 +27,8 @@ IfEmpty = Literal["relax", "keep"]
 @dataclass(frozen=True)
 class Prefilter:
     """Rows that keep to a condition, shape (chunks,), and the LanceDB predicate (None: it cannot be written
-    as one)."""
+    as one).
+    """
 
     mask: Mask
     where: str | None
@@ -63,7 +64,8 @@ def in_window(index: OpenIndex, first: date | None, last: date | None, *, undate
 
 def prefilter_query(query: Query, kind: str, options: list[Prefilter], if_empty: IfEmpty) -> Query:
     """Narrow the query by the first of the options (strictest first) that leaves rows; if none does, `relax`
-    leaves the query as it was and `keep` finds nothing, each with a note."""
+    leaves the query as it was and `keep` finds nothing, each with a note.
+    """
     if not options:
         return query
     strict = options[0]

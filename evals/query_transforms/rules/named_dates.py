@@ -1,5 +1,6 @@
 """Finds the dates, months, years and seasons in German or English text, as first and last day. For follow-ups
-("und davor?", "the season after") the earlier date and the step make another one, written out."""
+("und davor?", "the season after") the earlier date and the step make another one, written out.
+"""
 
 from __future__ import annotations
 

@@ -61,7 +61,8 @@ class Nearness:
 
     def partner(self, piece: DocumentPiece) -> DocumentPiece | None:
         """Return the piece of another document that is nearest to one and shares rare words with it. None
-        where no other document shares a word. A piece that says the same is left out."""
+        where no other document shares a word. A piece that says the same is left out.
+        """
         rows = [
             row
             for row in self._by_words(piece.text)

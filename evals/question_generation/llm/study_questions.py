@@ -74,7 +74,8 @@ _WORD = re.compile(r"\w+")
 
 def quoted_words(draft: QuestionDraft, task: GenerationTask) -> tuple[str, ...] | RejectedQuestion:
     """Return the quotes of a draft as they stand in their documents, corrected to the most similar words of
-    the passage; or why they are no evidence."""
+    the passage; or why they are no evidence.
+    """
     found = []
     for piece, quote in zip(task.pieces, draft.quotes, strict=True):
         text = piece.document.text
@@ -244,7 +245,8 @@ def failure_of(status: Status, reason: str | None, raw: str | None) -> RejectedQ
 @dataclass(frozen=True)
 class QuestionGenerationContext:
     """What questions are made with; ``embed``: texts -> unit vectors, shape (texts, dimensions),
-    thread-safe."""
+    thread-safe.
+    """
 
     chat: ChatModel
     gateway: Gateway
@@ -392,7 +394,8 @@ _TOKENS_OF_CONVERSATION = 1_200
 
 def make_questions(tasks: Sequence[GenerationTask], context: QuestionGenerationContext) -> list[TaskOutcome]:
     """Make the questions of a plan; return the outcome of each task, in order. Paid calls come last, for what
-    breaks no rule and repeats no question; all calls are cached."""
+    breaks no rule and repeats no question; all calls are cached.
+    """
     written = _in_turn("writing questions", lambda task: _written(task, context), tasks, context)
     distinct = _without_duplicates(written, tasks, context.embed)
     verifier = Verifier(context)
@@ -485,7 +488,8 @@ LEAST_WORDS = 25  # of a piece: a shorter one is a heading or a caption, and tel
 
 def stratify_pieces(pieces: Iterable[DocumentPiece], seed: int) -> list[DocumentPiece]:
     """Return pieces in the order in which questions are made: one of each document, then a second, by seeded
-    digests, so that a further document moves few. Short ones are left out."""
+    digests, so that a further document moves few. Short ones are left out.
+    """
     by_document: dict[str, list[tuple[str, DocumentPiece]]] = {}
     for piece in pieces:
         if _tells_something(piece.text):
@@ -539,7 +543,8 @@ class Order:
 @dataclass(frozen=True)
 class GenerationSummary:
     """What came of an order: type -> kept, reason -> dropped, and how many a failed call has dropped (the
-    same order goes on with them)."""
+    same order goes on with them).
+    """
 
     file: ReviewFile
     tried: int

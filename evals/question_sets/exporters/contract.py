@@ -13,7 +13,8 @@ Row = Mapping[str, Any]
 @dataclass(frozen=True)
 class ExportInput:
     """Question sets (`test`, `train` -> rows of `schemas.QUESTIONS`, resolved), and doc_id -> url, title and
-    text."""
+    text.
+    """
 
     name: str
     questions: Mapping[str, Sequence[Row]]
@@ -34,7 +35,8 @@ class ExportInput:
 @dataclass
 class QuestionExport:
     """Files of an export, before they are written: path -> lines with their ends, and what is in them -> how
-    many."""
+    many.
+    """
 
     files: dict[str, Iterable[str]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)

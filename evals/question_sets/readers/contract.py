@@ -19,7 +19,8 @@ Row = dict[str, Any]
 @dataclass(frozen=True)
 class SetFile:
     """A file of questions, and what the study says of it: defaults for language and day, and whether they may
-    have neither ground truth nor evidence (``judged_alone``)."""
+    have neither ground truth nor evidence (``judged_alone``).
+    """
 
     path: Path
     name: str
@@ -30,7 +31,8 @@ class SetFile:
 
 class QuestionRecord(NamedTuple):
     """A question as a file has it, before it is checked: its place (`FILE:PLACE`), its cells by our names
-    without empty ones, and why it cannot be used."""
+    without empty ones, and why it cannot be used.
+    """
 
     place: str
     cells: Mapping[str, Any]
@@ -53,7 +55,8 @@ def open_bounded(path: Path) -> IO[bytes]:
 
 def lines_of_file(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines of a UTF-8 file with their numbers from 1, a mark of byte order left out. A line feed
-    alone ends a line: a JSON string may hold U+2028 and its like, which do not."""
+    alone ends a line: a JSON string may hold U+2028 and its like, which do not.
+    """
     number = 0
     try:
         with open_bounded(path) as file:

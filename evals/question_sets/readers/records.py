@@ -248,7 +248,8 @@ _ANSWERED = frozenset({"answer", "response", "retrieved_contexts"})
 
 def naming_of(columns: Sequence[str], form: str | None, place: str) -> Mapping[str, str]:
     """Return column -> our name of it. Columns that begin with `_`, and others of ragas, are left out;
-    `contexts` beside an `answer` are no evidence. ``place``: FILE:LINE for errors."""
+    `contexts` beside an `answer` are no evidence. ``place``: FILE:LINE for errors.
+    """
     doubled = sorted({name for name in columns if columns.count(name) > 1})
     if doubled:
         raise InputError(f"{place}: more than one column {doubled[0]!r}")

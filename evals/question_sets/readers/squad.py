@@ -29,7 +29,8 @@ class _WrongError(Exception):
 
 def read_squad(data: Any, file: SetFile) -> list[Row]:
     """Read the questions of a parsed SQuAD file. Any one answer suffices; the first is the ground truth;
-    `is_impossible` is unanswerable. Evidence is the answer in its context, looked for in all documents."""
+    `is_impossible` is unanswerable. Evidence is the answer in its context, looked for in all documents.
+    """
     rows: dict[str, Row] = {}
     findings: list[str] = []
     for asked in _questions(data):

@@ -27,7 +27,8 @@ MAX_TABLE = 500_000_000  # bytes of a Parquet file's columns, unpacked
 
 def read_csv(file: SetFile, form: str | None = None) -> list[Row]:
     """Read a CSV file whose first row names the columns; `,`, `;`, tab or `|` parts the cells. Every cell is
-    text: a formula of a spreadsheet stays what it is. Raises `InputError` with all mistakes."""
+    text: a formula of a spreadsheet stays what it is. Raises `InputError` with all mistakes.
+    """
     return rows_of(_csv_records(file, form), file)
 
 
@@ -54,7 +55,8 @@ def csv_rows(path: Path) -> Iterator[tuple[str, list[str] | str]]:
 
 def rows_of_text(text: str, parted_by: str) -> Iterator[tuple[int, list[str] | str]]:
     """Yield the line, from 1, and the cells of each row of a CSV file that is not empty. A row that is none
-    is yielded as the reason why; it is the last one."""
+    is yielded as the reason why; it is the last one.
+    """
     csv.field_size_limit(MAX_CELL)
     rows = csv.reader(io.StringIO(text, newline=""), delimiter=parted_by, strict=True)
     while True:

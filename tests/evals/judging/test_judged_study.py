@@ -54,8 +54,8 @@ def study(server: FakeOpenAI, **more: Any) -> Variant:
         "near": {"similarity": {}},
     }
     generators = {
-        "quote": {"extractive": {"passages": 2, "max_tokens": 40}},
-        "short": {"extractive": {"passages": 1, "max_tokens": 8}},
+        "quote": {"extractive": {"passages": 2, "max_tokens": 40, "min_score": None}},
+        "short": {"extractive": {"passages": 1, "max_tokens": 8, "min_score": None}},
     }
     cards = {name: {"mutations": 0} for name in judges}
     metrics = ["duel.win", "ndcg@10"]
@@ -84,7 +84,9 @@ def test_their_numbers_are_scores_of_the_cells(town: Town, server: FakeOpenAI) -
         assert values(town, "sure.correct", cell) == pytest.approx(unsure)
         assert values(town, "style.conciseness", cell) == {n: float(v < 0.5) for n, v in unsure.items()}
     wins = {
-        name: 0.5 if text.split() == texts[SHORT][name].split() else 1.0
+        name: 0.5
+        if text.split() == texts[SHORT][name].split()
+        else float(len(text) > len(texts[SHORT][name]))
         for name, text in texts[QUOTE].items()
     }
     differing = sum(win == 1.0 for win in wins.values())

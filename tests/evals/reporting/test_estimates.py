@@ -13,6 +13,8 @@ from rich.console import Console
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.files import json_rows, other_rows
 from rag_assay.evals.reporting.judge_cards import (
+    COLUMNS,
+    PEOPLE_COLUMNS,
     estimate_json,
     estimate_sentences,
     estimates_section,
@@ -194,12 +196,12 @@ def test_a_card_says_of_how_many_scores_by_how_many_people_and_what_is_the_ceili
     data = replace(report_data(), judges={"small": "yes_no"}, judge_cards=frame(cards, JUDGE_CARDS))
     (card,) = judge_cards(data)
     assert [one.by for one in card.people] == ["people.points", "labelled cases", "people.tone"]
-    figures = dict(zip((title for title, _ in card.people_columns), card.people[0].figures, strict=True))
+    figures = dict(zip((title for title, *_ in PEOPLE_COLUMNS), card.people[0].figures, strict=True))
     assert (figures["Cases"].text, figures["People"].text) == ("40", "2")
     assert figures["Their own agreement"].small == ("0.400–0.800", "n = 40", "people.points")
     assert figures["AUC"].text == "0.800"
     assert card.people[2].figures[3].why.startswith("uncalibrated: 20")
     assert card.rows[0].calibrated
-    shown_auc = card.rows[0].figures[[title for title, _ in card.columns].index("AUC")]
+    shown_auc = card.rows[0].figures[[title for title, *_ in COLUMNS].index("AUC")]
     assert (shown_auc.text, shown_auc.small[-1]) == ("0.800", "people.points")
     assert "Agreement with people" in render_html(data)

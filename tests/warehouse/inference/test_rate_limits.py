@@ -225,9 +225,12 @@ def chat(server: FakeOpenAI) -> ChatModel:
 def test_one_in_four_that_fails_costs_a_third_of_requests_more(
     gateway: Gateway, server: FakeOpenAI, chat: ChatModel
 ) -> None:
-    def respond(_received: Received) -> Scripted:
-        number = len(server.requests)
-        if number % 20 == 7:
+    n_dropped: Counter[int] = Counter()
+
+    def respond(received: Received) -> Scripted:
+        number, seed = len(server.requests), received.body["seed"]
+        if number % 20 == 7 and n_dropped[seed] < 2:  # a call is sent again twice
+            n_dropped[seed] += 1
             return dropped()
         return rate_limited() if number % 5 == 0 else Scripted(answer("Paris.").body, delay=0.05)
 
