@@ -48,7 +48,7 @@ DOCUMENTS: Schema = {"doc_id": pl.String, "source": pl.String, "url": pl.String,
 class JourneyRows:
     """What journeys show beside the rows of a report.
 
-    rankings: cell -> the ranking that it reads; its own key where its passages stand beside its answers
+    rankings: cell -> the ranking that it reads; its own key if its passages are stored with its answers
     hits: schema OF_HITS, the first ones of every question and ranking
     ended: schema ENDED, of rankings that failed on a question
     taken: schema TAKEN, where each hit's chunk was after each step

@@ -107,7 +107,7 @@ class Cell:
 
     @property
     def has_contexts(self) -> bool:
-        """Whether its passages stand beside its answers, and not in a ranking."""
+        """Whether its passages are stored with its answers, and not in a ranking."""
         return self.imported or self.is_system
 
     @property

@@ -191,7 +191,7 @@ class _Schema:
         return {"anyOf": [self.field(Chain.model_fields["steps"]), found]} if choice.has_shorthand else found
 
     def _system(self, found: dict[str, Any]) -> dict[str, Any]:
-        """Return the schema of a system, whose parameters may stand beside its kind."""
+        """Return the schema of a system; parameters may be written inside its kind or next to it."""
         kinds = found["properties"]
         beside = {
             name: self.field(field)

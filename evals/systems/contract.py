@@ -216,7 +216,7 @@ SYSTEMS: Registry[System] = Registry("systems", System)
 
 
 def _written_beside(written: object) -> object:
-    """Move what stands beside a kind into it, and write out a function that is named alone."""
+    """Move keys next to a kind into it, and expand `python: "module:function"`."""
     if not isinstance(written, dict):
         return written
     kinds = [name for name in written if name in SYSTEMS]
@@ -230,4 +230,4 @@ def _written_beside(written: object) -> object:
 
 
 AnySystem = Annotated[System, OneOf(SYSTEMS, shorthand=_written_beside)]
-"""A system as a study writes it: `{kind: {its parameters}}`; `version` and `limits` may stand beside."""
+"""A system in a study file: `{kind: {parameters}}`; parameters may also be next to the kind."""

@@ -89,14 +89,10 @@ def page_module(name: str) -> ModuleType:
 
 
 def load() -> None:
-    """Import the pages, and read the results of the first one."""
+    """Import the pages."""
     for name in PAGES:
-        with suppress(Exception):
+        with suppress(Exception):  # it fails again where it is shown
             page_module(name)
-    from rag_assay.orchestration.web.study_results import read_ahead
-
-    home = page_home()
-    read_ahead(options_here(), home, studies_in(home))
 
 
 def _context(page: str, pages: dict[str, StreamlitPage], language: Language) -> PageContext:

@@ -25,7 +25,11 @@ T = TypeVar("T")
 TEXTS: Texts = {
     "waits": (
         "{why} The page goes on by itself.",
-        "Ein anderer Prozess nutzt die Datenbank. Die Seite geht von selbst weiter.",
+        "{why} Die Seite geht von selbst weiter.",
+    ),
+    "busy": (
+        "Another tab is waiting for the database.",
+        "Ein anderer Tab wartet auf die Datenbank.",
     ),
     "again": ("Look again", "Noch einmal"),
     "table": ("Table: {title}", "Tabelle: {title}"),
@@ -33,6 +37,7 @@ TEXTS: Texts = {
 Say = Callable[[str], None]
 
 _CODES = {"why", "declined_by", "used_by", "purpose", "stage"}  # columns
+_SOON = 0.5  # seconds until a session that waits for another one says so
 _TURN = threading.Lock()
 """Sessions of one process share DuckDB's file: two that write it at once would be in each other's way."""
 
@@ -41,9 +46,20 @@ _TURN = threading.Lock()
 def looking() -> Iterator[Say]:
     """Look into DuckDB in the block, which is given what tells the person whom it waits for."""
     place, words = st.empty(), _words()
-    with _TURN:
-        yield lambda why: place.info(label(words("waits", why=why), 400), icon=":material/hourglass_top:")
-    place.empty()
+
+    def say(why: str) -> None:
+        place.info(label(words("waits", why=why), 400), icon=":material/hourglass_top:")
+
+    try:
+        if not _TURN.acquire(timeout=_SOON):
+            say(words("busy"))
+            _TURN.acquire()
+        try:
+            yield say
+        finally:
+            _TURN.release()
+    finally:
+        place.empty()
 
 
 def _words() -> Words:

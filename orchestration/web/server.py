@@ -103,7 +103,7 @@ class OwnOrigin:
 
 
 def _load() -> None:
-    """Load pages and results before anybody opens them; what fails here fails there with its reason."""
+    """Import the pages before a browser asks for them; what fails here fails there with its reason."""
     with suppress(Exception):
         app = importlib.import_module("rag_assay.orchestration.web.app")
         app.load()

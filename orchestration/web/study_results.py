@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,19 +18,12 @@ from rag_assay.evals.successive_halving.records import narrow_study
 from rag_assay.orchestration.web.address_state import choose_one, switch
 from rag_assay.orchestration.web.board import looking, or_trouble
 from rag_assay.orchestration.web.languages import Texts, language_here, words_in
-from rag_assay.orchestration.web.page_context import PageContext, UiOptions
+from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.study_records import read_study_record
 
 T = TypeVar("T")
-
-
-def read_ahead(options: UiOptions, workspace: Home, studies: Sequence[str]) -> None:
-    """Read the results that `/` shows, before a browser asks for them."""
-    study = options.study or next(iter(studies), "")
-    if study in studies:
-        _matrix(options.reference or study, workspace, _stamp(study, workspace))
 
 
 def matrix_of(context: PageContext) -> QuestionMatrix | None:
@@ -75,7 +68,7 @@ def choose_metric(context: PageContext, data: ReportData, *, every: bool = False
 
 def read_or_tell(read: Callable[[], T]) -> T | None:
     def look() -> T:
-        with looking(), st.spinner(words_in(READING, language_here())("reading")):
+        with st.spinner(words_in(READING, language_here())("reading")), looking():
             return read()
 
     return or_trouble(look)
@@ -83,10 +76,7 @@ def read_or_tell(read: Callable[[], T]) -> T | None:
 
 def stamp_of(context: PageContext) -> str:
     """Return what changes with the result of the study, or with its file."""
-    return _stamp(context.study, context.workspace)
-
-
-def _stamp(study: str, workspace: Home) -> str:
+    study, workspace = context.study, context.workspace
     store, record = ArtifactStore(workspace), read_study_record(workspace, study)
     changed = [store.pointed_at(one, study) for one in ("leaderboard", "annotations")]
     path = Path(record.path) if record else Path()
@@ -94,19 +84,16 @@ def _stamp(study: str, workspace: Home) -> str:
 
 
 def _study(reference: str, workspace: Home) -> Study:
-
     return narrow_study(find_known(reference, workspace), workspace)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs={Home: lambda home: str(home.root)})
 def _matrix(reference: str, workspace: Home, stamp: str) -> QuestionMatrix:
-
     del stamp
     return QuestionMatrix(_study(reference, workspace), workspace)
 
 
 @st.cache_resource(max_entries=2, show_spinner=False, hash_funcs={Home: lambda home: str(home.root)})
 def _report(reference: str, workspace: Home, stamp: str) -> ReportData:
-
     del stamp
     return report_data(_study(reference, workspace), workspace, with_hits=False)

@@ -193,7 +193,7 @@ def _server_headers(error: Exception) -> Mapping[str, str] | None:
     """Return the headers of the server's answer; None: it gave none."""
     if isinstance(error, ServerError):
         return error.headers
-    # LiteLLM's errors carry a made-up response; the server's own headers stand beside it.
+    # LiteLLM's errors carry a made-up response; the server's own headers are another attribute.
     found: Mapping[str, str] | None = getattr(error, "litellm_response_headers", None)
     return found
 

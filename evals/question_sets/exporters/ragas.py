@@ -9,7 +9,7 @@ from rag_assay.evals.question_sets.exporters.contract import ExportInput, Questi
 
 def ragas(material: ExportInput) -> QuestionExport:
     """Return `NAME.jsonl`, and `NAME-train.jsonl` of train questions, in ragas' columns; `question_id`,
-    `type`, `language`, `answerable` and `needs` stand beside them.
+    `type`, `language`, `answerable` and `needs` are further columns.
     """
     export = QuestionExport()
     for use, rows in material.questions.items():

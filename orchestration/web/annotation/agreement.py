@@ -23,7 +23,7 @@ TEXTS: Texts = {
     "title": ("Human ratings and judges", "Bewertungen und Richter"),
     "none": (
         "The study has no rubrics and no judges, so there is nothing to agree on.",
-        "Die Studie hat keine Rubriken und keine Richter.",
+        "Die Studie hat kein Bewertungsschema und keine Judges.",
     ),
 }
 

@@ -86,7 +86,15 @@ TEXTS = {
         "For logs and events of runs, start the Dagster UI: `assay dev`, or `dagster dev` in your project.",
         "Protokolle der Läufe zeigt Dagster: `assay dev`, oder `dagster dev` im eigenen Projekt.",
     ),
-    # Stages by their names; those of other packages are shown as they are called.
+    "kind_run": ("run", "Lauf"),
+    "kind_check": ("check", "Prüfung"),
+    "kind_best": ("new best pipeline", "neue beste Pipeline"),
+    "kind_leader": ("new leader", "neuer Erster"),
+    "kind_budget": ("budget", "Budget"),
+    "kind_test": ("test", "Test"),
+}
+
+STAGES = {
     "pages": ("pages", "Seiten"),
     "documents": ("documents", "Dokumente"),
     "chunks": ("chunks", "Chunks"),
@@ -101,15 +109,10 @@ TEXTS = {
     "leaderboard": ("leaderboard", "Bestenliste"),
     "annotations": ("annotations", "Bewertungen"),
     "human_estimates": ("human estimates", "Schätzungen"),
-    "judge_cards": ("judge cards", "Richterkarten"),
+    "judge_cards": ("judge cards", "Judge-Karten"),
     "report": ("report", "Bericht"),
-    "kind_run": ("run", "Lauf"),
-    "kind_check": ("check", "Prüfung"),
-    "kind_best": ("new best pipeline", "neue beste Pipeline"),
-    "kind_leader": ("new leader", "neuer Erster"),
-    "kind_budget": ("budget", "Budget"),
-    "kind_test": ("test", "Test"),
 }
+"""Stages by name; those of other packages are shown as they are called."""
 
 
 def render(context: PageContext) -> None:
@@ -176,7 +179,7 @@ def _progress(context: PageContext, words: Words, *, was_running: bool) -> None:
         st.info(said, icon=":material/progress_activity:")
     else:
         _standing(context, found, words)
-    _stages(found, words)
+    _stages(found, words, context.words(STAGES))
     _cells(context, found, words)
     if found.crawls:
         with st.container(key="panel_crawls", border=True):
@@ -195,11 +198,11 @@ def _standing(context: PageContext, found: StudyProgress, words: Words) -> None:
     st.info(said, icon=":material/pause_circle:")
 
 
-def _stages(found: StudyProgress, words: Words) -> None:
+def _stages(found: StudyProgress, words: Words, names: Words) -> None:
     rows = "".join(
-        f"<li><span>{escape(_stage(one.stage, words))}</span>"
+        f"<li><span>{escape(_stage(one.stage, names))}</span>"
         f'<progress max="{one.keys}" value="{one.done}" '
-        f'aria-label="{escape(_stage(one.stage, words))}"></progress>'
+        f'aria-label="{escape(_stage(one.stage, names))}"></progress>'
         f"<span>{count(one.done)} / {count(one.keys)}</span></li>"
         for one in found.stages
     )
@@ -210,12 +213,11 @@ def _stages(found: StudyProgress, words: Words) -> None:
 
 
 def _stage(stage: str, words: Words) -> str:
-    """Return a stage in words; one of another package by its name."""
-    return words(stage) if stage in TEXTS else stage.replace("_", " ")
+    return words(stage) if stage in STAGES else stage.replace("_", " ")
 
 
 def _cells(context: PageContext, found: StudyProgress, words: Words) -> None:
-    heads = [words("pipeline"), *map(words, CELL_STAGES), words("endings")]
+    heads = [words("pipeline"), *map(context.words(STAGES), CELL_STAGES), words("endings")]
     ends = context.words(OUTCOMES)
     rows = []
     for one in found.cells[:_CELLS]:

@@ -64,12 +64,12 @@ def votes_words(words: Words, row: Row) -> str:
 
     >>> votes_words(ENGLISH, {"cell": "s.a", "rival": "s.b", "won": 3, "lost": 1, "ties": 1, "share": 0.75,
     ...     "low": 0.3, "high": 0.95})
-    's.a and s.b, 5 votes: the first was preferred 3 times, the second 1, alike 1; 75 % (30 % to 95 %).'
+    's.a and s.b, 5 votes: 3 for the first, 1 for the second, 1 ties; 75 % (30 % to 95 %).'
     """
     counts = {name: count(row[name]) for name in ("won", "lost", "ties")}
-    n = count(row["won"] + row["lost"] + row["ties"])
+    n = row["won"] + row["lost"] + row["ties"]
     share = words("votes_share", **_interval(row)) if row["share"] is not None else ""
-    return words("votes", cell=row["cell"], rival=row["rival"], n=n, share=share, **counts)
+    return several(words, "votes", n, cell=row["cell"], rival=row["rival"], share=share, **counts)
 
 
 def totals_words(words: Words, row: Row) -> str:

@@ -135,7 +135,7 @@ TEXTS: Texts = {
     **{f"column_{name}": (name.replace("_", " "), german) for name, german in _COLUMNS.items()},
     # Filters.
     "pipeline": ("Pipeline", "Pipeline"),
-    "all_cells": ("All cells", "Alle Pipelines"),
+    "all_cells": ("All pipelines", "Alle Pipelines"),
     "days": ("Days", "Tage"),
     "days_7 days": ("7 days", "7 Tage"),
     "days_30 days": ("30 days", "30 Tage"),
@@ -171,8 +171,8 @@ TEXTS: Texts = {
     "answered": ("Answered", "Beantwortet"),
     "thumbs_up": ("Thumbs up", "Daumen nach oben"),
     "wait": ("Wait, p50 / p95", "Wartezeit, p50 / p95"),
-    "paid_chat": ("Paid by chats", "Bezahlt von Chats"),
-    "paid_study": ("Paid by runs", "Bezahlt von Läufen"),
+    "paid_chat": ("Paid by chats", "Kosten der Chats"),
+    "paid_study": ("Paid by runs", "Kosten der Läufe"),
     "totals": (
         "{questions} in {conversations}: {answered}, {declined} declined, {failed} failed. "
         "{people}{nameless}.",
@@ -196,9 +196,12 @@ TEXTS: Texts = {
     "share": ("{share} ({low} to {high}) of {n} thumbs", "{share} ({low} bis {high}) von {n} Daumen"),
     "share_1": ("{share} ({low} to {high}) of 1 thumb", "{share} ({low} bis {high}) von 1 Daumen"),
     "votes": (
-        "{cell} and {rival}, {n} votes: the first was preferred {won} times, the second {lost}, alike "
-        "{ties}{share}.",
+        "{cell} and {rival}, {n} votes: {won} for the first, {lost} for the second, {ties} ties{share}.",
         "{cell} und {rival}, {n} Stimmen: {won} für die erste, {lost} für die zweite, {ties} gleich{share}.",
+    ),
+    "votes_1": (
+        "{cell} and {rival}, 1 vote: {won} for the first, {lost} for the second, {ties} ties{share}.",
+        "{cell} und {rival}, 1 Stimme: {won} für die erste, {lost} für die zweite, {ties} gleich{share}.",
     ),
     "votes_share": ("; {share} ({low} to {high})", "; {share} ({low} bis {high})"),
     "stage_seconds": ("{stage}: {p50} s, p95 {p95} s ({n})", "{stage}: {p50} s, p95 {p95} s ({n})"),
@@ -211,13 +214,13 @@ TEXTS: Texts = {
         "{study}: {cell} since {since}, by {metric} {value}{tied}.",
         "{study}: {cell} seit {since}, mit {metric} {value}{tied}.",
     ),
-    "n_tied": ("; {n} other cells tied with it", "; {n} weitere gleichauf"),
-    "n_tied_1": ("; 1 other cell tied with it", "; 1 weitere gleichauf"),
+    "n_tied": ("; {n} other pipelines tied with it", "; {n} weitere gleichauf"),
+    "n_tied_1": ("; 1 other pipeline tied with it", "; 1 weitere gleichauf"),
     "hour_range": ("{day} {hour}:00 to {until}:00", "{day} {hour}:00 bis {until}:00"),
     "busiest": ("Busiest: {hours} ({n}).", "Am belebtesten: {hours} ({n})."),
     "weekdays": ("Mon Tue Wed Thu Fri Sat Sun", "Mo Di Mi Do Fr Sa So"),
     "rather": ("{cell} rather than {rival}", "{cell} statt {rival}"),
-    "score_cell": ("Cell of the chart", "Pipeline des Diagramms"),
+    "score_cell": ("Pipeline of the chart", "Pipeline des Diagramms"),
     "leader_study": ("Study of the chart", "Studie des Diagramms"),
     "latency": ("Latency", "Wartezeit"),
     "first_rows": ("The first {n}; the file has all.", "Die ersten {n}; die Datei hat alle."),

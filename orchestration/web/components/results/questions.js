@@ -30,6 +30,7 @@ class Questions {
   show(data, send) {
     this.data = data;
     this.send = send;
+    for (const one of Object.keys(journeyParts.words)) delete journeyParts.words[one];
     Object.assign(journeyParts.words, data.journey);
     this.panel.setAttribute("aria-label", data.words.open);
     if (data.serial !== this.drawn) {
@@ -44,7 +45,7 @@ class Questions {
     const { open } = data;
     journeyTable.choose(this.box, open?.question, open ? [open.pipeline, open.beside] : []);
     this.root.classList.toggle("with-panel", open !== null);
-    const wanted = open === null ? "" : JSON.stringify([open.question, open.pipeline, open.beside]);
+    const wanted = open === null ? "" : JSON.stringify([open.question, open.pipeline, open.beside, data.words.open]);
     if (wanted !== this.shown) {
       this.panel.replaceChildren(...(open === null ? [] : this.journey(open)));
       this.panel.scrollTop = 0;

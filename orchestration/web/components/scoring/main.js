@@ -93,9 +93,10 @@ class Page {
       trouble: () => trouble(view),
       item: () => make("div", { class: "as-item" }, reading(view.item), rubricPanel(view, act)),
     };
-    const kept = isNewItem ? null : this.root.querySelector(".as-reading");
+    const kept = isNewItem || this.language !== view.words.question ? null : this.root.querySelector(".as-reading");
     const body = make("div", { class: "as-body" }, kinds[view.kind]());
     if (kept) body.querySelector(".as-reading").replaceWith(kept);
+    this.language = view.words.question; // a text of the language
     const notice = make("p", { class: "as-notice", role: "status" });
     this.root.replaceChildren(head(view, act, openHelp), body, notice, help);
     this.help = help;
