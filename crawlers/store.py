@@ -237,6 +237,7 @@ class PageStore:
     Every page is flushed to the journal before `add` returns or, if read from files, once its body is on
     disk; `close` merges it into the manifest (idempotent), as opening does with that of a process that died.
     When ``origin`` changes, the manifest is set aside until it changes back.
+
     from_files: a failed page replaces the earlier one, and what was not read is gone
     followed: pages without content to store, for conditional requests
     """

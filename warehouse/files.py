@@ -77,8 +77,11 @@ def bounded_lines(file: IO[AnyStr], limit: int, ends: AnyStr) -> Iterator[tuple[
 
 
 def walk(root: Path) -> Iterator[Path]:
-    """Yield the files under a folder, sorted within each; hidden ones and a workspace within it are passed
-    over. Then folders that cannot be listed, and symbolic links to folders elsewhere.
+    """Yield the files under a folder, sorted within each folder.
+
+    Hidden files and folders are passed over, and a workspace within the folder: a crawl must not read its own
+    journal. Symbolic links to folders elsewhere are yielded in place, after the files beside them; folders
+    that cannot be listed are yielded last.
     """
     home_root = os.path.realpath(home().root)
     real_root = os.path.realpath(root)

@@ -1,7 +1,8 @@
 """Removes what killed processes left in a workspace: temporary files and folders of abandoned builds.
 
-Each process holds a locked file in `<home>/working`, which names its machine; a free lock means that it was
-killed, and only then is the workspace searched.
+Each process holds a locked file in `<home>/working`, which names its machine. A free lock of this machine
+means that its process was killed; only then is the workspace searched. A free lock of another machine proves
+nothing: on a shared disk, the locks of other machines may not be visible.
 """
 
 from __future__ import annotations

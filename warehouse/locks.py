@@ -6,6 +6,7 @@ import fcntl
 
 
 def try_lock(handle: int) -> bool | None:
+    """Try to lock an open file or folder; return None where the file system has no locks."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -42,6 +42,11 @@ def write_batches(
 
 
 def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
+    """Read a Parquet file.
+
+    Raises:
+        CorruptFileError: the file is missing, torn, or no Parquet; the message names it.
+    """
     try:
         return pl.read_parquet(path, columns=columns)
     except FileNotFoundError as error:

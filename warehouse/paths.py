@@ -141,6 +141,7 @@ class Home:
 
     @property
     def chats(self) -> Path:
+        """Conversations with corpora, a folder a study, a file each; they cannot be rebuilt."""
         return self.root / "chats"
 
     def history(self, study: str) -> Path:

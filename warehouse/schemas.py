@@ -17,7 +17,7 @@ _COLUMN = re.compile(r'    "(\w+)": .*?,\s+# (.+)')
 
 
 def notes_of(schema: Schema) -> dict[str, str]:
-    """Return column -> the comment that stands beside it, of a schema of the warehouse; else nothing.
+    """Return column -> the comment on its line, of a schema of the warehouse; of another schema nothing.
 
     >>> from rag_assay.warehouse.schemas import CHUNKS
     >>> notes_of(CHUNKS)["words"] if "words" in notes_of(CHUNKS) else notes_of(CHUNKS)["page"]

@@ -77,10 +77,12 @@ def read_name(name: str) -> Name | None:
 
 
 def digests_of(hashes: Sequence[str]) -> Digests:
+    """Return SHA-256 hex digits as bytes, shape (texts, 32)."""
     return np.frombuffer(bytes.fromhex("".join(hashes)), np.uint8).reshape(len(hashes), 32)
 
 
 def keys_of(digests: Digests) -> Keys:
+    """Return the first 64 bits of each SHA-256 as numbers that sort as the digits do, shape (texts,)."""
     return np.ascontiguousarray(digests[:, :8]).view(">u8").reshape(-1).astype(np.uint64)
 
 

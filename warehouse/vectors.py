@@ -176,6 +176,7 @@ class VectorCache:
         return counts
 
     def has(self, hashes: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Return which texts have a vector, as of the last `refresh`, shape (texts,)."""
         known = np.zeros(len(hashes), np.bool_)
 
         def read(_segment: VectorSegment, at: Places, _rows: Places) -> Mask:

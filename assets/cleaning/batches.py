@@ -116,8 +116,14 @@ class Dating:
     def _ask(self, document: dict[str, Any]) -> Structured[DateReply]:
         title = f"Title: {document['title']}\n\n" if document["title"] else ""
         head = _FRAMES.enclosed(f"{title}{document['text'][:_HEAD]}", "document")
-        options: dict[str, Any] = {"name": _NAME, "max_tokens": _MAX_TOKENS, "purpose": self.purpose}
-        return self.gateway.structured(self.date_by, _PROMPT.messages(head), DateReply, **options)
+        return self.gateway.structured(
+            self.date_by,
+            _PROMPT.messages(head),
+            DateReply,
+            name=_NAME,
+            max_tokens=_MAX_TOKENS,
+            purpose=self.purpose,
+        )
 
     def _with_date(self, document: dict[str, Any], answer: Structured[DateReply]) -> dict[str, Any]:
         self.n_asked += 1

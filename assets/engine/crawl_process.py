@@ -23,6 +23,11 @@ MAX_LINES = 20  # lines that a crawl may say on stderr; the rest is in its log
 
 
 def run_crawler(name: str, source: Source, work: BuildContext) -> dict[str, Any]:
+    """Crawl a source in a child process; return the row of its crawl (`schemas.CRAWLS`).
+
+    Raises:
+        AssayError: the crawl failed; with its reason, or where its log is.
+    """
     import dagster as dg
 
     lines: deque[str] = deque(maxlen=MAX_LINES)

@@ -475,7 +475,6 @@ def sync_all(
 
 
 def sync_records(work: BuildContext) -> None:
-
     if mirror := mirror_of(work.home):
         mirror.bring_journals()
         mirror.pull("crawls")

@@ -217,8 +217,10 @@ class Stage(ABC):
 
     @abstractmethod
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
-        """Build one key: write its files into ``folder``, which no other process uses. It holds at most good
-        files of an incomplete or damaged artifact and, if the stage `resumes`, of a killed build.
+        """Build one key: write its files into ``folder``, which no other process uses.
+
+        The folder is empty but for the undamaged files of an incomplete or damaged artifact of the same
+        identity and, if the stage `resumes`, for what a killed build left, which is unchecked.
         """
 
     def spends(self, key: str) -> bool:
@@ -296,8 +298,11 @@ class Stage(ABC):
 
 @dataclass(frozen=True)
 class KeyOutcome:
-    """How one key ended: its current artifact, or a sentence why the build failed, and damaged inputs to
-    build again first.
+    """How one key ended.
+
+    artifact: the current one; None: nothing could be stored
+    error: a sentence why the build failed
+    damaged: damaged inputs, to be built again first
     """
 
     key: str

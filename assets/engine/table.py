@@ -36,6 +36,7 @@ class PlotInterval(NamedTuple):
 
 
 def histogram(values: pl.Series) -> str | None:
+    """Return a histogram as Markdown, with minimum, n and maximum; None where no number is finite."""
     numbers = values.cast(pl.Float64, strict=False).drop_nulls().to_numpy()
     numbers = numbers[np.isfinite(numbers)]
     if not len(numbers):
@@ -60,6 +61,7 @@ def histogram(values: pl.Series) -> str | None:
 
 
 def bars(counts: Mapping[str, float]) -> str | None:
+    """Return the first numbers by name as bars; None where none is finite."""
     shown = [(name, value) for name, value in counts.items() if np.isfinite(value)][:MOST]
     if not shown:
         return None
@@ -72,6 +74,7 @@ def bars(counts: Mapping[str, float]) -> str | None:
 
 
 def intervals(rows: Sequence[PlotInterval]) -> str | None:
+    """Return the first values with their intervals on one labelled scale; None where none is finite."""
     shown = [row for row in rows if np.isfinite(row.value)][:FEW]
     if not shown:
         return None

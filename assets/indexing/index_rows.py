@@ -182,6 +182,7 @@ def _parts(path: Path, columns: list[str]) -> Iterator[Any]:
 
 
 def _matrix(column: Any) -> Matrix:
+    """Return a column of equally long lists of numbers as float32, shape (rows, dimensions)."""
     joined = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     flat = joined.flatten().to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
     matrix: Matrix = flat.reshape(len(joined), -1)

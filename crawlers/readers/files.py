@@ -52,6 +52,12 @@ def root_of(source: Source) -> Path:
 
 
 def check_file(path: Path, source: Source) -> None:
+    """Check that a file of a source may be read.
+
+    Raises:
+        ValueError: it is not a regular file, or a symbolic link leads out of the source's folder.
+        OSError: it is a folder that cannot be listed.
+    """
     root = root_of(source)
     if path != root and path.is_symlink() and not _end_of(path).is_relative_to(root.resolve()):
         raise ValueError("a symbolic link that leads out of the source's folder")
@@ -121,8 +127,14 @@ def unreadable(name: str, error: BaseException) -> Page:
 # What keeps a file from being read for a while, and says nothing of the file.
 _SHORT_OF = ("EIO", "EMFILE", "ENFILE", "ENOMEM", "ENOBUFS", "EAGAIN", "EINTR", "EBUSY")
 _NETWORK = (
-    *("ESTALE", "ETIMEDOUT", "EHOSTDOWN", "EHOSTUNREACH"),
-    *("ENETDOWN", "ENETUNREACH", "ENOTCONN", "EREMOTEIO"),
+    "ESTALE",
+    "ETIMEDOUT",
+    "EHOSTDOWN",
+    "EHOSTUNREACH",
+    "ENETDOWN",
+    "ENETUNREACH",
+    "ENOTCONN",
+    "EREMOTEIO",
 )
 _PASSING = frozenset(getattr(errno, name) for name in (*_SHORT_OF, *_NETWORK) if hasattr(errno, name))
 

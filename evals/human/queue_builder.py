@@ -82,7 +82,11 @@ AT_EACH_END = 2  # values that are added to those so far at either bound
 
 
 def labels_needed(half_width: float, population: int, variance: float) -> int:
-    """Return the smallest n with t S sqrt((1 - n / N) / n) <= half width (Cochran 1977, 2.8 and 4.6).
+    """Return how many items must be scored for their mean to be known to ± half_width.
+
+    The smallest n with t S sqrt((1 - n / N) / n) <= half_width: t is the 97.5 % quantile of Student's
+    distribution with n - 1 degrees of freedom, S² the variance (of divisor N - 1), and N the population
+    (Cochran, Sampling Techniques, 3rd edition, 1977, 2.8 and 4.6).
 
     >>> labels_needed(0.1, 1_000_000, 0.25), labels_needed(0.1, 100, 0.25), labels_needed(0.1, 100, 0.0)
     (99, 51, 2)
@@ -98,7 +102,11 @@ def labels_needed(half_width: float, population: int, variance: float) -> int:
 
 
 def likely_variance(values: Sequence[float], bounds: tuple[float, float], population: int) -> float:
-    """Return the variance of the scores and two more at either bound, at most the widest possible.
+    """Return the variance to plan with: of the scores and two more at either bound.
+
+    So a few equal scores do not mean that all others are equal, too (Agresti and Coull, The American
+    Statistician 52, 1998, add as many to a proportion). It is at most the widest possible, of a population of
+    which half is at either bound (Popoviciu 1935), with the divisor N - 1; without scores it is that.
 
     >>> likely_variance([], (0, 1), 100) == 0.25 * 100 / 99
     True

@@ -53,8 +53,10 @@ class RatingOverlap(NamedTuple):
 
 
 def overlap(scores: pl.DataFrame, questions: Mapping[str, str], clusters: Clustering) -> RatingOverlap:
-    """Arrange the scores of one criterion that hold. A score of one cell alone is of an item of its own; one
-    of all cells stands beside each of those, or where there is none beside the others like it.
+    """Arrange the scores of one criterion by annotator and item.
+
+    A score of one cell alone is of an item of its own: equal contents may have been scored unequally there. A
+    score of all cells counts for each of these items, or, where there is none, for one item of all cells.
     """
     rows = by_item(scores)
     first = rows.unique(["annotator", "item"], keep="first", maintain_order=True)
@@ -85,7 +87,7 @@ def overlap(scores: pl.DataFrame, questions: Mapping[str, str], clusters: Cluste
     )
 
 
-def of_criterion(rows: pl.DataFrame, rubric: str, criterion: Criterion) -> pl.DataFrame:
+def ratings_of(rows: pl.DataFrame, rubric: str, criterion: Criterion) -> pl.DataFrame:
     same = pl.col("criterion").eq_missing(pl.lit(criterion.name, pl.String))
     return rows.filter((pl.col("rubric") == rubric) & same)
 
@@ -152,7 +154,7 @@ def agreement_rows(
     found = []
     for name, rubric in rubrics.items():
         for criterion in rubric.criteria:
-            held = overlap(of_criterion(valued, name, criterion), questions, clusters)
+            held = overlap(ratings_of(valued, name, criterion), questions, clusters)
             measured = (*_together(held, rubric.level, seed), *_apart(held, rubric.level, seed))
             found += [_row(name, criterion.name, one) for one in measured]
         found += [_row(name, None, one) for one in _minutes(scores.filter(pl.col("rubric") == name))]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from rag_assay.evals.judge_calibration.agreement import of_criterion, overlap
+from rag_assay.evals.judge_calibration.agreement import overlap, ratings_of
 from rag_assay.evals.judge_calibration.card import CardMeasure, accuracy, shares_of_range, turned
 from rag_assay.evals.judging.contract import Judge, JudgedMetric
 from rag_assay.evals.judging.judge_metrics import aggregate_replicates
@@ -61,9 +61,9 @@ def rated_of(
     found = []
     for name, rubric in rubrics.items():
         for criterion in rubric.criteria:
-            rows = of_criterion(given, name, criterion)
+            rows = ratings_of(given, name, criterion)
             if len(rows):
-                held = overlap(of_criterion(valued, name, criterion), questions, clusters)
+                held = overlap(ratings_of(valued, name, criterion), questions, clusters)
                 own = krippendorffs_alpha(held.items, held.values, rubric.level, seed, held.clusters)
                 rated = _rated(name, rubric, criterion, rows)
                 found.append(rated._replace(people=len(held.people), own=own))
@@ -76,7 +76,7 @@ def scored_by(rubrics: Mapping[str, Rubric], annotations: pl.DataFrame) -> list[
         _rated(name, rubric, criterion, rows)
         for name, rubric in rubrics.items()
         for criterion in rubric.criteria
-        if len(rows := of_criterion(given, name, criterion))
+        if len(rows := ratings_of(given, name, criterion))
     ]
 
 

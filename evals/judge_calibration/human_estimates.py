@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from rag_assay.evals.judge_calibration.agreement import of_criterion
+from rag_assay.evals.judge_calibration.agreement import ratings_of
 from rag_assay.evals.metrics.contract import Metric
 from rag_assay.evals.rubrics.rubric import PEOPLE
 from rag_assay.evals.statistics.clusters import Codes, codes
@@ -49,7 +49,7 @@ def estimate_rows(
     found: list[Row] = []
     for rubric_name, rubric in study.rubrics.items():
         for criterion in rubric.criteria:
-            rows = of_criterion(known, rubric_name, criterion)
+            rows = ratings_of(known, rubric_name, criterion)
             if (rows["annotators"] > 0).any():
                 scored = _scored(rows, names, criterion.bounds, clusters, sooner or {})
                 place = {"study": study.study, "rubric": rubric_name, "criterion": criterion.name}

@@ -157,6 +157,13 @@ def passage(text: str, rank: int) -> Passage:
 
 
 def write_contexts(found: dict[str, AnswerWithContexts], folder: Path) -> str:
+    """Write the passages of the answers of a cell; return the digest of their contents.
+
+    The digest is of the texts, and of the places of those that were found in a document. So passages without
+    a place keep the digest that they had before places were stored. Url follows from `doc_id`; score and
+    similarity do not change what a passage says. A title that a system gives is left out, too: if it alone
+    changes, no judgement is made again.
+    """
     rows: list[dict[str, Any]] = [
         {
             "question_id": question,

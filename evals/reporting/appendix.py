@@ -132,7 +132,7 @@ def _lost(counts: Mapping[str, int]) -> str:
 
 
 def provenance_section(data: ReportData) -> PageSection | None:
-    """None where the provenance is not known."""
+    """Return where the figures are from, and how each cell is made again; None where that is not known."""
     made = data.provenance
     if made is None:
         return None

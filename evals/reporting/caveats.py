@@ -30,7 +30,13 @@ OUT_OF_REACH = 20  # times as many questions: a larger number does not help
 
 
 def power_sentence(open_entries: Sequence[RankedResult], n: int, metric: MetricInfo) -> str:
-    """Return "" where there is nothing to settle; open_entries: those tied with the leader."""
+    """Say how small a difference the study finds, and how many questions would settle open comparisons.
+
+    "" where there is nothing to settle, or a leaderboard of an earlier version does not tell.
+
+    open_entries: those tied with the leader
+    n: questions
+    """
     results = [entry.result for entry in open_entries if entry.result.p is not None]
     finds = [result.detectable for result in results if result.detectable is not None]
     needed = sorted(result.questions_needed for result in results if result.questions_needed is not None)
@@ -52,7 +58,7 @@ def power_sentence(open_entries: Sequence[RankedResult], n: int, metric: MetricI
 
 
 def chances_sentence(found: Sequence[RankedResult], least: float = 0.005) -> str | None:
-    """None where fewer than two cells have a chance."""
+    """List the chances of being best, the largest first; None where fewer than two cells have one."""
     likely = sorted(
         ((entry.p_best, entry.label) for entry in found if entry.p_best is not None),
         key=lambda pair: -pair[0],

@@ -85,7 +85,11 @@ def usd_by_cell(data: ReportData) -> Mapping[str, float]:
 def costs_section(
     data: ReportData, labels: Mapping[str, str], reasons: Mapping[tuple[str, str], str]
 ) -> PageSection | None:
-    """None where no metric is a cost; reasons: (cell, metric) -> why it has no value"""
+    """Return the costs of each cell; None where no metric is a cost.
+
+    labels: of the cells
+    reasons: (cell, metric) -> why it has no value
+    """
     metrics, found, usd = cost_metrics(data), costs(data), usd_by_cell(data)
     if not metrics:
         return None
@@ -264,7 +268,10 @@ class Contexts:
 
 @lru_cache(maxsize=2)  # a report shows them on its page, in its rows and on the terminal
 def contexts(data: ReportData) -> Contexts | None:
-    """None where fewer than two rankings have gold to find."""
+    """Return the axes at equal lengths of context, and the front of all rankings cut at each depth.
+
+    None where fewer than two rankings have gold to find.
+    """
     curves = data.contexts
     if curves is None or curves["cell"].n_unique() < 2:
         return None

@@ -23,19 +23,44 @@ from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import HUMAN_ESTIMATES
 
 COLUMNS = (
-    *("subset", "cell", "cell_id", "chunking", "embedder", "retriever", "generator"),
-    *("metric", "value", "n", "coverage", "low", "high", "worst", "best", "rank", "leader"),
-    *("difference", "difference_low", "difference_high", "p", "tied"),
-    *("answered", "replicates", "replicate_low", "replicate_high"),
+    "subset",
+    "cell",
+    "cell_id",
+    "chunking",
+    "embedder",
+    "retriever",
+    "generator",
+    "metric",
+    "value",
+    "n",
+    "coverage",
+    "low",
+    "high",
+    "worst",
+    "best",
+    "rank",
+    "leader",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "p",
+    "tied",
+    "answered",
+    "replicates",
+    "replicate_low",
+    "replicate_high",
 )
 CARD_COLUMNS = ("judge", "measure", "slice", "reason")
-"""Beside those, in the rows of judges' cards."""
+"""Added to `COLUMNS` in rows of judge cards."""
 ESTIMATE_COLUMNS = ("estimate_of", "judged_by", *HUMAN_ESTIMATES)
-"""Beside those, in the rows of what people and judges say together."""
+"""Added to `COLUMNS` in rows of human estimates."""
 
 
 def json_rows(board: pl.DataFrame, others: Iterable[Mapping[str, Any]] = ()) -> str:
-    """Return a leaderboard (schemas.LEADERBOARD) as a JSON list; others: further rows, also with columns."""
+    """Return a leaderboard (`schemas.LEADERBOARD`) as a JSON list.
+
+    others: rows that follow those of the leaderboard; they may have other columns, too
+    """
     last = [{name: row.get(name) for name in dict.fromkeys((*COLUMNS, *_further(row)))} for row in others]
     return json.dumps([*board.select(COLUMNS).to_dicts(), *last], indent=1)
 

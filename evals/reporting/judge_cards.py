@@ -124,7 +124,7 @@ def judge_cards(data: ReportData) -> tuple[Card, ...]:
 
 
 def judges_section(data: ReportData, charts: Sequence[sections.Chart]) -> sections.PageSection | None:
-    """None where there are no cards."""
+    """Return the judges' cards below charts of them; None where there are no cards."""
     cards = judge_cards(data)
     if not cards:
         return None

@@ -83,8 +83,10 @@ class QuestionRows:
 
 @on_whole_database
 def question_rows(study: Study, question_id: str, home: Home) -> QuestionRows:
-    """Raises:
-    InputError: the study has not been run, its files changed since then, or it asks no such question.
+    """Gather the stored rows of one question.
+
+    Raises:
+        InputError: the study has not been run, its files changed since then, or it asks no such question.
     """
     result = stored_result(study, home, as_run=True)
     study, store = result.study, result.store

@@ -100,7 +100,10 @@ class Lost:
 
 
 def funnel_of(data: ReportData, hardest: Sequence[str]) -> Lost | None:
-    """None where no ranking has kept it; hardest: question ids of that section, in its order"""
+    """Count where questions were lost, by ranking; None where no ranking has kept it.
+
+    hardest: ids of the questions in the section of the hardest ones, in its order
+    """
     k = depth(data.primary)
     fates: dict[str, dict[str, Loss | None]] = {}
     for key, question, loss in fates_of(data.losses, data.questions, k).iter_rows():
@@ -134,7 +137,7 @@ def funnel_of(data: ReportData, hardest: Sequence[str]) -> Lost | None:
 
 
 def lost_section(data: ReportData, hardest: Sequence[str]) -> PageSection | None:
-    """None where no ranking has kept it."""
+    """Return where questions were lost; None where no ranking has kept it."""
     found = funnel_of(data, hardest)
     if found is None:
         return None

@@ -69,8 +69,10 @@ def leaderboard_rows(study: Study, home: Home) -> pl.DataFrame:
 
 @on_whole_database
 def stored_verdict(study: Study, home: Home, *, as_run: bool = False) -> Verdict:
-    """Raises:
-    InputError: the study has not been run, or (not ``as_run``) not as its file is now.
+    """Return the verdict of a study as its leaderboard was made (`stored_result`).
+
+    Raises:
+        InputError: the study has not been run, or (not ``as_run``) not as its file is now.
     """
     return stored_result(study, home, as_run=as_run).verdict
 

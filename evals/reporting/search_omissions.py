@@ -49,7 +49,7 @@ _RULES = {
 
 
 def left_out_section(data: ReportData) -> PageSection | None:
-    """None where the study is not searched."""
+    """Return what a search left out; None where the study is not searched."""
     record = data.search
     if record is None:
         return None

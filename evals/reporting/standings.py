@@ -329,7 +329,11 @@ class Values(NamedTuple):
     table: Floats
 
     def along(self, *axes: str) -> tuple[Crossing, Floats] | None:
-        """Return a crossing of these axes, if any, and values of shape (questions, contexts, …levels)."""
+        """Return the levels of these axes in equal contexts, and the values.
+
+        The values have the shape (questions, contexts, …levels of each axis). None where cells meet in no
+        context, or lack an axis.
+        """
         if not set(axes) <= set(self.axes):
             return None
         numbers = [self.axes.index(axis) for axis in axes]

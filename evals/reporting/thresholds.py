@@ -131,7 +131,7 @@ def _read(text: str, study: Study) -> MetricGate:
 
 
 def _metric_in(named: str, known: Collection[str]) -> str | None:
-    """Names of metrics have an `@`, too."""
+    """Return the metric before `@CELL`; the longest match, since metric names contain `@`."""
     fitting = [name for name in known if named == name or named.startswith(f"{name}@")]
     return max(fitting, key=len, default=None)
 

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class SearchResult(NamedTuple):
-    """What a retriever found for one question; ``allowed``: rows that its filters allow, shape (chunks,)."""
+    """What a retriever found for one question.
+
+    allowed: rows that its filters allow, shape (chunks,); None: all
+    """
 
     ranking: Ranking
     spent: Spent

@@ -102,6 +102,10 @@ class Method(Strict):
 
 class _Summed(Method):
     def combined(self, points: Floats, weights: Floats) -> Floats:
+        """Return the weighted sum.
+
+        Not `@`: BLAS adds some rows in another order, and ties would break.
+        """
         total = np.zeros((len(points), len(weights)))
         for arm in range(points.shape[1]):
             total += points[:, arm, None] * weights[None, :, arm]

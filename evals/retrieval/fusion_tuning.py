@@ -217,6 +217,7 @@ def choose_weights(questions: Sequence[TrainQuestion], method: Method, k: int, p
 
 
 def _values(question: TrainQuestion, method: Method, k: int, tried: Floats) -> Floats:
+    """Return the value of each choice's ranking for a question, shape (choices,)."""
     rows, points = candidates(question.rankings, method)
     if not len(rows):
         return np.full(len(tried), question.worth.of(question.rankings[0]))

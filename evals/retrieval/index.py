@@ -82,6 +82,7 @@ def products(vectors: Vectors, vector: npt.NDArray[np.float32]) -> npt.NDArray[n
 
 
 def take_rows(vectors: Vectors, rows: npt.NDArray[np.int64]) -> Vectors:
+    """Return the vectors of some rows, shape (rows, dimensions), and release the pages that were read."""
     found = vectors[rows]
     if len(vectors) > MAPPED_ROWS:
         release_pages(vectors)
@@ -185,8 +186,9 @@ TEXTS = 20_000_000
 
 
 class OpenIndex:
-    """One index, sorted by chunk id; a position in it stands for a chunk. What is not asked for is not
-    read.
+    """One index, sorted by chunk id; a position in it stands for a chunk.
+
+    What is not asked for is not read: a search by words leaves the vectors on disk.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -228,6 +230,7 @@ class OpenIndex:
 
     @cached_property
     def vectors(self) -> npt.NDArray[np.float32]:
+        """Unit vectors, shape (chunks, dimensions); memory-mapped, but for an index of an earlier version."""
         path = self.folder / ROWS / VECTORS
         if len(self) and path.exists():
             return read_vectors(path, (len(self), self.facts.dimensions))
@@ -241,8 +244,10 @@ class OpenIndex:
 
     @cached_property
     def questions(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """Vectors of questions that a model wrote for chunks: positions, shape (n,), and vectors, shape (n,
-        dimensions).
+        """Vectors of questions that a model wrote for chunks, which point at these chunks, too.
+
+        Positions of the chunks, shape (n,), and vectors, shape (n, dimensions); chunks of an earlier state of
+        the corpus are left out.
         """
         path = self.folder / QUESTIONS
         if not path.exists():
@@ -282,6 +287,7 @@ class OpenIndex:
 
     @cached_property
     def days(self) -> pl.Series:
+        """The day on which each chunk's document was published; NULL: not known."""
         return self.column("published_on").cast(pl.Date)
 
     @cached_property
@@ -313,6 +319,7 @@ class OpenIndex:
 
     @cached_property
     def carriers(self) -> dict[str, npt.NDArray[np.int64]]:
+        """Keyword, as documents write it -> positions of the chunks whose documents carry it, rising."""
         rows: dict[str, list[int]] = {}
         for row, keywords in enumerate(self.column("keywords")):
             for keyword in dict.fromkeys(keywords if keywords is not None else ()):
@@ -328,6 +335,7 @@ class OpenIndex:
 
     @property
     def ids(self) -> pl.Series:
+        """The chunk ids, rising."""
         return self.column("chunk_id")
 
     @property

@@ -152,8 +152,12 @@ class Note(NamedTuple):
 
 @dataclass
 class Trace:
-    """What came of one question: all candidates after each step, notes, and `QueryInterpretation.fact` ->
-    what was understood. ``allowed``: rows that the filters allow, shape (chunks,).
+    """What came of one question: candidates after each step, notes, and what was understood.
+
+    All candidates of a step are kept, so that where evidence was lost does not depend on how many are stored.
+
+    understood: `QueryInterpretation.fact` -> what was understood
+    allowed: rows that the filters allow, shape (chunks,); None: all
     """
 
     steps: list[TraceStep] = field(default_factory=list)

@@ -34,8 +34,11 @@ ROUNDING = 1e-9  # more than the share of a score that the order of its sum chan
 
 
 class _Word(NamedTuple):
-    """A word of a query: it adds weight (times idf) * saturation to each of the ``rows`` that hold it;
-    ``limit``: at most.
+    """A word of a query: it adds weight * saturation to the score of each chunk that holds it.
+
+    weight: of the query, times the idf
+    limit: weight * its largest saturation
+    rows: of the chunks that hold it, rising
     """
 
     number: int

@@ -98,7 +98,11 @@ def sheet_facts(folder: Path) -> list[Sheet]:
 
 
 def write_sheet(home: Home, study: str, sheet: Sheet, rows: Sequence[Row]) -> None:
-    """Add or replace a spreadsheet of a study: rows atomically, then their record."""
+    """Add a spreadsheet to its study, or replace the one of its name.
+
+    A new one appears with both of its files at once. Of an existing one, the rows are replaced atomically,
+    and then its record.
+    """
     folder = imports_folder(home, study) / SHEETS / sheet.name
     counted = replace(sheet, rows=len(rows))
     if (folder / SHEET).is_file():

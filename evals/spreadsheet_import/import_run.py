@@ -109,7 +109,7 @@ class OtherSheets:
 
 
 def deduplicate_rows(drafts: Sequence[ParsedRow], others: OtherSheets) -> Settled:
-    """Return the rows of a sheet as they stand beside each other and the other sheets of the study.
+    """Compare the rows of a sheet with each other and with the study's other sheets; return those to keep.
 
     Of equal answers of one cell to one question, to equal contexts:
 
@@ -311,7 +311,10 @@ def count_scores(scores: Iterable[tuple[int, HumanScore]]) -> dict[str, Counter[
 def changes(
     home: Home, study: str, sheet: str, file: str, scores: Iterable[tuple[int, HumanScore]]
 ) -> ScoreChanges:
-    """Compare a spreadsheet's scores with the stored ones; corrections on the page hold until it changes."""
+    """Compare the scores of a spreadsheet with the stored ones of it.
+
+    What a person has corrected on the page stays, as long as the sheet says what it said.
+    """
     of_sheet, of_all = _sheet_score_kept(home, study, sheet)
     found = ScoreChanges()
     wanted: set[Key] = set()

@@ -35,7 +35,9 @@ from rag_assay.warehouse.schemas import SCORES, Status
 
 
 def front(costs: Sequence[float], values: Sequence[float]) -> list[int]:
-    """Return the points that no other beats by rising cost; of equal points the first.
+    """Return which points no other beats: at most the cost, at least the value, and one of them better.
+
+    In order of rising cost, and so of rising value. Of equal points the first stands for all.
 
     >>> front([1.0, 2.0, 2.0, 3.0], [0.5, 0.4, 0.7, 0.7])
     [0, 2]

@@ -247,7 +247,8 @@ def to_the_others(items: Codes, values: Floats) -> Floats:
 def mean_of(
     values: Floats, seed: int, clusters: Codes | None = None, bounds: Bounds = (None, None)
 ) -> Estimate:
-    """
+    """Return the mean of some numbers with its interval (`evals.statistics.bootstrap`).
+
     >>> mean_of(np.array([]), seed=7).reason
     'there is none'
     """

@@ -352,7 +352,7 @@ def _embedding_questions(study: Study, rankings: Stage, home: Home) -> Iterator[
 def _embedded(
     what: str, recipe: EmbedderRecipe, texts: CostRange, each: CostRange, why: str = ""
 ) -> CallEstimate | None:
-    """None where this machine embeds the texts."""
+    """Estimate the requests for so many texts; None where this machine embeds them."""
     if recipe.api is None:
         return None
     requests = CostRange(math.ceil(texts.least / recipe.batch_size), texts.most)

@@ -171,7 +171,6 @@ async def _stream(reply: asyncio.Future[ChatCompletion], chat: ChatForm) -> Asyn
 
 
 def _told(handler: Handler) -> Handler:
-
     async def told(request: Request) -> Response:
         try:
             return await handler(request)

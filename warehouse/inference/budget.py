@@ -84,9 +84,15 @@ NOTHING = Amount()
 class Budget:
     """What calls may cost together: US dollars, tokens, and calls. Thread-safe.
 
-    Each call under way is taken to cost as much as the dearest of its model so far; the first call of a model
-    is made alone. So a cap in dollars or tokens is passed by one call at most, or by what calls cost beyond
-    the dearest; a cap in calls is never passed.
+    A call begins while what was spent and what the calls under way will cost leave room for it in every unit
+    that has a cap. Each is taken to cost as much as the dearest call of its model so far; the first call of a
+    model is made alone. Otherwise a call waits for those under way, and is refused once a cap is reached. So
+    a cap in dollars or tokens is passed by one call at most, or by what calls cost beyond the dearest; a cap
+    in calls is never passed.
+
+    Calls are admitted in the order in which they asked. One that waits for the first call of its model holds
+    up only those of that model.
+
     caps: a number is US dollars; None: no cap
     within: a further budget that the same calls are paid from
     spent: of ended calls; uncounted tokens and unknown prices are not in it
@@ -108,8 +114,10 @@ class Budget:
         return self.spent.usd
 
     def open(self, model: str) -> bool:
-        """Wait for room for a call of a model; False when a cap is reached; after True, call `close`. Raises
-        TimeoutError: no call under way has ended for `STALLED` seconds.
+        """Wait for room for a call of a model; return False when a cap is reached. After True, call `close`.
+
+        Raises:
+            TimeoutError: no call under way has ended for `STALLED` seconds.
         """
         if self.caps == Caps():
             with self._changed:

@@ -71,9 +71,15 @@ def complete(
 ) -> dict[str, Any]:
     """Send a request to `<api_base>/chat/completions`; return the completion as the server gave it.
 
-    api_base: default: OpenAI's own; api_key: default: the one in the environment
+    api_base: default: OpenAI's own
+    api_key: default: the one in the environment
     timeout: seconds that the server may stay silent
-    Raises MissingKeyError, ServerError, NoCompletionError and httpx.HTTPError.
+
+    Raises:
+        MissingKeyError: there is no key; nothing was sent.
+        ServerError: the server answered with an error.
+        NoCompletionError: it answered with something else.
+        httpx.HTTPError: it did not answer, or the connection broke.
     """
     url, headers = url_of(api_base), headers_for(api_key)
     body = orjson.dumps(request, option=orjson.OPT_NON_STR_KEYS)

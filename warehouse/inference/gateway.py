@@ -223,14 +223,18 @@ class Gateway(Closeable):
         purpose: Purpose | None = None,
         drafted: bool = False,
     ) -> Reply:
-        """Call ``model`` and return its reply, cached when the same was asked before. A failure is a reply
-        with a status; InputError: a local model that is not registered.
+        """Call ``model`` and return its reply, cached when the same was asked before.
+
+        A call that fails returns a reply with a status. Raises InputError: a local model is not registered.
 
         model: a LiteLLM name (`openai/gpt-4o-mini`), or `local/<name in the registry>`
         api_base: any OpenAI-compatible server, for names that begin with `openai/`
         replicate: another number asks again
-        top_logprobs: how many of the likeliest first tokens to request
+        top_logprobs: how many of the likeliest first tokens to request; default: none
+        timeout, retries: for this call; default: the gateway's own
         price: of a token, in place of LiteLLM's
+        pace: how many calls its server may be sent at once and in a minute
+        purpose: what the call is made for, which its record tells if it is paid now
         drafted: a listener may see the text while it comes (`on_token`)
         """
         call = Call(
@@ -373,6 +377,7 @@ class Gateway(Closeable):
         return ask_structured(ask, messages, shape, check)
 
     def count_tokens(self, chat: ChatModel, messages: Messages) -> int:
+        """Return the number of tokens of a prompt for a recipe's model; for an API, at least what it has."""
         texts = [one["content"] for one in messages]
         if not chat.is_local:
             return estimated_tokens(chat.model, texts)

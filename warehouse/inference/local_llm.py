@@ -44,10 +44,13 @@ class LocalServer:
 
     One slot, no prompt cache and no flash attention: an answer depends on no other call and no number of
     threads. Calls need the server's random key.
+
     folder: holds exactly one `*.gguf` file
     threads: default: every core that the process may use
     context: tokens of prompt and answer together
-    Raises AssayError: the file cannot be loaded.
+
+    Raises:
+        AssayError: the file cannot be loaded.
     """
 
     def __init__(

@@ -279,8 +279,12 @@ def verify(name: str, home: Home) -> list[FileCheck]:
 def fetch(name: str, home: Home, progress: Progress | None = None, copy: Path | None = None) -> Path:
     """Return the folder of a model's files, fetched and verified if needed.
 
-    progress: told in sentences; copy: a folder of models to try first
-    Raises InputError (unknown name) and AssayError (wrong hash, or no place has the files).
+    progress: told in sentences
+    copy: a folder of models to try first
+
+    Raises:
+        InputError: the name is unknown.
+        AssayError: a file has a wrong hash (nothing is kept), or no place has the files.
     """
     model = get(name)
     folder = home.models / name

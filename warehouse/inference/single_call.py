@@ -84,9 +84,13 @@ def send_with_retries(
     """Send a request until it is answered, or fails for good.
 
     A rate limit is waited out without using retries, unless there are none or PATIENCE seconds have passed.
-    asked_at: by `perf_counter`
-    tokens_of: a response; None: not known
-    Raises LeftAloneError: no attempt was made, for the server has long refused all calls.
+
+    retries: further attempts after a passing fault; 0: none after anything
+    asked_at: when the call was asked for, by `perf_counter`
+    tokens_of: tokens that a response took; None: not known
+
+    Raises:
+        LeftAloneError: no attempt was made, for the server has long refused all calls.
     """
     faults = attempts = 0
     waited = 0.0
@@ -136,6 +140,10 @@ class CallPolicy(NamedTuple):
     """How a call is made and paid, which changes nothing of its answer.
 
     timeout: seconds that the server may stay silent
+    retries: further attempts after a passing fault; 0: none after anything
+    price: of a token; None: as LiteLLM knows it
+    pace: how many calls its server may be sent at once and in a minute
+    purpose: what the call is made for, which its record tells if it is paid now
     asked_at: when it was asked for, by `perf_counter`
     drafting: told what the model writes, as it comes; None: there is no listener
     send: sends it once, in place of a chat completion

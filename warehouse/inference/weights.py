@@ -68,6 +68,7 @@ def registered(model: str, revision: str | None) -> str | None:
 
 
 def identity(model: str, revision: str | None = None) -> str:
+    """Return the digest (20 hex digits) of a model's weights, without loading or fetching them."""
     place = place_of(model, revision)
     if place == "registry":
         return models.digest(registered(model, revision) or model)

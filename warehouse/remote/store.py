@@ -110,8 +110,9 @@ class ObjectInfo:
 
 
 class RemoteStore:
-    """The objects below a URL, by paths with slashes; safe for several threads. Every method raises
-    `AssayError` with a sentence where the server cannot be used.
+    """The objects below a URL, by paths with slashes; safe for several threads.
+
+    Every method raises `AssayError` with a sentence where the server cannot be used.
     """
 
     def __init__(self, url: str) -> None:
@@ -198,7 +199,13 @@ class RemoteStore:
         return stored["e_tag"] or ""
 
     def download(self, path: str, file: Path, size: int | None = None, sha256: str | None = None) -> bool:
+        """Fetch an object into a file, which is whole or not there; return False if there is no object.
 
+        size, sha256: of the object, if known
+
+        Raises:
+            DamagedObjectError: it has another size or digest.
+        """
         try:
             with (
                 self._explained(f"reading {path}"),

@@ -419,8 +419,14 @@ class _Reader:
 
     def _start(self, line: ActLine) -> Start | None:
         readers = (
-            *(self._statement, self._notes, self._final, self._recital),
-            *(self._annex, self._group, self._division, self._article),
+            self._statement,
+            self._notes,
+            self._final,
+            self._recital,
+            self._annex,
+            self._group,
+            self._division,
+            self._article,
         )
         return next((start for read in readers if (start := read(line))), None)
 

@@ -61,7 +61,8 @@ def guard_csv_cell(text: str) -> str:
 
 
 def unguard_csv_cell(text: str) -> str:
-    """
+    """Undo `guard_csv_cell`; return any other text as it is.
+
     >>> unguard_csv_cell("well;'=1+1")
     'well;=1+1'
     """

@@ -166,7 +166,7 @@ _TAKEN = {
     *(HEADING, ITEM, COMMENT, "id", "annotator", "annotation_id", "agreement"),
     *("created_at", "updated_at", "lead_time"),
 }
-"""What stands beside the results in JSON-MIN: a rubric may be called so."""
+"""Keys of JSON-MIN that hold no results; a rubric may have the same name."""
 _DECODER = json.JSONDecoder()
 Task = Mapping[str, Any]
 

@@ -45,7 +45,10 @@ def _noted(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def with_other_numbers(text: str, known: str, key: str) -> Changed | None:
-    """Replace numbers, months, weekdays and small number words, equal ones equally; None: there is none.
+    """Replace numbers, months, weekdays and small number words; None: there is none.
+
+    Equal ones become equal ones. A number that occurs in ``known`` is taken only if there is no other.
+    Markers of sources (`[2]`) and numbers of lists stay.
 
     >>> with_other_numbers("The fee is 12 euro [1].", "", "a").text
     'The fee is 6 euro [1].'

@@ -514,6 +514,7 @@ def plan(
     n: int,
     partner: Callable[[DocumentPiece], DocumentPiece | None],
 ) -> list[GenerationTask]:
+    """Return the tasks of n questions, the types in turn; those of a smaller n are its beginning."""
     found: list[GenerationTask] = []
     n_yes_no = count()
     for number in range(min(n, len(pieces) * len(kinds))):

@@ -33,9 +33,9 @@ class WrittenSet(NamedTuple):
     """A question set as a study names it.
 
     form: default: as its name and columns tell
-    split: of the qrels of a BEIR folder
-    evidence: `ground_truth`: the most similar text is evidence; `none`: nothing is looked for; default:
-        quotes and contexts
+    split: of the qrels of a BEIR folder, which ``file.path`` then is
+    evidence: `ground_truth`: for questions without evidence, the text most like the ground truth is evidence;
+        `none`: evidence that names no page is dropped; default: quotes and contexts are evidence
     """
 
     file: SetFile

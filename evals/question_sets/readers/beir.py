@@ -31,15 +31,20 @@ def read_beir(folder: Path, split: str, name: str) -> list[dict[str, Any]]:
         raise InputError(f"{qrels}: no document is graded above 0, so there is nothing to ask")
     return [
         {
-            **dict.fromkeys(("language", "ground_truth", "time_from", "time_to", "asked_at")),
-            **{"question_id": query, "question_set": name, "question": texts[query], "type": "normal"},
-            **{
-                "answerable": True,
-                "needs": "all",
-                "gold": "documents",
-                "conversation": [],
-                "evidence": found,
-            },
+            "language": None,
+            "ground_truth": None,
+            "time_from": None,
+            "time_to": None,
+            "asked_at": None,
+            "question_id": query,
+            "question_set": name,
+            "question": texts[query],
+            "type": "normal",
+            "answerable": True,
+            "needs": "all",
+            "gold": "documents",
+            "conversation": [],
+            "evidence": found,
         }
         for query, found in evidence.items()
     ]

@@ -163,7 +163,7 @@ def lines_of(found: Sequence[HistoryStep]) -> list[str]:
 
 
 def history_svg(found: Sequence[HistoryStep], label: Labels) -> Markup | None:
-    """None where there are fewer than two results, or no values."""
+    """Draw the history; None where there are fewer than two results, or no values."""
     shown = list(found)[-STEPS:]
     cells = lines_of(shown)
     values = {

@@ -366,7 +366,8 @@ class PartChanges:
 
 
 def compare_by_name(before: Mapping[str, Any], after: Mapping[str, Any]) -> Named:
-    """
+    """Compare two mappings by their names.
+
     >>> compare_by_name({"a": 1, "b": 1}, {"b": 2, "c": 1})
     Named(added=('c',), removed=('a',), changed=('b',))
     """

@@ -44,7 +44,10 @@ def place_of(entry: RankedResult, leader: RankedResult | None) -> Place:
 
 
 def intervals_figure(data: ReportData, entries: Sequence[RankedResult], cells: int) -> Table | None:
-    """None without a value; cells: of the whole leaderboard"""
+    """Return the entries that have a value, in their order; None where there is none.
+
+    cells: how many the whole leaderboard has
+    """
     metric = data.primary
     valued = [entry for entry in entries if entry.result.value is not None]
     shown = valued[: limits.CHART_ROWS]

@@ -176,7 +176,7 @@ def _square(result: Result | None, shown: Collection[float], metric: MetricInfo)
 
 
 def effects_section(found: Effects) -> PageSection | None:
-    """None where no two levels can be compared."""
+    """Return the effect of each axis, and of two axes together; None where no two levels can be compared."""
     if not found.axes:
         return None
     blocks: list[Block] = []

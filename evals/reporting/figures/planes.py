@@ -112,7 +112,7 @@ def cost_words(cost: float, unit: str) -> str:
 
 
 def contexts_section(found: Contexts | None, fronts: Sequence[Front]) -> PageSection | None:
-    """None where neither lengths of context nor costs are known."""
+    """Return what equal lengths of context and costs buy; None where neither is known."""
     blocks: list[Block] = []
     if found:
         blocks.append(explain("at-length", quality=found.quality))
@@ -290,7 +290,10 @@ _OTHERS = {"abstention", "citation_precision", "citation_recall"}  # say less of
 
 
 def risk_section(data: ReportData, cells: Sequence[str], labels: Mapping[str, str]) -> PageSection | None:
-    """None where no answer has both confidence and a value; cells: in the order of the leaderboard"""
+    """Return the risk-coverage curves of ``cells``; None where no answer has both confidence and a value.
+
+    cells: keys in the order of the leaderboard
+    """
     metric, curves = loss_metric(data), _risk_curves(data)
     found = {cell: curves[cell] for cell in cells if cell in curves}
     if metric is None or not found:

@@ -94,7 +94,7 @@ def axes_said(people: ScoresOfPeople, answers: ScoredAnswers, data: ReportData, 
 
 
 def axis_effect(answers: ScoredAnswers, axis: str, seed: int, clusters: Clustering) -> AxisEffect | None:
-    """None where no two levels meet in equal contexts."""
+    """Compare the levels of an axis over equal contexts; None where no two of them meet in one."""
     rows = answers.rows.drop_nulls(list(AXES)).group_by("question_id", *AXES).agg(pl.col("value").mean())
     if rows.is_empty():
         return None
@@ -274,8 +274,15 @@ def _worth(alpha: float, n: int) -> str:
 Row = dict[str, Any]
 SAID, AGREEMENT = "said", "agreement"
 PEOPLE_COLUMNS = (
-    *("rubric", "criterion", "question_id", "annotator", "other"),
-    *("counts", "between", "called", "reason"),
+    "rubric",
+    "criterion",
+    "question_id",
+    "annotator",
+    "other",
+    "counts",
+    "between",
+    "called",
+    "reason",
 )
 """Beside those of the leaderboard, in rows that have a `rubric`."""
 _ALL = 1_000_000

@@ -65,7 +65,7 @@ Links = Callable[[str], str]
 
 
 def people_section(data: ReportData) -> PageSection | None:
-    """None where the study has no rubrics."""
+    """Return human ratings; None where the study has no rubrics."""
     people = data.people
     if people is None or not people.rubrics:
         return None

@@ -74,7 +74,6 @@ def _pair(context: PageContext, words: Words) -> str | None:
 
 
 def _pair_html(matrix: QuestionMatrix, metric: str, pair: tuple[str, str]) -> str:
-
     asked = dict(matrix.questions.select("question_id", "question").iter_rows())
     values = matrix.values(metric, pair)
     found = compare_pair(matrix.data, matrix.metrics[metric], pair, values, list(asked))
@@ -98,14 +97,12 @@ def _sections(context: PageContext, view: str, words: Words) -> str | None:
 
 @lru_cache(maxsize=4)
 def _axes_html(data: ReportData) -> str:
-
     found = effects_section(effects(data))
     return render_sections([replace(found, folded=False)]) if found else ""
 
 
 @lru_cache(maxsize=4)
 def _costs_html(data: ReportData) -> str:
-
     labels = cell_labels(data)
     at_length = contexts(data)
     found = [

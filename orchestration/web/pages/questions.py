@@ -153,7 +153,6 @@ def _view(context: PageContext, matrix: QuestionMatrix, wanted: MatrixFilter, wo
 
 
 def _row(row: MatrixRow) -> dict[str, Any]:
-
     return {
         "id": row.question_id,
         "text": row.question,

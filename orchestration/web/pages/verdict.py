@@ -82,7 +82,6 @@ def _buttons(context: PageContext, data: ReportData, words: Words) -> None:
 
 
 def _html(data: ReportData, metric: str, words: Words) -> str:
-
     info = next(one for one in data.metrics if one.name == metric)
     chart = intervals_of(data, info, ROWS)
     blocks: list[Block] = [words("none")]
