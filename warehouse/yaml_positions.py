@@ -53,6 +53,20 @@ class MarkedYaml:
         return f"{self.path}:{self.line(place)}"
 
 
+class FromEnvironment(str):
+    """A text of a file in which environment variables were replaced.
+
+    values: of these variables
+    """
+
+    __slots__ = ("values",)
+    values: tuple[str, ...]
+
+
+for _dumper in (yaml.SafeDumper, yaml.Dumper):
+    _dumper.add_representer(FromEnvironment, yaml.SafeDumper.represent_str)
+
+
 class _Loader(Composer, CParser, SafeConstructor, Resolver):
     """Safe loading that leaves dates as text: they are checked where they are used.
 
@@ -229,6 +243,8 @@ def _convert_mapping(
 
 
 def _substitute(value: str, place: Place, marked: MarkedYaml, findings: list[str]) -> str:
+    values: list[str] = []
+
     def replace(match: re.Match[str]) -> str:
         name = match[1]
         if match[0].startswith("$$"):
@@ -240,6 +256,12 @@ def _substitute(value: str, place: Place, marked: MarkedYaml, findings: list[str
                 f"set it, as in `{name}=… assay run …`"
             )
             return match[0]
-        return os.environ[name]
+        values.append(os.environ[name])
+        return values[-1]
 
-    return _VARIABLE.sub(replace, value)
+    text = _VARIABLE.sub(replace, value)
+    if not values:
+        return text
+    found = FromEnvironment(text)
+    found.values = tuple(values)
+    return found

@@ -38,7 +38,7 @@ from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.inference.chat_part import JSON_TOKENS
-from rag_assay.warehouse.inference.prices import Price, price_of
+from rag_assay.warehouse.inference.prices import price_of
 from rag_assay.warehouse.inference.structured import MOST_ASKED
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
@@ -200,8 +200,8 @@ def _systems(study: Study, answers: Stage, cached: Cached, home: Home) -> Iterat
         n = questions_to_ask(study, name, answers, n_questions, home)
         calls = CostRange(max(0, n - cached.named(system.asked_as)), n)
         tokens = CostRange(0, None if system.price else 0)
-        price = system.token_price or (Price(0.0, 0.0) if system.address is None else None)
-        row = estimate(f"answers of {name}", system.asked_as, price, calls, (tokens, tokens), "")
+        what = f"answers of {name}"
+        row = estimate(what, system.asked_as, system.token_price, calls, (tokens, tokens), "")
         yield replace(row, of_study=True)
 
 

@@ -34,7 +34,8 @@ from rag_assay.evals.study.registry import GENERATORS, JUDGES
 from rag_assay.evals.study.run_plan import window_of
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.evals.systems.python_system import Python, missing_module
+from rag_assay.evals.systems.code_loading import missing_module
+from rag_assay.evals.systems.python_system import Python
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.model_servers import unreachable

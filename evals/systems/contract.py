@@ -21,6 +21,7 @@ from rag_assay.warehouse.inference.ordered_map import side_by_side
 from rag_assay.warehouse.inference.prices import Price
 from rag_assay.warehouse.inference.replies import Call, Completion, Reply
 from rag_assay.warehouse.inference.throttle import Pace
+from rag_assay.warehouse.recipe import error_at
 from rag_assay.warehouse.registry import Registry
 from rag_assay.warehouse.schemas import RETRYABLE, Status
 
@@ -95,6 +96,9 @@ class System(Generator):
     def request(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         """Return all that decides what comes back but for the version, as JSON; `values`: of placeholders."""
 
+    def prepare(self, context: GenerationContext) -> None:
+        """Do once what no call's time or timeout shall hold, before a question that is not cached."""
+
     @abstractmethod
     def send(self, request: dict[str, JsonValue], timeout: float, context: GenerationContext) -> Completion:
         """Call it once; its content is what it gave, as JSON.
@@ -145,6 +149,8 @@ class System(Generator):
             response_format={"system": request, "version": self.version},
             replicate=context.replicate,
         )
+        if context.gateway.cache.look_up(call.id) is None:
+            self.prepare(context)
         timeout = (self.limits and self.limits.timeout) or context.gateway.timeout
         reply = context.gateway.exchange(
             call,
@@ -226,7 +232,11 @@ def _written_beside(written: object) -> object:
     inside, beside = written[kind], {name: one for name, one in written.items() if name != kind}
     if isinstance(inside, str) and kind == "python":
         inside = {"call": inside}
-    return {kind: {**inside, **beside}} if isinstance(inside, dict) else written
+    if not isinstance(inside, dict):
+        return written
+    for name in sorted(inside.keys() & beside.keys()):
+        raise error_at((name,), f"`{name}` is written twice: in `{kind}` and next to it")
+    return {kind: {**inside, **beside}}
 
 
 AnySystem = Annotated[System, OneOf(SYSTEMS, shorthand=_written_beside)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 _TEXTS = ("text", "page_content", "content", "passage", "snippet", "chunk")
@@ -80,10 +82,11 @@ def _first(parts: list[Mapping[str, Any]], names: tuple[str, ...]) -> str | None
             value = part.get(name)
             if isinstance(value, str) and value.strip():
                 return value
-            if isinstance(value, int) and not isinstance(value, bool):
+            if isinstance(value, Integral) and not isinstance(value, bool):
                 return str(value)
     return None
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    is_number = isinstance(value, Real) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) else None  # type: ignore[arg-type]

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, cast
 from urllib.parse import urlencode
 
 import httpx
-from pydantic import AfterValidator, ConfigDict, Field, JsonValue, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    SecretStr,
+    model_validator,
+)
 
 from rag_assay.evals.generation.contract import GenerationContext
 from rag_assay.evals.systems.contract import System, SystemReply
@@ -18,55 +28,121 @@ from rag_assay.evals.systems.given_passages import (
     read_passage,
     read_passages,
 )
-from rag_assay.evals.systems.json_template import Selector, check_template, fill, select
+from rag_assay.evals.systems.json_template import Selector, check_template, fill, select, select_or_none
+from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference import http_posts
-from rag_assay.warehouse.inference.chat_completions import NoCompletionError, send_json
+from rag_assay.warehouse.inference.chat_completions import NoCompletionError, completion_in, send_json
 from rag_assay.warehouse.inference.chat_model import Address
 from rag_assay.warehouse.inference.egress import (
+    Carried,
     Destination,
     NotAllowedError,
+    carried_by,
     is_allowed,
     only_to,
     origin,
-    request_context,
 )
-from rag_assay.warehouse.inference.redaction import encode_without_secrets, know_secret
+from rag_assay.warehouse.inference.redaction import (
+    encode_without_secrets,
+    is_secret_parameter,
+    know_secret,
+    looks_random,
+)
 from rag_assay.warehouse.inference.replies import Completion
 
 _SHOWN = 6  # keys of a reply that a reason names
 Template = Annotated[dict[str, JsonValue], AfterValidator(check_template)]
 
 
-def _known(headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
-    for value in headers.values():
-        secret = value.get_secret_value()
-        know_secret(secret)
-        know_secret(secret.rpartition(" ")[2])  # behind `Bearer`
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_OWN_HEADERS = ("accept-encoding", "connection", "content-length", "host", "transfer-encoding")
+
+
+def _check_headers(headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    for name, value in headers.items():
+        if not _HEADER.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of a header")
+        if name.lower() in _OWN_HEADERS:
+            raise ValueError(f"the header {name} is set by the client; delete it")
+        text = value.get_secret_value()
+        if not (text.isascii() and text.isprintable()):
+            raise ValueError(f"the header {name} holds a line break or another character that is not ASCII")
     return headers
+
+
+class _Sent(NamedTuple):
+    """What each request of one system carries beside its body.
+
+    carried: by its address: basic authorization and query
+    public: digest of all values of query and headers that are no secrets; None: there are none
+    """
+
+    carried: Carried | None = None
+    public: str | None = None
+
+
+def _sent_with(address: str, headers: Mapping[str, str]) -> _Sent:
+    """Return what requests carry, and keep the secrets of the headers out of what is stored."""
+    carried = carried_by(address)
+    public: list[list[str]] = []
+    for name, hidden in carried.query:
+        value = hidden.get_secret_value()
+        if not (is_secret_parameter(name) or _is_from_environment(address, value)):
+            public.append(["query", name, value])
+    for name, value in headers.items():
+        is_secret = is_secret_parameter(name) or _is_from_environment(value, value)
+        if not is_secret:
+            public.append(["header", name.lower(), value])
+        if is_secret or looks_random(value):
+            know_secret(value)
+            know_secret(value.rpartition(" ")[2])  # behind `Bearer`
+    return _Sent(carried, digest(sorted(public)) if public else None)
+
+
+def _is_from_environment(text: str, value: str) -> bool:
+    """Return whether a variable of the environment, written into a text, stands in a value of it."""
+    return any(one in value for one in getattr(text, "values", ()) if one)
 
 
 class HttpSystem(System):
     """A system behind HTTP.
 
-    headers: sent with each request; write secrets as `${NAME}`. Values are no part of an identity
+    headers: sent with each request; write secrets as `${NAME}`. Values of secrets are no part of an identity
     passages: selects the passages' texts, or objects with `text`, `url`, `id` and `score`
     urls, ids: select what names the document of each passage; default: what its object says
     """
 
-    headers: Annotated[dict[str, SecretStr], AfterValidator(_known)] = Field(default_factory=dict)
+    address_field: ClassVar[str]
+
+    headers: Annotated[dict[str, SecretStr], AfterValidator(_check_headers)] = Field(default_factory=dict)
     passages: Selector | None = None  # type: ignore[assignment] # a place in a reply
     urls: Selector | None = None
     ids: Selector | None = None
+    _sent: _Sent = PrivateAttr(default=_Sent())
 
-    def _post(self, method: str, url: str, body: Any, timeout: float) -> Completion:
+    @model_validator(mode="wrap")
+    @classmethod
+    def _keeps_what_it_sends(cls, written: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        found = handler(written)
+        if isinstance(written, dict):
+            found._sent = _sent_with(written[cls.address_field], written.get("headers") or {})
+        return found
+
+    def meaning(self) -> dict[str, JsonValue]:
+        return {**super().meaning(), **self._public}
+
+    @property
+    def _public(self) -> dict[str, JsonValue]:
+        return {} if self._sent.public is None else {"sent": self._sent.public}
+
+    def _post(self, method: str, url: str, body: Any, timeout: float) -> httpx.Response | http_posts.Response:
         server = origin(url)
         if not is_allowed(server):
             raise NotAllowedError(f"not sent: {server} is not among the servers that the study names")
         headers = {name: value.get_secret_value() for name, value in self.headers.items()}
         data = b"" if body is None else json.dumps(body).encode()
-        with only_to(Destination(frozenset({server}), request_context(self.address or url))):
-            response = send_json(method, url, data, headers, timeout)
-        return _completion(response)
+        with only_to(Destination(frozenset({server}), self._sent.carried)):
+            return send_json(method, url, data, headers, timeout)
 
     def passages_in(self, given: object) -> tuple[GivenPassage, ...] | None:
         """Return the passages in a reply; None: the recipe does not say where they stand.
@@ -75,7 +151,7 @@ class HttpSystem(System):
             UnreadableError: the selectors find unequal numbers, or no passages.
         """
         wanted = {"passages": self.passages, "urls": self.urls, "ids": self.ids}
-        found = {name: _listed(select(given, one)) for name, one in wanted.items() if one}
+        found = {name: _selected(given, name, one) for name, one in wanted.items() if one}
         if not found:
             return None
         if len({len(values) for values in found.values()}) > 1:
@@ -93,6 +169,8 @@ class HttpSystem(System):
             passage = passage._replace(**named)  # type: ignore[arg-type]
             if not passage.is_empty:
                 read.append(passage)
+        if any(found.values()) and not read:
+            raise _selects_nothing(given, *next((name, one) for name, one in wanted.items() if one))
         return tuple(read)
 
 
@@ -108,6 +186,7 @@ class Http(HttpSystem):
 
     model_config = ConfigDict(serialize_by_alias=True)
     kind: ClassVar[str] = "http"
+    address_field: ClassVar[str] = "url"
 
     url: Address
     method: Literal["POST", "GET"] = "POST"
@@ -133,14 +212,17 @@ class Http(HttpSystem):
         return self.selected_answer is not None
 
     def request(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        return {"method": self.method, "body": fill(self.body, values), "headers": sorted(self.headers)}
+        body = fill(self.body, values)
+        return {"method": self.method, "body": body, "headers": sorted(self.headers), **self._public}
 
     def send(self, request: dict[str, JsonValue], timeout: float, context: GenerationContext) -> Completion:
-        if self.method == "POST":
-            return self._post("POST", self.url, request["body"], timeout)
         body = cast("dict[str, JsonValue]", request["body"])
-        query = urlencode({name: one for name, one in body.items() if one is not None})
-        return self._post("GET", f"{self.url}?{query}", None, timeout)
+        if self.method == "POST":
+            response = self._post("POST", self.url, body, timeout)
+        else:
+            query = urlencode({name: _as_text(one) for name, one in body.items() if one is not None})
+            response = self._post("GET", f"{self.url}?{query}", None, timeout)
+        return _completion(_body(response, may_be_text=self.selected_answer == "$"))
 
     def read(self, given: object) -> SystemReply:
         passages = self.passages_in(given)
@@ -148,10 +230,7 @@ class Http(HttpSystem):
             return SystemReply(None, passages)
         text = next((one for one in select(given, self.selected_answer) if one is not None), None)
         if text is None and not passages:
-            keys = ", ".join(list(given)[:_SHOWN]) if isinstance(given, Mapping) else type(given).__name__
-            raise UnreadableError(
-                f"`answer: {self.selected_answer}` selects nothing; the reply has: {keys or 'nothing'}"
-            )
+            raise _selects_nothing(given, "answer", self.selected_answer)
         return SystemReply(_as_text(text), passages)
 
 
@@ -166,6 +245,7 @@ class OpenAi(HttpSystem):
     """
 
     kind: ClassVar[str] = "openai"
+    address_field: ClassVar[str] = "api_base"
 
     api_base: Address
     model: Annotated[str, Field(min_length=1, max_length=200)]
@@ -181,10 +261,15 @@ class OpenAi(HttpSystem):
 
     def request(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         body = {**self.options, "model": self.model, "messages": values["messages"]}
-        return {"body": body, "headers": [*sorted(self.headers)]}
+        return {"body": body, "headers": [*sorted(self.headers)], **self._public}
 
     def send(self, request: dict[str, JsonValue], timeout: float, context: GenerationContext) -> Completion:
-        return self._post("POST", f"{self.api_base.rstrip('/')}/chat/completions", request["body"], timeout)
+        url = f"{self.api_base.rstrip('/')}/chat/completions"
+        response = self._post("POST", url, request["body"], timeout)
+        found = completion_in(response.content, response)
+        if not found.get("choices"):
+            raise NoCompletionError("the server's answer is no chat completion: it has no `choices`")
+        return _completion(found)
 
     def read(self, given: object) -> SystemReply:
         messages = select(given, "$.choices[0].message")
@@ -231,18 +316,36 @@ def _as_text(value: Any) -> str | None:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _completion(response: httpx.Response | http_posts.Response) -> Completion:
-    """Return what a server gave; a body that is no JSON is a text.
+def _selected(given: object, name: str, selector: str) -> list[Any]:
+    values = select_or_none(given, selector)
+    if values is None:
+        raise _selects_nothing(given, name, selector)
+    return [] if values == [None] and "*" not in selector and ".." not in selector else _listed(values)
+
+
+def _selects_nothing(given: object, name: str, selector: str) -> UnreadableError:
+    keys = ", ".join(list(given)[:_SHOWN]) if isinstance(given, Mapping) else type(given).__name__
+    return UnreadableError(f"`{name}: {selector}` selects nothing; the reply has: {keys or 'nothing'}")
+
+
+def _body(response: httpx.Response | http_posts.Response, *, may_be_text: bool) -> Any:
+    """Return the JSON of a response, or its text.
 
     Raises:
         NoCompletionError: it is neither.
     """
+    if not response.content.strip():
+        raise NoCompletionError("the server's answer is empty")
     try:
-        data = json.loads(response.content)
+        return json.loads(response.content)
     except (ValueError, RecursionError):
-        if "json" in response.headers.get("content-type", ""):
+        if not may_be_text or "json" in response.headers.get("content-type", ""):
             raise NoCompletionError("the server's answer is no JSON") from None
-        data = response.content.decode("utf-8", "replace")
+        return response.content.decode("utf-8", "replace")
+
+
+def _completion(data: Any) -> Completion:
+    """Return what a server gave. Raises NoCompletionError: it cannot be stored."""
     try:
         data, whole = encode_without_secrets(data)
     except ValueError as error:
@@ -256,5 +359,5 @@ def _completion(response: httpx.Response | http_posts.Response) -> Completion:
         prompt_tokens=counts.get("prompt_tokens"),
         completion_tokens=counts.get("completion_tokens"),
         response=whole,
-        priced=data if isinstance(data, dict) else {},
+        priced=None,
     )

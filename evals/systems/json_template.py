@@ -91,27 +91,58 @@ Selector = Annotated[str, AfterValidator(_is_selector)]
 
 
 def select(data: Any, selector: str) -> list[Any]:
-    """Return what a selector finds, in order; of an item of `[*]` that lacks a key, None.
+    """Return what a selector finds, in order; of an item of `[*]` or `..` that lacks what follows, None.
 
     >>> select({"sources": [{"text": "a"}, {"url": "b"}]}, "$.sources[*].text")
     ['a', None]
     >>> select({"a": {"url": 1}, "b": [{"url": 2}]}, "$..url"), select({"a": 1}, "$.b")
     ([1, 2], [])
     """
+    return select_or_none(data, selector) or []
+
+
+def select_or_none(data: Any, selector: str) -> list[Any] | None:
+    """Return what a selector finds; None: a key that it names is not there, which is no empty list.
+
+    >>> [select_or_none(data, "$.a[*].b") for data in ({"a": []}, {"a": None}, {"c": []}, {"a": "x"})]
+    [[], [], None, None]
+    """
     found, is_listed = [data], False
     for step in _steps(selector) or ():
-        name = step["name"] or step["quoted"]
+        name, at = step["name"] or step["quoted"], step["at"]
+        if not is_listed and not _leads_on(found[0], step):
+            is_empty = found[0] is None or found[0] == []
+            return [] if is_empty or (step["deep"] and _has_empty_list(found[0])) else None
         if name is not None:
-            there = [(one, isinstance(one, Mapping) and name in one) for one in found]
-            found = [one[name] if has else None for one, has in there if has or is_listed]
+            found = [one[name] if isinstance(one, Mapping) and name in one else None for one in found]
         elif step["deep"] is not None:
-            found, is_listed = [value for one in found for value in _deep(one, step["deep"])], False
-        elif step["at"] == "*" or step["every"]:
+            of_each = [list(_deep(one, step["deep"])) for one in found]
+            found = [value for values in of_each for value in values or [None]]
+            is_listed = True
+        elif at == "*" or step["every"]:
             found, is_listed = [value for one in found for value in _items(one)], True
         else:
-            at = int(step["at"])
-            found = [one[at] for one in found if _is_list(one) and -len(one) <= at < len(one)]
+            found = [one[int(at)] if _has_place(one, int(at)) else None for one in found]
     return found
+
+
+def _leads_on(value: Any, step: re.Match[str]) -> bool:
+    name = step["name"] or step["quoted"]
+    if name is not None:
+        return isinstance(value, Mapping) and name in value
+    if step["deep"] is not None:
+        return any(True for _ in _deep(value, step["deep"]))
+    if step["at"] == "*" or step["every"]:
+        return isinstance(value, Mapping) or _is_list(value)
+    return _has_place(value, int(step["at"]))
+
+
+def _has_empty_list(value: Any) -> bool:
+    return value == [] or any(map(_has_empty_list, _items(value)))
+
+
+def _has_place(value: Any, at: int) -> bool:
+    return _is_list(value) and -len(value) <= at < len(value)
 
 
 def _is_list(value: object) -> bool:

@@ -30,9 +30,9 @@ class AlignedPassage(NamedTuple):
 class PassageAligner:
     """The documents of a corpus, in which passages are found.
 
-    A passage that names a document (by its id, its URL, or the end of its URL that no other document has) is
-    looked for there; else its text is looked for in all documents. A document that is named without a text
-    stands for its whole text.
+    A passage that names a document by its id or URL is looked for there; by the end of a URL that no other
+    document has, there first; else its text is looked for in all documents. A document that is named without
+    a text stands for its whole text.
 
     Args:
         documents: doc_id, url, title and text of each.
@@ -51,6 +51,8 @@ class PassageAligner:
 
     def align(self, passage: Passage) -> AlignedPassage:
         named = self._named(passage)
+        by_end = self._named_by_end(passage) if named is None else None
+        named = named or by_end
         if not passage.text.strip():
             if named is None:
                 return AlignedPassage(_placed(passage, None), None)
@@ -58,10 +60,15 @@ class PassageAligner:
             return AlignedPassage(_placed(passage, named, whole, named["text"]), 1.0)
         if named is not None:
             place = self._within(named["text"], passage.text)
+            if place is None and by_end is not None and (found := self._anywhere(passage.text)):
+                return self._found_at(passage, found)
             return AlignedPassage(_placed(passage, named, place), place and place.similarity)
         found = self._anywhere(passage.text)
         if found is None:
             return AlignedPassage(_placed(passage, None), None)
+        return self._found_at(passage, found)
+
+    def _found_at(self, passage: Passage, found: DocumentMatch) -> AlignedPassage:
         document = self._documents[found.document]
         return AlignedPassage(_placed(passage, document, found.place), found.place.similarity)
 
@@ -69,9 +76,14 @@ class PassageAligner:
         if passage.document in self._by_id:
             return self._by_id[passage.document]
         for name in filter(None, (passage.url, passage.document)):
+            if found := self._by_url.get(_plain(name)):
+                return found[0]
+        return None
+
+    def _named_by_end(self, passage: Passage) -> Mapping[str, Any] | None:
+        is_end = "/" in passage.document or "." in passage.document  # else it is an id, such as 1
+        for name in filter(None, (passage.url, passage.document if is_end else None)):
             plain = _plain(name)
-            if plain in self._by_url:
-                return self._by_url[plain][0]
             ends = self._by_end.get(plain.rpartition("/")[2], [])
             alike = [one for one in ends if f"/{_plain(one['url'])}".endswith(f"/{plain.lstrip('/')}")]
             if len(alike) == 1:

@@ -5,28 +5,23 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
-from functools import lru_cache, reduce
-from importlib import import_module, util
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
-from pydantic import AfterValidator, Field, JsonValue
+from pydantic import AfterValidator, Field, JsonValue, PrivateAttr
 
+from rag_assay.evals.systems.code_loading import code_digest, load
 from rag_assay.evals.systems.contract import System, SystemReply
 from rag_assay.evals.systems.given_passages import GivenPassage, UnreadableError, read_passages
 from rag_assay.evals.systems.json_template import check_template, fill
-from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.chat_completions import NoCompletionError, ServerError
 from rag_assay.warehouse.inference.redaction import encode_without_secrets
 from rag_assay.warehouse.inference.replies import Completion
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rag_assay.evals.generation.contract import GenerationContext
 
 _ANSWERS = ("answer", "result", "output", "response", "replies", "answers", "text", "content")
@@ -35,7 +30,6 @@ _PASSAGES = (
     "nodes",
 )
 _HISTORY = ("history", "messages", "conversation", "chat_history")
-_imports = threading.RLock()
 
 
 def _is_place(place: str) -> str:
@@ -49,8 +43,8 @@ def _is_place(place: str) -> str:
 class Python(System):
     """Calls Python code of the user's own, from the folder of the study file or an installed package.
 
-    A function takes the question, and the conversation before it where it has a second parameter without a
-    default, or one named `history`. It returns a text, or a mapping with `answer` and `passages`. An object
+    A function takes the question, and the conversation before it where it has a parameter named `history`, or
+    a second one without a default. It returns a text, or a mapping with `answer` and `passages`. An object
     is called by its method: `invoke` (LangChain), `query` or `retrieve` (LlamaIndex), `run` (Haystack).
 
     call: `module:function`, or `module:object`
@@ -65,6 +59,19 @@ class Python(System):
     input: Annotated[JsonValue, AfterValidator(check_template)] = Field(default="{{ question }}")
     answers: bool = True
     passages: None = None
+    _folder: Path = PrivateAttr(default=Path())
+
+    def in_folder(self, folder: Path) -> None:
+        """Tell it the folder of its study file, whose code is part of its identity and calls."""
+        self._folder = folder
+
+    def meaning(self) -> dict[str, JsonValue]:
+        return {**super().meaning(), **self._code}
+
+    @property
+    def _code(self) -> dict[str, JsonValue]:
+        found = code_digest(self.call, self._folder)
+        return {"code": found} if found else {}
 
     @property
     def target(self) -> str:
@@ -75,14 +82,17 @@ class Python(System):
         return self.answers
 
     def request(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        return {"input": fill(self.input, values), "history": values["history"]}
+        return {"input": fill(self.input, values), "history": values["history"], **self._code}
+
+    def prepare(self, context: GenerationContext) -> None:
+        with suppress(Exception):  # `send` raises it once more, and tells it
+            load(self.call, context.folder)
 
     def send(self, request: dict[str, JsonValue], timeout: float, context: GenerationContext) -> Completion:
         history = cast("list[dict[str, str]]", request["history"])
         try:
-            given = within(
-                lambda: respond(load(self.call, context.folder), request["input"], history), timeout
-            )
+            system = load(self.call, context.folder)
+            given = within(lambda: respond(system, request["input"], history), timeout)
             _, whole = encode_without_secrets(given)
         except TimeoutError as error:
             import httpx
@@ -137,60 +147,6 @@ def within(call: Callable[[], Any], timeout: float) -> Any:
     return result
 
 
-def missing_module(place: str, folder: Path) -> str | None:
-    """Return why the module of a place is not found, without running it; None: it is there."""
-    module = place.partition(":")[0]
-    if _file_of(module, folder) is not None or (folder / module.partition(".")[0]).is_dir():
-        return None
-    try:
-        found = util.find_spec(module.partition(".")[0])
-    except (ImportError, ValueError):
-        found = None
-    if found is not None:
-        return None
-    return f"there is no module `{module}`, neither installed nor in {folder}"
-
-
-def _file_of(module: str, folder: Path) -> Path | None:
-    path = folder / f"{module}.py"
-    return path if "." not in module and path.is_file() else None
-
-
-@contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    """Let modules in a folder be imported before all others in the block."""
-    with _imports:
-        sys.path.insert(0, str(folder))
-        try:
-            yield
-        finally:
-            sys.path.remove(str(folder))
-
-
-@lru_cache(64)
-def load(place: str, folder: Path) -> Any:
-    """Return the object that a place names; its module is imported once in a process.
-
-    A file beside the study is imported under a name of its own: studies in two folders may each have one of
-    the same name.
-    """
-    module, _, name = place.partition(":")
-    file = _file_of(module, folder)
-    with _importable(folder):
-        if file is None:
-            loaded = import_module(module)
-        else:
-            known = f"rag_assay_system_{digest(str(file.resolve()))[:12]}_{module}"
-            spec = util.spec_from_file_location(known, file)
-            if spec is None or spec.loader is None:
-                raise ImportError(f"{file} cannot be imported")
-            loaded = util.module_from_spec(spec)
-            sys.modules[known] = loaded
-            spec.loader.exec_module(loaded)
-    found = reduce(getattr, name.split("."), loaded)
-    return found() if isinstance(found, type) else found
-
-
 def respond(system: Any, asked: Any, history: list[dict[str, str]]) -> dict[str, Any]:
     """Call a system, and return its answer (None: none) and passages (None: not told), as JSON.
 
@@ -219,17 +175,21 @@ def _called(system: Any, asked: Any, history: list[dict[str, str]]) -> Any:
         return _run_pipeline(system, asked)
     if not callable(system):
         raise UnreadableError(f"{type(system).__name__} has none of: a call, invoke, query, retrieve, run")
-    return system(asked, history) if _takes_history(system) else system(asked)
+    return _call_function(system, asked, history)
 
 
-def _takes_history(function: Any) -> bool:
+def _call_function(function: Any, asked: Any, history: list[dict[str, str]]) -> Any:
     try:
-        parameters = [*inspect.signature(function).parameters.values()]
+        _, *others = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        return False
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    second = next((one for one in parameters[1:2] if one.kind in kinds), None)
-    return second is not None and (second.default is second.empty or second.name in _HISTORY)
+        return function(asked)
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    by_keyword = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    second = others[0] if others and others[0].kind in positional else None
+    if second is not None and (second.default is second.empty or second.name in _HISTORY):
+        return function(asked, history)
+    name = next((one.name for one in others if one.name in _HISTORY and one.kind in by_keyword), None)
+    return function(asked) if name is None else function(asked, **{name: history})
 
 
 def _run_pipeline(pipeline: Any, asked: Any) -> dict[str, Any]:
@@ -271,8 +231,9 @@ def _said(value: Any) -> str | None:
         return _said(value[0])
     if value is None or isinstance(value, str):
         return value
-    for name in ("content", "text", "data"):  # a message
-        if isinstance(found := getattr(value, name, None), str):
+    fields = value if isinstance(value, Mapping) else _Attributes(value)
+    for name in ("content", "text", "data", "answer"):  # a message
+        if isinstance(found := fields.get(name), str):
             return found
     return json.dumps(value) if isinstance(value, int | float) else None
 

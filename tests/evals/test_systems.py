@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from rag_assay.evals.reporting.standings import main_subset
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
 from tests.fakes import rag_system
-from tests.fakes.openai_server import FakeOpenAI
+from tests.fakes.openai_server import FakeOpenAI, Received
 from tests.fakes.rag_system import FAILING, OVERDUE, SLOW, SYSTEM_QUESTIONS, serve
 from tests.fakes.tiny import TEXTS, Bench, write_study
 
@@ -41,6 +42,7 @@ def answer(question, history):
 def find(question):
     return reply_to(question)["sources"]
 """
+RECEIVED: list[Received] = []  # by the server, while the study ran
 THREE = ("served", "asked", "function")
 
 
@@ -97,7 +99,17 @@ def run(
         bench.build()
         bench.write_report()
         assert record_result(bench.grid, "tiny", bench.home)
+        RECEIVED[:] = server.requests
         yield bench
+
+
+@pytest.fixture
+def copy(run: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """The study as it was run, which a test may run again and change."""
+    for name in ("study", "home"):
+        shutil.copytree(run.home.root.parent / name, tmp_path / name)
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path / "home"))
+    return Bench(tmp_path / "study" / run.study.path.name, Home(tmp_path / "home"))
 
 
 def figures(bench: Bench, name: str, *metrics: str) -> dict[str, dict[str, Any]]:
@@ -119,7 +131,7 @@ def test_three_ways_to_call_one_system_give_the_same_figures(run: Bench) -> None
     assert (served["quay"]["ndcg@10"], served["quay"]["abstention"]) == (0, 0), "nothing found, and refused"
     assert set(served["heat"].values()) == {"error"}
     assert set(served["crane"].values()) == {"timeout"}
-    assert served["captain"] == {"rouge_l": 1.0, "abstention": 1.0} or "rouge_l" not in served["captain"]
+    assert served["captain"] == {"rouge_l": 1.0, "abstention": 1.0}
 
 
 def test_what_a_system_does_not_tell_is_typed(run: Bench) -> None:
@@ -154,27 +166,26 @@ def test_a_slow_answer_has_its_seconds_from_the_cache_too(run: Bench) -> None:
         assert seconds["lamp"] >= SLOW
 
 
-def test_a_second_run_calls_for_what_failed_alone(run: Bench, server: FakeOpenAI) -> None:
+def test_a_second_run_calls_for_what_failed_alone(copy: Bench, server: FakeOpenAI) -> None:
     server.requests.clear()
-    again = Bench(run.study.path, run.home)
-    again.build("answers")
+    copy.build("answers")
     questions = [one.body.get("q") or one.body["messages"][-1]["content"] for one in server.requests]
     assert sorted(set(questions)) == [
         "What heats the harbour office?",
         "What stands on the quay to this day?",
     ]
     assert len(questions) == 4
+
+
+def test_its_secrets_go_to_its_server_alone(run: Bench) -> None:
     calls = (run.home.cache("calls") / "calls.jsonl").read_text()
     assert "a-secret-of-mine" not in calls + run.study.model_dump_json()
-
-
-def test_its_secrets_go_to_its_server_alone(run: Bench, server: FakeOpenAI) -> None:
-    asked = [one for one in server.requests if "q" in one.body]
+    asked = [one for one in RECEIVED if "q" in one.body]
     assert asked
     assert all(one.path == "/ask?key=a-secret-of-mine-1" for one in asked)
     assert all(one.headers["X-Key"] == "a-secret-of-mine-2" for one in asked)
     assert all(one.body["past"] == [] for one in asked)
-    others = [one for one in server.requests if "messages" in one.body]
+    others = [one for one in RECEIVED if "messages" in one.body]
     assert not any("a-secret-of-mine" in str(one) for one in others)
 
 
@@ -201,7 +212,7 @@ def test_every_surface_has_its_cell(run: Bench) -> None:
 
 
 def test_what_failed_is_called_again_until_it_answers(
-    run: Bench, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+    copy: Bench, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, said in ((FAILING, "A pump heats the office."), (OVERDUE, "The old crane stands there.")):
         monkeypatch.setitem(rag_system.REPLIES, name, {"answer": said, "sources": []})
@@ -209,10 +220,10 @@ def test_what_failed_is_called_again_until_it_answers(
     monkeypatch.setattr(rag_system, "OVERDUE", "no question has this")
     for expected in (2, 0):  # one for each system behind HTTP
         server.requests.clear()
-        Bench(run.study.path, run.home).build("answers")
+        Bench(copy.study.path, copy.home).build("answers")
         assert sum(FAILING in str(one.body) for one in server.requests) == expected
     assert not server.requests, "a second run makes no call"
-    bench = Bench(run.study.path, run.home)
+    bench = Bench(copy.study.path, copy.home)
     bench.build()
     bench.write_report()
     verdict = report_data(bench.study, bench.home).verdict
@@ -221,20 +232,20 @@ def test_what_failed_is_called_again_until_it_answers(
 
 
 def test_a_version_calls_again_and_selectors_do_not(
-    run: Bench, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
+    copy: Bench, server: FakeOpenAI, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = run.study.path.read_text()
+    text = copy.study.path.read_text()
     monkeypatch.setitem(rag_system.REPLIES["lamp"], "answer", "The lamp is lit at sunset.")
 
     def asked_after(old: str, new: str) -> set[str]:
-        run.study.path.write_text(text.replace(old, new))
+        copy.study.path.write_text(text.replace(old, new))
         server.requests.clear()
-        Bench(run.study.path, run.home).build("answers")
+        Bench(copy.study.path, copy.home).build("answers")
         return {one.body["q"] for one in server.requests if "q" in one.body}
 
     assert "Where are tickets for the crossing sold?" not in asked_after("$.sources[*].text", "$.sources")
     assert len(asked_after("answer: $.answer", "answer: $.answer\n      version: v2")) == 7
-    bench = Bench(run.study.path, run.home)
+    bench = Bench(copy.study.path, copy.home)
     bench.build()
     bench.write_report()
     assert record_result(bench.grid, "tiny", bench.home)

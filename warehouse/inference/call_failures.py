@@ -150,7 +150,7 @@ def obstacle(error: Exception, model: str | None, api_base: str | None, *, answe
     """Return what will fail every further call to the model in the same way (key, money, address, no such
     model); None: the next may succeed.
 
-    model: None: its name does not say which server it has
+    model: None: a system, which may answer 404 to one question alone once it has answered another
     answered: the model has answered before, so that a 403 is about what was asked
     """
     where = api_base or "the provider's server"
@@ -165,7 +165,7 @@ def obstacle(error: Exception, model: str | None, api_base: str | None, *, answe
             if isinstance(cause, kind):
                 return words or str(cause)
     if _is_from_server(error):
-        lasting = {401, 402, 404} if answered else {401, 402, 403, 404}
+        lasting = {401, 402, 403, 404} if not answered else {401, 402, 404} if model else {401, 402}
         is_lasting = getattr(error, "status_code", None) in lasting or _is_out_of_money(error)
         return reason_of(error) if is_lasting else None
     return unreachable(model, api_base) if model else None

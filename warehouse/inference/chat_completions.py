@@ -101,10 +101,11 @@ def send_json(
         response = http_posts.post(url, body, headers, timeout, monotonic() + timeout * http_limits.TOTAL)
     if response is None:
         with lent_line() as line:
-            headers = {**headers, "Content-Type": "application/json", **http_limits.ENCODINGS}
+            given = httpx.Headers({"Content-Type": "application/json"} | http_limits.ENCODINGS)
+            given.update(headers)
             extensions = {"trace": line.trace}
             response = line.client.request(
-                method, url, content=body, headers=headers, timeout=timeout, extensions=extensions
+                method, url, content=body, headers=given, timeout=timeout, extensions=extensions
             )
     if not response.is_success:
         raise error_of(response)

@@ -106,16 +106,20 @@ def public(address: str) -> str:
     plain = without_credentials(address)
     if plain == address:
         return address
+    know_url(address)
+    _carried[plain.rstrip("/")] = carried_by(address)
+    return plain
+
+
+def carried_by(address: str) -> Carried:
+    """Return what an address says beside its server and path. Raises ValueError: it is no address of HTTP."""
     url = _url(address)
-    found = Carried(
+    return Carried(
         SecretStr(f"Basic {b64encode(unquote(url.userinfo.decode()).encode()).decode()}")
         if url.userinfo
         else None,
         tuple((name, SecretStr(value)) for name, value in url.params.multi_items()),
     )
-    know_url(address)
-    _carried[plain.rstrip("/")] = found
-    return plain
 
 
 @lru_cache(256)
@@ -182,7 +186,7 @@ def admit(url: httpx.URL) -> tuple[httpx.URL, dict[str, str]]:
         return url, {}
     headers = {"Authorization": carried.authorization.get_secret_value()} if carried.authorization else {}
     if carried.query:
-        url = url.copy_merge_params({name: value.get_secret_value() for name, value in carried.query})
+        url = url.copy_merge_params([(name, value.get_secret_value()) for name, value in carried.query])
     return url, headers
 
 

@@ -288,6 +288,7 @@ class Gateway(Closeable):
 
         call: what identifies it in the cache
         send: makes it once; raises the errors of `http_posts` and `chat_completions`
+        price: of a token; None: the cost is not known
         """
         limits = limits or CallLimits()
         terms = CallPolicy(
@@ -297,7 +298,7 @@ class Gateway(Closeable):
             pace,
             purpose,
             perf_counter(),
-            send=send,
+            send=lambda: replace(send(), priced=None),
         )
         return self._answered(call, terms)
 

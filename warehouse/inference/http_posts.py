@@ -94,14 +94,18 @@ def _request(method: str, url: httpx.URL, body: bytes, headers: Mapping[str, str
     """Return the bytes of a request. Raises httpx.LocalProtocolError: a header has a line break, as a key
     may.
     """
+    given = {name.lower() for name in headers}
+    own = {
+        "Host": url.netloc.decode("ascii"),
+        "Accept": "*/*",
+        "Accept-Encoding": "gzip, deflate",
+        "User-Agent": "rag-assay",
+        "Content-Length": len(body),
+        "Content-Type": "application/json",
+    }
     lines = [
         f"{method} {url.raw_path.decode('ascii')} HTTP/1.1",
-        f"Host: {url.netloc.decode('ascii')}",
-        "Accept: */*",
-        "Accept-Encoding: gzip, deflate",
-        "User-Agent: rag-assay",
-        f"Content-Length: {len(body)}",
-        "Content-Type: application/json",
+        *(f"{name}: {value}" for name, value in own.items() if name.lower() not in given),
         *(f"{name}: {value}" for name, value in headers.items()),
     ]
     head = "\n".join(lines)

@@ -190,6 +190,19 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 
 
+def is_secret_parameter(name: str) -> bool:
+    """Return whether the value of a query's or header's name is a secret.
+
+    >>> [is_secret_parameter(one) for one in ("Authorization", "X-Api-Key", "Cookie", "Accept", "index")]
+    [True, True, True, False, False]
+    """
+    return _SECRET_PARAMETER.search(name) is not None or "cookie" in name.lower()
+
+
+def looks_random(value: str) -> bool:
+    return _RANDOM.search(value) is not None
+
+
 def secrets_in(text: str) -> list[str]:
     return sorted(
         name

@@ -132,7 +132,7 @@ class Reply:
 @dataclass(frozen=True)
 class Completion:
     """What a server gave back; ``response``: the whole as JSON, ``priced``: what LiteLLM reads the price
-    from.
+    from (None: it knows none).
     """
 
     content: str | None
@@ -280,7 +280,7 @@ def _cost(
         return None
     if token_price is not None:
         return read * token_price.read + written * token_price.written
-    return price(call.model, priced)
+    return None if priced is None else price(call.model, priced)
 
 
 def _outcome(text: str, finish: str | None, refusal: str | None, limit: int) -> tuple[Status, str | None]:

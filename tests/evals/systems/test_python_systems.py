@@ -8,12 +8,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.study.registry import read_generator
+from rag_assay.evals.systems.code_loading import code_digest, load, missing_module
 from rag_assay.evals.systems.given_passages import UnreadableError, read_passages
 from rag_assay.evals.systems.passage_alignment import PassageAligner
-from rag_assay.evals.systems.python_system import load, missing_module, respond, within
+from rag_assay.evals.systems.python_system import respond, within
 
 HISTORY = [{"role": "user", "content": "Is there a ferry?"}, {"role": "assistant", "content": "Yes."}]
 TEXTS = ["The ferry leaves at noon.", "Tickets are sold on the quay."]
@@ -33,6 +36,14 @@ def test_functions_return_texts_mappings_and_lists() -> None:
     assert respond(lambda question: question.upper(), "why", HISTORY) == {"answer": "WHY", "passages": None}
     found = respond(with_history, "When?", HISTORY)
     assert (found["answer"], found["passages"][0]["url"]) == ("When? after 2", "a")
+
+    def by_keyword(question: str, k: int = 3, *, history: list[dict[str, str]] | None = None) -> str:
+        return f"{question} {k} {len(history or ())}"
+
+    assert respond(by_keyword, "why", HISTORY)["answer"] == "why 3 2"
+    assert respond(lambda _: {"answer": {"text": "A"}}, "why", [])["answer"] == "A"
+    scored = respond(lambda _: [{"text": "t", "score": np.float32(0.5)}], "why", [])
+    assert scored["passages"][0]["score"] == 0.5
     assert respond(later, "why", [])["answer"] == "late: why"
     assert texts_of(respond(lambda _: TEXTS, "why", [])) == TEXTS
     assert respond(lambda _: (), "why", []) == {"answer": None, "passages": []}
@@ -106,9 +117,11 @@ def test_a_call_that_does_not_return_is_left_alone() -> None:
 def test_two_folders_may_have_modules_of_one_name(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "beside.py").write_text("NAME = __file__")
+        (tmp_path / name / "beside.py").write_text(f"NAME = '{name} '")
         (tmp_path / name / "my_rag.py").write_text(
-            f"class Engine:\n    def query(self, text):\n        return '{name} ' + text\n"
+            "import beside\n\nclass Engine:\n"
+            "    def query(self, text):\n        import beside as now\n\n"
+            "        assert now is beside\n        return beside.NAME + text\n\n"
             "class Outer:\n    engine = Engine()\n"
         )
     found = [load("my_rag:Outer.engine", tmp_path / name).query("x") for name in ("one", "two")]
@@ -116,6 +129,14 @@ def test_two_folders_may_have_modules_of_one_name(tmp_path: Path) -> None:
     assert load("my_rag:Engine", tmp_path / "one").query("y") == "one y", (
         "a class is called without arguments"
     )
+    assert code_digest("my_rag:x", tmp_path / "one") != code_digest("my_rag:x", tmp_path / "two")
+    assert code_digest("json:loads", tmp_path) is None
+    (tmp_path / "one" / "beside.py").write_text("NAME = 'changed '")
+    assert load("my_rag:Engine", tmp_path / "one").query("y") == "changed y"
+    (tmp_path / "one" / "json.py").write_text("X = 1")
+    (tmp_path / "one" / "other.py").write_text("import json")
+    with pytest.raises(ImportError, match="another one of that name is in use"):
+        load("other:json", tmp_path / "one")
     assert missing_module("my_rag:any", tmp_path / "one") is None
     assert missing_module("json:loads", tmp_path) is None
     assert "no module `absent.rag`" in (missing_module("absent.rag:f", tmp_path) or "")
@@ -156,7 +177,23 @@ def test_a_document_is_known_by_its_id_or_the_end_of_its_url(name: dict[str, str
     assert text[placed.passage.start : placed.passage.end] == TEXTS[1]
 
 
-def _given(one: Any) -> Any:
-    from rag_assay.evals.generation.contract import Passage
+def test_a_number_is_no_end_of_a_url_and_a_wrong_end_is_looked_for_elsewhere() -> None:
+    documents = [
+        {"doc_id": "d1", "url": "https://x.example/page/1", "title": None, "text": TEXTS[0]},
+        {"doc_id": "d2", "url": "https://x.example/other", "title": None, "text": TEXTS[1]},
+    ]
+    given = [
+        Passage("", document="1"),
+        Passage(TEXTS[1], document="1"),
+        Passage(TEXTS[1], document="page/1"),
+        Passage("Whales cross no desert here.", document="page/1"),
+        Passage(TEXTS[1], url="https://x.example/page/1"),
+    ]
+    aligner = PassageAligner(documents, given)
+    found = [aligner.align(one) for one in given]
+    assert [one.passage.document for one in found] == ["", "d2", "d2", "d1", "d1"]
+    assert [one.similarity for one in found] == [None, 1, 1, None, None]
 
+
+def _given(one: Any) -> Any:
     return Passage(one.text, document=one.document or "", url=one.url)

@@ -47,6 +47,9 @@ def study_with(folder: Path, *lines: str, **more: str) -> Path:
         ("x: {python: answer}", "write module:function"),
         ("x: {pyhton: 'a:b'}", "did you mean `python`?"),
         ("x: {openai: {model: m}}", "api_base"),
+        (f"x: {{http: {{url: '{URL}', answer: $.a, headers: {{X-A: \"a\\nb\"}}}}}}", "line break"),
+        (f"x: {{http: {{url: '{URL}', answer: $.a, headers: {{Host: a}}}}}}", "set by the client"),
+        ("x: {python: {call: 'a:b', version: '1'}, version: '2'}", "`version` is written twice"),
         ("extractive: {python: 'a:b'}", "a system has a name of its own"),
         ("none: {python: 'a:b'}", "is kept for cells without a generator"),
     ],
@@ -80,7 +83,7 @@ def test_systems_are_restricted_named_and_planned_as_cells(tmp_path: Path) -> No
     assert egress.opened == {"http://127.0.0.1:9"}
     rows = estimates(bench.study, plan(bench.study, bench.stages, bench.home), bench.stages, bench.home)
     asked = {row.what: (row.calls, row.usd) for row in rows}
-    assert asked == {"answers of mine": ((2, 2), None), "answers of code": ((3, 3), (0, 0))}
+    assert asked == {"answers of mine": ((2, 2), None), "answers of code": ((3, 3), None)}
     path.write_text(path.read_text().replace("sample: 2", "retrievers: [bm25]"))
     with pytest.raises(InputError, match="only `sample` restricts it"):
         read_study(path)
@@ -102,6 +105,39 @@ def test_limits_prices_and_secrets_change_no_identity() -> None:
     for more in ({"version": "2"}, {"answer": "$.b"}, {"body": {"x": "{{ question }}"}}, {"headers": {}}):
         assert SYSTEM.validate_python({"http": {**_written(), **more}}).identity() != plain.identity()
     assert "secret-1" not in repr(plain) + plain.model_dump_json()
+
+
+def test_other_queries_and_headers_are_another_system(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def at(query: str, **headers: str) -> System:
+        return system("http", url=f"{URL}?{query}", answer="$.a", headers=headers)
+
+    values: dict[str, Any] = {"question": "why"}
+    kinds = [at("index=a"), at("index=b"), at("index=a", Tenant="x"), at("index=a", Tenant="y")]
+    assert len({one.identity() for one in kinds}) == len({str(one.request(values)) for one in kinds}) == 4
+    assert at("index=a&api_key=one").identity() == at("index=a&api_key=two").identity()
+    monkeypatch.setenv("TENANT", "harbour")
+    path = study_with(
+        tmp_path,
+        f"a: {{http: {{url: '{URL}?index=a&who=${{TENANT}}', answer: $.a, headers: {{T: '${{TENANT}}'}}}}}}",
+    )
+    first = read_study(path).systems["a"].identity()
+    monkeypatch.setenv("TENANT", "lighthouse")
+    assert read_study(path).systems["a"].identity() == first
+    path.write_text(path.read_text().replace("index=a", "index=b"))
+    assert read_study(path).systems["a"].identity() != first
+
+
+def test_code_of_two_folders_is_not_one_system(tmp_path: Path) -> None:
+    found = []
+    for name in ("one", "two"):
+        path = study_with(tmp_path / name, "mine: {python: 'my_rag:answer'}")
+        (tmp_path / name / "my_rag.py").write_text(f"def answer(question): return '{name}'")
+        mine = read_study(path).systems["mine"]
+        found.append((mine.identity(), str(mine.request({"question": "why", "history": []}))))
+    assert found[0][0] != found[1][0]
+    assert found[0][1] != found[1][1]
 
 
 def _written() -> dict[str, Any]:
@@ -140,6 +176,18 @@ def test_replies_that_do_not_fit_their_selectors_say_so() -> None:
     assert (found.text, [(p.text, p.url) for p in found.passages or ()]) == ("7", [("a", "u"), ("", "v")])
     with pytest.raises(UnreadableError, match="selects nothing; the reply has: reply"):
         one.read({"reply": "hello"})
+    hits = system("http", url=URL, passages="$.hits[*].text")
+    assert hits.read({"hits": []}).passages == hits.read({"hits": None}).passages == ()
+    for wrong in ({"a": "x"}, {"hits": "x"}, {"hits": [{"body": "t"}]}):
+        with pytest.raises(UnreadableError, match=r"`passages: \$\.hits\[\*\]\.text` selects nothing"):
+            hits.read(wrong)
+    deep = system("http", url=URL, passages="$..text")
+    assert deep.read({"hits": []}).passages == ()
+    with pytest.raises(UnreadableError, match="the reply has: a"):
+        deep.read({"a": "x"})
+    paired = system("http", url=URL, passages="$.hits[*].texts[0]", urls="$.hits[*]..url")
+    found = paired.read({"hits": [{"texts": [], "url": "u"}, {"texts": ["b"]}, {"texts": ["c"], "url": "w"}]})
+    assert [(p.text, p.url) for p in found.passages or ()] == [("", "u"), ("b", None), ("c", "w")]
     unequal = system("http", url=URL, passages="$.texts", urls="$.urls")
     with pytest.raises(UnreadableError, match="`passages` selects 2 and `urls` selects 1"):
         unequal.read({"texts": ["a", "b"], "urls": ["u"]})
