@@ -81,18 +81,22 @@ class Unit(NamedTuple):
     goes_on: bool = False
 
 
-def stretches(passages: Sequence[PlacedText], places: Sequence[int]) -> Iterator[PassageStretch]:
+def stretches(
+    passages: Sequence[PlacedText], places: Sequence[int], *, keep_lines: bool = True
+) -> Iterator[PassageStretch]:
     """Put passages of one document together by their offsets.
 
-    Between neighbouring chunks one sign may lie that belongs to neither: a line feed after a whole sentence,
-    so that the heading of the next chunk stays a line of its own, else a blank.
+    Between neighbouring chunks one sign may lie that belongs to neither. It becomes a blank.
+
+    keep_lines: it becomes a line feed after a whole sentence, so that the heading of the next chunk stays a
+        line of its own
     """
     ordered = sorted(places, key=lambda place: (passages[place].start, place))
     current: PassageStretch | None = None
     for place in ordered:
         passage = passages[place]
         if current is not None and passage.start <= current.end + 1:
-            is_ended = _STOPPED.search(current.text) and not _SHORT.search(current.text)
+            is_ended = keep_lines and _STOPPED.search(current.text) and not _SHORT.search(current.text)
             blank = ("\n" if is_ended else " ") * (passage.start - current.end)
             rest = passage.text[max(0, current.end - passage.start) :]
             current = PassageStretch(current.start, current.text + blank + rest, (*current.places, place))
@@ -108,7 +112,7 @@ def is_placed(passage: PlacedText) -> bool:
     return bool(passage.document) and passage.end - passage.start == len(passage.text)
 
 
-def passage_stretches(passages: Sequence[PlacedText]) -> list[PassageStretch]:
+def passage_stretches(passages: Sequence[PlacedText], *, keep_lines: bool = True) -> list[PassageStretch]:
     """Return the stretches of passages, those of a document together, in the order of the best passage.
 
     A passage without a document, or whose text is not as long as its offsets say, stands for itself.
@@ -116,7 +120,9 @@ def passage_stretches(passages: Sequence[PlacedText]) -> list[PassageStretch]:
     documents: dict[object, list[int]] = {}
     for place, passage in enumerate(passages):
         documents.setdefault(passage.document if is_placed(passage) else place, []).append(place)
-    return [one for places in documents.values() for one in stretches(passages, places)]
+    return [
+        one for places in documents.values() for one in stretches(passages, places, keep_lines=keep_lines)
+    ]
 
 
 def holder(start: int, end: int, stretch: PassageStretch, passages: Sequence[PlacedText]) -> int:

@@ -51,7 +51,9 @@ def context_sentences(passages: Sequence[Passage]) -> list[Sentence]:
     >>> [(one.place, one.text) for one in found]
     [(1, 'It leaves at noon. '), (0, 'It calls at the island. '), (0, 'Then')]
     """
-    return [one for stretch in passage_stretches(passages) for one in _sentences(stretch, passages)]
+    # A line feed between two chunks would change the prompts whose answers are stored.
+    found = passage_stretches(passages, keep_lines=False)
+    return [one for stretch in found for one in _sentences(stretch, passages)]
 
 
 def _sentences(stretch: PassageStretch, passages: Sequence[Passage]) -> Iterator[Sentence]:

@@ -108,7 +108,8 @@ _MEASURES = [
     (_MONEY, _CURRENCY),
     (_DURATION, _TIMES),
 ]
-_BEHIND = re.compile(r"(?:\W+\w+){0,2}")  # words after a number in which its unit stands
+_BEHIND = re.compile(r"(?:\s?[%€£$])?(?:\W+\w+){0,2}")  # what follows a number, in which its unit stands
+_COUNTS = re.compile(r"\b(?:how many|wie ?viele)\b", re.IGNORECASE)
 _GERMAN_PERSON = re.compile(r"\W*(?:\w+ )?(?:wer|wem|wen|wessen)\b", re.IGNORECASE)
 _NAME = re.compile(
     r"(?<![\w-])[A-ZÄÖÜ][\w’'&-]*\w(?:\.(?= [A-ZÄÖÜ]))?"
@@ -156,6 +157,11 @@ def candidates(wanted: Expected, question: str, sentence: str) -> list[tuple[int
     >>> wanted, question = Expected("number"), "How long may it take?"
     >>> candidates(wanted, question, "Of the 4 firms one has 30 days.")
     [(23, 30)]
+    >>> question, sentence = "How many days do I have to pay the fine?", "Pay 30 € within 14 days."
+    >>> direct_answer(expected_answer(question), question, sentence)
+    '14 days'
+    >>> direct_answer(wanted, "What does a ticket cost?", "A ticket of 2 parts is 30 €.")
+    '30'
     """
     if wanted.kind == "name":
         return list(_names(question, sentence))
@@ -172,10 +178,19 @@ def candidates(wanted: Expected, question: str, sentence: str) -> list[tuple[int
             or _CURRENCY.search(sentence[span[0] : span[1]])
         ]
     new = [(a, b) for a, b in found if not set(_TOKEN.findall(sentence[a:b].casefold())) <= said["words"]]
-    measure = next((of for asks, of in _MEASURES if asks.search(question)), None)
+    measure = _measure(wanted, question)
     if wanted.kind == "date" or measure is None:
         return new
     return [(a, b) for a, b in new if measure.search(_with_unit(sentence, a, b))]
+
+
+def _measure(wanted: Expected, question: str) -> re.Pattern[str] | None:
+    """Return the units of the share, money or time that is asked for; None where other things are counted."""
+    for asks, units in _MEASURES:
+        if asks.search(question):
+            counts_others = wanted.unit and _COUNTS.search(question) and not units.search(wanted.unit)
+            return None if counts_others else units
+    return None
 
 
 def _with_unit(sentence: str, start: int, end: int) -> str:
@@ -255,7 +270,7 @@ def _of_the_unit(
     wanted: Expected, question: str, sentence: str, spans: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
     stem = wanted.unit.casefold()[:_STEM]
-    if any(asks.search(question) for asks, _ in _MEASURES):
+    if _measure(wanted, question) is not None:
         return list(spans)
     if stem:
         return [

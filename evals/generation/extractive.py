@@ -67,7 +67,7 @@ Floats = npt.NDArray[np.float64]
 _WORD = re.compile(r"\w+")
 _STEM = 6  # letters: a crude stem that serves German and English alike ("directive", "directives")
 _GRAM = 4  # letters of the groups that related words share
-_REMEMBERED = 8192  # texts whose groups of letters are kept
+_REMEMBERED = 1024  # texts whose groups of letters are kept, about 6 kB each
 _CLOSE, _CLOSE_BESIDE = 0.5, 2.0
 """By how much a further sentence may be worse than the best one, as log odds: of another text, of its own."""
 _CUT = 1.0  # log odds that a sentence loses which a chunk's edge cut
@@ -94,7 +94,7 @@ class Extractive(Generator):
     """
 
     kind: ClassVar[str] = "extractive"
-    code_version: ClassVar[str] = "6"
+    code_version: ClassVar[str] = "7"
     varies: ClassVar[bool] = False
     writes_markers: ClassVar[bool] = False
 

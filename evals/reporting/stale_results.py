@@ -167,7 +167,7 @@ def _of_other_contents(grid: Grid, study: Study, store: ArtifactStore, board: pl
     """Return what changed since, documents that a crawl alone has changed aside."""
     run = _run_cells(study, store, board)
     comparing = Leaderboard(grid)
-    comparing.without = frozenset(PartitionRef("scores", cell.key) for cell in {*study.runs()} - {*run})
+    comparing.without = _scores_not_run(study, run)
     scores = [one for cell in run if (one := store.current("scores", cell.key))]
     not_annotated = any(one.meta.get(NOT_ANNOTATED) for one in scores)
     scoring = Scores(grid)
@@ -210,6 +210,10 @@ def _run_cells(study: Study, store: ArtifactStore, board: pl.DataFrame) -> list[
     return [cell for cell in study.runs() if cell.name in names and cell.key not in gone]
 
 
+def _scores_not_run(study: Study, run: list[Cell]) -> frozenset[PartitionRef]:
+    return frozenset(PartitionRef("scores", cell.key) for cell in {*study.runs()} - {*run})
+
+
 def _other_sources(grid: Grid, study: Study, store: ArtifactStore) -> list[str]:
     pages, documents = Pages(grid.build), Documents(grid.build)
     crawled = {name: store.current("pages", name) for name in study.corpus.sources}
@@ -235,13 +239,15 @@ def _changed(grid: Grid, study: Study, store: ArtifactStore, board: pl.DataFrame
     if edited:
         return [f"the question set {key}" for key in edited]
     run = _run_cells(study, store, board)
+    estimating = HumanEstimates(grid)
+    estimating.without = _scores_not_run(study, run)
     stages: dict[Stage, list[str]] = {
         Chunks(grid.build): [grid.index_key(cell).rpartition(".")[0] for cell in run],
         Embeddings(grid.build): [grid.index_key(cell) for cell in run],
         **_evaluated(grid, run, store),
         Annotations(grid): [study.study] if study.rubrics else [],
         JudgeCards(grid): grid.cards_of(study.study),
-        HumanEstimates(grid): [study.study] if study.rubrics else [],
+        estimating: [study.study] if study.rubrics else [],
     }
     found = _named_keys(stages, store, is_by_recipe_of_now) or _other_sources(grid, study, store)
     if not found and not is_by_recipe_of_now(Leaderboard(grid), study.study, store):

@@ -36,6 +36,7 @@ SEARCH = "search"
 RUN = "study_run"
 SELDOM = 15.0  # seconds between two lines in the log of a step on how far it is
 
+_STAGE = dg.Enum("StudyStage", [dg.EnumValue(name) for name in stages_of(Grid([]))])
 _CONFIG = {
     "again": dg.Field(
         bool,
@@ -44,7 +45,7 @@ _CONFIG = {
         "if its recipe changed.",
     ),
     "stages": dg.Field(
-        [str],
+        [_STAGE],
         default_value=[],
         description="Stages to bring up to date; the steps of the others do nothing. Default: all of them.",
     ),
@@ -226,7 +227,7 @@ class LaunchedRun:
         with self._stack:
             if self._run is not None and self._error is None:
                 report = self._run.end()
-                if any(one.stage == "report" for one in report.stages):
+                if self.part.only is None and any(one.stage == "report" for one in report.stages):
                     delivery.tell(self._run.study, self._run.stages, home(), report)
 
     def _new(self, study: Study, part: RunSelection) -> StudyRun:

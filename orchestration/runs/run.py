@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import dagster as dg
@@ -190,14 +191,16 @@ class StudyRun:
         report = self._reports[name] = StageReport(name, len(wanted), names=tuple(wanted))
         stale = _Stale(stage, [], report, time.perf_counter())
         known = _known_to_dagster(stage, self.instance)
+        gone = self._gone
         if stage.tolerates_gaps:
-            stage.without = frozenset(PartitionRef(*gone) for gone in self._gone)
+            gone = {**self._not_there, **self._gone}
+            stage.without = frozenset(PartitionRef(*one) for one in gone)
             stage.failures = failure_notes(self._reports.values())
             report.gaps = tuple(one for one in stage.upstream if self._is_partial(one))
         for key in wanted:
-            root = next((self._gone[need] for need in stage.needs(key) if need in self._gone), None)
+            root = next((gone[need] for need in stage.needs(key) if need in gone), None)
             if root is None and stage.without and not stage.needs(key):
-                root = next(iter(self._gone.values()))
+                root = next(iter(gone.values()))
             artifact = stage.fresh(key, self._still)
             if root is not None:
                 report.left_out[key] = root
@@ -210,6 +213,17 @@ class StudyRun:
             self._stale = stale
         else:
             self._finish(stale)
+
+    @cached_property
+    def _not_there(self) -> dict[tuple[str, str], str]:
+        """Return what stages outside of this run have no artifact of, as an earlier run has left it."""
+        return {
+            (name, key): f"{name} of {key} is not there yet"
+            for name, stage in self.stages.items()
+            if name not in self.selected
+            for key in stage.keys()
+            if self._still.current(name, key) is None
+        }
 
     def _is_partial(self, name: str) -> bool:
         report = self._reports.get(name)

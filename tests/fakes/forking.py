@@ -51,6 +51,7 @@ FIRST = {
 _LENGTH = 4  # bytes of a number
 _HIGH = 500  # no descriptor that a fork is given has such a number
 _PARAMETERS = list(inspect.signature(subprocess.Popen._execute_child).parameters)[1:]  # type: ignore[attr-defined]
+_DEFAULTS = {"executable": None, "shell": False, "umask": -1}  # what a fork cannot do otherwise
 LONGEST_FOLDER = 90  # characters: the address of a socket has at most 107
 _address: list[str] = []  # of the server, once it is started
 _starting = threading.Lock()
@@ -77,7 +78,8 @@ class Forked(subprocess.Popen[Any]):
         call = dict(zip(_PARAMETERS, given, strict=True))
         arguments = call["args"]
         environment = dict(os.environ if call["env"] is None else call["env"])
-        forked = _forkable(arguments, environment)
+        is_default = all(call[name] == value for name, value in _DEFAULTS.items())
+        forked = _forkable(arguments, environment) if is_default else []
         if not forked:
             super()._execute_child(*given)  # type: ignore[misc]
             return
@@ -346,7 +348,7 @@ def _become(request: Request, descriptors: list[int]) -> NoReturn:
         high = [fcntl.fcntl(one, fcntl.F_DUPFD, _HIGH) for one in descriptors]
         os.closerange(3, _HIGH)
         if loop := sys.modules.get("lancedb.background_loop"):
-            del loop.LOOP._start
+            vars(loop.LOOP).pop("_start", None)  # none, if `_import_lancedb` did not import it
         for one, target in zip(high, request.targets, strict=True):
             os.dup2(one, target)
             os.close(one)
@@ -378,6 +380,8 @@ def _become(request: Request, descriptors: list[int]) -> NoReturn:
         atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(code)
 

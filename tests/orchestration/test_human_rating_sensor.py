@@ -7,12 +7,16 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 
-from rag_assay.assets.engine.stage import BuildContext
+from rag_assay.assets.engine.stage import BuildContext, BuildResult, Stage
+from rag_assay.evals.answers import Answers
+from rag_assay.evals.judgements import Judgements
 from rag_assay.evals.pipeline.cell_items import current_items
 from rag_assay.evals.reporting.question_rows import question_rows
 from rag_assay.evals.rubrics.points import Points
@@ -20,12 +24,14 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration import human_rating_sensor
+from rag_assay.orchestration.alerts import delivery
 from rag_assay.orchestration.driver import Driver
 from rag_assay.orchestration.human_rating_sensor import AFTER_SCORES
 from rag_assay.orchestration.study_definitions import definitions_of
 from rag_assay.orchestration.terminal.question_view import show_question
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.connection import connect
+from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.paths import Home
 from tests.fakes.forking import PROGRAM
@@ -36,6 +42,7 @@ from tests.orchestration.conftest import Finished
 pytestmark = pytest.mark.models
 RUBRICS = "rubrics: {points: {points: {}}}\nmetrics:"
 WORDS, MEANING = "town.t16.minilm.words.quote", "town.t16.minilm.meaning.quote"
+SHORT = "town.t16.minilm.words.short"
 
 
 @pytest.fixture
@@ -91,7 +98,7 @@ def identities(home: Home) -> dict[str, dict[str, str]]:
 
 
 def test_a_new_score_asks_for_one_run_that_refreshes_what_hangs_on_it(
-    study: Study, finished: Finished
+    study: Study, finished: Finished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home, ticks = finished.home, Ticks(study)
     assert ticks.sensor.default_status is dg.DefaultSensorStatus.STOPPED
@@ -107,8 +114,11 @@ def test_a_new_score_asks_for_one_run_that_refreshes_what_hangs_on_it(
     assert ticks.tick() == []
     before = identities(home)
     page = home.report("town").read_bytes()
+    told: list[str] = []
+    monkeypatch.setattr(delivery, "tell", lambda study, *_: told.append(study.study))
     result = ticks.run(request)
     assert result.success
+    assert not told, "a refresh is no run of the study"
     after = identities(home)
     changed = {
         stage: [key for key in after[stage] if after[stage][key] != before[stage][key]] for stage in after
@@ -143,6 +153,51 @@ def test_a_new_score_asks_for_one_run_that_refreshes_what_hangs_on_it(
         assert found == [(5.0,)]
         assert connection.execute("SELECT count(*) FROM current_human_scores").fetchall() == [(1,)]
     assert Driver(study, home).run().unchanged, "and a run finds nothing left to do"
+
+
+def test_a_refresh_keeps_the_cells_of_a_study_with_gaps(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judgement and the answers of a pipeline failed in the run: the refresh has no more gaps than that."""
+    judged = "judges:\n  near: {similarity: {}}\n" + RUBRICS
+    study = finished.edit("metrics:", judged)
+    study = finished.edit(
+        "generators:\n", "generators:\n  short: {extractive: {passages: 1, max_tokens: 20}}\n"
+    )
+    broken = {SHORT, f"{MEANING}.by.near"}
+
+    def failing(kind: type[Stage]) -> Callable[..., BuildResult]:
+        build = kind.build
+
+        def fails(self: Stage, key: str, folder: Path, work: BuildContext) -> BuildResult:
+            if key in broken:
+                raise AssayError("the server is gone")
+            return build(self, key, folder, work)
+
+        return fails
+
+    for kind in (Answers, Judgements):
+        monkeypatch.setattr(kind, "build", failing(kind))
+    first = {one.stage: one for one in Driver(study, finished.home).run().stages}
+    assert {key for one in first.values() for key in one.failed} == broken
+    before, cells = identities(finished.home), leaderboard_cells(finished.home)
+    assert MEANING in cells
+    give(study, finished.home, 1)
+    found = {one.stage: one for one in Driver(study, finished.home).run(AFTER_SCORES).stages}
+    assert [one.failed for one in found.values() if one.failed] == []
+    assert found["scores"].left_out == {SHORT: f"answers of {SHORT} is not there yet"}
+    assert found["scores"].fresh
+    assert leaderboard_cells(finished.home) == cells
+    after = identities(finished.home)
+    assert after["scores"][MEANING] == before["scores"][MEANING]
+    assert after["annotations"] != before["annotations"]
+
+
+def leaderboard_cells(home: Home) -> set[str]:
+    with connect(home.database) as connection:
+        return {
+            cell for (cell,) in connection.execute("SELECT DISTINCT cell FROM current_leaderboard").fetchall()
+        }
 
 
 def test_people_who_go_on_are_waited_for_but_not_for_ever(

@@ -146,6 +146,15 @@ def test_what_a_chunk_end_cut_is_whole_again_and_cited_by_the_passage_that_holds
     ]
 
 
+def test_between_two_chunks_lies_a_blank_as_in_the_prompts_that_are_stored() -> None:
+    parts = [
+        Passage("It leaves at noon.", document="d", start=0, end=18),
+        Passage("It returns.", document="d", start=19, end=30),
+    ]
+    found = bins(parts, 1_000, characters, [0] * 4)
+    assert "".join(one.text for one in found[0]) == "It leaves at noon. It returns."
+
+
 def test_passages_that_are_of_no_document_or_lie_about_their_place_stand_for_themselves() -> None:
     passages = [
         Passage("One.", "c1"),

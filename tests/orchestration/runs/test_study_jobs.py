@@ -189,6 +189,12 @@ def test_each_stage_is_a_step_in_order_and_a_retry_from_failure_builds_the_rest_
     assert Driver(study, assay_home).run().unchanged
 
 
+def test_a_stage_that_there_is_none_of_is_refused(finished: Finished) -> None:
+    job = definitions_of([read_study(finished.path)]).resolve_job_def("study_town")
+    with pytest.raises(dg.DagsterInvalidConfigError, match="score"):
+        job.execute_in_process(run_config={"stages": ["score"]})
+
+
 def test_the_job_of_a_study_with_a_search_runs_that_first(finished: Finished) -> None:
     study = finished.edit("metrics:", "search: {method: random, budget: {cells: 1}}\nmetrics:")
     assert launch(narrow_study(study, finished.home)).success
