@@ -5,8 +5,9 @@ There the classes are called `Study`, `Result` and `Pipeline`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -15,14 +16,12 @@ from typing import TYPE_CHECKING
 from rag_assay.orchestration.settings import Settings, prepare
 from rag_assay.warehouse.closing import Closeable
 from rag_assay.warehouse.errors import AssayError, InputError
-from rag_assay.warehouse.paths import Home, home
+from rag_assay.warehouse.paths import Home, home, project_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import polars as pl
 
-    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.assets.engine.stage import Progress
     from rag_assay.evals.pipeline.pipeline import PipelineResult
     from rag_assay.evals.reporting.data import ReportData
     from rag_assay.evals.reporting.pair_comparison import PairComparison
@@ -30,10 +29,7 @@ if TYPE_CHECKING:
     from rag_assay.evals.statistics.verdict import Verdict
     from rag_assay.evals.study import study as studies
     from rag_assay.orchestration.question_service.opened_cell import OpenedCell
-    from rag_assay.orchestration.run_report import RunReport
-
-Progress = Callable[[str, int, int], None]
-"""Hears (label, done, total) while a study runs; of a sentence without a count, the total is 0."""
+    from rag_assay.warehouse.study_records import PinnedArtifacts
 
 
 class RunFailedError(AssayError):
@@ -48,7 +44,7 @@ class LoadedStudy:
     'Use articles · bilingual.'
     """
 
-    def __init__(self, study: studies.Study, workspace: Path) -> None:
+    def __init__(self, study: studies.Study, workspace: str) -> None:
         self._study = study
         self.workspace = workspace
 
@@ -56,17 +52,16 @@ class LoadedStudy:
     def load(cls, study: str | Path, workspace: str | Path | None = None) -> LoadedStudy:
         """Read a study file, or a study that the workspace knows by its name.
 
-        workspace: a folder. Default: `ASSAY_HOME`, else `var` in the project folder.
+        workspace: a folder, or a URL on object storage. Default: `ASSAY_HOME`, else `var` in the project
+            folder.
 
         Raises:
             InputError: the file has mistakes; each is named with its line.
         """
-        from rag_assay.evals.study.run_studies import find_known, refuse_taken
+        from rag_assay.evals.study.run_studies import find_known
 
-        root = prepare(Settings(home=str(workspace)) if workspace else Settings())
-        found = find_known(str(study), home())
-        refuse_taken(found, home())
-        return cls(found, root)
+        place = _workspace.default() if workspace is None else str(workspace)
+        return cls(find_known(str(study), _workspace.use(place)), place)
 
     @property
     def name(self) -> str:
@@ -89,7 +84,7 @@ class LoadedStudy:
         """
         from rag_assay.evals.study.study_check import check_study
 
-        return list(check_study(self.path, self._here()).warnings)
+        return list(check_study(self.path, _workspace.use(self.workspace)).warnings)
 
     def run(
         self,
@@ -102,23 +97,28 @@ class LoadedStudy:
 
         cells: patterns; only the cells that match are run, as a study of their own
         questions: how many are drawn by the study's seed, or ids and patterns with commas between
+        progress: hears (label, done, total); of a sentence without a count, total is 0
 
         Raises:
             InputError: the study, or what it names, cannot be used.
             RunFailedError: there is no leaderboard. What was built stays, and the next run continues.
         """
         from rag_assay.evals.study.grid import read_questions_of
-        from rag_assay.evals.study.run_studies import note
+        from rag_assay.evals.study.run_studies import note, refuse_taken
         from rag_assay.evals.study.slice_selection import note_slice, slice_study
+        from rag_assay.evals.study.study_check import unreachable_models
         from rag_assay.orchestration.driver import Driver
         from rag_assay.orchestration.run_report import failure_notes
         from rag_assay.orchestration.search_run import search_study
         from rag_assay.orchestration.stages import up_to
         from rag_assay.warehouse.inference.budget import Budgets
 
-        where, hear = self._here(), progress or (lambda _label, _done, _total: None)
+        where, hear = _workspace.use(self.workspace), progress or (lambda _label, _done, _total: None)
+        refuse_taken(self._study, where)
         found = slice_study(self._study, tuple(cells), None if questions is None else str(questions))
         read_questions_of(found)  # a mistake there must not cost a crawl
+        for reason in unreachable_models(found):
+            hear(f"warning: {reason}; what needs it will fail", 0, 0)
         note(found, where)
         note_slice(found, where)
         budgets = Budgets()
@@ -131,7 +131,7 @@ class LoadedStudy:
         report = Driver(found, where, hear).run(budgets=budgets)
         if not report.is_there("leaderboard"):
             raise RunFailedError("\n".join(failure_notes(report.stages)) or "no leaderboard was built")
-        return StudyResult(found, self.workspace, report)
+        return _read(found, self.workspace, failure_notes(report.stages))
 
     def result(self) -> StudyResult:
         """Return the result of the last run; nothing is built.
@@ -139,36 +139,34 @@ class LoadedStudy:
         Raises:
             InputError: the study has not been run.
         """
-        from rag_assay.evals.reporting.stale_results import stored_result
         from rag_assay.evals.successive_halving.records import narrow_study
 
-        where = self._here()
-        return StudyResult(
-            stored_result(narrow_study(self._study, where), where, as_run=True).study, self.workspace
-        )
-
-    def _here(self) -> Home:
-        return _work_in(self.workspace)
+        return _read(narrow_study(self._study, _workspace.use(self.workspace)), self.workspace)
 
     def __repr__(self) -> str:
         return f"<Study {self.name!r}: {len(self.cells)} cells, {self.path}>"
 
 
+def _read(study: studies.Study, workspace: str, notes: tuple[str, ...] = ()) -> StudyResult:
+    """Read all but rankings at once: the next run changes nothing of a result."""
+    from rag_assay.evals.reporting.rows import report_data
+    from rag_assay.evals.reporting.stale_results import stored_result
+
+    where = _workspace.use(workspace)
+    found = stored_result(study, where, as_run=True)
+    return StudyResult(found.study, workspace, report_data(study, where, notes, with_hits=False), found.store)
+
+
 class StudyResult:
-    """What a study measured. Frames are read from the workspace when they are first asked for."""
+    """What a run of a study measured."""
 
-    def __init__(self, study: studies.Study, workspace: Path, report: RunReport | None = None) -> None:
+    def __init__(
+        self, study: studies.Study, workspace: str, data: ReportData, store: PinnedArtifacts
+    ) -> None:
         self._study = study
-        self._report = report
+        self._data = data
+        self._store = store
         self.workspace = workspace
-
-    @cached_property
-    def _data(self) -> ReportData:
-        from rag_assay.evals.reporting.rows import report_data
-        from rag_assay.orchestration.run_report import failure_notes
-
-        notes = failure_notes(self._report.stages) if self._report else ()
-        return report_data(self._study, _work_in(self.workspace), notes, with_hits=False)
 
     @property
     def study(self) -> str:
@@ -209,7 +207,6 @@ class StudyResult:
         """A row a ranking, question and rank: the chunk, its place in its document, and its score."""
         import polars as pl
 
-        from rag_assay.evals.reporting.stale_results import stored_result
         from rag_assay.evals.reporting.stored_rows import select_rows
         from rag_assay.warehouse.schemas import HITS
 
@@ -217,7 +214,7 @@ class StudyResult:
         query = (
             "SELECT * FROM current_hits WHERE list_contains(?, ranking) ORDER BY ranking, question_id, rank"
         )
-        with stored_result(self._study, _work_in(self.workspace), as_run=True).store.connect() as connection:
+        with self._store.connect() as connection:
             return select_rows(connection, query, [names], {"ranking": pl.String, **HITS})
 
     def compare(self, first: str, second: str, metric: str | None = None) -> PairComparison:
@@ -260,22 +257,28 @@ class StudyResult:
         return gate_results(held, self.leaderboard, self.scores, leader.cell if leader else None)
 
     def open(self, cell: str | None = None) -> OpenedPipeline:
-        """Open a cell to ask it questions. Default: the one that the verdict recommends."""
+        """Open a cell to ask it questions.
+
+        cell: default: the one that the verdict recommends; if that is a system, the best-ranked cell of the
+            grid
+        """
         from rag_assay.assets.engine.stage import BuildContext
         from rag_assay.orchestration.cell_selection import named_cell, recommended_cell
         from rag_assay.orchestration.question_service.opened_cell import open_cell
 
-        where = _work_in(self.workspace)
+        where = _workspace.use(self.workspace)
         chosen = named_cell(self._study, cell) if cell else recommended_cell(self._study, where)
-        with _kept_on_success(BuildContext(where)) as work:
-            return OpenedPipeline(
-                open_cell(self._study, chosen, work, self._study.budget, interactive=False), work
-            )
+        with ExitStack() as held:
+            work = held.enter_context(closing(BuildContext(where)))
+            budget = self._study.budget
+            opened = open_cell(self._study, chosen, work, budget, interactive=False)
+            held.callback(opened.close)
+            return OpenedPipeline(opened, held.pop_all())
 
     @property
     def report(self) -> Path:
         """The HTML report of the last run."""
-        return _work_in(self.workspace).report(self.study)
+        return _workspace.use(self.workspace).report(self.study)
 
     def __repr__(self) -> str:
         return f"<Result of {self.study!r}: {' '.join(self.verdict.sentences)}>"
@@ -283,15 +286,15 @@ class StudyResult:
     def _repr_html_(self) -> str:
         """Return the verdict and the ranks of the primary metric, as a notebook shows them."""
         from rag_assay.evals.reporting.display import interval, number
+        from rag_assay.evals.reporting.standings import main_subset
 
-        data = self._data
+        data, unit = self._data, self._data.primary.unit
         decision, *reasons = (escape(one) for one in self.verdict.sentences)
-        rows = data.leaderboard.filter(
-            metric=data.primary.name, subset=self.verdict.subset or data.leaderboard["subset"][0]
-        ).sort("rank", nulls_last=True)
+        rows = data.leaderboard.filter(metric=data.primary.name, subset=main_subset(data).name)
+        rows = rows.sort("rank", nulls_last=True)
         body = "".join(
             f"<tr><td>{row['rank'] or ''}</td><td>{escape(row['cell'])}</td>"
-            f"<td>{number(row['value'])}</td><td>{interval(row['low'], row['high'])}</td></tr>"
+            f"<td>{number(row['value'], unit)}</td><td>{interval(row['low'], row['high'], unit)}</td></tr>"
             for row in rows.iter_rows(named=True)
         )
         return (
@@ -307,9 +310,9 @@ class OpenedPipeline(Closeable):
     Use it as a context manager, or close it.
     """
 
-    def __init__(self, opened: OpenedCell, work: BuildContext) -> None:
+    def __init__(self, opened: OpenedCell, held: ExitStack) -> None:
         self._opened = opened
-        self._work = work
+        self._held = held
 
     @property
     def name(self) -> str:
@@ -317,7 +320,7 @@ class OpenedPipeline(Closeable):
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """What may make its answers others than those that were measured."""
+        """What may make the answers of an export differ from those that were measured."""
         return self._opened.differences
 
     def ask(self, question: str, conversation: Sequence[str] = ()) -> PipelineResult:
@@ -334,8 +337,7 @@ class OpenedPipeline(Closeable):
         return self._opened.result(check_question(request))
 
     def close(self) -> None:
-        self._opened.close()
-        self._work.close()
+        self._held.close()
 
 
 def open(  # noqa: A001 -- ra.open
@@ -352,22 +354,36 @@ def open(  # noqa: A001 -- ra.open
     from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.orchestration.question_service.opened_cell import open_folder
 
-    prepare()
-    with _kept_on_success(BuildContext(home())) as work:
-        return OpenedPipeline(open_folder(Path(export), work, max_usd, trust, interactive=False), work)
+    where = _workspace.use(_workspace.default())
+    with ExitStack() as held:
+        work = held.enter_context(closing(BuildContext(where)))
+        opened = open_folder(Path(export), work, max_usd, trust, interactive=False)
+        held.callback(opened.close)
+        return OpenedPipeline(opened, held.pop_all())
 
 
-@contextmanager
-def _kept_on_success(work: BuildContext) -> Iterator[BuildContext]:
-    try:
-        yield work
-    except BaseException:
-        work.close()
-        raise
+class _Workspace:
+    """The workspace of this process, which `ASSAY_HOME` names: another study may need another one."""
+
+    def __init__(self) -> None:
+        self._given: str | None = None  # the user's `ASSAY_HOME`
+        self._written: str | None = None  # ours
+        self._place = ""
+
+    def default(self) -> str:
+        """Return the user's workspace, whatever other one was used since."""
+        named = os.environ.get("ASSAY_HOME")
+        if named != self._written:
+            self._given = named
+        return self._given or str(project_folder() / "var")
+
+    def use(self, place: str) -> Home:
+        """Let the process work in a workspace."""
+        self.default()
+        if place != self._place or os.environ.get("ASSAY_HOME") != self._written:
+            prepare(Settings(home=place))
+            self._place, self._written = place, os.environ["ASSAY_HOME"]
+        return home()
 
 
-def _work_in(workspace: Path) -> Home:
-    """Let the process work in a workspace again, for another study may have been loaded since."""
-    if home().root != workspace:
-        prepare(Settings(home=workspace))
-    return home()
+_workspace = _Workspace()

@@ -28,15 +28,21 @@ def named_cell(study: Study, name: str) -> Cell:
 def recommended_cell(study: Study, where: Home) -> Cell:
     """Return the cell that the verdict of a study recommends, if it reads a ranking.
 
-    Else the verdict's leader; of a study without a verdict the first cell of the file.
+    Else the verdict's leader, or the best-ranked cell that does: systems cannot be opened. Of a study without
+    a verdict, the first cell of the file.
     """
-    from rag_assay.evals.reporting.rows import stored_verdict
+    from rag_assay.evals.reporting.stale_results import stored_result
 
     every = {cell.key: cell for cell in study.cells()}
     cells = {key: cell for key, cell in every.items() if cell.reads_ranking} or every
     with suppress(InputError):
-        verdict = stored_verdict(study, where)
+        result = stored_result(study, where)
+        verdict = result.verdict
         for pick in (verdict.recommended, verdict.leader):
             if pick is not None and pick.cell in cells:
                 return cells[pick.cell]
+        ranked = result.board.filter(metric=verdict.metric, subset=verdict.subset).drop_nulls("rank")
+        for name in ranked.sort("rank")["cell"]:
+            if name in cells:
+                return cells[name]
     return next(iter(cells.values()))

@@ -18,7 +18,7 @@ import pytest
 if TYPE_CHECKING:
     from rag_assay.orchestration.api import StudyResult
 
-_RESULT: pytest.StashKey[StudyResult] = pytest.StashKey()
+_RESULT: pytest.StashKey[StudyResult | Exception] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,9 +44,26 @@ def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.Col
     return found
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Refuse gates that no run checks."""
+    gates = session.config.getini("assay_gates")
+    if gates and session.items and not any(isinstance(one, _GateItem) for one in session.items):
+        study = _study_path(session.config)
+        raise pytest.UsageError(f"assay_gates are set, but not checked: name {study} beside the tests")
+
+
 class _GateFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
-        for gate in self.config.getini("assay_gates"):
+        from rag_assay.evals.reporting.thresholds import read_gates
+        from rag_assay.evals.study.study_file import read_study
+        from rag_assay.warehouse.errors import InputError
+
+        gates = self.config.getini("assay_gates")
+        try:
+            read_gates(gates, read_study(self.path))  # a mistake must not cost a run
+        except InputError as error:
+            raise self.CollectError(str(error)) from None
+        for gate in gates:
             yield _GateItem.from_parent(self, name=gate)
 
 
@@ -59,6 +76,13 @@ class _GateItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, None, str]:
         return self.path, None, f"gate {self.name}"
 
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
+        from rag_assay.warehouse.errors import AssayError
+
+        if isinstance(excinfo.value, AssayError):
+            return str(excinfo.value)
+        return str(super().repr_failure(excinfo))
+
 
 def _study_path(config: pytest.Config) -> Path | None:
     given = config.getoption("--assay-study")
@@ -70,13 +94,24 @@ def _study_path(config: pytest.Config) -> Path | None:
 
 
 def _result(config: pytest.Config) -> StudyResult:
+    """Return the result; a run that failed fails for each test that wants it, and is not repeated."""
     if _RESULT not in config.stash:
-        from rag_assay.orchestration.api import LoadedStudy
+        config.stash[_RESULT] = _run(config)
+    found = config.stash[_RESULT]
+    if isinstance(found, Exception):
+        raise found
+    return found
 
-        study = _study_path(config)
-        if study is None:
-            raise pytest.UsageError(
-                "name the study: `assay_study = study.yaml` in the configuration of pytest, or --assay-study"
-            )
-        config.stash[_RESULT] = LoadedStudy.load(study, config.getoption("--assay-workspace")).run()
-    return config.stash[_RESULT]
+
+def _run(config: pytest.Config) -> StudyResult | Exception:
+    from rag_assay.orchestration.api import LoadedStudy
+
+    study = _study_path(config)
+    if study is None:
+        raise pytest.UsageError(
+            "name the study: `assay_study = study.yaml` in the configuration of pytest, or --assay-study"
+        )
+    try:
+        return LoadedStudy.load(study, config.getoption("--assay-workspace")).run()
+    except Exception as error:
+        return error

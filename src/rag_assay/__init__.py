@@ -11,9 +11,11 @@ if TYPE_CHECKING:
     from rag_assay.orchestration.api import StudyResult as Result
     from rag_assay.orchestration.component import StudyComponent, build_definitions
     from rag_assay.orchestration.resources import Crawler, ModelGateway, Models, Workspace
+    from rag_assay.warehouse.errors import InputError
 
 _PLACES = {
     "Crawler": "resources.Crawler",
+    "InputError": "api.InputError",
     "ModelGateway": "resources.ModelGateway",
     "Models": "resources.Models",
     "Pipeline": "api.OpenedPipeline",
@@ -27,6 +29,7 @@ _PLACES = {
 }
 __all__ = [
     "Crawler",
+    "InputError",
     "ModelGateway",
     "Models",
     "Pipeline",

@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 import rag_assay as ra
 from rag_assay.warehouse.errors import InputError
 from tests.conftest import REPOSITORY
+from tests.fakes.commands import assay
 from tests.orchestration.conftest import Finished
 
 pytestmark = pytest.mark.models
@@ -31,7 +31,9 @@ def result(finished: Finished) -> ra.Result:
 
 
 def test_public_names_and_their_parameters_stay() -> None:
-    names = "Crawler ModelGateway Models Pipeline Result RunFailedError Study StudyComponent Workspace"
+    names = (
+        "Crawler InputError ModelGateway Models Pipeline Result RunFailedError Study StudyComponent Workspace"
+    )
     assert ra.__all__ == [*names.split(), "build_definitions", "open"]
     for name, members in PUBLIC.items():
         kind = getattr(ra, name)
@@ -59,15 +61,14 @@ def test_frames_hold_what_was_measured(result: ra.Result) -> None:
 
 
 def test_two_cells_are_compared_by_question(result: ra.Result) -> None:
-    found = result.compare(WORDS, MEANING.removeprefix("town."), "rouge_l")
+    found = result.compare(WORDS, MEANING.removeprefix("town."), "ndcg@10")
     values = {
         (row["cell"], row["question_id"]): row["value"]
-        for row in result.scores.filter(pl.col("metric") == "rouge_l").iter_rows(named=True)
+        for row in result.scores.filter(metric="ndcg@10", status="ok").iter_rows(named=True)
     }
-    wanted = {(q, values[WORDS, q], values[MEANING, q]) for q in ("q1", "q2")}
-    assert {pair for pair in found.questions if None not in pair} >= {
-        one for one in wanted if None not in one
-    }
+    wanted = [(question, values[WORDS, question], values[MEANING, question]) for question in ("q1", "q2")]
+    assert sorted(found.questions) == wanted
+    assert found.difference == pytest.approx(sum(one - other for _, one, other in wanted) / 2)
     with pytest.raises(InputError, match=r"no metric 'rouge_I'.*rouge_l"):
         result.compare(WORDS, MEANING, "rouge_I")
     with pytest.raises(InputError, match="no cell"):
@@ -92,6 +93,15 @@ def test_a_cell_answers(result: ra.Result) -> None:
     assert found.answer is not None
 
 
+def test_an_export_answers_as_its_cell_does(result: ra.Result, finished: Finished, tmp_path: Path) -> None:
+    done = assay("export", str(finished.path), WORDS, str(tmp_path / "best"))
+    assert done.returncode == 0, done.stderr
+    question = "How many cars does the ferry carry?"
+    with ra.open(tmp_path / "best") as exported, result.open(WORDS) as cell:
+        texts = [one.ask(question).answer.text for one in (exported, cell)]
+    assert texts[0] == texts[1]
+
+
 def test_a_run_of_one_workspace_leaves_another_one_alone(
     finished: Finished, study_path: Path, tmp_path: Path
 ) -> None:
@@ -102,8 +112,30 @@ def test_a_run_of_one_workspace_leaves_another_one_alone(
     assert labels
     assert part.study.startswith("town")
     assert part.leaderboard["cell"].n_unique() == 1
+    assert not (tmp_path / "other" / "assay.duckdb").exists()
     with pytest.raises(InputError, match="assay run"):
         other.result()
+    assert ra.Study.load(finished.path).workspace == str(finished.home.root), "the user's own, again"
+
+
+def test_a_result_stays_what_its_run_measured_and_notes_an_edited_study(finished: Finished) -> None:
+    study = ra.Study.load(finished.path, finished.home.root)
+    before = study.result()
+    assert not any("changed" in note for note in before.notes)
+    finished.edit("metrics: [ndcg@10, evidence_coverage@5, rouge_l]", "metrics: [ndcg@10, rouge_l]")
+    edited = ra.Study.load(finished.path, finished.home.root)
+    assert any("changed" in note for note in edited.result().notes)
+    edited.run()
+    assert "evidence_coverage@5" in set(before.leaderboard["metric"])
+    assert "evidence_coverage@5" not in set(edited.result().leaderboard["metric"])
+    assert len(before.rankings) == len(edited.result().rankings)
+
+
+def test_a_run_without_a_leaderboard_is_an_error(study_path: Path, tmp_path: Path) -> None:
+    for text in (study_path.parent / "texts").iterdir():
+        text.unlink()
+    with pytest.raises(ra.RunFailedError, match="failed"):
+        ra.Study.load(study_path, tmp_path / "empty").run()
 
 
 def pytest_of(folder: Path, home: Path, config: str, *arguments: str) -> subprocess.CompletedProcess[str]:
