@@ -17,7 +17,7 @@ export ASSAY_HOME ?= $(CURDIR)/var
 test: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock sbom demo test test-dagster drill cluster lint format dev report bench-grid bench-idle bench-try bench-demo bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-serving bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report bench-matrix bench-pages clean distclean
+.PHONY: help setup lock sbom demo test test-dagster drill cluster lint format dev docs report bench-grid bench-idle bench-try bench-demo bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-serving bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report bench-matrix bench-pages clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ format: $(READY) ## format the code and fix what the linter can
 
 dev: $(READY) ## open the Dagster UI on http://127.0.0.1:3000 with the studies of the workspace, and the app beside it
 	@$(BIN)/assay dev
+
+docs: $(READY) ## build the documentation site into dist/site, and check its links
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet && echo "dist/site/index.html"
 
 report: $(READY) ## write the HTML report of a study that was run (STUDY=demo)
 	@$(BIN)/assay report $(STUDY)
@@ -152,7 +155,10 @@ bench-entailment: $(READY) ## measure how well judges detect entailment: ROC AUC
 bench-imports: $(READY) ## measure the import of a spreadsheet of 100,000 rows: seconds and memory, and again
 	@$(BIN)/python -m benchmarks.imports
 
-bench-report: $(READY) ## measure the report of a million scores: seconds to read, compute, render and open, sizes
+bench-docs: $(READY) ## build the documentation site into dist/site, and check its links
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet && echo "dist/site/index.html"
+
+report: $(READY) ## measure the report of a million scores: seconds to read, compute, render and open, sizes
 	@$(BIN)/python -m benchmarks.report
 
 bench-matrix: $(READY) ## measure the page Questions with 1,000 questions and 100 pipelines: seconds to read and to open
