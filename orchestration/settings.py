@@ -7,14 +7,15 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.paths import Home, is_url, project_folder, use_remote_home
 
+PREFIX = "ASSAY_"
 
-class Settings(BaseSettings):
+
+class Settings(BaseModel):
     """What the environment says to the commands and to Dagster; an empty variable says nothing.
 
     home: the workspace, which everything is written to, or its URL on object storage;
@@ -24,7 +25,7 @@ class Settings(BaseSettings):
     smtp_…: the server that alerts are mailed through
     """
 
-    model_config = SettingsConfigDict(env_prefix="ASSAY_", env_ignore_empty=True, extra="ignore")
+    model_config = ConfigDict(extra="ignore")
 
     home: Path | str = Field(default_factory=lambda: project_folder() / "var")
     ui_password: SecretStr | None = None
@@ -37,6 +38,14 @@ class Settings(BaseSettings):
     smtp_user: str = ""
     smtp_password: SecretStr | None = None
     smtp_from: str = ""
+
+    def __init__(self, **given: object) -> None:
+        said = {
+            name: value
+            for name in type(self).model_fields
+            if (value := os.environ.get(PREFIX + name.upper()))
+        }
+        super().__init__(**{**said, **given})
 
     def place(self) -> Path:
         """Return the home as an absolute path, which need not be there; of a URL, its scratch folder."""

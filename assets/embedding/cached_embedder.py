@@ -15,7 +15,7 @@ from rag_assay.assets.embedding.api import ApiEmbedder, refuse_another_model
 from rag_assay.assets.embedding.component_embedders import OtherEmbedder
 from rag_assay.assets.embedding.embedder import Embedder, EmbedderRecipe, Matrix
 from rag_assay.assets.embedding.local import LocalEmbedder
-from rag_assay.assets.embedding.numpy_embedder import FEW, quick_embedder
+from rag_assay.assets.embedding.numpy_bert import FEW, quick_embedder
 from rag_assay.assets.embedding.windows import count_tokens, refuse_long
 from rag_assay.assets.tokenization.tokenizer import Ints, Tokenizer, load_tokenizer
 from rag_assay.warehouse.encodable import all_encodable

@@ -1,4 +1,4 @@
-"""Embedding by sentence-transformers models in a local folder, on CPU or GPU."""
+"""Embedding by models in a local folder, on CPU or GPU."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import platform
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
 from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
+from rag_assay.assets.embedding.numpy_bert import is_registered_bert
+from rag_assay.assets.embedding.torch_bert import TorchBert
 from rag_assay.assets.embedding.windows import average_windows, count_tokens, refuse_long, unit
 from rag_assay.assets.tokenization.tokenizer import load_tokenizer
 from rag_assay.warehouse.encodable import all_encodable
@@ -25,29 +27,25 @@ BATCH_TOKENS = 1_024  # of a batch on a processor: larger ones leave its cache
 
 
 class LocalEmbedder:
-    """A loaded sentence-transformers model; loaded models are shared while ``identity``, of the weights,
-    stays the same.
-    """
+    """A loaded model; loaded models are shared while ``identity``, of the weights, stays the same."""
 
     def __init__(self, recipe: EmbedderRecipe, folder: Path, identity: str = "") -> None:
         self.recipe = recipe
         self.tokenizer = load_tokenizer(folder)
-        self.model = _load(folder, recipe.dtype, recipe.device, identity)
-        config: Any = getattr(self.model[0], "auto_model", self.model[0]).config
-        most = getattr(config, "max_position_embeddings", None)
-        offset = 2 if config.model_type in {"mpnet", "roberta", "xlm-roberta"} else 0
-        positions = int(most) - offset if most else None
+        is_plain = is_registered_bert(recipe, folder)
+        self.model = _load(folder, recipe.dtype, recipe.device, identity, is_plain=is_plain)
+        positions = self.model.positions
         if positions is not None and recipe.max_tokens > positions:
             raise InputError(
                 f"embedder {recipe.model}: max_tokens is {recipe.max_tokens}, but the model reads "
                 f"{positions} tokens at most; lower max_tokens"
             )
-        if not _pools_prompts(self.model) and (recipe.query_prompt or recipe.passage_prompt):
+        if not self.model.pools_prompts and (recipe.query_prompt or recipe.passage_prompt):
             raise InputError(
                 f"embedder {recipe.model}: the model leaves its prompts out when it pools, which is not "
                 "supported; leave query_prompt and passage_prompt out"
             )
-        self.dimensions = int(self.model.get_embedding_dimension() or 0)
+        self.dimensions = self.model.dimensions
 
     @property
     def room(self) -> int:
@@ -66,11 +64,7 @@ class LocalEmbedder:
         return self.encode(clean)
 
     def encode(self, texts: Sequence[str]) -> Matrix:
-        self.model.max_seq_length = self.recipe.max_tokens  # recipes of one model share its loaded weights
-        found = self.model.encode(
-            list(texts), batch_size=self._batch_size(texts), show_progress_bar=False, convert_to_tensor=True
-        )
-        vectors = np.asarray(found.float().cpu().numpy(), np.float32)
+        vectors = self.model.encode(texts, self._batch_size(texts), self.recipe.max_tokens)
         # Not by the model: a length that is computed in bf16 is off by a thousandth.
         return unit(vectors) if self.recipe.normalise else vectors
 
@@ -80,6 +74,43 @@ class LocalEmbedder:
             return self.recipe.batch_size
         longest = max(1, min(max(count_tokens(texts, self.tokenizer)), self.recipe.max_tokens))
         return max(1, min(self.recipe.batch_size, BATCH_TOKENS // longest))
+
+
+class Model(Protocol):
+    """Loaded weights: ``encode`` gives float32, shape (texts, dimensions).
+
+    positions: tokens that the model reads at most; None: any number
+    pools_prompts: whether the tokens of a prompt are part of the mean
+    """
+
+    dimensions: int
+    positions: int | None
+    pools_prompts: bool
+    device: Any
+
+    def encode(self, texts: Sequence[str], batch_size: int, max_tokens: int) -> Matrix: ...
+
+
+class SentenceModel:
+    """Any model that sentence-transformers loads."""
+
+    def __init__(self, model: SentenceTransformer) -> None:
+        model.default_prompt_name = None  # prefixes are part of the text here, and of its hash
+        config: Any = getattr(model[0], "auto_model", model[0]).config
+        most = getattr(config, "max_position_embeddings", None)
+        offset = 2 if config.model_type in {"mpnet", "roberta", "xlm-roberta"} else 0
+        self.positions = int(most) - offset if most else None
+        self.pools_prompts = all(getattr(module, "include_prompt", True) for module in model)
+        self.dimensions = int(model.get_embedding_dimension() or 0)
+        self.device: Any = model.device
+        self._model = model
+
+    def encode(self, texts: Sequence[str], batch_size: int, max_tokens: int) -> Matrix:
+        self._model.max_seq_length = max_tokens  # recipes of one model share its loaded weights
+        found = self._model.encode(
+            list(texts), batch_size=batch_size, show_progress_bar=False, convert_to_tensor=True
+        )
+        return np.asarray(found.float().cpu().numpy(), np.float32)
 
 
 def has_bf16() -> bool:
@@ -92,10 +123,6 @@ def has_bf16() -> bool:
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
-def _pools_prompts(model: SentenceTransformer) -> bool:
-    return all(getattr(module, "include_prompt", True) for module in model)
-
-
 def _device(wanted: str) -> str | None:
     import torch
 
@@ -106,21 +133,13 @@ def _device(wanted: str) -> str | None:
 
 
 @lru_cache(maxsize=3)
-def _load(folder: Path, dtype: Literal["fp32", "bf16"], device: str, identity: str) -> SentenceTransformer:
+def _load(
+    folder: Path, dtype: Literal["fp32", "bf16"], device: str, identity: str, *, is_plain: bool
+) -> Model:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
-    logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from transformers.utils import logging as transformers_logging
-
-    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-    # Warnings about unused pooling layers.
-    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     where = _device(device)
-    kind = torch.bfloat16 if dtype == "bf16" else torch.float32
-    options = {"dtype": kind, "use_safetensors": True}  # pickled weights are programs
     try:
-        model = SentenceTransformer(str(folder), device=where, local_files_only=True, model_kwargs=options)
+        model: Model = TorchBert(folder, dtype, where) if is_plain else _sentence_model(folder, dtype, where)
     except Exception as error:  # transformers raises its own, Rust's and plain Python errors
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise InputError(f"{folder}: the model cannot be loaded ({reason})") from error
@@ -129,5 +148,20 @@ def _load(folder: Path, dtype: Literal["fp32", "bf16"], device: str, identity: s
             "`dtype: bf16`: the processor of this machine does not compute in bf16, so it would be slower "
             "than fp32; say `dtype: fp32`"
         )
-    model.default_prompt_name = None  # prefixes are part of the text here, and of its hash
     return model
+
+
+def _sentence_model(folder: Path, dtype: Literal["fp32", "bf16"], device: str | None) -> SentenceModel:
+    logging.getLogger("sentence_transformers").setLevel(logging.WARNING)
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging as transformers_logging
+
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    # Warnings about unused pooling layers.
+    transformers_logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    kind = torch.bfloat16 if dtype == "bf16" else torch.float32
+    options = {"dtype": kind, "use_safetensors": True}  # pickled weights are programs
+    return SentenceModel(
+        SentenceTransformer(str(folder), device=device, local_files_only=True, model_kwargs=options)
+    )

@@ -1,4 +1,4 @@
-"""A handful of texts is embedded without sentence-transformers, and comes out the same."""
+"""Registered models are embedded without sentence-transformers, and vectors come out the same."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.embedding.local import LocalEmbedder
-from rag_assay.assets.embedding.numpy_embedder import QuickBert, quick_embedder
+from rag_assay.assets.embedding.numpy_bert import QuickBert, quick_embedder
+from rag_assay.assets.embedding.torch_bert import TorchBert
 from rag_assay.warehouse.paths import Home
 
 MINILM = "all-MiniLM-L6-v2"
@@ -26,11 +28,12 @@ TEXTS = [
 ALONE = """
 import sys
 from pathlib import Path
-from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
+from rag_assay.assets.embedding.cached_embedder import FEW, CachedEmbedder
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.warehouse.paths import Home
 embedder = CachedEmbedder(EmbedderRecipe(model="all-MiniLM-L6-v2"), Home(Path(sys.argv[1])))
-print(embedder.passages(["ferry"]).computed, "sentence_transformers" in sys.modules)
+for texts in (["ferry"], [f"ferry {n}" for n in range(FEW + 1)]):
+    print(embedder.passages(texts).computed, {"torch", "sentence_transformers"} & set(sys.modules))
 """
 
 
@@ -47,7 +50,26 @@ def test_it_computes_what_sentence_transformers_computes(
 
 
 @pytest.mark.models
-def test_one_new_text_needs_no_slow_import(tmp_path: Path, weights: Callable[[str], Path]) -> None:
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_in_torch_every_bit_is_as_of_sentence_transformers(
+    dtype: Literal["fp32", "bf16"], weights: Callable[[str], Path]
+) -> None:
+    """Four texts and one that is padded with them, empty ones too; then one batch without padding."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+    folder = weights(MINILM)
+    kind = {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]
+    reference = SentenceTransformer(str(folder), device="cpu", model_kwargs={"dtype": kind})
+    model = TorchBert(folder, dtype, "cpu")
+    for max_tokens, batch_size in ((16, 4), (256, 2), (256, 1)):
+        reference.max_seq_length = max_tokens
+        expected = reference.encode(TEXTS, batch_size=batch_size, convert_to_tensor=True).float().numpy()
+        assert np.array_equal(model.encode(TEXTS, batch_size, max_tokens), expected)
+
+
+@pytest.mark.models
+def test_no_new_text_needs_a_slow_import(tmp_path: Path, weights: Callable[[str], Path]) -> None:
     weights(MINILM)
     done = subprocess.run(
         [sys.executable, "-c", ALONE, str(tmp_path)],
@@ -57,7 +79,7 @@ def test_one_new_text_needs_no_slow_import(tmp_path: Path, weights: Callable[[st
         timeout=300,
         check=True,
     )
-    assert done.stdout.split() == ["1", "False"]
+    assert done.stdout.splitlines() == ["1 set()", "33 {'torch'}"]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +100,7 @@ def test_what_it_does_not_do_is_left_to_sentence_transformers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     weights(MINILM)
-    monkeypatch.delitem(sys.modules, "sentence_transformers", raising=False)
+    monkeypatch.delitem(sys.modules, "torch", raising=False)
     recipe = EmbedderRecipe(model=MINILM)
     assert quick_embedder(recipe.model_copy(update=fields), Home(tmp_path)) is None
     assert quick_embedder(recipe, Home(tmp_path)) is not None
