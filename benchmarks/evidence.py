@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rag_assay.evals.question_sets.alignment import SIMILAR, WordedText, find_quote, most_similar, places_of
-from rag_assay.evals.question_sets.evidence_resolution import COVERED, Lookup
+from rag_assay.evals.question_sets.evidence_resolution import Lookup
 
 LENGTHS = (5, 8, 12, 20, 40)  # words of a quote, about
 PUT_IN = [
@@ -138,7 +138,7 @@ def measure_claims(folder: Path, documents: dict[str, str], n: int) -> Iterator[
     begin = time.perf_counter()
     names, lookup = list(documents), Lookup(list(documents.values()), [row["claim"] for row in claims])
     built = time.perf_counter()
-    found = [lookup.ground_truth(row["claim"], "", COVERED) for row in claims]
+    found = [lookup.ground_truth(row["claim"], "") for row in claims]
     seconds = time.perf_counter() - built
     right = [
         any(names[one.document] in of for one in places)
@@ -149,8 +149,23 @@ def measure_claims(folder: Path, documents: dict[str, str], n: int) -> Iterator[
     yield f"  index of {len(names)} documents {built - begin:.1f} s, {len(claims)} lookups {seconds:.1f} s"
     rest = [name for name in names if name not in set().union(*gold)]
     other = Lookup([documents[name] for name in rest], [row["claim"] for row in claims])
-    still = [bool(other.ground_truth(row["claim"], "", COVERED)) for row in claims]
+    still = [bool(other.ground_truth(row["claim"], "")) for row in claims]
     yield f"  without those abstracts {np.mean(still):.0%} still found one"
+
+
+def measure_answers(folder: Path) -> Iterator[str]:
+    """Yield how many XQuAD answers find a place, and how often in their paragraph."""
+    data = json.loads(gzip.decompress((folder / "xquad" / "xquad.en.json.gz").read_bytes()))["data"]
+    paragraphs = [paragraph for article in data for paragraph in article["paragraphs"]]
+    asked = [
+        (one["answers"][0]["text"], one["question"], number)
+        for number, paragraph in enumerate(paragraphs)
+        for one in paragraph["qas"]
+    ]
+    lookup = Lookup([one["context"] for one in paragraphs], [text for one in asked for text in one[:2]])
+    found = [(lookup.ground_truth(truth, question), number) for truth, question, number in asked]
+    right = [any(one.document == number for one in places) for places, number in found if places]
+    yield f"  {len(right)} of {len(asked)} answers found, {sum(right)} in their paragraph"
 
 
 def main(folder: Path) -> None:
@@ -160,6 +175,8 @@ def main(folder: Path) -> None:
         print(f"{name}: {len(documents)} documents", *measure(documents, 150), sep="\n")
     if "scifact" in found and (folder / "scifact" / "claims_labelled.jsonl").exists():
         print("Ground truths: SciFact", *measure_claims(folder, found["scifact"], 300), sep="\n")
+    if "xquad" in found:
+        print("Ground truths: XQuAD", *measure_answers(folder), sep="\n")
 
 
 if __name__ == "__main__":

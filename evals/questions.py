@@ -50,7 +50,7 @@ class Questions(Stage):
         (Plot("questions by type", ("type",), _types),),
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
-    code_version = "7"
+    code_version = "8"
     upstream = ("documents",)
     family = "question_sets"
     blocking: ClassVar[frozenset[str]] = frozenset({"gold_resolvable"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
@@ -32,7 +33,11 @@ from rag_assay.evals.word_lists import LANGUAGES, function_words
 COVERED, COVERED_WITH_QUESTION = 0.75, 0.85
 """Share of a ground truth's words from which on a place counts as its evidence (docs/questions.md); of one
 that is looked for together with its question it is more: a text may hold those words without the answer."""
+WITH_FACTS, SHORT_WITH_FACTS = 0.6, 0.5
+"""The same for a place that holds all facts of the ground truth: numbers, dates and names that the question
+does not say; of a short one, all its words."""
 
+_CAPITALISED = re.compile(r"(?<=[^.!?:] )[A-ZÄÖÜ][\w’'-]*")
 _STEM, _SHORT = 6, 3  # letters of a crude stem that serves many languages; of words left as they are
 _PASSAGE = 100  # words: in how many passages a word stands says how rare it is
 _VERDICTS = frozenset({"yes", "no", "ja", "nein"})
@@ -98,25 +103,38 @@ class Lookup:
 
         The similarity is the share of the words that are no function words, each counted by its rarity in the
         corpus, ``log(1 + (N - df + 0.5) / (df + 0.5))`` with N passages, df of them holding it. A truth that
-        says hardly more than yes or no is looked for together with its question.
+        says hardly more than a name, a number, yes or no is looked for together with its question.
 
-        least: the similarity of a place that counts; None: `COVERED`, or `COVERED_WITH_QUESTION`
+        least: the similarity of a place that counts; None: `COVERED` or `COVERED_WITH_QUESTION`, and
+            `WITH_FACTS` or `SHORT_WITH_FACTS` of a place that holds all facts of the truth
         """
         words = plain_words(truth)
         is_short = len(set(_telling(words))) < _FEW_WORDS
+        facts = (_telling(words).keys() if is_short else _facts(truth)) - _telling(
+            plain_words(question)
+        ).keys()
         if is_short:
             words += plain_words(question)
+        lower = least
         if least is None:
             least = COVERED_WITH_QUESTION if is_short else COVERED
+            lower = SHORT_WITH_FACTS if is_short else WITH_FACTS
+        lower = lower if facts else least
         wanted = self._wanted(words)
         width = max(_NARROWEST, len(words) + len(words) // 2)
         weights = self._weights[wanted]
         found: list[DocumentMatch] = []
-        for number, local, stretch in self._fullest(wanted, width, least):
-            place = self._place(number, local, weights, tighten_stretch(local, weights, stretch))
-            if place.similarity >= least:
-                found = _with(found, DocumentMatch(number, place))
+        for number, local, stretch in self._fullest(wanted, width, lower):
+            match = DocumentMatch(
+                number, self._place(number, local, weights, tighten_stretch(local, weights, stretch))
+            )
+            if match.place.similarity >= (lower if self._holds(facts, match) else least):
+                found = _with(found, match)
         return sorted(found)[:_EQUAL]
+
+    def _holds(self, facts: set[str], match: DocumentMatch) -> bool:
+        start, end = match.place.start, match.place.end
+        return facts <= set(_telling(plain_words(self.texts[match.document][start:end])))
 
     def _fullest(self, wanted: Ids, width: int, least: float) -> list[tuple[int, Ids, Stretch]]:
         weights = self._weights[wanted]
@@ -147,8 +165,7 @@ class Lookup:
         return np.log1p((n_passages - counts + 0.5) / (counts + 0.5))
 
     def _wanted(self, words: Sequence[str]) -> Ids:
-        forms = dict.fromkeys(_telling(words))
-        return np.array([self._numbers[form] for form in forms], np.int32)
+        return np.array([self._numbers[form] for form in _telling(words)], np.int32)
 
     def _likely(self, wanted: Ids) -> Iterator[tuple[int, float]]:
         held = np.zeros(len(self._ids))
@@ -186,8 +203,19 @@ def _with(best: list[DocumentMatch], found: DocumentMatch) -> list[DocumentMatch
     return [*best, found] if found.place.similarity == best[0].place.similarity else best
 
 
-def _telling(words: Iterable[str]) -> Iterator[str]:
-    return (_form(word) for word in words if word not in _functional())
+def _telling(words: Iterable[str]) -> dict[str, None]:
+    return {_form(word): None for word in words if word not in _functional()}
+
+
+def _facts(truth: str) -> set[str]:
+    """Return the words of a sentence's numbers, dates and names.
+
+    >>> sorted(_facts("The target of 27% was set by the European Council in 2014."))
+    ['2014', '27', 'counci', 'europe']
+    """
+    named = (match[0] for match in _CAPITALISED.finditer(truth))
+    numbers = (word for word in plain_words(truth) if any(sign.isdigit() for sign in word))
+    return set(_telling([*numbers, *(word for name in named for word in plain_words(name))]))
 
 
 @lru_cache(maxsize=1)
@@ -239,12 +267,16 @@ class Resolver:
 
     def resolve(self, question: Mapping[str, Any]) -> Row:
         """Return a question (`schemas.QUESTIONS`) with its evidence found; of a ground truth, several equal
-        places may be found, any of which suffices, or none.
+        places may be found, any of which suffices, one for each of its sentences, or none.
         """
         found: list[Row] = []
+        needs = "any"
         for item in question["evidence"]:
             if item.get("by_truth"):
-                found += self._by_truth(item, question)
+                rows = self._by_truth(item["quote"], item, question)
+                if not rows and (rows := self._by_claims(item, question)):
+                    needs = "all"
+                found += rows
             elif item["url"] is None:
                 found.append(self._anywhere(item))
             else:
@@ -253,7 +285,7 @@ class Resolver:
                 found.append(self._anywhere(item) if is_gone else row)
         if not any(item.get("by_truth") for item in question["evidence"]):
             return {**question, "evidence": found}
-        return {**question, "evidence": found, "gold": "spans" if found else "none", "needs": "any"}
+        return {**question, "evidence": found, "gold": "spans" if found else "none", "needs": needs}
 
     def _on_page(self, item: Mapping[str, Any]) -> Row:
         source = item.get("source")
@@ -319,11 +351,18 @@ class Resolver:
         start, end = place.start + within.start, place.start + within.end
         return _placed(item, document, Alignment(start, end, place.similarity))
 
-    def _by_truth(self, item: Mapping[str, Any], question: Mapping[str, Any]) -> list[Row]:
+    def _by_truth(self, truth: str, item: Mapping[str, Any], question: Mapping[str, Any]) -> list[Row]:
         return [
             _placed({**item, "quote": self._text(found)}, self._documents[found.document], found.place)
-            for found in self._lookup.ground_truth(item["quote"], question["question"])
+            for found in self._lookup.ground_truth(truth, question["question"])
         ]
+
+    def _by_claims(self, item: Mapping[str, Any], question: Mapping[str, Any]) -> list[Row]:
+        """Return the first place of each sentence of a ground truth, where most of the sentences have one."""
+        claims = [item["quote"][a:b] for a, b in sentence_places(item["quote"])]
+        places = [self._by_truth(claim, item, question)[:1] for claim in claims]
+        is_enough = len(claims) > 1 and 2 * sum(map(bool, places)) > len(claims)
+        return [row for rows in places for row in rows] if is_enough else []
 
     def _text(self, found: DocumentMatch) -> str:
         text: str = self._documents[found.document]["text"][found.place.start : found.place.end]

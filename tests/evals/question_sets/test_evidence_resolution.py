@@ -147,6 +147,33 @@ def test_a_ground_truth_that_stands_nowhere_leaves_a_question_without_evidence(t
     assert (row["evidence"], row["gold"]) == ([], "none")
 
 
+@pytest.mark.parametrize(
+    ("truth", "question", "words"),
+    [
+        ("Twelve pounds.", "How much does a visiting yacht pay in summer?", "twelve pounds"),
+        ("Twenty pounds.", "How much does a visiting yacht pay in summer?", None),
+        ("Nine Beaufort", "Above which wind force does the ferry stay in port?", "above nine Beaufort"),
+        ("Ten Beaufort", "Above which wind force does the ferry stay in port?", None),
+    ],
+)
+def test_a_place_with_all_facts_needs_fewer_of_the_other_words(
+    truth: str, question: str, words: str | None
+) -> None:
+    row = by_truth(truth, question)
+    assert [words in item["quote"] for item in row["evidence"]] == ([True] if words else [])
+    assert all(item["similarity"] < 0.85 for item in row["evidence"])
+
+
+def test_each_sentence_of_a_ground_truth_may_have_a_place_of_its_own() -> None:
+    paid = "The dues are paid at the harbour office before the boat leaves."
+    travel = "Passengers may travel on the next day with the same ticket."
+    row = by_truth(f"{paid} {travel}", "What has to be known?")
+    assert [item["doc_id"] for item in row["evidence"]] == ["tariff", "storms"]
+    assert (row["gold"], row["needs"]) == ("spans", "all")
+    half = by_truth(f"{paid} The mayor is elected every five years.", "What has to be known?")
+    assert (half["evidence"], half["gold"]) == ([], "none")
+
+
 def test_equal_places_all_count_and_any_suffices() -> None:
     copy = {**DOCUMENTS[-1], "doc_id": "copy", "url": "https://x/copy"}
     twice = [*DOCUMENTS, copy]
