@@ -200,6 +200,6 @@ def pair_section(
         f"{several(len(apart) - len(shown), 'further question')} between them." if len(apart) > most else ""
     )
     table = Table("Questions by difference", columns, rows, left)
-    title = f"{names[0]} less {names[1]}"
+    title = f"{names[0]} minus {names[1]}"
     same = "The two have the same value on every question."
     return PageSection("pair", title, [*found.sentences, table if rows else same])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -83,15 +82,6 @@ def section(key: str, title: str, about: str) -> Iterator[None]:
         st.header(title, anchor=False)
         st.caption(label(about, 600))
         yield
-
-
-def embed(html: str, alt: str, height: int = 900) -> None:
-    """Show a page of the report; its `data:` address has an origin of its own, so that it reaches nothing.
-
-    height: pixels
-    """
-    encoded = b64encode(html.encode()).decode()
-    st.iframe(f"data:text/html;charset=utf-8;base64,{encoded}", height=height, alt=alt)
 
 
 def chart(drawn: Chart, sentence: str) -> None:

@@ -54,7 +54,11 @@ TEXTS: Texts = {
     "wanted": (" · {n} labels still wanted", " · {n} Bewertungen fehlen noch"),
     "wanted_1": (" · 1 label still wanted", " · 1 Bewertung fehlt noch"),
     "leave": ("Somebody else scores", "Jemand anderes bewertet"),
-    "who": ("Who is scoring?", "Wer bewertet?"),
+    "who": ("Who is rating?", "Wer bewertet?"),
+    "who_about": (
+        "You see one answer at a time, not the pipeline that gave it. Each rating is saved at once.",
+        "Sie sehen eine Antwort nach der anderen, nicht ihre Pipeline. Alles wird sofort gespeichert.",
+    ),
     "name": ("Your name, the same each time", "Ihr Name, jedes Mal derselbe"),
     "begin": ("Begin", "Beginnen"),
     "go_on_as": ("Or go on as", "Oder weiter als"),

@@ -40,7 +40,7 @@ def _sections() -> Callable[..., object]:
     from streamlit.components import v2
 
     return v2.component(
-        "assay_sections", html='<div class="as-sections"></div>', css=_styles(), js=_read("sections.js")
+        "assay_sections", html='<div class="as-sections"></div>', css=result_styles(), js=_read("sections.js")
     )
 
 
@@ -53,11 +53,12 @@ def _questions() -> Callable[..., object]:
         '<aside class="panel journey" tabindex="-1" hidden></aside></div>'
     )
     scripts = [*map(read_script, _SHARED), _read("questions.js")]
-    return v2.component("assay_questions", html=html, css=_styles(), js="\n".join(scripts))
+    return v2.component("assay_questions", html=html, css=result_styles(), js="\n".join(scripts))
 
 
-def _styles() -> str:
-    return f"{join_files('styles')}\n{_read('results.css')}"
+def result_styles() -> str:
+    of_report = join_files("styles").replace(":root", ":host")  # where a shadow root has its colours
+    return f"{of_report}\n{_read('results.css')}"
 
 
 def _read(name: str) -> str:

@@ -17,8 +17,9 @@ from rag_assay.orchestration.loopback import is_loopback
 from rag_assay.orchestration.runs.current_run import run_now
 from rag_assay.orchestration.terminal.outcome_sentences import crawl_sentence
 from rag_assay.orchestration.web.address_state import switch
-from rag_assay.orchestration.web.board import embed, or_trouble
+from rag_assay.orchestration.web.board import or_trouble
 from rag_assay.orchestration.web.chat.answer_html import label
+from rag_assay.orchestration.web.components.result_views import show_sections
 from rag_assay.orchestration.web.languages import Words
 from rag_assay.orchestration.web.no_study import show_no_study
 from rag_assay.orchestration.web.outcomes import TEXTS as OUTCOMES
@@ -143,26 +144,26 @@ def _show_runs(context: PageContext, words: Words) -> None:
 
 def _changes(context: PageContext, words: Words) -> None:
     """Show what differs between the last two results of the study, as `assay diff` does."""
-    page = or_trouble(lambda: _changes_page(context.study, context.workspace))
-    if page is None:
-        return
-    if not page:
+    html = or_trouble(lambda: _changes_html(context.study, context.workspace, words("changes_of")))
+    if html:
+        show_sections("changed", html)
+    elif html is not None:
         st.info(words("one_result", study=label(context.study)), icon=":material/difference:")
-        return
-    embed(page, words("changes_of"))
 
 
-def _changes_page(study: str, home: Home) -> str:
+def _changes_html(study: str, home: Home, title: str) -> str:
     """Return the comparison of the last two results as HTML; empty where there is one result."""
     from rag_assay.evals.reporting.changes.diff import diff
     from rag_assay.evals.reporting.changes.diff_page import diff_page
     from rag_assay.evals.reporting.changes.results import history_of
-    from rag_assay.evals.reporting.page import render_page
+    from rag_assay.evals.reporting.page import render_sections
+    from rag_assay.evals.reporting.sections import PageSection
 
     found = history_of(study, home, lambda name: name)
     if len(found) < 2:
         return ""
-    return render_page(diff_page(diff(found[-2], found[-1], ArtifactStore(home))))
+    page = diff_page(diff(found[-2], found[-1], ArtifactStore(home)))
+    return render_sections([PageSection("", title, page.lead), *page.sections])
 
 
 def _progress(context: PageContext, words: Words, *, was_running: bool) -> None:

@@ -43,4 +43,4 @@ def test_a_thumb_down_becomes_a_question_that_the_next_run_measures(chat: Chatte
     text = chat.path.with_name("liga-asked.questions.yaml").read_text(encoding="utf-8")
     assert asked in text
     (new,) = re.findall("asked-[0-9a-f]{10}", text)
-    at.page.frame_locator("iframe").get_by_text(new).first.wait_for(timeout=4 * LONGEST)
+    at.page.locator(".as-sections").get_by_text(new).first.wait_for(timeout=4 * LONGEST)

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
+from rag_assay.evals.human.queue_builder import prepare_queue
 from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import interval, number
 from rag_assay.evals.reporting.page import render_html
 from rag_assay.evals.reporting.pair_comparison import compare_pair
 from rag_assay.evals.reporting.question_matrix import MatrixFilter, QuestionMatrix
 from rag_assay.evals.study.run_studies import note
+from rag_assay.orchestration.alerts.journal import AlertEvent, Journal
+from rag_assay.orchestration.web import app
+from rag_assay.orchestration.web.annotation.annotation_session import AnnotationSession
+from rag_assay.orchestration.web.components.result_views import result_styles
 from rag_assay.orchestration.web.page_context import UiOptions
 from rag_assay.orchestration.web.page_process import Site, serve_script
+from rag_assay.warehouse.conversations import AnswerFeedback, Begun, Conversations
+from rag_assay.warehouse.failure_tags import FailureTags
+from rag_assay.warehouse.human_scores import HumanScores
 from rag_assay.warehouse.paths import Home
 from tests.fakes.browser import Tab, axe_violations, tab
 from tests.fakes.tiny import TEXTS
 from tests.fakes.town import PLAIN, QUESTIONS, Town
 from tests.orchestration.web.conftest import own_port
+from tests.orchestration.web.test_chat_page import MARKUP, hostile_turn
 from tests.orchestration.web.test_languages import differing
 
 HOSTILE = "<img src=x onerror=\"document.title='gone'\"> **bold** </script> $x$ ?"
@@ -30,6 +41,7 @@ STUDY = {
     **PLAIN,
     "retrievers": RETRIEVERS,
     "metrics": ["evidence_coverage@2000tokens", "ndcg@10", "retrieval_latency"],
+    "rubrics": {"points": {"points": {}}},
 }
 WAYS = ((1280, "light"), (1280, "dark"), (390, "light"), (390, "dark"))
 
@@ -247,6 +259,7 @@ PAGES = {  # address -> what is there once the page is shown
     "review": ".as-page[data-serial]",
     "review?view=users": ".stAlert",
     "review?view=tags": ".stAlert",
+    "review?view=agreement": ".as-sections section",
     "chat": ".as-welcome",
     "monitor": ".st-key-panel_alerts",
     "monitor?view=changes": ".stAlert",
@@ -289,3 +302,74 @@ def test_pages_are_accessible_and_in_german(browser: Any, result: Result) -> Non
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, (address, scheme)
             left |= {(address, one) for one in set(page.evaluate(WRITTEN)) & english}
         assert (left, shown.errors) == (set(), [])
+
+
+def test_every_colour_of_the_report_is_there_in_the_app() -> None:
+    """Sections are in a shadow root: what the report says of `:root` does not count there."""
+    styles, look = result_styles(), (Path(app.__file__).parent / "look.css").read_text(encoding="utf-8")
+    known = "".join(re.findall(r":host\s*{([^}]*)}", styles)) + look
+    assert ":root" not in styles
+    assert set(re.findall(r"var\((--[\w-]+)", styles)) - set(re.findall(r"(--[\w-]+):", known)) == set()
+
+
+NAME = "<img src=x onerror='window.hit=1'>"
+PLANTED = {  # address -> what is there, and holds a hostile text
+    "verdict": ".as-sections .trust li",
+    "questions?search=%3Cimg": "table.questions",
+    "questions?question=hostile": ".panel h3",
+    "questions?question=" + NAME: ".panel .warn",
+    "compare": "#pair",
+    "compare?view=" + NAME: "#pair",
+    "review": ".as-known",
+    "review?name=" + NAME: ".as-name",
+    "review?view=users": "[class*=st-key-user-] .as-comment",
+    "review?view=tags": ".stDataFrame",
+    "review?view=agreement": ".as-sections section",
+    "chat?c=CHAT": ".as-sources summary",
+    "chat?c=" + NAME: ".as-welcome, .stAlert",
+    "monitor": ".st-key-panel_alerts li",
+    "monitor?view=usage": ".st-key-panel_unanswered",
+    "verdict?study=" + NAME: ".stAlert",
+}
+MADE = """() => {
+  // Elements, attributes and addresses that texts would make if they were markup.
+  const LEADS = /evil\\.example|^\\s*javascript:/i;
+  const found = [];
+  const look = (root) => {
+    for (const one of root.querySelectorAll("*")) {
+      for (const { name, value } of one.attributes) {
+        const leads = ["src", "href", "action"].includes(name) && LEADS.test(value);
+        if (name.startsWith("on") || leads) found.push(one.outerHTML.slice(0, 200));
+      }
+      if (one.shadowRoot) look(one.shadowRoot);
+    }
+  };
+  look(document);
+  return [...found, ...(window.hit ? ["it ran"] : [])];
+}"""
+
+
+def test_nothing_of_users_annotators_and_documents_is_markup(browser: Any, result: Result) -> None:
+    """Names, tags, comments, questions, answers, titles and addresses of pages, and alerts, on every page."""
+    chats, event = Conversations(result.home), AlertEvent("1", "check", "tiny", MARKUP, MARKUP, MARKUP)
+    said = AnswerFeedback(record_id="said", turn="hostile", thumbs=-1, comment=MARKUP)
+    cell = next(iter(result.matrix.labels))
+    name = chats.begin("tiny", Begun(record_id="begun", person=""))
+    chats.append("tiny", name, [hostile_turn(cell), said])
+    Journal(result.home, "tiny").note([event])
+    scores = HumanScores(result.home)
+    queue = prepare_queue(result.matrix.study, result.home)
+    desk = AnnotationSession(queue, NAME, scores, FailureTags(result.home, "tiny"))
+    for kind, more in (("tag", {"tag": NAME}), ("score", {"index": 0, "seconds": 1, "comment": MARKUP})):
+        desk.take({"kind": kind, **more, "token": desk.token, "press": kind})
+        assert "NOT SAVED" not in desk.notice
+    with tab(browser) as shown:
+        for address, there in PLANTED.items():
+            path, _, query = address.replace("CHAT", name).partition("?")
+            named = dict(one.partition("=")[::2] for one in query.split("&") if one)
+            whole = urlencode({"study": "tiny", "lang": "en", **named}, safe="%")
+            shown.page.goto(f"{result.site.url}{path}?{whole}")
+            shown.page.wait_for_selector(there)
+            shown.page.wait_for_timeout(300)
+            assert shown.page.evaluate(MADE) == [], address
+        assert shown.errors == []

@@ -28,23 +28,18 @@ function head(view, act, help) {
     view.progress ? bar : null);
 }
 
-function entry(title, field, note, send, words) {
-  const form = make("form", { class: "as-entry" }, make("h2", {}, title),
-    make("label", {}, make("span", {}, words.label), field),
-    note ? make("p", { class: "as-warn", role: "alert" }, note) : null,
-    make("button", { class: "as-main" }, words.button));
+function nameEntry(view, act) {
+  const field = make("input", { type: "text", autocomplete: "name", maxlength: "80", required: true, dir: "auto", spellcheck: "false" });
+  const form = make("form", { class: "as-entry" }, make("h2", {}, say("who")), make("p", {}, say("who_about")),
+    make("label", {}, make("span", {}, say("name")), field),
+    view.note ? make("p", { class: "as-warn", role: "alert" }, view.note) : null,
+    make("button", { class: "as-main" }, say("begin")));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (field.value.trim()) send(field.value);
+    if (field.value.trim()) act("name", { name: field.value });
   });
   field.addEventListener("keydown", (event) => event.stopPropagation());
   requestAnimationFrame(() => field.focus());
-  return form;
-}
-
-function nameEntry(view, act) {
-  const field = make("input", { type: "text", autocomplete: "name", maxlength: "80", required: true, dir: "auto", spellcheck: "false" });
-  const form = entry(say("who"), field, view.note, (name) => act("name", { name }), { label: say("name"), button: say("begin") });
   if (view.known.length) {
     const known = view.known.map((name) => make("button", { class: "as-known", type: "button", dir: "auto", onclick: () => act("name", { name }) }, name));
     form.append(make("div", { class: "as-names" }, make("p", { class: "as-kicker" }, say("go_on_as")), known));
