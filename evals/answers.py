@@ -15,7 +15,7 @@ from rag_assay.assets.engine.stage import LOCAL_MODEL, BuildContext, BuildResult
 from rag_assay.assets.engine.table import StageTable, distribution
 from rag_assay.assets.recipes.build_half import may_cost
 from rag_assay.evals.generation.context_budget import Cut
-from rag_assay.evals.generation.contract import Answer, Passage, Request
+from rag_assay.evals.generation.contract import Answer, Passage
 from rag_assay.evals.pipeline.gate_fitting import (
     FitInputs,
     generation_context,
@@ -40,10 +40,10 @@ from rag_assay.evals.pipeline.retrieval import (
     search_recipes,
 )
 from rag_assay.evals.pipeline.stage_inputs import read_questions, sampled_questions
-from rag_assay.evals.pipeline.system_answers import alignment_counts, call_system
+from rag_assay.evals.pipeline.system_answers import alignment_counts, call_system, request_of
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import Grid
-from rag_assay.evals.systems.contract import ONLY_PASSAGES
+from rag_assay.evals.systems.contract import NOT_RECORDED, ONLY_PASSAGES
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
@@ -51,6 +51,7 @@ from rag_assay.warehouse.processes import machine_class
 from rag_assay.warehouse.schemas import ANSWERS, MIN_COVERAGE, RETRYABLE, Status
 
 CUT_AT_MOST = 0.1  # of the answers, without a warning
+_ENDED = (ONLY_PASSAGES, NOT_RECORDED)  # no further run changes it
 SAID = frozenset({Status.OK, Status.REFUSED, Status.NO_CONTEXT})
 
 
@@ -170,14 +171,14 @@ class Answers(Stage):
         if cell.imported:
             return _imported(imported_answers(study, cell, questions["question_id"].to_list()), folder)
         if cell.is_system:
-            requests = [_request(row, []) for row in questions.iter_rows(named=True)]
+            requests = [request_of(row, []) for row in questions.iter_rows(named=True)]
             return _of_system(call_system(study, cell, requests, inputs, work), folder)
         done = _kept(folder)
         keeps = bool(done)
         passages = read_passages(self.grid, cell, inputs, questions, work)
         waiting = [row for row in questions.iter_rows(named=True) if row["question_id"] not in done]
         ranked = [row for row in waiting if row["question_id"] in passages]
-        requests = [_request(row, passages[row["question_id"]]) for row in ranked]
+        requests = [request_of(row, passages[row["question_id"]]) for row in ranked]
 
         def reopened() -> OpenRetrieval:
             by_stage = {one.stage: one for one in inputs}
@@ -200,7 +201,7 @@ class Answers(Stage):
         write_parquet(frame(rows, ANSWERS), folder / "answers.parquet")
         budget = generator.context_tokens
         meant = {
-            name: _request(row, passages.get(name, [])).within(budget).cut for name, row in asked.items()
+            name: request_of(row, passages.get(name, [])).within(budget).cut for name, row in asked.items()
         }
         built = _built(rows, meant)
         machines = (machine_class(),) if waiting and not self.waits_for_servers(key) else ()
@@ -245,18 +246,6 @@ def _kept(folder: Path) -> dict[str, dict[str, Any]]:
     later = [pl.lit(None, kind).alias(name) for name, kind in ANSWERS.items() if name not in rows.columns]
     rows = rows.with_columns(later)
     return {r["question_id"]: r for r in rows.iter_rows(named=True) if r["status"] not in RETRYABLE}
-
-
-def _request(question: dict[str, Any], passages: list[Passage]) -> Request:
-    conversation = tuple(question["conversation"] or ())
-    return Request(
-        question["question"],
-        question["language"],
-        conversation,
-        tuple(passages),
-        question["question_id"],
-        question["asked_at"],
-    )
 
 
 def _row(question_id: str, passages: list[Passage], answer: Answer) -> dict[str, Any]:
@@ -322,7 +311,7 @@ def _traced(answer: Answer) -> dict[str, Any]:
 def _built(rows: list[dict[str, Any]], meant: Mapping[str, Cut | None] | None = None) -> BuildResult:
     """Return what was built; ``meant``: question id -> the passage that the budget of context cuts."""
     statuses = Counter(str(row["status"]) for row in rows)
-    again = [row for row in rows if row["status"] in RETRYABLE and row["reason"] != ONLY_PASSAGES]
+    again = [row for row in rows if row["status"] in RETRYABLE and row["reason"] not in _ENDED]
     costs = [row["usd"] for row in rows if row["usd"] is not None]
     meta: dict[str, Any] = {
         "questions": len(rows),

@@ -115,7 +115,7 @@ class Questions(Stage):
         rows = [{**row, "evidence": in_first_copies(row["evidence"], copies)} for row in found]
         questions = frame(rows, QUESTIONS)
         write_parquet(questions, folder / "questions.parquet")
-        checks = _checks(rows, texts, without_place(written, rows))
+        checks = _checks(rows, texts, without_place(written, rows)) if texts else _checks([], {}, [])
         meta = {
             "questions": len(questions),
             "by_type": dict(Counter(questions["type"].to_list())),
@@ -127,8 +127,11 @@ class Questions(Stage):
         return BuildResult(
             digest([{**row, "evidence": [_unlike(item) for item in row["evidence"]]} for row in rows]),
             meta,
-            (_resolvable(rows), *checks.values()),
+            (_resolvable(rows) if texts else _NO_DOCUMENTS, *checks.values()),
         )
+
+
+_NO_DOCUMENTS = Check("gold_resolvable", True, "the study has no documents that evidence could stand in", {})
 
 
 def _resolvable(rows: list[dict[str, Any]]) -> Check:

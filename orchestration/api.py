@@ -6,12 +6,12 @@ There the classes are called `Study`, `Result` and `Pipeline`.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rag_assay.orchestration.settings import Settings, prepare
 from rag_assay.warehouse.closing import Closeable
@@ -338,6 +338,49 @@ class OpenedPipeline(Closeable):
 
     def close(self) -> None:
         self._held.close()
+
+
+def evaluate(  # noqa: PLR0913 -- the parameters of the public function, most by name
+    system: Any,
+    questions: Any,
+    documents: Any = None,
+    *,
+    metrics: Sequence[str] | None = None,
+    judges: Mapping[str, Any] | Iterable[str] | None = None,
+    name: str = "evaluation",
+    version: str | None = None,
+    max_usd: float | None = None,
+    workspace: str | Path | None = None,
+    progress: Progress | None = None,
+) -> StudyResult:
+    """Measure RAG systems, or answers that they gave before, as a study without a file.
+
+    system: a function or an object of LangChain, LlamaIndex or Haystack; a URL; `module:function`; the
+        `{kind: {parameters}}` of a study file; or several, as `{name: system}`. None: the questions have
+        answers (`response`) and passages (`retrieved_contexts`), and nothing is called
+    questions: texts or mappings, a polars or pandas table, a Hugging Face dataset, a dataset of ragas, or a
+        file of questions
+    documents: a folder, file or URL, texts, mappings, a table, or documents of LangChain and LlamaIndex that
+        passages are looked for in. None: metrics of rankings are not run
+    metrics: default: those that the questions have ground truth or evidence for, and latency
+    judges: `{name: {kind: {parameters}}}` as in a study file, or names of kinds
+    name: of the study, whose earlier result it replaces
+    version: of systems that are Python objects: answers are kept for it. None: an object is asked again in
+        another process, and so is another object
+    max_usd: what calls may cost
+
+    >>> result = ra.evaluate(my_rag, ["Who runs the ferry?"], judges=["entailment"])  # doctest: +SKIP
+
+    Raises:
+        InputError: what was given cannot be used; the message says where.
+        RunFailedError: there is no leaderboard.
+    """
+    from rag_assay.orchestration.evaluation import Evaluation, write_evaluation
+
+    place = _workspace.default() if workspace is None else str(workspace)
+    given = Evaluation(name, system, metrics, judges, version, max_usd)
+    path = write_evaluation(given, questions, documents, _workspace.use(place))
+    return LoadedStudy.load(path, place).run(progress=progress)
 
 
 def open(  # noqa: A001 -- ra.open

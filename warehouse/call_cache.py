@@ -278,6 +278,17 @@ class CallCache:
         append_lines(self._path_of_journal, b"".join(lines))
         self._note(costs)
 
+    def forget(self, call_ids: Iterable[str]) -> None:
+        """Let calls be made again; what was paid for them stays known."""
+        for call_id in call_ids:
+            gone = b'{"call_id": "' + call_id.encode() + b'"}'  # no record: it has no digest
+            if self._mirror is None:
+                append_lines(self._path_of_journal, gone + b"\n")
+            elif self.get(call_id):
+                with atomic_write(self._path(call_id)) as temporary:
+                    temporary.write_bytes(gone)
+                self._mirror.keep(self._path(call_id))
+
     @contextmanager
     def turn(self, call_id: str) -> Iterator[None]:
         if self._turns is None:

@@ -86,6 +86,7 @@ Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_+-]*$", max_length=60)]
 
 
 BESIDE = ("tokenizer", "enrich")
+TOKENIZER = "all-MiniLM-L6-v2"
 
 
 class Chunking(Strict):
@@ -98,7 +99,7 @@ class Chunking(Strict):
     enrich: what a language model is asked about its chunks and documents; default: nothing
     """
 
-    tokenizer: str = "all-MiniLM-L6-v2"
+    tokenizer: str = TOKENIZER
     enrich: Enrichment | None = None
     chunker: Annotated[Chunker, OneOf(CHUNKERS, beside=BESIDE)]
 

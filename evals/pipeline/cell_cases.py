@@ -79,7 +79,7 @@ def read_cases(
     sets = [artifact.data_version for artifact in inputs if artifact.stage == "questions"]
     ids = questions["question_id"].to_list()
     if cell.is_system:
-        ranking = _ranked_by_system(by_stage["answers"], work)
+        ranking = _ranked_by_system(by_stage["answers"], work, has_documents=bool(study.corpus.sources))
     elif cell.reads_ranking:
         ranking = work.resource(ScoreResources).ranking(by_stage["rankings"])
     else:
@@ -226,9 +226,9 @@ def _ranking(folder: Path, data_version: str) -> RankedQuestions:
     return RankedQuestions({question: tuple(spans) for question, spans in found.items()}, ranked, digests)
 
 
-def _ranked_by_system(answers: Artifact, work: BuildContext) -> RankedQuestions:
+def _ranked_by_system(answers: Artifact, work: BuildContext, *, has_documents: bool) -> RankedQuestions:
     rows = read_parquet(work.store.folder("answers", answers.identity) / "answers.parquet")
-    spans, ended = ranked_by_system(rows, contexts_of(work.store, answers))
+    spans, ended = ranked_by_system(rows, contexts_of(work.store, answers), has_documents=has_documents)
     told = digest(sorted([question, *one] for question, one in ended.items()))
     placed = digest([told, sorted([question, *map(list, found)] for question, found in spans.items())])
     return RankedQuestions(spans, ended, {"ranking": placed, "retrieval_cost": told})

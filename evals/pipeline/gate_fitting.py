@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.assets.embedding.hashing import Hashing
 from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.assets.recipes.build_half import Chunking
+from rag_assay.assets.recipes.build_half import TOKENIZER
 from rag_assay.evals.generation.contract import GenerationContext, Generator, Retrieve
 from rag_assay.evals.generation.gate import FittedThreshold, Gate, feature_of, fit_threshold
 from rag_assay.evals.pipeline.retrieval import OpenRetrieval
@@ -28,18 +29,21 @@ from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.schemas import Status
 
 
-def parts_of(study: Study, cell: Cell) -> tuple[Chunking, EmbedderRecipe]:
+def parts_of(study: Study, cell: Cell) -> tuple[str, EmbedderRecipe]:
+    """Return the tokenizer and the embedder of a cell; of one without, the first of its study, if any."""
     if cell.reads_ranking:
-        return study.chunkings[cell.chunking], study.embedders[cell.embedder]
-    return next(iter(study.chunkings.values())), next(iter(study.embedders.values()))
+        return study.chunkings[cell.chunking].tokenizer, study.embedders[cell.embedder]
+    tokenizers = [one.tokenizer for one in study.chunkings.values()]
+    embedders = iter(study.embedders.values())
+    return next(iter(tokenizers), TOKENIZER), next(embedders, None) or Hashing.model_validate({})
 
 
 def generation_context(
     study: Study, cell: Cell, work: BuildContext, retrieve: Retrieve | None = None
 ) -> GenerationContext:
-    chunking, embedder = parts_of(study, cell)
+    tokenizer, embedder = parts_of(study, cell)
     asking = GenerationRequest(
-        cell, study.seed, chunking.tokenizer, embedder, study.generators[cell.generator].budget_limit
+        cell, study.seed, tokenizer, embedder, study.generators[cell.generator].budget_limit
     )
     generation = generation_for(asking, budget_of(study, work), work, retrieve)
     return replace(generation, folder=study.base)

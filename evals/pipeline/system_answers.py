@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 
@@ -15,15 +16,19 @@ from rag_assay.evals.metrics.contract import Ranked
 from rag_assay.evals.pipeline.gate_fitting import generation_context
 from rag_assay.evals.pipeline.passages import AnswerWithContexts
 from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.grid import read_questions_of
 from rag_assay.evals.study.study import Study
-from rag_assay.evals.systems.contract import ONLY_PASSAGES
+from rag_assay.evals.systems.contract import ONLY_PASSAGES, System
 from rag_assay.evals.systems.passage_alignment import PassageAligner
-from rag_assay.warehouse.artifacts import Artifact
+from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
+from rag_assay.warehouse.call_cache import CallCache
+from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import Status
 from rag_assay.warehouse.spans import Span
 
 NO_PASSAGES = "the system tells no passages"
 """Why a metric of retrieval has no value where it gives an answer alone."""
+NO_DOCUMENTS = "the study has no documents to look for the system's passages in"
 
 
 def call_system(
@@ -51,6 +56,34 @@ def call_system(
     return found
 
 
+def forget_answers(study: Study, home: Home) -> list[str]:
+    """Let the next run call the systems of a study for all questions; return their names."""
+    store, cache = ArtifactStore(home), CallCache(home)
+    questions = read_questions_of(study)
+    for cell in study.runs():
+        system = study.generators.get(cell.generator)
+        if not isinstance(system, System) or not system.calls_per_question().most:
+            continue
+        asked = (system.call_of(request_of(row, []), cell.replicate - 1) for row in questions)
+        cache.forget(one.id for one in asked if cache.get(one.id))
+        if answers := store.current("answers", cell.key):
+            store.remove("answers", answers.identity)
+    return [name for name, one in study.systems.items() if one.calls_per_question().most]
+
+
+def request_of(question: Mapping[str, Any], passages: Sequence[Passage]) -> Request:
+    """Return what a generator is asked. question: a row of `schemas.QUESTIONS`."""
+    conversation = tuple(question["conversation"] or ())
+    return Request(
+        question["question"],
+        question["language"],
+        conversation,
+        tuple(passages),
+        question["question_id"],
+        question["asked_at"],
+    )
+
+
 def alignment_counts(found: Mapping[str, AnswerWithContexts]) -> dict[str, int]:
     """Count the passages by how they were found in the documents."""
     counts = Counter(
@@ -70,7 +103,7 @@ def _how(passage: Passage, similarity: float | None) -> str:
 
 
 def ranked_by_system(
-    answers: pl.DataFrame, contexts: Mapping[str, Sequence[Passage]]
+    answers: pl.DataFrame, contexts: Mapping[str, Sequence[Passage]], *, has_documents: bool = True
 ) -> tuple[dict[str, tuple[Span, ...]], dict[str, Ranked]]:
     """Return the spans of each question's passages, and how its ranking ended, by question id.
 
@@ -91,8 +124,8 @@ def ranked_by_system(
             timed = seconds if reason == ONLY_PASSAGES else None  # else it is of the answer, too
             ended[question] = Ranked(Status.OK, seconds=timed)
         elif question in spans:
-            n = len(spans[question])
-            ended[question] = Ranked(Status.NOT_RUN, f"the system's passages ({n}) are in no document")
+            lost = f"the system's passages ({len(spans[question])}) are in no document"
+            ended[question] = Ranked(Status.NOT_RUN, lost if has_documents else NO_DOCUMENTS)
         elif chunks is None and _has_ended(status, reason):
             ended[question] = Ranked(Status.NOT_RUN, NO_PASSAGES)
         else:

@@ -197,6 +197,8 @@ def _answers(study: Study, found: RunPlan, cached: Cached) -> Iterator[CallEstim
 def _systems(study: Study, answers: Stage, cached: Cached, home: Home) -> Iterator[CallEstimate]:
     n_questions = len(read_questions_of(study)) if study.systems else 0
     for name, system in study.systems.items():
+        if not system.calls_per_question().most:
+            continue
         n = questions_to_ask(study, name, answers, n_questions, home)
         calls = CostRange(max(0, n - cached.named(system.asked_as)), n)
         tokens = CostRange(0, None if system.price else 0)

@@ -100,6 +100,7 @@ SYSTEMS.add_places(
     openai="http_system:OpenAi",
     http="http_system:Http",
     python="python_system:Python",
+    recorded="recorded:Recorded",
 )
 RUBRICS.add_places(
     "rag_assay.evals.rubrics",

@@ -25,7 +25,6 @@ from rag_assay.evals.study.cells import NO_GENERATOR, UNREAD, Cell, Slice
 from rag_assay.evals.study.consistency import is_judged, judged_metrics, misfits
 from rag_assay.evals.study.registry import RETRIEVER_OR_POWERSET
 from rag_assay.evals.systems.contract import AnySystem
-from rag_assay.evals.systems.python_system import Python
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.chat_model import ChatModel
@@ -116,8 +115,7 @@ class Study(BuildHalf):
     @model_validator(mode="after")
     def _systems_answer_as_generators_do(self) -> Self:
         for one in self.systems.values():
-            if isinstance(one, Python):
-                one.in_folder(self.base)
+            one.in_folder(self.base)
         self.__dict__["generators"] = {**self.generators, **self.systems}
         return self
 

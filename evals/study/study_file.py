@@ -26,6 +26,7 @@ from rag_assay.evals.study.imported_study import (
 from rag_assay.evals.study.servers import open_servers
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_names import BUNDLED, known_names, study_files, study_folder
+from rag_assay.evals.study.system_study import SystemStudy, is_of_systems
 from rag_assay.warehouse.errors import InputError, Mistake, NotSetError
 from rag_assay.warehouse.files import check_regular
 from rag_assay.warehouse.identity import canonical
@@ -153,7 +154,7 @@ def read_study(path: Path, *, sources_gone: bool = False, text: str | None = Non
     except ValidationError as error:
         # What the models say of the whole study, `misfits` has said with its place.
         told = [found for found in in_words(error, kind) if found.place or not findings]
-        findings += [found for found in told if kind is Study or found.place[:1] not in OF_SHEETS]
+        findings += [found for found in told if kind is not ImportedStudy or found.place[:1] not in OF_SHEETS]
     if findings or in_prompts or study is None:
         raise InputError(*lines_of(marked, map(_without_secrets, findings)), *in_prompts)
     open_servers(study)
@@ -169,7 +170,7 @@ def _without_secrets(found: Finding) -> Finding:
 
 def _as_it_is(data: dict[str, Any], base: Path) -> tuple[type[Study], dict[str, Any], list[Finding]]:
     if not is_imported(data):
-        return Study, data, []
+        return (SystemStudy if is_of_systems(data) else Study), data, []
     cells, found = read_sheet_cells(data, base)
     return ImportedStudy, {**with_axes(data, cells), SHEET_CELLS: cells}, found
 

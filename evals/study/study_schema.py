@@ -27,7 +27,8 @@ from rag_assay.evals.study.imported_study import BUILT, IMPORTS, SHEET_CELLS, Im
 from rag_assay.evals.study.registry import SYSTEMS
 from rag_assay.evals.study.sections import Schedule
 from rag_assay.evals.study.study import MetricName, Study
-from rag_assay.evals.systems.contract import System
+from rag_assay.evals.study.system_study import GRID, SystemStudy
+from rag_assay.evals.systems.contract import SHORT, System
 from rag_assay.evals.systems.python_system import Python
 from rag_assay.warehouse.components import OneOf, one_of
 
@@ -49,17 +50,19 @@ _NOT_WRITTEN = {"path", SHEET_CELLS}
 
 
 def study_schema() -> dict[str, Any]:
-    """Studies that import answers have other keys than those that build."""
+    """Studies that import answers, and those of systems alone, have other keys than those that build."""
     schema = _Schema()
     built, imported = schema.model(Study), schema.model(ImportedStudy, leave_out=BUILT)
+    of_systems = schema.model(SystemStudy, leave_out=GRID)
     imports = {"required": [IMPORTS]}
+    systems = {"required": ["systems"], "not": {"anyOf": [{"required": [key]} for key in GRID]}}
     return {
         "$schema": DIALECT,
         "title": "rag-assay study",
         "type": "object",
         "if": imports,
         "then": imported,
-        "else": built,
+        "else": {"if": systems, "then": of_systems, "else": built},
         "definitions": dict(sorted(schema.definitions.items())),
     }
 
@@ -199,7 +202,7 @@ class _Schema:
             for name, field in kind.model_fields.items()
             if name in {"version", "limits", "price", "input", "answers"}
         }
-        kinds = {**kinds, "python": {"anyOf": [_TEXT, kinds["python"]]}}
+        kinds |= {name: {"anyOf": [_TEXT, kinds[name]]} for name in SHORT}
         one_kind = [{"required": [name]} for name in kinds]
         del found["maxProperties"]
         return {**found, "properties": {**beside, **kinds}, "oneOf": one_kind}

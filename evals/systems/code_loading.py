@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from rag_assay.evals.systems import live_objects
 from rag_assay.warehouse.identity import digest
 
 _lock = threading.RLock()
@@ -64,7 +65,10 @@ def load(place: str, folder: Path) -> Any:
 
     Raises:
         ImportError: it is not found, or a module of another place has the name of one in the folder.
+        LookupError: it was an object of another process.
     """
+    if live_objects.is_held(place):
+        return live_objects.find(place)
     folder = folder.resolve()
     with _lock:
         key = _Key(place, folder, code_digest(place, folder))

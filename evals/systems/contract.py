@@ -6,9 +6,10 @@ import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, ClassVar, NamedTuple
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, PrivateAttr
 
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Passage, Reads, Request
@@ -27,6 +28,7 @@ from rag_assay.warehouse.schemas import RETRYABLE, Status
 
 ONLY_PASSAGES = "the system gives passages and no answers"
 """Why a system that only retrieves has no answers: no further run changes it."""
+NOT_RECORDED = "the file of recorded answers has none to it"
 AT_ONCE = 4  # calls in flight to a server of the user's own
 _WITHOUT_EFFECT = {"limits", "price"}
 
@@ -63,6 +65,11 @@ class System(Generator):
     version: Annotated[str, Field(max_length=200)] | None = None
     limits: CallLimits | None = None
     price: TokenPrice | None = None
+    _folder: Path = PrivateAttr(default=Path())
+
+    def in_folder(self, folder: Path) -> None:
+        """Tell it the folder of its study file."""
+        self._folder = folder
 
     def meaning(self) -> dict[str, JsonValue]:
         said = super().meaning().items()
@@ -136,9 +143,9 @@ class System(Generator):
             context.progress(f"calling {self.target}", number, len(requests))
         return found
 
-    def _ask(self, asked: Request, context: GenerationContext) -> Answer:
-        request = self.request(_values(asked))
-        call = Call(
+    def call_of(self, asked: Request, replicate: int) -> Call:
+        """Return the call of a question; replicate: from 0."""
+        return Call(
             model=self.asked_as,
             weights=None,
             api_base=self.address,
@@ -146,9 +153,13 @@ class System(Generator):
             temperature=0.0,
             max_tokens=0,
             seed=None,
-            response_format={"system": request, "version": self.version},
-            replicate=context.replicate,
+            response_format={"system": self.request(_values(asked)), "version": self.version},
+            replicate=replicate,
         )
+
+    def _ask(self, asked: Request, context: GenerationContext) -> Answer:
+        request = self.request(_values(asked))
+        call = self.call_of(asked, context.replicate)
         if context.gateway.cache.look_up(call.id) is None:
             self.prepare(context)
         timeout = (self.limits and self.limits.timeout) or context.gateway.timeout
@@ -178,6 +189,11 @@ class System(Generator):
             found = self.read(json.loads(reply.raw or "null"))
         except UnreadableError as error:
             return replace(answer, status=Status.PARSE_FAILED, reason=str(error))
+        return self.answer_of(found, answer)
+
+    def answer_of(self, found: SystemReply, answer: Answer | None = None) -> Answer:
+        """Return the answer that a reply is; ``answer``: with seconds, tokens and cost, if they are known."""
+        answer = answer or Answer(Status.OK)
         passages = None if found.passages is None else tuple(map(_passage, found.passages))
         answer = replace(answer, passages=passages)
         if found.text and found.text.strip():
@@ -219,10 +235,12 @@ def _values(asked: Request) -> dict[str, JsonValue]:
 
 
 SYSTEMS: Registry[System] = Registry("systems", System)
+SHORT = {"python": "call", "http": "url", "recorded": "file"}
+"""Kind -> the parameter that a text in place of its parameters is."""
 
 
 def _written_beside(written: object) -> object:
-    """Move keys next to a kind into it, and expand `python: "module:function"`."""
+    """Move keys next to a kind into it, and expand `python: "module:function"` and its like."""
     if not isinstance(written, dict):
         return written
     kinds = [name for name in written if name in SYSTEMS]
@@ -230,8 +248,8 @@ def _written_beside(written: object) -> object:
         return written
     (kind,) = kinds
     inside, beside = written[kind], {name: one for name, one in written.items() if name != kind}
-    if isinstance(inside, str) and kind == "python":
-        inside = {"call": inside}
+    if isinstance(inside, str) and kind in SHORT:
+        inside = {SHORT[kind]: inside}
     if not isinstance(inside, dict):
         return written
     for name in sorted(inside.keys() & beside.keys()):

@@ -28,6 +28,7 @@ from rag_assay.evals.systems.given_passages import (
     read_passage,
     read_passages,
 )
+from rag_assay.evals.systems.given_replies import read_reply
 from rag_assay.evals.systems.json_template import Selector, check_template, fill, select, select_or_none
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference import http_posts
@@ -52,6 +53,24 @@ from rag_assay.warehouse.inference.replies import Completion
 
 _SHOWN = 6  # keys of a reply that a reason names
 Template = Annotated[dict[str, JsonValue], AfterValidator(check_template)]
+
+
+_OPENAI = re.compile(r"/v1/?$|/chat/completions/?$")
+
+
+def spec_of_url(url: str) -> dict[str, Any]:
+    """Return what a study file says of a system at a URL; one that ends with `/v1` speaks OpenAI's protocol.
+
+    >>> spec_of_url("http://127.0.0.1:9000/v1#my-rag")
+    {'openai': {'api_base': 'http://127.0.0.1:9000/v1', 'model': 'my-rag'}}
+    >>> spec_of_url("http://127.0.0.1:8000/ask")
+    {'http': {'url': 'http://127.0.0.1:8000/ask'}}
+    """
+    address, _, model = url.partition("#")
+    if not _OPENAI.search(address.partition("?")[0]):
+        return {"http": {"url": url}}
+    base = re.sub(r"/chat/completions/?$", "", address)
+    return {"openai": {"api_base": base, "model": model or "rag"}}
 
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -181,7 +200,8 @@ class Http(HttpSystem):
     method: with GET, `body` becomes the query
     body: JSON with placeholders: `{{ question }}`, `{{ messages }}`, `{{ history }}`, `{{ language }}`,
         `{{ question_id }}`, `{{ asked_at }}`
-    answer: selects the text of the answer; without it, the system only retrieves
+    answer: selects the text of the answer; without it, the system only retrieves. Without any selector,
+        answer and passages are found by their names, as `answer` and `passages` or `sources`
     """
 
     model_config = ConfigDict(serialize_by_alias=True)
@@ -193,11 +213,9 @@ class Http(HttpSystem):
     body: Template = Field(default={"question": "{{ question }}"})
     selected_answer: Annotated[Selector | None, Field(alias="answer")] = None
 
-    @model_validator(mode="after")
-    def _reads_something(self) -> Http:
-        if not (self.selected_answer or self.passages or self.urls or self.ids):
-            raise ValueError("say what to read of a reply: `answer`, `passages`, `urls` or `ids`")
-        return self
+    @property
+    def _reads_by_name(self) -> bool:
+        return not (self.selected_answer or self.passages or self.urls or self.ids)
 
     @property
     def target(self) -> str:
@@ -209,7 +227,7 @@ class Http(HttpSystem):
 
     @property
     def has_answers(self) -> bool:
-        return self.selected_answer is not None
+        return self.selected_answer is not None or self._reads_by_name
 
     def request(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
         body = fill(self.body, values)
@@ -222,9 +240,12 @@ class Http(HttpSystem):
         else:
             query = urlencode({name: _as_text(one) for name, one in body.items() if one is not None})
             response = self._post("GET", f"{self.url}?{query}", None, timeout)
-        return _completion(_body(response, may_be_text=self.selected_answer == "$"))
+        return _completion(_body(response, may_be_text=self.selected_answer == "$" or self._reads_by_name))
 
     def read(self, given: object) -> SystemReply:
+        if self._reads_by_name:
+            text, listed = read_reply(given)
+            return SystemReply(text, None if listed is None else read_passages(listed))
         passages = self.passages_in(given)
         if self.selected_answer is None:
             return SystemReply(None, passages)

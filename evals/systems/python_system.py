@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
-from pydantic import AfterValidator, Field, JsonValue, PrivateAttr
+from pydantic import AfterValidator, Field, JsonValue
 
 from rag_assay.evals.systems.code_loading import code_digest, load
 from rag_assay.evals.systems.contract import System, SystemReply
 from rag_assay.evals.systems.given_passages import GivenPassage, UnreadableError, read_passages
+from rag_assay.evals.systems.given_replies import ANSWERS, PASSAGES, read_reply
 from rag_assay.evals.systems.json_template import check_template, fill
 from rag_assay.warehouse.inference.chat_completions import NoCompletionError, ServerError
 from rag_assay.warehouse.inference.redaction import encode_without_secrets
@@ -24,11 +23,6 @@ from rag_assay.warehouse.inference.replies import Completion
 if TYPE_CHECKING:
     from rag_assay.evals.generation.contract import GenerationContext
 
-_ANSWERS = ("answer", "result", "output", "response", "replies", "answers", "text", "content")
-_PASSAGES = (
-    *("passages", "contexts", "context", "source_documents", "sources", "source_nodes", "documents"),
-    "nodes",
-)
 _HISTORY = ("history", "messages", "conversation", "chat_history")
 
 
@@ -59,11 +53,6 @@ class Python(System):
     input: Annotated[JsonValue, AfterValidator(check_template)] = Field(default="{{ question }}")
     answers: bool = True
     passages: None = None
-    _folder: Path = PrivateAttr(default=Path())
-
-    def in_folder(self, folder: Path) -> None:
-        """Tell it the folder of its study file, whose code is part of its identity and calls."""
-        self._folder = folder
 
     def meaning(self) -> dict[str, JsonValue]:
         return {**super().meaning(), **self._code}
@@ -156,7 +145,7 @@ def respond(system: Any, asked: Any, history: list[dict[str, str]]) -> dict[str,
     given = _called(system, asked, history)
     if inspect.isawaitable(given):
         given = asyncio.run(_awaited(given))
-    answer, passages = _parts(given)
+    answer, passages = read_reply(given)
     return {
         "answer": answer,
         "passages": None if passages is None else [one._asdict() for one in read_passages(passages)],
@@ -206,44 +195,5 @@ def _run_pipeline(pipeline: Any, asked: Any) -> dict[str, Any]:
     outputs = pipeline.run(data, include_outputs_from=names) if names else pipeline.run(data)
     found: dict[str, Any] = {}
     for output in outputs.values():
-        found |= {name: value for name, value in output.items() if name in (*_ANSWERS, *_PASSAGES)}
+        found |= {name: value for name, value in output.items() if name in (*ANSWERS, *PASSAGES)}
     return found
-
-
-def _parts(given: Any) -> tuple[str | None, Any]:
-    if given is None or isinstance(given, str):
-        return given, None
-    if isinstance(given, list | tuple):  # of a retriever
-        return None, given
-    fields = given if isinstance(given, Mapping) else _Attributes(given)
-    answer = next((text for name in _ANSWERS if (text := _said(fields.get(name)))), None)
-    passages = next((fields.get(name) for name in _PASSAGES if fields.get(name) is not None), None)
-    if isinstance(passages, str):  # a prompt's context, already joined
-        passages = [passages]
-    if answer is None and passages is None:
-        what = ", ".join(map(str, given)) if isinstance(given, Mapping) else type(given).__name__
-        raise UnreadableError(f"it returned neither text nor a mapping with `answer` or `passages`: {what}")
-    return answer, passages
-
-
-def _said(value: Any) -> str | None:
-    if isinstance(value, list | tuple) and value:
-        return _said(value[0])
-    if value is None or isinstance(value, str):
-        return value
-    fields = value if isinstance(value, Mapping) else _Attributes(value)
-    for name in ("content", "text", "data", "answer"):  # a message
-        if isinstance(found := fields.get(name), str):
-            return found
-    return json.dumps(value) if isinstance(value, int | float) else None
-
-
-class _Attributes:
-    """Reads the attributes of an object as a mapping."""
-
-    def __init__(self, of: Any) -> None:
-        self._of = of
-
-    def get(self, name: str) -> Any:
-        found = getattr(self._of, name, None)
-        return None if callable(found) else found

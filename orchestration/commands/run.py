@@ -109,6 +109,10 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
         list[str] | None,
         typer.Option(metavar="SOURCE", help="Crawl this source again first; repeatable."),
     ] = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Call `systems` again, also for the questions that they have answered."),
+    ] = False,
     fail_under: Annotated[
         list[str] | None,
         typer.Option(
@@ -137,7 +141,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     whole = study_as_written(study)
     found = slice_of(whole, cells, questions)
     if dry_run:
-        return _show_plan(found, whole=not (only or recrawl))
+        return _show_plan(found, whole=not (only or recrawl or again))
     _refuse_unknown(found, recrawl or [])
     stages = stages_up_to(found, only)
     gates = read_gates(fail_under or (), found)
@@ -146,6 +150,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     is_reachable = _look_ahead(found)
     note(found, where)
     note_slice(found, where)
+    if again:
+        _forget_answers(found, where)
     recording = recorder(where.root)
     if recrawl and not walk(found, where, only=("pages", "documents"), again=True, keys=tuple(recrawl)).ok:
         return FAILED
@@ -157,6 +163,17 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     shown = partial(_show_result, found, where, report, gates, last, junit, github=github)
     is_idle = report.unchanged and is_reachable
     return _remember(recording, whole, where, shown) if recording and is_idle else shown()
+
+
+def _forget_answers(study: Study, where: Home) -> None:
+    from rag_assay.evals.pipeline.system_answers import forget_answers
+    from rag_assay.orchestration.runs.home_lock import alone
+
+    with alone(where, lambda text, _done, _of: say(text)):
+        names = forget_answers(study, where)
+    if not names:
+        raise InputError(f"--again calls systems again, and {study.study} has none in `systems`")
+    say(f"Called again for all questions: {', '.join(names)}.")
 
 
 def _remember(recording: Recorder, study: Study, where: Home, shown: Callable[[], int]) -> int:
@@ -223,7 +240,7 @@ def _show_result(
 
 def _show_plan(study: Study, *, whole: bool) -> int:
     if not whole:
-        raise InputError("--dry-run shows the plan of a whole run: leave --only and --recrawl out")
+        raise InputError("--dry-run shows the plan of a whole run: leave --only, --recrawl and --again out")
     from rag_assay.evals.study.cost_estimate import estimates
     from rag_assay.evals.study.grid import Grid
     from rag_assay.evals.study.run_plan import plan

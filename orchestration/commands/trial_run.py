@@ -15,6 +15,7 @@ from rag_assay.assets.embedding.component_embedders import OtherEmbedder
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.embedding.hashing import Hashing
 from rag_assay.evals.metrics.contract import RetrievalMetric
+from rag_assay.evals.pipeline.system_answers import forget_answers
 from rag_assay.evals.question_generation.generator import GenerationPlan
 from rag_assay.evals.study.run_studies import note
 from rag_assay.evals.study.study import Study
@@ -42,7 +43,13 @@ def parts_of(study: Study) -> Iterator[Study]:
     """
     metrics = tuple(name for name in study.metrics if isinstance(study.metric(name), RetrievalMetric))
     rankings = study.model_copy(
-        update={"generators": {}, "judges": {}, "restrict": {}, "metrics": metrics or study.metrics}
+        update={
+            "generators": {},
+            "systems": {},
+            "judges": {},
+            "restrict": {},
+            "metrics": metrics or study.metrics,
+        }
     )
     lexical = {name: one for name, one in study.retrievers.items() if not one.needs_vector}
     if lexical and metrics:
@@ -70,6 +77,8 @@ class TrialRun:
         plan: of the questions, where there are none yet
         again: crawl again and make new questions
         """
+        if again and self.trial.is_asked:
+            forget_answers(self.study, self.home)
         is_asked = self.trial.is_asked and not again
         board = ArtifactStore(self.home).current("leaderboard", self.study.study)
         if not (is_asked and board) and not self._ranked(None if is_asked else plan, again=again):

@@ -11,6 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from rag_assay.evals.reporting.display import MISSING, several
+from rag_assay.evals.study.cells import UNREAD
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.progress import Bars
 from rag_assay.orchestration.run_report import StageReport
@@ -21,6 +22,7 @@ from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
 
 COLUMNS = 3  # metrics
+SYSTEM = "your application"
 
 
 class PipelineMeans(NamedTuple):
@@ -32,7 +34,7 @@ class PipelineMeans(NamedTuple):
 
     @property
     def label(self) -> str:
-        return f"{self.chunking} · {self.retriever}"
+        return SYSTEM if self.chunking == UNREAD else f"{self.chunking} · {self.retriever}"
 
 
 def means_of(study: Study, home: Home) -> dict[tuple[str, str], PipelineMeans]:
@@ -106,7 +108,7 @@ class TrialScreen(Bars):
         ranked.sort(key=lambda one: one.means[first.name], reverse=first.higher_is_better)
         self._metrics = [(name, study.metric(name).title) for name in study.metrics]
         places = dict.fromkeys((cell.chunking, cell.retriever) for cell in study.cells())
-        self._waiting = [" · ".join(place) for place in places if place not in known]
+        self._waiting = [PipelineMeans(*place, {}).label for place in places if place not in known]
         if not self.is_live and ranked != self._pipelines:
             shown = ", ".join(f"{one.label} {one.means[first.name]:.3f}" for one in ranked)
             self._print(text(f"{first.title} so far: {shown}"))

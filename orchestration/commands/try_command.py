@@ -11,6 +11,7 @@ import typer
 
 from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, plainly, width
+from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
     from rag_assay.evals.study.study import Study
@@ -41,7 +42,17 @@ def try_out(
     ],
     n: Annotated[int, typer.Option("--n", min=1, max=5000, help="Questions to make, at most.")] = 100,
     seed: Annotated[int, typer.Option(help="Random seed of the questions.")] = 7,
-    again: Annotated[bool, typer.Option("--again", help="Crawl again and make new questions.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Crawl again, make new questions, call the application again.")
+    ] = False,
+    system: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Measure this RAG application, too: an OpenAI-compatible server (…/v1, …/v1#MODEL), or an "
+            "endpoint that takes {question} and returns {answer, passages}.",
+        ),
+    ] = None,
 ) -> int:
     """Compare a small grid of pipelines on a folder, file or website, without an API key.
 
@@ -50,6 +61,8 @@ def try_out(
     """
     from rag_assay.orchestration.commands.trial_screen import TrialScreen
 
+    if system is not None:
+        check_url(system)
     where = prepare_home()
     screen = TrialScreen(estimate_of(target))
     try:
@@ -59,6 +72,8 @@ def try_out(
             from rag_assay.orchestration.templates.trials import trial_of
 
             trial = trial_of(target, where)
+            if system is not None:
+                trial.measure(system)
             run = TrialRun(trial, where, screen)
             home_of(run.study)
             report = run.result(GenerationPlan(n=n, seed=seed), again=again)
@@ -69,6 +84,14 @@ def try_out(
         return FAILED
     _show(trial, run.study, where, report)
     return DONE if report.ok else FAILED
+
+
+def check_url(url: str) -> None:
+    if not url.startswith(("http://", "https://")):
+        raise InputError(
+            f"--system {url}: expected a URL, such as http://127.0.0.1:9000/v1; systems in Python are "
+            "measured by `ra.evaluate` (docs/python.md) or in a study (docs/systems.md)"
+        )
 
 
 def estimate_of(target: str) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
+from textwrap import indent
 from typing import NamedTuple
 
 from rag_assay.assets.embedding.local import has_bf16
-from rag_assay.evals.question_sets.question_files import UNFILLED
+from rag_assay.evals.question_sets.question_files import UNFILLED, yaml_text
+from rag_assay.evals.systems.http_system import spec_of_url
 from rag_assay.orchestration.templates.languages import lines_for
 from rag_assay.orchestration.templates.sources import beir_splits, graded_split
 from rag_assay.orchestration.templates.study_files import (
@@ -67,6 +70,9 @@ metrics: [ndcg@10, recall@2000tokens, mrr@10, recall@10, hit_rate@10, retrieval_
 """
 
 
+SYSTEMS = re.compile(r"^systems: # of `assay try --system`\n(?:  .*\n)*", re.MULTILINE)
+
+
 class TrialFiles(NamedTuple):
     """Files of a trial.
 
@@ -86,6 +92,13 @@ class TrialFiles(NamedTuple):
         text = self.study.read_text(encoding="utf-8")
         self.study.write_text(text.replace(SECOND, "", 1), encoding="utf-8")
         return SECOND in text
+
+    def measure(self, url: str) -> None:
+        """Measure the application at a URL beside the grid, in place of another one."""
+        spec = indent(yaml_text({"system": spec_of_url(url)}), "  ")
+        block = f"systems: # of `assay try --system`\n{spec}"
+        text = SYSTEMS.sub("", self.study.read_text(encoding="utf-8"))
+        self.study.write_text(text.replace("\nquestions:", f"\n{block}\nquestions:", 1), encoding="utf-8")
 
     def answer(self, chunking: str, retrievers: Sequence[str]) -> None:
         """Let these pipelines answer, unless that was chosen before."""

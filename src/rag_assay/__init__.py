@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rag_assay.orchestration.api import LoadedStudy as Study
     from rag_assay.orchestration.api import OpenedPipeline as Pipeline
-    from rag_assay.orchestration.api import RunFailedError, open
+    from rag_assay.orchestration.api import RunFailedError, evaluate, open
     from rag_assay.orchestration.api import StudyResult as Result
     from rag_assay.orchestration.component import StudyComponent, build_definitions
     from rag_assay.orchestration.resources import Crawler, ModelGateway, Models, Workspace
@@ -25,6 +25,7 @@ _PLACES = {
     "StudyComponent": "component.StudyComponent",
     "Workspace": "resources.Workspace",
     "build_definitions": "component.build_definitions",
+    "evaluate": "api.evaluate",
     "open": "api.open",
 }
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "StudyComponent",
     "Workspace",
     "build_definitions",
+    "evaluate",
     "open",
 ]
 

@@ -34,7 +34,7 @@ def test_public_names_and_their_parameters_stay() -> None:
     names = (
         "Crawler InputError ModelGateway Models Pipeline Result RunFailedError Study StudyComponent Workspace"
     )
-    assert ra.__all__ == [*names.split(), "build_definitions", "open"]
+    assert ra.__all__ == [*names.split(), "build_definitions", "evaluate", "open"]
     for name, members in PUBLIC.items():
         kind = getattr(ra, name)
         assert [one for one in dir(kind) if not one.startswith("_")] == members.split(), name

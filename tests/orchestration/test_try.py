@@ -15,8 +15,10 @@ from rag_assay.orchestration.templates import trials
 from rag_assay.orchestration.templates.trials import MADE, trial_of
 from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay
+from tests.fakes.openai_server import FakeOpenAI, Received, Scripted
 from tests.fakes.processes import assay_command
 from tests.fakes.terminal import Screen, Terminal
+from tests.orchestration.conftest import Finished
 from tests.orchestration.test_making_questions import PILOTS
 
 pytestmark = pytest.mark.models
@@ -69,6 +71,47 @@ def test_a_folder_gives_a_ranked_grid_and_says_what_it_can_tell(assay_home: Home
         "picture.xyz",
         "pilots of ellery.md",
     ]
+
+
+def answer_by_words(received: Received) -> Scripted:
+    """Answer like an application that finds the right document, and asks nothing."""
+    question = received.body["question"]
+    if "pilot" in question.lower():
+        return Scripted(json.dumps({"answer": "A pilot.", "passages": [PILOTS]}).encode())
+    found = {"answer": "Twelve pounds.", "passages": [{"text": MOORINGS, "source": "moorings.md"}]}
+    return Scripted(json.dumps(found).encode())
+
+
+def test_an_application_is_measured_beside_the_grid(assay_home: Home, folder: Path) -> None:
+    assert "expected a URL" in assay("try", str(folder), "--system", "my_app:answer").stderr
+    with FakeOpenAI(respond=answer_by_words) as server:
+        url = server.api_base.removesuffix("/v1") + "/ask"
+        done = assay("try", str(folder), "--system", url, "--n", "6", COLUMNS="160")
+        assert done.returncode == 0, done.stderr
+        study = read_study(assay_home.root / "tries" / "my-notes-2" / "study.yaml")
+        assert [cell.short for cell in study.cells() if cell.is_system] == ["-.-.-.system"]
+        assert len(study.cells()) == 7
+        line = next(one for one in done.stdout.splitlines() if one.split()[1:4] == ["–", "–", "system"])
+        assert "100 %" in line, line
+        n_asked = len(server.requests)
+        assert n_asked == len(read_yaml(study.path.with_name(MADE)))
+        assert assay("run", str(study.path)).returncode == 0
+        assert len(server.requests) == n_asked, "nothing is called twice"
+        again = assay("run", str(study.path), "--again")
+        assert again.returncode == 0, again.stderr
+        assert "Called again for all questions: system." in again.stderr
+        assert "damaged" not in again.stderr
+        assert len(server.requests) == 2 * n_asked
+        trial_of(str(folder), assay_home).measure(f"{server.api_base}#other")
+    changed = read_study(study.path).systems["system"]
+    assert changed.kind == "openai"
+    assert study.path.read_text().count("systems:") == 1
+
+
+def test_again_is_refused_without_a_system(finished: Finished) -> None:
+    done = assay("run", str(finished.path), "--again")
+    assert done.returncode == 2, done.stderr
+    assert "town has none in `systems`" in done.stderr
 
 
 def test_a_single_file_is_tried(assay_home: Home, folder: Path) -> None:

@@ -42,7 +42,7 @@ def study_with(folder: Path, *lines: str, **more: str) -> Path:
         (f"x: {{http: {{url: '{URL}', answer: answer}}}}", "'answer' is no selector"),
         (f"x: {{http: {{url: '{URL}', body: {{q: hello}}, answer: $.a}}}}", "write {{ question }}"),
         (f"x: {{http: {{url: '{URL}', body: {{q: '{{{{ qestion }}}}'}}, answer: $.a}}}}", "`question`?"),
-        (f"x: {{http: {{url: '{URL}'}}}}", "say what to read of a reply"),
+        ("x: {recorded: {}}", "file"),
         ("x: {http: {url: 'ftp://h/x', answer: $.a}}", "an address begins with http://"),
         ("x: {python: answer}", "write module:function"),
         ("x: {pyhton: 'a:b'}", "did you mean `python`?"),
