@@ -49,8 +49,10 @@ def _scrape(home: Home, name: str, source: Source, progress: Progress, timeout: 
     from scrapy.crawler import AsyncCrawlerProcess
 
     from rag_assay.crawlers.download_handlers import check_mirrored, settings_of
+    from rag_assay.crawlers.login import Credentials
     from rag_assay.crawlers.settings import settings_for
 
+    Credentials(source)  # or says what is missing, before anything is asked for
     if source.mirror:
         check_mirrored(source.start)
     with PageStore(home, name, source.origin) as store, _mirror(source) as base:

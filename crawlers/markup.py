@@ -117,6 +117,35 @@ def reads_as_text(page: Selector) -> bool:
     return words >= LEAST_WORDS and words >= 2 * linked and not is_list
 
 
+FEWEST_WORDS = 5  # of a page with scripts: one with fewer waits for them
+_MESSAGE = 60  # words of a page that asks for scripts
+_VISIBLE = (
+    "//body//text()[not(ancestor::script or ancestor::style or ancestor::noscript or ancestor::template)]"
+)
+_ASKS = re.compile(
+    r"(?:enable|activate|turn on|requires?|needs?|without|aktivier\w*|benötigt|activer?|habilit\w*)\W+"
+    r"(?!no\b)(?:\w+\W+){0,6}?javascript"
+    r"|javascript\W+(?:\w+\W+){0,6}?"
+    r"(?:enabled?|disabled|required|aktivier\w*|deaktiviert|erforderlich|(?:dés)?activé|habilit\w*)",
+    re.I,
+)
+
+
+def is_scripts_only(page: Selector, *, ran: bool = False) -> bool:
+    """Return whether a page holds next to no text before its scripts run, or only asks for them. ``ran``: they
+    have been run, so that few words are all that it has.
+    """
+    if not page.xpath("//script") or page.xpath("//frameset | //body//iframe"):
+        return False
+    shown = " ".join(page.xpath(_VISIBLE).getall())
+    words = len(shown.split())
+    if words < (1 if ran else FEWEST_WORDS) and not page.xpath("//body//a[@href]"):
+        return True
+    notices = " ".join(page.xpath("//noscript//text()").getall())
+    few = words < _MESSAGE and _count(page.xpath(_TEXT).getall()) < LEAST_WORDS
+    return few and bool(_ASKS.search(shown) or (words < FEWEST_WORDS and _ASKS.search(notices)))
+
+
 def is_dated(response: HtmlResponse) -> bool:
     page = response.selector
     words = " ".join(page.xpath(_TEXT).getall()).split()

@@ -90,7 +90,7 @@ class HeadersExtension(_OfCrawler):
 
     def headers_received(self, headers: Headers, request: Request) -> None:
         spider = spider_of(self.crawler)
-        if spider is None or is_robots(request):
+        if spider is None or is_robots(request) or request.meta.keys() & {"login", "subrequest"}:
             return
         kind = media_type((headers.get("Content-Type") or b"").decode("latin-1"))
         if kind and not spider.is_readable(kind, request.url):
@@ -248,7 +248,8 @@ class RedirectBoundsMiddleware(_OfCrawler):
     def _why_not(self, spider: SiteSpider, request: Request, target: str) -> str | None:
         if not target:
             return "no URL"
-        if is_robots(request):  # `allow` and `deny` are about pages
+        # `allow` and `deny` are about pages
+        if is_robots(request) or request.meta.keys() & {"login", "subrequest"}:
             return spider.bounds.foreign(target)
         start = request.meta.get("hops") == 0 or request.meta.get("is_list", False)
         return spider.bounds.why_not(target, start=start)

@@ -63,6 +63,8 @@ DOWNLOADER_MIDDLEWARES = {
     "rag_assay.crawlers.middlewares.RevalidateMiddleware": 620,
     "rag_assay.crawlers.middlewares.RedirectBoundsMiddleware": 610,
     "rag_assay.crawlers.middlewares.BackOffMiddleware": 560,  # before a retry is made of the answer
+    "rag_assay.crawlers.rendering.RenderMiddleware": 540,  # once a page is whole
+    "rag_assay.crawlers.login.LoginMiddleware": 950,  # next to the network
 }
 EXTENSIONS = {
     "scrapy.extensions.spiderstate.SpiderState": None,

@@ -10,8 +10,11 @@ OPTIONAL = {
     "streamlit": ("streamlit", "app"),
     "xllamacpp": ("xllamacpp", "local"),
     "docx": ("python-docx", "formats"),
+    "olefile": ("olefile", "formats"),
     "openpyxl": ("openpyxl", "formats"),
     "pptx": ("python-pptx", "formats"),
+    "scrapy_playwright": ("scrapy-playwright", "render"),
+    "xlrd": ("xlrd", "formats"),
 }
 """Module -> the package that holds it, and the extra that installs it."""
 

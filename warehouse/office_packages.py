@@ -12,6 +12,7 @@ MAX_PARTS = 20_000
 _OLD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"  # the container of Office before 2007, and of encrypted files
 _XML = (".xml", ".rels", ".opf", ".ncx", ".xhtml")
 _OFFICE = "application/vnd.openxmlformats-officedocument."
+_OPEN = "application/vnd.oasis.opendocument."
 
 
 class Kind(NamedTuple):
@@ -25,6 +26,9 @@ class Kind(NamedTuple):
 KINDS = {
     ".docx": Kind("DOCX", f"{_OFFICE}wordprocessingml.document", "[Content_Types].xml"),
     ".epub": Kind("EPUB", "application/epub+zip", "META-INF/container.xml"),
+    ".odp": Kind("ODP", f"{_OPEN}presentation", "content.xml"),
+    ".ods": Kind("ODS", f"{_OPEN}spreadsheet", "content.xml"),
+    ".odt": Kind("ODT", f"{_OPEN}text", "content.xml"),
     ".pptx": Kind("PPTX", f"{_OFFICE}presentationml.presentation", "[Content_Types].xml"),
     ".xlsx": Kind("XLSX", f"{_OFFICE}spreadsheetml.sheet", "[Content_Types].xml"),
 }
@@ -63,4 +67,4 @@ def _why_unreadable(archive: ZipFile, kind: Kind) -> str | None:
 
 
 def _a(name: str) -> str:
-    return f"{'an' if name[0] in 'EX' else 'a'} {name}"
+    return f"{'an' if name[0] in 'EOX' else 'a'} {name}"

@@ -26,14 +26,19 @@ _ORIGIN = {
     *(f"{column}_column" for column in get_args(Column)),
 }
 
-_OF_SPIDERS = ("domains", "allow", "deny", "allow_private")
+_OF_SPIDERS = ("domains", "allow", "deny", "allow_private", "sitemap_only", "login")
+
+
+def _is_auto(render: str) -> bool:
+    return render == "auto"
+
 
 # What only some sources know, by the spiders and readers that do.
 _BELONGS: dict[str, tuple[str, ...]] = {
     "content": ("site",),
     "pdf": ("eurlex",),
     "lines": ("text",),
-    "columns": ("jsonl", "table"),
+    "columns": ("folder", "jsonl", "table"),
     **dict.fromkeys((f"{column}_column" for column in get_args(Column)), ("table",)),
 }
 
@@ -65,6 +70,51 @@ class DateBy(ChatModel):
     """The language model that is asked for the date of a document where nothing else gives one."""
 
 
+_Secret = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="an environment variable")]
+
+
+class FormLogin(Strict):
+    """A form that is sent once before the crawl.
+
+    url: the page with the form
+    fields: names of its fields, and of the environment variables with their values; hidden fields are sent as
+        the page has them
+    """
+
+    url: str
+    fields: Annotated[dict[str, _Secret], Field(min_length=1)]
+
+
+class Login(Strict):
+    """What a site asks before it shows its pages. Each value is the name of an environment variable: the
+    secret itself is read by the crawler alone, and sent to `host` alone.
+
+    host: where it is sent to, by scheme and port of a start URL there; default: the host of all start URLs
+    basic: user and password of HTTP Basic authentication, as `{user: NAME, password: NAME}`
+    headers, cookies: names, with the variables of their values
+    form: a login form
+    """
+
+    host: str | None = None
+    basic: dict[Literal["user", "password"], _Secret] | None = None
+    headers: dict[Annotated[str, Field(pattern=r"^[A-Za-z0-9-]+$")], _Secret] = Field(default_factory=dict)
+    cookies: dict[Annotated[str, Field(pattern=r"^[\w.-]+$")], _Secret] = Field(default_factory=dict)
+    form: FormLogin | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not (self.basic or self.headers or self.cookies or self.form):
+            raise ValueError("a login has `basic`, `headers`, `cookies` or a `form`")
+        if self.basic is not None and len(self.basic) < 2:
+            raise ValueError("`basic` needs the variables of both `user` and `password`")
+        return self
+
+    def variables(self) -> list[str]:
+        form = self.form.fields if self.form else {}
+        groups: tuple[dict[Any, str], ...] = (self.basic or {}, self.headers, self.cookies, form)
+        return [name for group in groups for name in group.values()]
+
+
 class Source(Strict):
     """Pages of a site (a spider and its start URLs) or of files (a reader and its path).
 
@@ -77,11 +127,16 @@ class Source(Strict):
     deny: regular expressions; a link is not followed if one is found in its URL
     allow_private: connect to private, loopback and other addresses that are not public, and use the proxy of
         the environment, whose address hides where it connects to
-    content: CSS selector of a page's text, for the spider `site`: pages without it are followed only
+    content: CSS selector of a page's text, for the spider `site`: pages without it are followed only. For
+        several hosts, `{host: selector}`; a host that has none is read whole
+    sitemap_only: store only pages that a sitemap or feed lists; links of pages are not followed
+    render: `auto` runs pages that hold nothing but scripts in Chromium (extra `render`), `always` all pages;
+        with `never`, such pages fail with that reason
+    login: what the site asks before it shows its pages, by names of environment variables
     mirror: answer the requests for these hosts from the sample site, served on loopback by the crawl itself
     delay: seconds between two requests to one host
     lines: a passage a line, for the reader `text`
-    columns: what the passages of `jsonl` and `table` call text, title, url, id and date
+    columns: what the passages of `jsonl`, `table` and `folder` call text, title, url, id and date
     text_column, title_column, url_column, id_column, date_column: the same of one each, for `table`
     date_by: the language model that is asked, as the last resort, when a document was published; default: no
         model
@@ -97,7 +152,10 @@ class Source(Strict):
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     allow_private: bool = False
-    content: str | None = None
+    content: str | dict[str, str] | None = None
+    sitemap_only: Annotated[bool, Field(exclude_if=not_)] = False
+    render: Annotated[Literal["auto", "always", "never"], Field(exclude_if=_is_auto)] = "auto"
+    login: Annotated[Login | None, Field(exclude_if=not_)] = None
     pdf: bool = False
     path: str | None = None
     lines: bool = False
@@ -127,6 +185,14 @@ class Source(Strict):
         settings = self.model_dump(mode="json", include=_ORIGIN)
         root = Path(self.path).expanduser().resolve() if self.path else None
         return digest([settings, sorted(self.start), str(root)])
+
+    def content_of(self, url: str) -> str | None:
+        """Return the selector of a page's text; that of the longest host which its own one ends in."""
+        if not isinstance(self.content, dict):
+            return self.content
+        host = urlsplit(url).hostname or ""
+        fits = [known for known in self.content if host == known or host.endswith(f".{known}")]
+        return self.content[max(fits, key=len)] if fits else None
 
     def column(self, name: Column) -> str:
         return str(getattr(self, f"{name}_column") or self.columns.get(name) or name)
@@ -172,15 +238,16 @@ class Source(Strict):
 
     @field_validator("content")
     @classmethod
-    def _is_selector(cls, selector: str | None) -> str | None:
+    def _is_selector(cls, content: str | dict[str, str] | None) -> str | dict[str, str] | None:
         from cssselect import SelectorError
         from parsel.csstranslator import HTMLTranslator
 
-        try:
-            HTMLTranslator().css_to_xpath(selector or "*")
-        except SelectorError as error:
-            raise ValueError(f"{selector!r} is no CSS selector: {error}") from error
-        return selector
+        for selector in content.values() if isinstance(content, dict) else (content or "*",):
+            try:
+                HTMLTranslator().css_to_xpath(selector)
+            except SelectorError as error:
+                raise ValueError(f"{selector!r} is no CSS selector: {error}") from error
+        return content
 
     @model_validator(mode="before")
     @classmethod
@@ -231,7 +298,31 @@ class Source(Strict):
             host = urlsplit(url).hostname or ""
             if not any(host == known or host.endswith(f".{known}") for known in self.hosts):
                 raise ValueError(f"the start URL {url} is not on one of the `domains`")
+        if self.reader and self.render != "auto":
+            raise ValueError(f"`render` is for spiders only, not for {kind}")
         return self
+
+    @model_validator(mode="after")
+    def _logs_in_at_one_host(self) -> Self:
+        if self.login is None:
+            return self
+        hosts = {urlsplit(url).hostname or "" for url in self.start}
+        if self.login.host is None and len(hosts) > 1:
+            raise ValueError(f"`login` needs a `host`: the start URLs are on {', '.join(sorted(hosts))}")
+        if self.login.host is not None and self.login.host not in hosts:
+            raise ValueError(f"`login.host`: no start URL is on {self.login.host}")
+        form = self.login.form
+        if form is not None and origin_of(form.url) != self.login_origin:
+            raise ValueError(f"`login.form.url` is not on {self.login_origin}, which the login is for")
+        return self
+
+    @property
+    def login_origin(self) -> str | None:
+        """Scheme, host and port that the login is sent to; None without one."""
+        if self.login is None:
+            return None
+        named = [url for url in self.start if self.login.host in {None, urlsplit(url).hostname}]
+        return origin_of(named[0])
 
     @model_validator(mode="after")
     def _has_options_of_its_kind(self) -> Self:
@@ -247,11 +338,22 @@ class Source(Strict):
         return self
 
 
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of a URL.
+
+    >>> origin_of("https://A.example/x"), origin_of("http://a.example:80/")
+    ('https://a.example:443', 'http://a.example:80')
+    """
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme, 0)
+    return f"{parts.scheme}://{parts.hostname or ''}:{port}"
+
+
 def keys_of(kind: str, *, is_spider: bool) -> tuple[str, ...]:
     """Return the keys of a source that a spider or reader alone knows, beside those that all know.
 
     >>> keys_of("text", is_spider=False), keys_of("site", is_spider=True)
-    (('lines',), ('domains', 'allow', 'deny', 'allow_private', 'content'))
+    (('lines',), ('domains', 'allow', 'deny', 'allow_private', 'sitemap_only', 'login', 'content'))
     """
     shared = tuple(name for name, kinds in _BELONGS.items() if kind in kinds)
     return (*_OF_SPIDERS, *shared) if is_spider else shared

@@ -12,14 +12,20 @@ from urllib.parse import unquote
 
 from rag_assay.assets.cleaning.article import clean_article, date_guess_options, find_date, page_metadata
 from rag_assay.assets.cleaning.blocks import paragraphs, read_blocks, without_numbers
+from rag_assay.assets.cleaning.data_files import clean_json, clean_table
 from rag_assay.assets.cleaning.draft import MIN_WORDS, DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.epub import clean_epub
 from rag_assay.assets.cleaning.eurlex.cleaner import clean_eurlex, is_eurlex, notice_of
 from rag_assay.assets.cleaning.language import detector, language_of
+from rag_assay.assets.cleaning.mail import clean_eml, clean_msg
+from rag_assay.assets.cleaning.notebooks import clean_notebook
 from rag_assay.assets.cleaning.office import clean_docx, clean_pptx, clean_xlsx
+from rag_assay.assets.cleaning.old_workbooks import clean_xls
+from rag_assay.assets.cleaning.opendocument import clean_odp, clean_ods, clean_odt
 from rag_assay.assets.cleaning.outline import OutlineBuilder
 from rag_assay.assets.cleaning.page_facts import page_facts
 from rag_assay.assets.cleaning.pdf import clean_pdf
+from rag_assay.assets.cleaning.source_code import clean_source
 from rag_assay.assets.cleaning.text_files import clean_beir, clean_markdown, clean_rst, clean_text
 from rag_assay.assets.cleaning.tree import Element, parse_page
 from rag_assay.assets.cleaning.unicode import collapse_whitespace, count_words, repair_encoding, tidy
@@ -132,6 +138,18 @@ _FILES: dict[str, tuple[str, Callable[[bytes, str | None], DocumentDraft]]] = {
     KINDS[".epub"].media_type: ("EPUB", lambda body, _: clean_epub(body)),
     KINDS[".pptx"].media_type: ("PPTX", lambda body, _: clean_pptx(body)),
     KINDS[".xlsx"].media_type: ("XLSX", lambda body, _: clean_xlsx(body)),
+    KINDS[".odp"].media_type: ("ODP", lambda body, _: clean_odp(body)),
+    KINDS[".ods"].media_type: ("ODS", lambda body, _: clean_ods(body)),
+    KINDS[".odt"].media_type: ("ODT", lambda body, _: clean_odt(body)),
+    "application/json": ("JSON", clean_json),
+    "application/vnd.ms-excel": ("XLS", lambda body, _: clean_xls(body)),
+    "application/vnd.ms-outlook": ("MSG", lambda body, _: clean_msg(body)),
+    "application/x-ipynb+json": ("notebook", clean_notebook),
+    "message/rfc822": ("EML", lambda body, _: clean_eml(body)),
+    "text/csv": ("table", clean_table),
+    "text/tab-separated-values": ("table", clean_table),
+    "text/x-python": ("source code", clean_source),
+    "text/x-source": ("source code", clean_source),
 }
 _OF_AN_ACT = frozenset({"version", "meta", "journal"})
 
@@ -290,7 +308,26 @@ def _caught(kind: str, page: dict[str, Any], clean: Callable[[], DocumentDraft])
         if may_pass(error):
             raise
         log.debug("%s breaks the %s parser", page["url"], kind, exc_info=True)
-        raise UnusablePage(f"the {kind} cannot be parsed ({type(error).__name__}: {error})") from error
+        detail = error.args[0] if isinstance(error, KeyError) and error.args else error
+        raise UnusablePage(f"{_why_broken(kind, error)} ({type(error).__name__}: {detail})") from error
+
+
+def _why_broken(kind: str, error: Exception) -> str:
+    from lxml.etree import ParseError
+
+    if kind in _PACKAGES:
+        for kinds, words in _BROKEN:
+            if isinstance(error, ParseError if kinds is SyntaxError else kinds):
+                return f"damaged {kind} file: {words}"
+    return f"the {kind} cannot be parsed"
+
+
+_PACKAGES = {kind.name for kind in KINDS.values()}
+_BROKEN: tuple[tuple[type[Exception], str], ...] = (
+    (LookupError, "a part of it is missing"),
+    (SyntaxError, "a part of it is no XML"),
+    (AttributeError, "a part of it is not what the file says it is"),
+)
 
 
 def _keywords(fields: dict[str, Any]) -> list[str]:

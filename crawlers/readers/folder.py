@@ -1,13 +1,17 @@
-"""A folder of documents, with its subfolders: HTML, text, Markdown, RST, PDF, Office and EPUB files."""
+"""A folder of documents, with its subfolders: web pages, text, Office files, mails, code, passages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from email.utils import formatdate
+from itertools import chain
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from pydantic import Field
 
 from rag_assay.crawlers.items import Page
+from rag_assay.crawlers.readers import jsonl, table
 from rag_assay.crawlers.readers.contract import Reader
 from rag_assay.crawlers.readers.files import (
     check_file,
@@ -17,11 +21,12 @@ from rag_assay.crawlers.readers.files import (
     root_of,
     why_unreadable,
 )
+from rag_assay.crawlers.readers.passages import Passages
 from rag_assay.warehouse import pdf
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import is_folder, walk
 from rag_assay.warehouse.office_packages import KINDS, why_not
-from rag_assay.warehouse.pages import decode
+from rag_assay.warehouse.pages import PASSING, decode
 from rag_assay.warehouse.source import Source
 
 TYPES = {
@@ -32,26 +37,111 @@ TYPES = {
     ".rst": "text/x-rst",
     ".pdf": "application/pdf",
     **{suffix: kind.media_type for suffix, kind in KINDS.items()},
+    ".eml": "message/rfc822",
+    ".ipynb": "application/x-ipynb+json",
+    ".msg": "application/vnd.ms-outlook",
+    ".xls": "application/vnd.ms-excel",
+    **dict.fromkeys((".py", ".pyi"), "text/x-python"),
+    **dict.fromkeys(
+        (
+            *(
+                ".bash",
+                ".c",
+                ".cc",
+                ".cpp",
+                ".cs",
+                ".css",
+                ".cxx",
+                ".ex",
+                ".exs",
+                ".go",
+                ".h",
+                ".hpp",
+                ".java",
+            ),
+            *(
+                ".jl",
+                ".js",
+                ".jsx",
+                ".kt",
+                ".lua",
+                ".mjs",
+                ".php",
+                ".pl",
+                ".pm",
+                ".proto",
+                ".ps1",
+                ".r",
+                ".rb",
+            ),
+            *(".rs", ".scala", ".sh", ".sql", ".swift", ".tf", ".ts", ".tsx", ".vue", ".zig"),
+        ),
+        "text/x-source",
+    ),
 }
+# Files of passages, and what they are as documents: packed ones and Parquet are passages or nothing.
+DATA = {
+    ".csv": "text/csv",
+    ".tsv": "text/tab-separated-values",
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "application/json"),
+}
+_ROWS = table.SUFFIXES
+_ITEMS = jsonl.LINES + jsonl.WHOLE
+_LOOKED_AT = 20  # rows of a file without a passage, after which it is taken for a document
 _PACKAGES = {kind.media_type: kind for kind in KINDS.values()}
 
 
 class Folder(Reader):
-    """A folder of HTML, text, Markdown, RST, PDF, Office and EPUB files, with its subfolders."""
+    """A folder with its subfolders: HTML, text, Markdown, RST, PDF, Office and OpenDocument files, EPUB,
+    mails, notebooks and source code, a page a file; CSV, JSON and Parquet, a page a passage.
+    """
 
     kind: ClassVar[str] = "folder"
+    suffixes: Annotated[
+        tuple[Annotated[str, Field(pattern=r"^\.\w+(\.\w+)*$")], ...],
+        Field(description="Endings of the files that are read, such as `.md`; default: all kinds."),
+    ] = ()
 
     def read(self, source: Source) -> Iterator[Page]:
         root = root_of(source)
-        if not root.is_dir():
-            what = "is not a folder" if root.exists() else "does not exist"
-            raise InputError(f"path: the folder {root} {what}.")
+        if not root.exists():
+            raise InputError(f"path: the folder {root} does not exist.")
+        passages = Passages(source)
+        endings = tuple(one.lower() for one in self.suffixes)
         empty = True
-        for path in walk(root):
-            empty = False
-            yield _page(path.relative_to(root).as_posix(), path, source)
+        for path in walk(root) if root.is_dir() else [root]:
+            if not endings or path.name.lower().endswith(endings) or is_folder(path):
+                empty = False
+                name = path.name if path == root else path.relative_to(root).as_posix()
+                yield from pages_of_file(name, path, source, passages)
         if empty:
-            raise InputError(f"path: the folder {root} holds no file.")
+            of_these = f" that ends in {' or '.join(endings)}" if endings else ""
+            raise InputError(f"path: the folder {root} holds no file{of_these}.")
+
+
+def pages_of_file(name: str, path: Path, source: Source, passages: Passages) -> Iterator[Page]:
+    """Yield the page of a document, or those of a file's passages. A table or JSON is passages if one of its
+    first rows is one, else a document.
+    """
+    if name != display_name(name) or not name.lower().endswith(_ROWS + _ITEMS):
+        yield _page(name, path, source)
+        return
+    open_passages = table.rows_of if name.lower().endswith(_ROWS) else jsonl.items_of
+    pages = open_passages(name, path, source, passages)
+    first: list[Page] = []
+    for page in pages:
+        first.append(page)
+        if page.body is not None or len(first) == _LOOKED_AT:
+            break
+    is_document = first and first[-1].body is None and path.suffix.lower() in DATA
+    if not first or (is_document and not _is_unreadable(first)):
+        yield _page(name, path, source)
+    else:
+        yield from chain(first, pages)
+
+
+def _is_unreadable(pages: list[Page]) -> bool:
+    return len(pages) == 1 and (pages[0].reason or "").startswith(("cannot be read", "truncated", PASSING))
 
 
 class FilesBySuffix(Reader):
@@ -120,11 +210,12 @@ def read_kinds(source: Source, suffixes: tuple[str, ...]) -> Iterator[Page]:
 
 def _page(name: str, path: Path, source: Source) -> Page:
     url, limit = display_name(name), source.limits.page_bytes
-    kind = TYPES.get(path.suffix.lower()) or ("inode/directory" if is_folder(path) else None)
+    suffix = path.suffix.lower()
+    kind = TYPES.get(suffix) or DATA.get(suffix) or ("inode/directory" if is_folder(path) else None)
     if url != name:
         return Page(url, url, content_type=kind, reason="the file's name is not UTF-8")
     if kind is None:
-        return Page(url, url, reason=f"unsupported file type: {path.suffix.lower() or 'none'}")
+        return Page(url, url, reason=f"unsupported file type: {suffix or 'none'}")
     try:
         check_file(path, source)
         body, changed = _content(path, limit)

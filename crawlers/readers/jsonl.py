@@ -6,6 +6,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from rag_assay.crawlers.items import Page
@@ -31,14 +32,18 @@ class JsonLines(Reader):
         """Yield one page a passage: a line of a .jsonl file, or an item of the list in a .json file."""
         passages = Passages(source)
         for name, path in files_of(source, LINES + WHOLE):
-            try:
-                with open_file(path, source) as file:
-                    if path.name.lower().endswith(WHOLE):
-                        yield from _items(file, name, passages, source.limits.page_bytes)
-                    else:
-                        yield from _lines(file, name, passages, source.limits.page_bytes)
-            except UNREADABLE as error:
-                yield unreadable(name, error)
+            yield from items_of(name, path, source, passages)
+
+
+def items_of(name: str, path: Path, source: Source, passages: Passages) -> Iterator[Page]:
+    try:
+        with open_file(path, source) as file:
+            if path.name.lower().endswith(WHOLE):
+                yield from _items(file, name, passages, source.limits.page_bytes)
+            else:
+                yield from _lines(file, name, passages, source.limits.page_bytes)
+    except UNREADABLE as error:
+        yield unreadable(name, error)
 
 
 def _lines(file: IO[bytes], name: str, passages: Passages, limit: int) -> Iterator[Page]:

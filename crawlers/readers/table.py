@@ -75,28 +75,32 @@ class TableReader(Reader):
     def read(self, source: Source) -> Iterator[Page]:
         """Yield one page a row; of a workbook only where the path names it: in a folder it is a document."""
         passages = Passages(source)
-        for name, rows in _tables(source):
-            try:
-                for number, row in enumerate(rows, start=1):
-                    yield (
-                        passages.broken(name, number, str(row))
-                        if isinstance(row, csv.Error)
-                        else passages.page(name, number, row)
-                    )
-            except _NoColumnError as error:
-                yield failed_page(name, str(error))
-            except UNREADABLE as error:
-                yield unreadable(name, error)
+        for name, path in files_of(source, SUFFIXES):
+            yield from rows_of(name, path, source, passages)
 
 
-def _tables(source: Source) -> Iterator[tuple[str, Iterator[Cells | csv.Error]]]:
-    for name, path in files_of(source, SUFFIXES):
-        if path.suffix.lower() == ".parquet":
-            yield name, _parquet(path, source)
-        elif path.suffix.lower() == ".xlsx":
-            yield from _sheets(name, path, source)
-        else:
-            yield name, _csv(path, source)
+def rows_of(file: str, path: Path, source: Source, passages: Passages) -> Iterator[Page]:
+    for name, rows in _tables(file, path, source):
+        try:
+            for number, row in enumerate(rows, start=1):
+                yield (
+                    passages.broken(name, number, str(row))
+                    if isinstance(row, csv.Error)
+                    else passages.page(name, number, row)
+                )
+        except _NoColumnError as error:
+            yield failed_page(name, str(error))
+        except UNREADABLE as error:
+            yield unreadable(name, error)
+
+
+def _tables(name: str, path: Path, source: Source) -> Iterator[tuple[str, Iterator[Cells | csv.Error]]]:
+    if path.suffix.lower() == ".parquet":
+        yield name, _parquet(path, source)
+    elif path.suffix.lower() == ".xlsx":
+        yield from _sheets(name, path, source)
+    else:
+        yield name, _csv(path, source)
 
 
 def _sheets(name: str, path: Path, source: Source) -> Iterator[tuple[str, Iterator[Cells]]]:

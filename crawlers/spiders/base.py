@@ -42,9 +42,12 @@ from rag_assay.crawlers.links import (
     listed_lines,
     looks_listed,
 )
+from rag_assay.crawlers.login import Credentials, sign_in
+from rag_assay.crawlers.markup import is_scripts_only
 from rag_assay.crawlers.settings import source_settings
 from rag_assay.crawlers.store import Followed, PageStore
-from rag_assay.warehouse.errors import InputError
+from rag_assay.crawlers.traps import Footprint, footprint, is_like, pattern_of
+from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.pages import decode, media_type
 from rag_assay.warehouse.recipe import Strict
 from rag_assay.warehouse.source import Source
@@ -348,6 +351,7 @@ class SiteSpider(scrapy.Spider):
         self.progress = progress or self.logger.info
         self.allowed_domains = list(self.source.hosts)
         self.bounds = Bounds(self.source)
+        self.credentials = Credentials(self.source)
         self.broken: Exception | None = None  # why a page could not be stored
         self.too_deep = 0
         self.received_bytes = 0
@@ -370,7 +374,15 @@ class SiteSpider(scrapy.Spider):
         return spider
 
     async def start(self) -> AsyncIterator[Request]:
+        if self.broken:
+            return
         self._leave_unwanted()
+        if self.source.login is not None and self.source.login.form is not None:
+            try:
+                await sign_in(self.crawler, self.source.login.form.url, self.credentials)
+            except AssayError as error:
+                self.broken = error
+                return
         for url in self.source.start:
             request = self.request(clean_url(url, ""), hops=0)
             yield request.replace(meta={**request.meta, "start": url})
@@ -410,8 +422,11 @@ class SiteSpider(scrapy.Spider):
 
     def follow(self, response: Response, urls: list[str], **listed: Any) -> Output:
         """Ask for the pages that ``response`` links to, on the source's own hosts, one link deeper. A link
-        whose name says that it is no text (`/chart.png`) is not asked for: it is a failed page.
+        whose name says that it is no text (`/chart.png`) is not asked for: it is a failed page. With
+        `sitemap_only`, nothing is asked for that a list does not name.
         """
+        if self.source.sitemap_only:
+            return
         yield from self._follow(
             response,
             (ListedAddress(clean_url(response.url, url)) for url in urls if url not in self._known),
@@ -452,7 +467,10 @@ class SiteSpider(scrapy.Spider):
         if response.meta["hops"] or "again" in response.meta or self.source.limits.depth < 1:
             return
         folders = [folder_of(url) for url in (*self.source.start, response.url)]
-        for url in (*self.sitemaps.get(urlsplit(response.url).netloc, ()), *feeds_of(response)):
+        lists = [*self.sitemaps.get(urlsplit(response.url).netloc, ()), *feeds_of(response)]
+        if self.source.sitemap_only and not lists:
+            lists = [clean_url(response.url, "/sitemap.xml")]
+        for url in lists:
             if url not in self._known and self._leads_on(ListedAddress(url, is_list=True)):
                 yield from self._list(url, 0, folders)
 
@@ -463,7 +481,7 @@ class SiteSpider(scrapy.Spider):
             self.logger.debug("%s is no URL: %s", url, error)
 
     def turn(self, response: Response, hrefs: list[str], *, fruitful: bool) -> Output:
-        if "again" in response.meta:
+        if "again" in response.meta or self.source.sitemap_only:
             return
         barren = 0 if fruitful else response.meta["barren"] + 1
         for url in dict.fromkeys(clean_url(response.url, href) for href in hrefs):
@@ -519,12 +537,33 @@ class SiteSpider(scrapy.Spider):
             yield self.failure(response, "no list of pages")
         elif kind in HTML:
             encoding = decode(response.body, content_type)[1]
-            yield from self.visit(response.replace(cls=HtmlResponse, encoding=encoding))
+            yield from self._visit(response.replace(cls=HtmlResponse, encoding=encoding))
         elif kind in self.readable and not response.meta.get("is_list"):
             yield from self.visit_file(response, kind)
         else:  # text, but nothing that a page could be: a sitemap of lines, a calendar, a script
             self.settle(response)
-            yield from self.follow(response, listed_lines(decode(response.body, content_type)[0]))
+            lines = listed_lines(decode(response.body, content_type)[0])
+            yield from self._follow(response, map(ListedAddress, lines))
+
+    def _visit(self, response: HtmlResponse) -> Output:
+        if is_scripts_only(response.selector, ran=bool(response.meta.get("rendered"))):
+            why = response.meta.get("unrendered") or "`render: auto` runs them in a browser"
+            yield self.failure(response, f"scripts only: {why}")
+            yield from self.discover(response)
+            return
+        before: Footprint | None = response.meta.get("footprint")
+        here = pattern_of(response.url)
+        if before and here == before.pattern and is_like(footprint(response.selector, response.url), before):
+            yield self.failure(response, f"trap: it differs from {before.url} in numbers and dates only")
+            return
+        own: Footprint | None = None
+        for output in self.visit(response):
+            if isinstance(output, Page) and output.body is not None and response.meta.get("rendered"):
+                output.fields["rendered"] = True
+            if isinstance(output, Request) and pattern_of(output.url) == here:
+                own = own or footprint(response.selector, response.url)
+                output.meta["footprint"] = own
+            yield output
 
     def _is_packed(self, response: Response) -> bool:
         """Return whether a body is a packed sitemap; many servers know no media type of `.gz`."""
@@ -546,7 +585,7 @@ class SiteSpider(scrapy.Spider):
             whole = [one._replace(url=clean_url(response.url, one.url)) for one in links]
             yield from self._follow(response, whole)
         elif "<html" in text[:1000].lower():  # XHTML that is served as XML
-            yield from self.visit(response.replace(cls=HtmlResponse, encoding=encoding))
+            yield from self._visit(response.replace(cls=HtmlResponse, encoding=encoding))
         else:
             yield self.failure(response, "neither a page nor a list of pages")
 
@@ -620,6 +659,11 @@ class SiteSpider(scrapy.Spider):
         if here.hostname != there.hostname or same_page or (there.path in {"", "/"} and not there.query):
             return None
         return target
+
+
+def is_html(response: Response) -> bool:
+    kind = media_type((response.headers.get("Content-Type") or b"").decode("latin-1"))
+    return kind in HTML or (not kind and isinstance(response, HtmlResponse))
 
 
 def spider_of(crawler: Crawler) -> SiteSpider | None:

@@ -26,11 +26,16 @@ class AnySiteSpider(NewsSpider):
     readable = HTML | {PDF, "text/plain", "text/markdown"}
 
     def is_article(self, page: Selector, article: Node | None) -> bool:
-        return self.source.content is None or bool(page.css(self.source.content))
+        content = self._content(page)
+        return content is None or bool(page.css(content))
 
     def fields(self, page: Selector, article: Node) -> dict[str, Any]:
-        fields = super().fields(page, article)
-        return fields | ({"content": self.source.content} if self.source.content else {})
+        content = self._content(page)
+        return super().fields(page, article) | ({"content": content} if content else {})
+
+    def _content(self, page: Selector) -> str | None:
+        response = getattr(page, "response", None)  # Scrapy's selectors know their page
+        return self.source.content_of(response.url if response is not None else "")
 
     def visit_file(self, response: Response, kind: str) -> Output:
         if kind == PDF and not response.body.startswith(b"%PDF-"):

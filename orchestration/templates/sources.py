@@ -17,6 +17,7 @@ from rag_assay.crawlers.readers.files import UNREADABLE, as_text, open_file
 from rag_assay.crawlers.readers.folder import TYPES
 from rag_assay.warehouse.files import bounded_lines, walk
 from rag_assay.warehouse.source import Column, Source
+from rag_assay.warehouse.source_kinds import READERS
 
 SAMPLE = 20  # rows or items of a file that are looked at
 MOST = 10  # sources of one folder
@@ -112,10 +113,16 @@ def _sources_of(
     target: Path, documents: Mapping[str, Path], passages: Sequence[tuple[str, Path, dict[Column, str]]]
 ) -> list[tuple[str, Path, dict[Column, str]]]:
     if not target.is_dir():
-        return [*((reader, target, {}) for reader in documents), *passages]
+        return [*((one if one in READERS else "folder", target, {}) for one in documents), *passages]
     if documents and not passages and "warc" not in documents:
         return [("folder", target, {})]
-    return [*((reader, target, {}) for reader in sorted(documents)), *_merged(passages, target)]
+    merged = _merged(passages, target)
+    if not documents.keys() <= READERS.keys():  # kinds that `folder` alone reads
+        columns = merged[0][2] if merged else {}
+        same = [columns == others for _, _, others in merged]
+        warc = [("warc", target, columns)] if "warc" in documents else []
+        return [("folder", target, columns if all(same) else {}), *warc]
+    return [*((reader, target, {}) for reader in sorted(documents)), *merged]
 
 
 def _listed(kinds: Counter[str]) -> str:

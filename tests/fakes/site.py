@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -23,6 +23,7 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     etag: str | None = None
     seconds: float = 0  # before the answer
+    needs_cookie: str = ""  # without it, 403
     unsized: bool = False  # sends no Content-Length, and closes the connection at the end
 
     @property
@@ -47,6 +48,7 @@ class Site:
         self.replies: dict[str, Reply] = {}
         self.once: dict[str, Reply] = {}  # answered before the one in `replies`
         self.asked: list[Asked] = []
+        self.forms: dict[str, Callable[[str], Reply]] = {}  # path -> the answer to a form that is sent there
         self.base = ""
         self._lock = threading.Lock()
         self._admitting = threading.Condition()
@@ -96,6 +98,8 @@ class _Handler(BaseHTTPRequestHandler):
         at = time.monotonic()
         usual = self.site.replies.get(self.path, Reply("no such page", status=404))
         reply = self.site.once.pop(self.path, usual)
+        if reply.needs_cookie and reply.needs_cookie not in (self.headers.get("Cookie") or ""):
+            reply = Reply("log in first", status=403)
         known = reply.etag is not None and self.headers.get("If-None-Match") == reply.etag
         sent = 0 if known else len(reply.data)
         self.site.note(Asked(self.path, dict(self.headers.items()), at, sent))
@@ -105,6 +109,12 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(reply, known)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
+
+    def do_POST(self) -> None:
+        form = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        answer = self.site.forms.get(self.path, lambda _: Reply("no such form", status=404))
+        self.site.note(Asked(self.path, dict(self.headers.items()), time.monotonic(), 0))
+        self._send(answer(form), known=False)
 
     def _send(self, reply: Reply, known: bool) -> None:
         self.send_response(304 if known else reply.status)

@@ -273,7 +273,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path):
             "own.txt": None,
             "same.txt": None,
             "out.txt": reason,
-            "out.jsonl": "unsupported file type: .jsonl",
+            "out.jsonl": reason,
             "up": reason,
         }
     named = Source(reader="text", path=str(folder / "out.txt"))

@@ -109,7 +109,7 @@ def test_folder_files_that_cannot_be_used(documents):
     pages = read("folder", documents, page_bytes=1024)
     assert {url: page.reason for url, page in pages.items() if page.reason} == {
         "table.docx": "not a DOCX file",
-        "old.odt": "unsupported file type: .odt",
+        "old.odt": "not an ODT file",
         "README": "unsupported file type: none",
         "empty.txt": "empty file",
         "wrong.pdf": "not a PDF file",
