@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.metrics.contract import OF_RANKING, Case, Metric, Score, score_rows
 from rag_assay.evals.metrics.reuse import FILE, METRICS, NOT_ANNOTATED, NOT_JUDGED, WAITING
 from rag_assay.evals.pipeline.cell_cases import ScoreResources, read_cases
+from rag_assay.evals.pipeline.traces import trace_cells
 from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores, is_unrated
 from rag_assay.evals.rubrics.rubric import PEOPLE
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell, JudgedCell
@@ -167,6 +168,9 @@ class Scores(Stage):
 
     def spends(self, key: str) -> bool:
         return self.grid.cells[key].study in self._spending
+
+    def on_computed(self, keys: Sequence[str], work: BuildContext) -> None:
+        trace_cells(self.grid, keys, work)
 
     def build(self, key: str, folder: Path, work: BuildContext) -> BuildResult:
         cell = self.grid.cells[key]

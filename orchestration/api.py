@@ -103,32 +103,11 @@ class LoadedStudy:
             InputError: the study, or what it names, cannot be used.
             RunFailedError: there is no leaderboard. What was built stays, and the next run continues.
         """
-        from rag_assay.evals.study.grid import read_questions_of
-        from rag_assay.evals.study.run_studies import note, refuse_taken
-        from rag_assay.evals.study.slice_selection import note_slice, slice_study
-        from rag_assay.evals.study.study_check import unreachable_models
-        from rag_assay.orchestration.driver import Driver
         from rag_assay.orchestration.run_report import failure_notes
-        from rag_assay.orchestration.search_run import search_study
-        from rag_assay.orchestration.stages import up_to
-        from rag_assay.warehouse.inference.budget import Budgets
+        from rag_assay.orchestration.study_runs import run_study
 
         where, hear = _workspace.use(self.workspace), progress or (lambda _label, _done, _total: None)
-        refuse_taken(self._study, where)
-        found = slice_study(self._study, tuple(cells), None if questions is None else str(questions))
-        read_questions_of(found)  # a mistake there must not cost a crawl
-        for reason in unreachable_models(found):
-            hear(f"warning: {reason}; what needs it will fail", 0, 0)
-        note(found, where)
-        note_slice(found, where)
-        budgets = Budgets()
-
-        def walk(part: studies.Study, last: str) -> object:
-            return Driver(part, where, hear).run(tuple(up_to(part, [last])), budgets=budgets)
-
-        if found.search is not None and found.slice is None:
-            found = search_study(found, where, walk, lambda text: hear(text, 0, 0))
-        report = Driver(found, where, hear).run(budgets=budgets)
+        found, report = run_study(self._study, where, hear, cells=cells, questions=questions)
         if not report.is_there("leaderboard"):
             raise RunFailedError("\n".join(failure_notes(report.stages)) or "no leaderboard was built")
         return _read(found, self.workspace, failure_notes(report.stages))

@@ -23,6 +23,7 @@ from rag_assay.orchestration.commands import (
     dev,
     export,
     init,
+    mcp,
     models,
     parts,
     questions,
@@ -70,6 +71,7 @@ COMMANDS: dict[str, dict[str, tuple[Callable[..., None] | typer.Typer, list[str]
         "corpus": (corpus.app, ["assay corpus build docs/", 'assay corpus query "What does a berth cost?"']),
         "export": (export.export, ["assay export demo best/"]),
         "serve": (serve.serve, ["assay serve best/", "assay serve demo --port 8600"]),
+        "mcp": (mcp.mcp, ["assay mcp study.yaml --budget-usd 1"]),
     },
     "Ratings": {
         "ratings": (

@@ -308,6 +308,7 @@ def collect(stage: Stage, keys: Sequence[str], outcomes: Sequence[KeyOutcome], w
     if stage.name in OF_STUDIES:
         add_keys(work.home, stage.name, there)
     stage.on_committed(keys, work)
+    stage.on_computed([outcome.key for outcome in outcomes if outcome.computed and outcome.artifact], work)
     if stage.crawls or (stage.name in ASKING and any(outcome.computed for outcome in outcomes)):
         sync_records(work)
 

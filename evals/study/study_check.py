@@ -34,8 +34,6 @@ from rag_assay.evals.study.registry import GENERATORS, JUDGES
 from rag_assay.evals.study.run_plan import window_of
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.evals.systems.code_loading import missing_module
-from rag_assay.evals.systems.python_system import Python
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.model_servers import unreachable
@@ -226,8 +224,8 @@ def _models(data: Any) -> list[Finding]:
 def _missing_code(study: Study) -> list[Finding]:
     found: list[Finding] = []
     for name, system in study.systems.items():
-        if isinstance(system, Python) and (reason := missing_module(system.call, study.base)):
-            found.append(Finding(("systems", name, "python"), "no_module", reason))
+        if reason := system.missing():
+            found.append(Finding(("systems", name, system.kind), "no_module", reason))
     return found
 
 

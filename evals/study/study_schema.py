@@ -28,7 +28,7 @@ from rag_assay.evals.study.registry import SYSTEMS
 from rag_assay.evals.study.sections import Schedule
 from rag_assay.evals.study.study import MetricName, Study
 from rag_assay.evals.study.system_study import GRID, SystemStudy
-from rag_assay.evals.systems.contract import SHORT, System
+from rag_assay.evals.systems.contract import SHORT, CalledSystem
 from rag_assay.evals.systems.python_system import Python
 from rag_assay.warehouse.components import OneOf, one_of
 
@@ -198,7 +198,7 @@ class _Schema:
         kinds = found["properties"]
         beside = {
             name: self.field(field)
-            for kind in (System, Python)
+            for kind in (CalledSystem, Python)
             for name, field in kind.model_fields.items()
             if name in {"version", "limits", "price", "input", "answers"}
         }

@@ -1,4 +1,4 @@
-"""The contract of a system: a RAG application of the user's own, called once for each question."""
+"""The contract of a system: a RAG application of the user's own, called or recorded."""
 
 from __future__ import annotations
 
@@ -44,32 +44,19 @@ class SystemReply(NamedTuple):
 
 
 class System(Generator):
-    """A RAG application of the user's own.
-
-    It is called once for each question, through the cache of calls, the study's budget, its limits and the
-    list of allowed servers. It may give an answer, passages, or both.
+    """A RAG application of the user's own. It gives an answer to each question, passages, or both.
 
     version: part of every identity: a new one calls the system again for each question
-    limits: timeout, retries, calls in flight and in a minute
-    price: US dollars for a million tokens, where it counts them
     """
 
     reads: ClassVar[Reads] = "system"
     needs_passages: ClassVar[bool] = False
     writes_markers: ClassVar[bool] = False  # what a number in brackets means to others is not known
-    at_once: ClassVar[int] = AT_ONCE
 
     passages: None = None  # type: ignore[assignment] # it reads what it finds itself
     context_tokens: None = None
     gate: None = None
     version: Annotated[str, Field(max_length=200)] | None = None
-    limits: CallLimits | None = None
-    price: TokenPrice | None = None
-    _folder: Path = PrivateAttr(default=Path())
-
-    def in_folder(self, folder: Path) -> None:
-        """Tell it the folder of its study file."""
-        self._folder = folder
 
     def meaning(self) -> dict[str, JsonValue]:
         said = super().meaning().items()
@@ -81,15 +68,6 @@ class System(Generator):
         """What is called, in one word without secrets: a model, a URL, a function."""
 
     @property
-    def asked_as(self) -> str:
-        """The name of what is called, in the record of a call."""
-        return f"{self.kind}/{self.target}"
-
-    @property
-    def token_price(self) -> Price | None:
-        return Price(self.price.read / MILLION, self.price.written / MILLION) if self.price else None
-
-    @property
     def address(self) -> str | None:
         """The address of its server; None: it runs in this process."""
         return None
@@ -98,6 +76,61 @@ class System(Generator):
     def has_answers(self) -> bool:
         """Whether it answers; else it only retrieves."""
         return True
+
+    def in_folder(self, folder: Path) -> None:
+        """Tell it the folder of its study file."""
+        self._folder = folder
+
+    def missing(self) -> str | None:
+        """Return why it cannot be used on this machine, as far as that is known without a call."""
+        return None
+
+    def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
+        return []
+
+    def calls_per_question(self) -> CallsEach:
+        return CallsEach(1, 1)
+
+    def read_answer(self, answer: Answer, found: SystemReply) -> Answer:
+        """Return an answer that came, with its text, passages and status."""
+        passages = None if found.passages is None else tuple(map(_passage, found.passages))
+        answer = replace(answer, passages=passages)
+        if found.text and found.text.strip():
+            answer = replace(answer, text=found.text.strip(), raw=found.text)
+            if not is_refusal(found.text):
+                return answer
+            return replace(
+                answer, status=Status.REFUSED, reason="the system says that the documents do not say"
+            )
+        if not self.has_answers and passages is not None:
+            return replace(answer, status=Status.NOT_RUN, reason=ONLY_PASSAGES)
+        what = "passages and no answer" if passages else "neither an answer nor passages"
+        return replace(answer, status=Status.PARSE_FAILED, reason=f"the system gave {what}")
+
+    _folder: Path = PrivateAttr(default=Path())
+
+
+class CalledSystem(System):
+    """A system that is called once for each question, through the cache of calls, the study's budget, its
+    limits and the list of allowed servers.
+
+    limits: timeout, retries, calls in flight and in a minute
+    price: US dollars for a million tokens, where it counts them
+    """
+
+    at_once: ClassVar[int] = AT_ONCE
+
+    limits: CallLimits | None = None
+    price: TokenPrice | None = None
+
+    @property
+    def asked_as(self) -> str:
+        """The name of what is called, in the record of a call."""
+        return f"{self.kind}/{self.target}"
+
+    @property
+    def token_price(self) -> Price | None:
+        return Price(self.price.read / MILLION, self.price.written / MILLION) if self.price else None
 
     @abstractmethod
     def request(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
@@ -128,12 +161,6 @@ class System(Generator):
         limits = self.limits or CallLimits()
         most = limits.at_once or self.at_once
         return Pace(most, limits.requests_per_minute, limits.tokens_per_minute)
-
-    def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
-        return []
-
-    def calls_per_question(self) -> CallsEach:
-        return CallsEach(1, 1)
 
     def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
         found = []
@@ -189,24 +216,7 @@ class System(Generator):
             found = self.read(json.loads(reply.raw or "null"))
         except UnreadableError as error:
             return replace(answer, status=Status.PARSE_FAILED, reason=str(error))
-        return self.answer_of(found, answer)
-
-    def answer_of(self, found: SystemReply, answer: Answer | None = None) -> Answer:
-        """Return the answer that a reply is; ``answer``: with seconds, tokens and cost, if they are known."""
-        answer = answer or Answer(Status.OK)
-        passages = None if found.passages is None else tuple(map(_passage, found.passages))
-        answer = replace(answer, passages=passages)
-        if found.text and found.text.strip():
-            answer = replace(answer, text=found.text.strip(), raw=found.text)
-            if not is_refusal(found.text):
-                return answer
-            return replace(
-                answer, status=Status.REFUSED, reason="the system says that the documents do not say"
-            )
-        if not self.has_answers and passages is not None:
-            return replace(answer, status=Status.NOT_RUN, reason=ONLY_PASSAGES)
-        what = "passages and no answer" if passages else "neither an answer nor passages"
-        return replace(answer, status=Status.PARSE_FAILED, reason=f"the system gave {what}")
+        return self.read_answer(answer, found)
 
 
 def _passage(given: GivenPassage) -> Passage:

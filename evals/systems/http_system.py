@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from rag_assay.evals.generation.contract import GenerationContext
-from rag_assay.evals.systems.contract import System, SystemReply
+from rag_assay.evals.systems.contract import CalledSystem, SystemReply
 from rag_assay.evals.systems.given_passages import (
     GivenPassage,
     UnreadableError,
@@ -123,7 +123,7 @@ def _is_from_environment(text: str, value: str) -> bool:
     return any(one in value for one in getattr(text, "values", ()) if one)
 
 
-class HttpSystem(System):
+class HttpSystem(CalledSystem):
     """A system behind HTTP.
 
     headers: sent with each request; write secrets as `${NAME}`. Values of secrets are no part of an identity

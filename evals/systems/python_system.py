@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 from pydantic import AfterValidator, Field, JsonValue
 
-from rag_assay.evals.systems.code_loading import code_digest, load
-from rag_assay.evals.systems.contract import System, SystemReply
+from rag_assay.evals.systems.code_loading import code_digest, load, missing_module
+from rag_assay.evals.systems.contract import CalledSystem, SystemReply
 from rag_assay.evals.systems.given_passages import GivenPassage, UnreadableError, read_passages
 from rag_assay.evals.systems.given_replies import ANSWERS, PASSAGES, read_reply
 from rag_assay.evals.systems.json_template import check_template, fill
@@ -34,7 +34,7 @@ def _is_place(place: str) -> str:
     return place
 
 
-class Python(System):
+class Python(CalledSystem):
     """Calls Python code of the user's own, from the folder of the study file or an installed package.
 
     A function takes the question, and the conversation before it where it has a parameter named `history`, or
@@ -53,6 +53,9 @@ class Python(System):
     input: Annotated[JsonValue, AfterValidator(check_template)] = Field(default="{{ question }}")
     answers: bool = True
     passages: None = None
+
+    def missing(self) -> str | None:
+        return missing_module(self.call, self._folder)
 
     def meaning(self) -> dict[str, JsonValue]:
         return {**super().meaning(), **self._code}

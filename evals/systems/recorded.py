@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue, ValidationError
 
 from rag_assay.assets.recipes.build_half import absolute
 from rag_assay.evals.generation.contract import Answer, GenerationContext, Request
@@ -19,19 +20,72 @@ from rag_assay.evals.systems.given_replies import ANSWERS, PASSAGES, read_reply
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.chat_part import CallsEach
-from rag_assay.warehouse.inference.replies import Completion
+from rag_assay.warehouse.recipe import Strict
 from rag_assay.warehouse.schemas import Status
 
-Rows = Mapping[str, Mapping[str, Any]]
-"""Question id -> the row of its answer."""
-_NAMES = {name for name, ours in RAGAS.items() if ours in {"id", "question", "conversation"}}
+_NAMES = {name for name, ours in RAGAS.items() if ours in {"id", "question"}}
+
+
+class Measured(Strict):
+    """What is known of a recorded answer beside its text. An answer with a `reason` failed for it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    reason: str | None = None
+    model: str | None = None
+    seconds: Annotated[float, Field(ge=0)] | None = None
+    prompt_tokens: Annotated[int, Field(ge=0)] | None = None
+    completion_tokens: Annotated[int, Field(ge=0)] | None = None
+    usd: Annotated[float, Field(ge=0)] | None = None
+
+
+class RecordedAnswer(Measured):
+    """A line of a file of recorded answers, as `assay questions from-traces` writes it.
+
+    conversation: the turns before, question and answer by turns, the oldest first
+    passages: None: it is not known what was read
+    """
+
+    question: str
+    conversation: tuple[str, ...] = ()
+    answer: str | None = None
+    passages: list[JsonValue] | None = None
+
+
+class _Row(NamedTuple):
+    given: dict[str, Any]
+    measured: Measured
+
+
+Key = tuple[str, ...]
+"""The questions of a conversation up to the one that is answered, or the id of a question."""
+
+
+def key_of(question: str, conversation: Sequence[str]) -> Key:
+    """Return by what a recorded answer is found: the same questions in the same order, whatever their case.
+
+    >>> key_of("Until  when?", ["What is a Ferry?", "A boat."])
+    ('what is a ferry?', 'until when?')
+    """
+    return tuple(" ".join(one.split()).casefold() for one in (*conversation[0::2], question))
+
+
+def lines_of(records: Iterable[RecordedAnswer]) -> str:
+    """Return a file of recorded answers; of several to one question the last one."""
+    last = {key_of(one.question, one.conversation): one for one in records}
+    return "".join(
+        f"{json.dumps(one.model_dump(mode='json', exclude_defaults=True), ensure_ascii=False)}\n"
+        for one in last.values()
+    )
 
 
 class Recorded(System):
-    """Answers and passages that a system gave before.
+    """Takes answers and passages that a system gave before; nothing is called.
 
-    A row has the id or the text of its question, an answer (`answer` or `response`), passages (`passages`,
-    `retrieved_contexts` or `contexts`), or both: a dataset of ragas is read as it is.
+    A row has the id or text of its question (and the `conversation` before it), an answer (`answer` or
+    `response`), passages (`passages`, `retrieved_contexts`, `contexts`), or both: a dataset of ragas is read
+    as it is. `seconds`, `prompt_tokens`, `completion_tokens`, `usd` and `model` are kept; a `reason` says why
+    there is no answer. A question without a row has the status `not_run`.
 
     file: JSON lines, JSON, CSV, Parquet, or a folder of a Hugging Face dataset
     answers: false: its passages are measured alone
@@ -58,6 +112,13 @@ class Recorded(System):
     def has_answers(self) -> bool:
         return self.answers
 
+    def missing(self) -> str | None:
+        try:
+            _read(self._path, stamp_of(self._path))
+        except InputError as error:
+            return str(error)
+        return None
+
     def calls_per_question(self) -> CallsEach:
         return CallsEach(0, 0)
 
@@ -65,36 +126,31 @@ class Recorded(System):
         _, rows = _read(self._path, stamp_of(self._path))
         return [self._recorded(rows, one) for one in requests]
 
-    def _recorded(self, rows: Rows, asked: Request) -> Answer:
-        by_text = stable_id(None, asked.question, list(asked.conversation))
-        row = rows.get(asked.question_id or "") or rows.get(by_text)
+    def _recorded(self, rows: Mapping[Key, _Row], asked: Request) -> Answer:
+        row = rows.get((asked.question_id or "",)) or rows.get(key_of(asked.question, asked.conversation))
         if row is None:
             return Answer(Status.NOT_RUN, NOT_RECORDED)
+        given, measured = row
+        told = measured.model_dump(exclude={"reason"})
         try:
-            return self.answer_of(self.read(row))
+            text, passages = read_reply(given) if given else (None, None)
+            found = SystemReply(text, None if passages is None else read_passages(passages))
         except UnreadableError as error:
-            return Answer(Status.PARSE_FAILED, str(error))
-
-    def read(self, given: object) -> SystemReply:
-        text, passages = read_reply(given)
-        return SystemReply(text, None if passages is None else read_passages(passages))
-
-    def request(self, values: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
-        raise NotImplementedError("nothing is called")
-
-    def send(self, request: dict[str, JsonValue], timeout: float, context: GenerationContext) -> Completion:
-        raise NotImplementedError("nothing is called")
+            return Answer(Status.PARSE_FAILED, str(error), **told)
+        if found.text is None and measured.reason:
+            return Answer(Status.ERROR, measured.reason, **told)
+        return self.read_answer(Answer(Status.OK, cached=True, **told), found)
 
 
 @lru_cache(8)
-def _read(path: Path, _stamp: tuple[Any, ...]) -> tuple[str, Rows]:
+def _read(path: Path, _stamp: tuple[Any, ...]) -> tuple[str, Mapping[Key, _Row]]:
     """Return the digest and the rows of a file, each under its id and under the text of its question.
 
     Raises:
         InputError: two rows answer one question, or a row names none.
     """
-    by_id: dict[str, dict[str, Any]] = {}
-    by_text: dict[str, dict[str, Any]] = {}
+    by_id: dict[Key, _Row] = {}
+    by_text: dict[Key, _Row] = {}
     for place, row in file_rows(path):
         told = {name: value for name, value in row.items() if not is_empty(value)}
         named = {RAGAS[name]: told[name] for name in RAGAS if name in told and name in _NAMES}
@@ -102,15 +158,23 @@ def _read(path: Path, _stamp: tuple[Any, ...]) -> tuple[str, Rows]:
         if not question and "id" not in named:
             raise InputError(f"{path}: {place}: it names no question: give it an `id` or a `question`")
         try:
-            name = stable_id(named.get("id"), question, [])
+            turns = [str(one) for one in listed(told["conversation"])] if "conversation" in told else []
+            name = stable_id(named.get("id"), question, turns)
+            measured = Measured(**{one: told[one] for one in Measured.model_fields if one in told})
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise InputError(f"{path}: {place}: `{first['loc'][0]}`: {first['msg']}") from error
         except ValueError as error:
             raise InputError(f"{path}: {place}: {error}") from error
-        kept = {one: _value(told[one]) for one in (*ANSWERS, *PASSAGES) if one in told}
-        if by_id.setdefault(name, kept) != kept:
+        kept = _Row({one: _value(told[one]) for one in (*ANSWERS, *PASSAGES) if one in told}, measured)
+        if by_id.setdefault((name,), kept) != kept:
             raise InputError(f"{path}: {place}: a second answer to the question {name}; give each an `id`")
         if question:
-            by_text.setdefault(stable_id(None, question, []), kept)
-    return digest(by_id), {**by_text, **by_id}
+            by_text.setdefault(key_of(question, turns), kept)
+    said = {
+        name: {**kept.given, **kept.measured.model_dump(exclude_none=True)} for (name,), kept in by_id.items()
+    }
+    return digest(said), {**by_text, **by_id}
 
 
 def _value(value: Any) -> Any:

@@ -15,7 +15,7 @@ from rag_assay.orchestration.terminal.cli_errors import StudyArgument, example, 
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Make question sets from documents or chats; review and export them.",
+    help="Make question sets from documents, chats or traces; review and export them.",
 )
 app.add_typer(question_generation.app)
 app.add_typer(from_chat.app)

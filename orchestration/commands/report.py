@@ -77,8 +77,17 @@ def report(
         ),
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
+    mlflow: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URI",
+            help="Write runs, metrics and the report to MLflow instead: http://HOST:5000, sqlite:///FILE.",
+        ),
+    ] = None,
 ) -> None:
     """Write the report of a study that was run, or export its leaderboard."""
+    if mlflow is not None and (output or open_browser or format is not ReportFormat.HTML):
+        raise InputError("--mlflow writes to MLflow alone; leave --format, --output and --open out")
     if open_browser and format is not ReportFormat.HTML:
         raise InputError(f"--open is for the HTML report; leave --format {format.value} out")
     found = study_of(study)
@@ -89,9 +98,21 @@ def report(
         _write_runs(found, where, output or where.reports / f"{found.study}-trec", study)
     else:
         path = _write_page(found, where, output)
+        if mlflow is not None:
+            _write_to_mlflow(found, where, path, mlflow)
+            return
         print(path)
         if open_browser and not in_browser(path.absolute().as_uri()):
             say("no browser was found here; open that file with one of yours")
+
+
+def _write_to_mlflow(found: Study, where: Home, page: Path, uri: str) -> None:
+    from rag_assay.evals.reporting.mlflow_runs import write_to_mlflow
+    from rag_assay.evals.reporting.rows import report_data
+
+    written = write_to_mlflow(report_data(found, where, with_hits=False), page, uri)
+    print(written.place)
+    say(f"{written.cells} cells." if written.is_new else "This result is there already.")
 
 
 def _write_rows(found: Study, where: Home, form: ReportFormat, output: Path | None) -> None:

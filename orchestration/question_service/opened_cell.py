@@ -19,6 +19,7 @@ from rag_assay.evals.export.revisions import ExpectedResult
 from rag_assay.evals.pipeline.cell_items import StudyQuestions
 from rag_assay.evals.pipeline.pipeline import Pipeline, PipelineResult, open_pipeline
 from rag_assay.evals.pipeline.run_resources import RunResources
+from rag_assay.evals.pipeline.traces import trace_result
 from rag_assay.evals.query_transforms.rules.follow_up_cues import is_courtesy, reply_to_courtesy
 from rag_assay.evals.retrieval.query import Removal
 from rag_assay.evals.retrieval.question_words import language as language_of
@@ -100,11 +101,11 @@ class OpenedCell(Closeable):
 
     def search(self, asking: QuestionRequest) -> PipelineResult:
         """Return what is found for a question, without an answer."""
-        return self.pipeline.search_row(self.row(asking), without=_removals(asking))
+        return self._traced(self.pipeline.search_row(self.row(asking), without=_removals(asking)))
 
     def result(self, asking: QuestionRequest, known: Row | None = None) -> PipelineResult:
         """Return what is found and answered, with its trace; `known` as in `row`."""
-        return self.pipeline.ask_row(self.row(asking, known), without=_removals(asking))
+        return self._traced(self.pipeline.ask_row(self.row(asking, known), without=_removals(asking)))
 
     def answer(self, asking: QuestionRequest, turn: Turn | None = None, hear: Hear | None = None) -> Turn:
         """Return a turn with the cell's answer; what fails is its status and reason.
@@ -123,7 +124,7 @@ class OpenedCell(Closeable):
             if self.resources is not None:
                 self.resources.forget_obstacles()
             with on_token(hear or (lambda _draft: None)):  # one that is stopped ends at once
-                result = self.pipeline.ask_row(row, without=_removals(asking))
+                result = self._traced(self.pipeline.ask_row(row, without=_removals(asking)))
         except CancelledError:
             return failed_turn(turn, Status.NOT_RUN, STOPPED)
         except Exception as error:  # one question's failure is its turn
@@ -131,6 +132,10 @@ class OpenedCell(Closeable):
         if is_cancelled():
             return failed_turn(turn, Status.NOT_RUN, STOPPED)
         return complete_turn(turn, result, self.places())
+
+    def _traced(self, result: PipelineResult) -> PipelineResult:
+        trace_result(self.pipeline, result)
+        return result
 
     def _turn(self, asking: QuestionRequest) -> Turn:
         number = len(asking.conversation) // 2 + 1

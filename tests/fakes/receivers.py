@@ -14,7 +14,7 @@ from email import message_from_bytes
 from email.message import Message
 from email.policy import default
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, NamedTuple
 
 IN_URL = ("robot", "pa55-word", "s3cret-path", "t0ken-one")
 """The secrets in the URL of a webhook: user, password, path, query."""
@@ -27,6 +27,7 @@ class Hook:
     url: str = ""
     posted: list[tuple[dict[str, str], bytes]] = field(default_factory=list)
     replies: list[tuple[int, dict[str, str]]] = field(default_factory=lambda: [(200, {})])
+    body: bytes = b""  # of each reply
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -44,9 +45,10 @@ def hook() -> Iterator[Hook]:
             found.posted.append((dict(self.headers.items()), body))
             status, headers = found.replies.pop(0) if len(found.replies) > 1 else found.replies[0]
             self.send_response(status)
-            for name, value in {**headers, "Content-Length": "0"}.items():
+            for name, value in {**headers, "Content-Length": str(len(found.body))}.items():
                 self.send_header(name, value)
             self.end_headers()
+            self.wfile.write(found.body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (named by the base class)
             pass
@@ -56,6 +58,45 @@ def hook() -> Iterator[Hook]:
     found.url = f"http://robot:pa55-word@{place}/hooks/s3cret-path?token=t0ken-one"
     with _running(server):
         yield found
+
+
+class ReceivedSpan(NamedTuple):
+    """A span as a collector was sent it, with its attributes by name."""
+
+    name: str
+    trace: str
+    id: str
+    parent: str
+    seconds: float
+    failed: str
+    links: list[str]
+    attributes: dict[str, Any]
+
+    @property
+    def kind(self) -> str:
+        return str(self.attributes["openinference.span.kind"])
+
+
+def spans_of(body: bytes) -> list[ReceivedSpan]:
+    """The spans of a request of OTLP over HTTP."""
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    sent = ExportTraceServiceRequest.FromString(body)
+    return [
+        ReceivedSpan(
+            one.name,
+            one.trace_id.hex(),
+            one.span_id.hex(),
+            one.parent_span_id.hex(),
+            (one.end_time_unix_nano - one.start_time_unix_nano) / 1e9,
+            one.status.message if one.status.code == 2 else "",
+            [link.span_id.hex() for link in one.links],
+            {at.key: getattr(at.value, at.value.WhichOneof("value")) for at in one.attributes},
+        )
+        for resource in sent.resource_spans
+        for scope in resource.scope_spans
+        for one in scope.spans
+    ]
 
 
 @dataclass

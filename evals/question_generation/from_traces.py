@@ -1,0 +1,273 @@
+"""Questions of production, with the answers that were given, from traces in OpenInference's attributes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+
+from rag_assay.evals.generation.refusals import is_refusal
+from rag_assay.evals.question_generation.from_conversations import ConversationQuestion
+from rag_assay.evals.question_generation.trace_files import RecordedSpan, children_of, read_spans
+from rag_assay.evals.systems.recorded import RecordedAnswer
+from rag_assay.warehouse.conversations import ShownPassage, Turn
+from rag_assay.warehouse.inference.redaction import one_line, without_known
+from rag_assay.warehouse.schemas import Status
+
+HEADING = """\
+Questions of traces, to be read by a person. Give each one its `review`:
+  accept  it is good as it is
+  mend    you have changed it here (question, ground_truth, evidence …)
+  drop    it is of no use
+  open    not looked at yet
+Then: assay questions review {file}
+`asked` says how often it was asked in all its wordings. `passages` were found for the first one. A question
+needs `evidence`, a `ground_truth`, or `answerable: false`, before it can be accepted. Names of people may
+stand in questions."""
+
+LONGEST_QUESTION = 8_000  # characters, as the chat takes them
+_QUESTIONS = ("question", "query", "input", "user_input", "prompt", "text", "content")
+_ANSWERS = ("answer", "output", "result", "response", "text", "content")
+_UP = frozenset({"thumbs-up", "thumbs_up", "up", "positive", "good", "correct"})
+_DOWN = frozenset({"thumbs-down", "thumbs_down", "down", "negative", "bad", "incorrect"})
+_MODEL = "llm.model_name"
+_REDACTED = "__REDACTED__"
+Span = RecordedSpan
+
+
+class TracedAnswers(NamedTuple):
+    """The questions of traces in the order of asking, their answers, and how many traces hold no question."""
+
+    asked: list[ConversationQuestion]
+    answers: list[RecordedAnswer]
+    without_question: int
+
+
+def read_traces(paths: Sequence[Path]) -> TracedAnswers:
+    """Read questions and answers of trace files.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    traces: dict[str, dict[str, Span]] = {}
+    for path in paths:
+        for span in read_spans(path):
+            traces.setdefault(span.trace, {})[span.id] = span
+    found = TracedAnswers([], [], 0)
+    sessions: dict[str, list[str]] = {}
+    without = 0
+    for spans in sorted((list(one.values()) for one in traces.values()), key=lambda one: one[0].start):
+        root = _root(spans)
+        question = _question(root, spans)
+        if question is None:
+            without += 1
+            continue
+        name = root.attributes.get("session.id")
+        said = sessions.setdefault(str(name), []) if name else []
+        history = tuple(said) or _history(spans, question)
+        one, answer = _asked(root, spans, question, history)
+        found.asked.append(one)
+        found.answers.append(answer)
+        said += [question, answer.answer or ""]
+    return found._replace(without_question=without)
+
+
+def _root(spans: Sequence[Span]) -> Span:
+    ids = {one.id for one in spans}
+    return next((one for one in spans if one.parent not in ids), spans[0])
+
+
+def _question(root: Span, spans: Sequence[Span]) -> str | None:
+    found = _text(root.attributes.get("input.value"), _QUESTIONS)
+    if found is None:
+        found = next((one for span in spans for one in reversed(_user_messages(span))), None)
+    found = found.strip() if found else ""
+    return found if found and found != _REDACTED and len(found) <= LONGEST_QUESTION else None
+
+
+def _user_messages(span: Span) -> list[str]:
+    return [
+        str(one.get("message.content", ""))
+        for one in children_of(span.attributes, "llm.input_messages")
+        if one.get("message.role") == "user"
+    ]
+
+
+def _text(value: Any, names: Sequence[str]) -> str | None:
+    """Return the text of an input or output: itself, or what stands under one of these names in its JSON.
+
+    >>> _text('{"messages": [{"role": "system", "content": "x"}, {"role": "user", "content": "Why?"}]}', ())
+    'Why?'
+    """
+    if not isinstance(value, str):
+        return None
+    try:
+        found = json.loads(value)
+    except ValueError:
+        return value
+    return _inside(found, names) if isinstance(found, Mapping | list | str) else value
+
+
+def _inside(value: Any, names: Sequence[str]) -> str | None:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return next((text for one in reversed(value) if (text := _inside(one, names))), None)
+    if not isinstance(value, Mapping):
+        return None
+    for name in (*names, "messages", "kwargs", "content"):
+        if name in value and (text := _inside(value[name], names)):
+            return text
+    return None
+
+
+def _history(spans: Sequence[Span], question: str) -> tuple[str, ...]:
+    """Return what was said before, as a model was told it, where its last message is the question itself."""
+    for span in spans:
+        said = [
+            (one.get("message.role"), str(one.get("message.content", "")))
+            for one in children_of(span.attributes, "llm.input_messages")
+            if one.get("message.role") in {"user", "assistant"}
+        ]
+        roles = [role for role, _ in said]
+        if (
+            said
+            and said[-1] == ("user", question)
+            and roles == (["user", "assistant"] * len(said))[: len(said)]
+        ):
+            return tuple(text for _, text in said[:-1])
+    return ()
+
+
+def _asked(
+    root: Span, spans: Sequence[Span], question: str, history: tuple[str, ...]
+) -> tuple[ConversationQuestion, RecordedAnswer]:
+    models = [one for one in spans if one.kind == "LLM"]
+    text = _text(root.attributes.get("output.value"), _ANSWERS)
+    if text is None and models:
+        messages = children_of(models[-1].attributes, "llm.output_messages")
+        text = str(messages[-1].get("message.content", "")) if messages else None
+    text = None if text == _REDACTED or root.error else text
+    passages = _passages(spans)
+    searches = any(one.kind in {"RETRIEVER", "RERANKER"} for one in spans)
+    answer = RecordedAnswer(
+        question=question,
+        conversation=history,
+        answer=text,
+        reason=one_line(root.error) if root.error else None,
+        passages=[dict(one) for one in passages] if searches else None,
+        model=next((str(one.attributes[_MODEL]) for one in models if _MODEL in one.attributes), None),
+        seconds=max(0.0, root.end - root.start),
+        prompt_tokens=_sum(models, "llm.token_count.prompt"),
+        completion_tokens=_sum(models, "llm.token_count.completion"),
+        usd=_cost(models),
+    )
+    declined = Status.REFUSED if text and is_refusal(text) else Status.OK
+    turn = Turn(
+        record_id=f"{root.trace[:32]}-{root.id[:16]}",
+        at=datetime.fromtimestamp(root.start, UTC),
+        number=len(history) // 2 + 1,
+        cell="traces",
+        question=question,
+        status=Status.ERROR if text is None else declined,
+        answer=text,
+        asked_at=datetime.fromtimestamp(root.start, UTC).date().isoformat(),
+        passages=tuple(_shown(passages)),
+    )
+    thumbs = {turn.record_id: thumb} if (thumb := _thumb(spans)) else {}
+    return ConversationQuestion(question, (turn,), history, thumbs, ()), answer
+
+
+def _passages(spans: Sequence[Span]) -> list[dict[str, Any]]:
+    """Return the documents of the last reranker that has texts, else those of all retrievers."""
+    for span in reversed(spans):
+        if span.kind == "RERANKER":
+            given = _documents(span, "reranker.output_documents")
+            if given and all("text" in one for one in given):
+                return given
+    found = [
+        one for span in spans if span.kind == "RETRIEVER" for one in _documents(span, "retrieval.documents")
+    ]
+    return [one for number, one in enumerate(found) if one not in found[:number]]
+
+
+def _documents(span: Span, name: str) -> list[dict[str, Any]]:
+    found = []
+    for one in children_of(span.attributes, name):
+        about = _metadata(one)
+        text = one.get("document.content")
+        passage = {
+            "text": without_known(text) if isinstance(text, str) and text != _REDACTED else None,
+            "url": next(
+                (about[key] for key in ("url", "source", "file_path", "file_name") if about.get(key)), None
+            ),
+            "doc_id": about.get("doc_id") or one.get("document.id"),
+            "title": about.get("title"),
+            "score": one.get("document.score"),
+        }
+        passage = {key: value for key, value in passage.items() if isinstance(value, str | int | float)}
+        if passage.keys() & {"text", "url", "doc_id"}:
+            found.append(passage)
+    return found
+
+
+def _metadata(document: Mapping[str, Any]) -> dict[str, Any]:
+    nested = {
+        key.removeprefix("document.metadata."): value
+        for key, value in document.items()
+        if key.startswith("document.metadata.")
+    }
+    try:
+        found = json.loads(str(document.get("document.metadata", "{}")))
+    except ValueError:
+        found = {}
+    return {**(found if isinstance(found, dict) else {}), **nested}
+
+
+def _shown(passages: Iterable[Mapping[str, Any]]) -> Iterator[ShownPassage]:
+    for number, one in enumerate(passages, 1):
+        if one.get("text"):
+            document = str(one.get("doc_id", ""))
+            try:
+                yield ShownPassage(
+                    number=number,
+                    chunk_id=document,
+                    doc_id=document,
+                    text=str(one["text"]),
+                    url=one.get("url"),
+                )
+            except ValidationError:
+                continue
+
+
+def _sum(spans: Sequence[Span], name: str) -> int | None:
+    counted = [one.attributes.get(name) for one in spans]
+    known = [round(one) for one in counted if isinstance(one, int | float)]
+    return sum(known) if known and len(known) == len(counted) else None
+
+
+def _cost(spans: Sequence[Span]) -> float | None:
+    known = [one.attributes["llm.cost.total"] for one in spans if "llm.cost.total" in one.attributes]
+    return float(sum(known)) if known and len(known) == len(spans) else None
+
+
+def _thumb(spans: Sequence[Span]) -> int:
+    """Return 1 or -1: the last thing that a person says of a trace; 0: nothing."""
+    found = 0
+    for span in spans:
+        for word in ("annotation", "evaluation"):
+            for row in (
+                *children_of(span.attributes, f"{word}s"),
+                *children_of(span.attributes, f"trace.{word}s"),
+            ):
+                if row.get(f"{word}.annotator_kind") == "HUMAN":
+                    label, score = str(row.get(f"{word}.label", "")).lower(), row.get(f"{word}.score")
+                    if label in _UP | _DOWN:
+                        found = 1 if label in _UP else -1
+                    elif isinstance(score, int | float):
+                        found = 1 if score > 0 else -1
+    return found
