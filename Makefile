@@ -17,7 +17,7 @@ export ASSAY_HOME ?= $(CURDIR)/var
 test: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock sbom demo test test-dagster drill cluster lint format dev docs report bench-grid bench-idle bench-try bench-demo bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-made-questions bench-gateway bench-chat bench-serving bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report bench-matrix bench-pages clean distclean
+.PHONY: help setup lock sbom demo test test-dagster drill cluster lint format dev docs report bench-grid bench-idle bench-try bench-demo bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-languages bench-made-questions bench-gateway bench-chat bench-serving bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report bench-matrix bench-pages clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -129,6 +129,9 @@ bench-abstention: $(READY) ## measure gates: AUROC of each feature of retrieval 
 bench-defaults: $(READY) ## measure the defaults of bm25, hybrid and every step over several collections (DATA=folder with beir-small, scifact, xquad, …)
 	@$(BIN)/python -m benchmarks.defaults $(DATA)
 	@$(BIN)/python -m benchmarks.step_defaults $(DATA)
+
+bench-languages: $(READY) ## measure nine languages and six scripts from text to ranking: kept, detected, MRR@10 (DATA=folder with xquad)
+	@$(BIN)/python -m benchmarks.languages $(DATA)
 
 bench-made-questions: $(READY) ## compare the order of cells on made questions with that on human-written questions, on the sample site
 	@$(BIN)/python -m benchmarks.made_questions

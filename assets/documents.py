@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any, ClassVar
 import polars as pl
 
 from rag_assay.assets.cleaning.batches import Batch, Cleaning, Dating, Known, identity_of
+from rag_assay.assets.cleaning.fidelity import add, has_lost_headings
 from rag_assay.assets.cleaning.language import detector
 from rag_assay.assets.cleaning.page_cleaner import CODE_VERSION, DAMAGED
 from rag_assay.assets.cleaning.versions import changes, update_versions
@@ -68,6 +70,7 @@ class Documents(Stage):
         "few_dropped": f"At most {DROPPED_AT_MOST:.0%} of the stored pages gave no document.",
         "unique_ids": "No document id comes twice: gold and rankings could not tell such documents apart.",
         "no_scans": "No page of a PDF is an image, whose words are missing.",
+        "keeps_headings": "Each web page with three headings or more keeps at least half of them.",
     }
 
     def __init__(self, build: Build) -> None:
@@ -131,12 +134,13 @@ class Documents(Stage):
             "pages_reused": tally.reused,
             "date_sources": dict(tally.date_sources.most_common()),
             "languages": dict(tally.languages.most_common(20)),
+            "fidelity": tally.fidelity,
             "versions": len(versions),
             "changes": _changes(before, folder),
             "inputs": super().identity(key, work.store),
         }
         meta |= _gaps(dropped, manifest, dating.metadata() if dating else {})
-        checks = (*_checks(seen, dropped, reasons), tally.scans())
+        checks = (*_checks(seen, dropped, reasons), tally.scans(), tally.vanished())
         return BuildResult(_data_version(seen, dropped), meta, checks, complete="incomplete" not in meta)
 
     def _before(self, key: str, folder: Path, work: BuildContext) -> Path | None:
@@ -182,6 +186,8 @@ class _Tally:
     languages: Counter[str] = field(default_factory=Counter)
     date_sources: Counter[str] = field(default_factory=Counter)
     scanned: list[str] = field(default_factory=list)
+    fidelity: dict[str, list[int]] = field(default_factory=dict)
+    headless: list[str] = field(default_factory=list)
     words: int = 0
     reused: int = 0
 
@@ -196,6 +202,12 @@ class _Tally:
             scanned = batch.documents["metadata"].str.json_path_match("$.scanned_pages")
             found = zip(batch.documents["url"], scanned, strict=True)
             self.scanned += [f"{url} (pages {pages.strip('[]')})" for url, pages in found if pages]
+            counted = batch.documents["metadata"].str.json_path_match("$.fidelity")
+            for url, counts in zip(batch.documents["url"], counted, strict=True):
+                kept = json.loads(counts) if counts else {}
+                add(self.fidelity, kept)
+                if has_lost_headings(kept):
+                    self.headless.append("{0} ({2} of {1})".format(url, *kept["headings"]))
             self.words += int(batch.documents["text"].str.split(" ").list.len().sum() or 0)
             self.reused += batch.reused
             yield batch.documents
@@ -204,6 +216,13 @@ class _Tally:
         first = f": {'; '.join(self.scanned[:FIRST])}" if self.scanned else ""
         message = f"{len(self.scanned)} PDFs have pages that are images, whose words are missing{first}"
         return Check("no_scans", not self.scanned, message, {"first": self.scanned[:50]}, severe=False)
+
+    def vanished(self) -> Check:
+        first = f": {'; '.join(self.headless[:FIRST])}" if self.headless else ""
+        message = f"{len(self.headless)} pages lost more than half of their headings{first}"
+        return Check(
+            "keeps_headings", not self.headless, message, {"first": self.headless[:50]}, severe=False
+        )
 
 
 @contextmanager

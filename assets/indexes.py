@@ -33,7 +33,7 @@ class Indexes(Stage):
     )
     counted = "chunks"
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "lancedb"})
-    code_version = "2"
+    code_version = "3"
     upstream = ("chunks", "embeddings")
     family = "index_settings"
     lineage = ("embeddings",)

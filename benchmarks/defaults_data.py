@@ -22,6 +22,7 @@ from rag_assay.assets.indexing import index_table
 from rag_assay.assets.indexing.index_recipe import read_facts
 from rag_assay.assets.indexing.index_rows import HeldRows
 from rag_assay.assets.recipes.build_half import Chunking
+from rag_assay.assets.tokenization.stems import LANGUAGES
 from rag_assay.assets.tokenization.tokenizer import load_tokenizer
 from rag_assay.crawlers.readers.beir import Beir
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric
@@ -101,7 +102,7 @@ def collections(data: Path, home: Home, *, with_sites: bool = True) -> Iterator[
         "beir-small/cisi": lambda folder: _beir(folder, "cisi", "test", home),
         # Of SciFact the train questions: nothing is chosen on its test questions.
         "scifact": lambda folder: _beir(folder, "scifact, train", "train", home),
-        "xquad": lambda folder: _xquad(folder / "xquad.en.json.gz", home),
+        "xquad": lambda folder: xquad(folder / "xquad.en.json.gz", home),
         "blog-18f": lambda folder: _blog(folder / "posts.jsonl.gz", home),
         "fundus-de": lambda folder: _news(folder, home),
     }
@@ -141,16 +142,19 @@ def _beir(folder: Path, name: str, split: str, home: Home) -> Collection:
     return Collection(name, "english", _cut(rows, WHOLE, home), questions)
 
 
-def _xquad(path: Path, home: Home) -> Collection:
-    rows, questions = [], []
+def xquad(path: Path, home: Home) -> Collection:
+    """Read paragraphs as documents; questions ask for their own."""
+    code, rows, questions = path.name.split(".")[1], [], []
     with gzip.open(path, "rt", encoding="utf-8") as file:
         articles = json.load(file)["data"]
     for article in articles:
         for number, paragraph in enumerate(article["paragraphs"]):
             name = f"{article['title']}/{number}"
-            rows.append(_document(name, article["title"].replace("_", " "), paragraph["context"]))
+            title = article["title"].replace("_", " ")
+            rows.append(_document(name, title, paragraph["context"]) | {"language": code})
             questions += [Question(one["question"], Gold({name: 1})) for one in paragraph["qas"]]
-    return Collection("xquad, paragraphs", "english", _cut(rows, WHOLE, home), questions)
+    name = "xquad, paragraphs" if code == "en" else f"xquad, paragraphs {code}"
+    return Collection(name, LANGUAGES.get(code, "english"), _cut(rows, WHOLE, home), questions)
 
 
 def _blog(path: Path, home: Home) -> Collection:

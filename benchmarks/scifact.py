@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.scifact_data import Questions, SciFact, read
-from rag_assay.assets.indexing.lexical import plain_tokens
+from rag_assay.assets.tokenization.words import plain_tokens
 from rag_assay.evals.retrieval.bm25 import Bm25
 from rag_assay.evals.retrieval.contract import Retriever
 from rag_assay.evals.retrieval.dense import Dense

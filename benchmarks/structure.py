@@ -24,18 +24,12 @@ from typing import Any
 from rag_assay.assets.cleaning.article import clean_article
 from rag_assay.assets.cleaning.blocks import code_of, without_numbers
 from rag_assay.assets.cleaning.draft import UnusablePage
+from rag_assay.assets.cleaning.fidelity import BESIDE
 from rag_assay.assets.cleaning.tree import Element, parse_page
 from rag_assay.warehouse.pages import decode
 
 KINDS = ("headings", "items", "definitions", "cells", "code")
-_BESIDE = (
-    "ancestor-or-self::*[self::nav or self::footer or self::header[not(ancestor::main)] or self::aside or "
-    "self::form or @role='navigation' or @role='search' or @role='contentinfo' or @hidden or "
-    "contains(@class, 'sidebar') or contains(@class, 'nav') or contains(@class, 'toc') or "
-    "contains(@id, 'toc') or contains(@class, 'footer') or contains(@id, 'footer') or "
-    "@role='dialog' or contains(@class, 'related') or contains(@class, 'breadcrumb') or "
-    "contains(@style, 'display:none')]"
-)
+_BESIDE = f"ancestor-or-self::*[{BESIDE}]"
 
 
 def words(text: str) -> str:

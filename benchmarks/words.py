@@ -68,7 +68,7 @@ def ours(texts: list[str], recipe: Bm25, questions: list[list[str]]) -> tuple[st
     """Build from texts and search; return the figures, and the words that were searched."""
     with tempfile.TemporaryDirectory() as place:
         built, _ = seconds(lambda: invert(texts, Path(place)))
-        lexical = merge_forms(open_lexical(Path(place)), recipe.analyzer)
+        lexical = merge_forms(open_lexical(Path(place)), recipe.analyzer_of("english"))
     opened, model = seconds(lambda: Bm25Scores.of(lexical, recipe.parameters))
     return figures(built + opened, lambda words, k: model.best(Counter(words), k), questions), lexical
 
@@ -90,7 +90,9 @@ def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data") / "scifact"
     recipe = Bm25()
     lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()[:ASKED]
-    asked = [recipe.analyzer.counted(question_tokens(json.loads(line)["text"])) for line in lines]
+    asked = [
+        recipe.analyzer_of("english").counted(question_tokens(json.loads(line)["text"])) for line in lines
+    ]
     for count in [int(one) for one in sys.argv[2:]] or SIZES:
         found, lexical = ours(chunks_of(folder, count), recipe, asked)
         print(f"{count:,} chunks, {len(lexical.rows):,} postings; a question is the mean of {len(asked)}:")

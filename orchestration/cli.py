@@ -21,6 +21,7 @@ from rag_assay.orchestration.commands import (
     changes,
     corpus,
     dev,
+    documents,
     export,
     init,
     mcp,
@@ -64,6 +65,10 @@ COMMANDS: dict[str, dict[str, tuple[Callable[..., None] | typer.Typer, list[str]
         "report": (report.report, ["assay report demo --open", "assay report demo --format csv"]),
         "verdict": (report.verdict, ["assay verdict demo"]),
         "show": (show.show, ["assay show demo blog-01"]),
+        "documents": (
+            documents.documents,
+            ["assay documents demo", "assay documents docs --lost"],
+        ),
         "diff": (changes.diff, ["assay diff demo@1 demo"]),
     },
     "Ask and ship": {

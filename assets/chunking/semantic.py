@@ -41,7 +41,7 @@ class Semantic(Chunker):
     """
 
     kind: ClassVar[str] = "semantic"
-    code_version: ClassVar[str] = "2"
+    code_version: ClassVar[str] = "3"
 
     model: str = Field("all-MiniLM-L6-v2", alias="embedding_model")
     buffer: Annotated[int, Field(ge=0, le=20)] = 2

@@ -1,4 +1,4 @@
-"""Splits German and English text into sentences."""
+"""Splits text into sentences, with the abbreviations of German and English."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ BEFORE_ORDINAL = word_set("""
     seinem seinen seiner ihrem ihren ihrer unserem unserer und vom von vor zum zur
 """)
 
-_END = re.compile(r"(?<![.!?…])[.!?…]+[\"'”“’‘»«›‹)\]]*(?=\s)")
+_END = re.compile(
+    # Chinese and Japanese write no space after an end mark; Arabic, Hindi and others have marks of their own.
+    r"(?<![.!?…])[.!?…]+[\"'”“’‘»«›‹)\]]*(?=\s)|[。！？｡]+[\"'”’»›)\]」』】）]*|[؟۔।॥။]+[\"'”’»›)\]]*(?=\s)"
+)
 _BREAK = re.compile(r"\n\s*\n|(?<=[.!?:;])\s*\n\s*|\n\s*(?=(?:[-–•*·]|\(?\w{1,3}\)|\d{1,3}\.)\s)")
 _OPENING = "\"'„“‚‘»«›‹([–—-"
 _CLOSING = "\"'”“’‘»«›‹)]"
@@ -61,7 +64,8 @@ _LOOK = 400  # characters around an end mark that decide whether it ends the sen
 def sentences(text: str) -> list[str]:
     """Split a text into sentences, with white space inside them collapsed.
 
-    Handles German and English abbreviations, initials, ordinals, dates and quotations. Blank lines, list
+    Handles German and English abbreviations, initials, ordinals, dates and quotations, and the end marks of
+    Chinese, Japanese, Arabic, Urdu, Hindi and Burmese; Thai has none. Blank lines, list
     items, and lines after an end mark or colon begin a new sentence.
 
     >>> sentences("Laut Art. 5 gilt das ab dem 3. Mai 2024. Dr. Meier sagte: „Gut!“ und ging.")

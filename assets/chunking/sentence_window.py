@@ -21,7 +21,7 @@ class SentenceWindow(Chunker):
     """
 
     kind: ClassVar[str] = "sentence_window"
-    code_version: ClassVar[str] = "2"
+    code_version: ClassVar[str] = "3"
 
     neighbours: Annotated[int, Field(ge=0, le=100)] = 3
     limit: Annotated[int, Field(ge=16, le=8192)] = 256

@@ -15,7 +15,7 @@ from rag_assay.assets.tokenization.tokenizer import Tokenizer
 
 
 class SentenceChunker(Chunker):
-    """Sentences (German or English) packed in their order.
+    """Sentences packed in their order.
 
     size: most tokens in a chunk, special tokens not counted
     overlap: sentences that neighbouring chunks share; fewer where the next sentence would not fit beside them
@@ -25,7 +25,7 @@ class SentenceChunker(Chunker):
     """
 
     kind: ClassVar[str] = "sentences"
-    code_version: ClassVar[str] = "2"
+    code_version: ClassVar[str] = "3"
 
     size: Annotated[int, Field(ge=8, le=8192)] = 256
     overlap: Annotated[int, Field(ge=0, le=100)] = 1

@@ -21,6 +21,7 @@ from rag_assay.assets.cleaning.blocks import (
     words_of,
 )
 from rag_assay.assets.cleaning.draft import MIN_WORDS, DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.fidelity import page_fidelity
 from rag_assay.assets.cleaning.outline import Heading, OutlineBuilder, sections_in
 from rag_assay.assets.cleaning.page_facts import NAME, PageFacts, page_facts
 from rag_assay.assets.cleaning.tree import Element, parse_page
@@ -114,6 +115,13 @@ class MainContent:
             region = region.getparent()
             taken |= self._beside(region, kept, taken)
         return _trimmed([self._blocks[place] for place in self._without_related(sorted(taken))])
+
+    def inside(self) -> tuple[Element, list[PageBlock]]:
+        """Return the region of the text, and its blocks without furniture from the first to the last hit."""
+        region, _ = self._region()
+        last = max(self._hits, default=-1)
+        kept = (at for at in sorted(self._kept(region)) if min(self._hits, default=0) <= at <= last)
+        return region, [self._blocks[at] for at in kept if region in self._blocks[at].path]
 
     def adds_to_the_anchor(self, found: list[PageBlock]) -> bool:
         if any(block.kind in {"code", "row", "item", "definition"} for block in found):
@@ -483,14 +491,15 @@ def clean_article(
     body_element = root.find("body")
     blocks = read_blocks(root if body_element is None else body_element)
     content = MainContent(root, blocks, text)
-    text, sections = _structured(
-        text, found.body if found else None, content, has_article=is_article(html, facts, blocks)
-    )
+    has_article = is_article(html, facts, blocks)
+    text, sections = _structured(text, found.body if found else None, content, has_article=has_article)
+    held = content.inside() if has_article else (root, blocks)
     published, source = find_date(facts, blocks, found.date if found else None, url, html, fetched)
     metadata = page_metadata(facts) | {
         "teaser": teaser,
         "sitename": facts.sitename or (found.sitename if found else None),
         "date_source": source,
+        "fidelity": page_fidelity(*held, text, sections),
     }
     names = (found.author or "").split(";") if found else []
     return DocumentDraft(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime, time
 from io import BytesIO
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.fidelity import Fidelity, add
 from rag_assay.assets.cleaning.outline import OutlineBuilder
 from rag_assay.assets.cleaning.titles import is_title, names_in
 from rag_assay.assets.cleaning.unicode import tidy
@@ -230,7 +231,8 @@ _DEEPEST = 50  # groups within groups
 
 def clean_pptx(body: bytes) -> DocumentDraft:
     """Extract the text of a presentation, one section per slide: title, other shapes, speaker's notes. A
-    slide without a title is called by its number. `metadata` holds the number of `slides`.
+    slide without a title is called by its number; charts give their title and a row for each category,
+    pictures their description. `metadata` holds the number of `slides`.
     """
     check_package(body, ".pptx")
     require("pptx", "reading PPTX files")
@@ -238,11 +240,18 @@ def clean_pptx(body: bytes) -> DocumentDraft:
 
     presentation = pptx.Presentation(BytesIO(body))
     outline, first = OutlineBuilder(), None
+    fidelity: Fidelity = {}
     slides = list(presentation.slides)
     for number, slide in enumerate(slides, 1):
         top = slide.shapes.title
         title = " ".join(tidy(top.text_frame.text).split()) if top is not None else ""
-        others = [text for shape in _shapes(slide.shapes) if shape != top for text in _texts(shape)]
+        shapes = list(_shapes(slide.shapes))
+        others = [text for shape in shapes if shape != top for text in _texts(shape)]
+        add(fidelity, {"charts": _kept(shape for shape in shapes if getattr(shape, "has_chart", False))})
+        add(
+            fidelity,
+            {"images": _kept(shape for shape in shapes if hasattr(shape, "image") and _description(shape))},
+        )
         if title:
             outline.begin(title, 1)
             first = first or title
@@ -250,7 +259,13 @@ def clean_pptx(body: bytes) -> DocumentDraft:
             outline.begin(f"Slide {number}", 1)
         for text in [*others, *_speaker_notes(slide)]:
             outline.add(text)
-    return with_facts(outline, presentation.core_properties, first, slides=len(slides))
+    held = {kind: counts for kind, counts in fidelity.items() if counts[0]} or None
+    return with_facts(outline, presentation.core_properties, first, slides=len(slides), fidelity=held)
+
+
+def _kept(shapes: Sequence[Any]) -> list[int]:
+    texts = [any(_texts(shape)) for shape in shapes]
+    return [len(texts), sum(texts)]
 
 
 def _shapes(shapes: Any, depth: int = 0) -> Iterator[Any]:
@@ -267,10 +282,41 @@ def _texts(shape: Any) -> Iterator[str]:
             cells = [" ".join(tidy(cell.text).split()) for cell in row.cells]
             if any(cells):
                 yield " | ".join(cells)
+    elif getattr(shape, "has_chart", False):
+        yield from _chart(shape.chart)
+    elif hasattr(shape, "image"):
+        if description := _description(shape):
+            yield f"[{description}]"
     elif getattr(shape, "has_text_frame", False):
         lines = [tidy(part.text) for part in shape.text_frame.paragraphs]
         if any(lines):
             yield "\n".join(filter(None, lines))
+
+
+def _description(shape: Any) -> str:
+    """Return a picture's description of two words or more that no file name is, or nothing."""
+    text = " ".join(tidy(str(shape._element._nvXxPr.cNvPr.get("descr") or "")).split())
+    return text if " " in text and not re.search(r"\.\w{3,4}$", text) else ""
+
+
+def _chart(chart: Any) -> Iterator[str]:
+    """Yield a chart's title, and a table of its categories and series."""
+    named = chart.has_title and chart.chart_title.has_text_frame
+    if title := " ".join(tidy(chart.chart_title.text_frame.text).split()) if named else "":
+        yield title
+    rows: dict[str, list[str]] = {}
+    for plot in chart.plots:
+        series = list(plot.series)
+        categories = [cell_text(str(label)) for label in plot.categories]
+        rows.setdefault("", []).extend(cell_text(one.name) for one in series)
+        values = [list(one.values) for one in series]
+        longest = max(map(len, values), default=0)
+        for place in range(longest):
+            label = categories[place] if place < len(categories) else str(place + 1)
+            cells = [cell_text(one[place]) if place < len(one) else "" for one in values]
+            rows.setdefault(label, []).extend(cells)
+    if len(rows) > 1:
+        yield "\n".join(" | ".join([label, *cells]) for label, cells in rows.items())
 
 
 def _speaker_notes(slide: Any) -> Iterator[str]:

@@ -16,6 +16,7 @@ from rag_assay.assets.cleaning.data_files import clean_json, clean_table
 from rag_assay.assets.cleaning.draft import MIN_WORDS, DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.epub import clean_epub
 from rag_assay.assets.cleaning.eurlex.cleaner import clean_eurlex, is_eurlex, notice_of
+from rag_assay.assets.cleaning.fidelity import page_fidelity
 from rag_assay.assets.cleaning.language import detector, language_of
 from rag_assay.assets.cleaning.mail import clean_eml, clean_msg
 from rag_assay.assets.cleaning.notebooks import clean_notebook
@@ -60,7 +61,13 @@ def clean_content(
     published, source = find_date(
         facts, blocks_of_page, guessed.date if guessed else None, url, html, fetched
     )
-    metadata = page_metadata(facts) | {"teaser": facts.description, "date_source": source}
+    elements = [element for element in named if not isinstance(element, str)]
+    named_blocks = [block for element in elements for block in read_blocks(element)]
+    metadata = page_metadata(facts) | {
+        "teaser": facts.description,
+        "date_source": source,
+        "fidelity": page_fidelity(root, named_blocks, outline.text, outline.sections),
+    }
     return DocumentDraft(
         text=outline.text,
         title=facts.title or (guessed.title if guessed else None),
@@ -112,7 +119,7 @@ def clean_html(
     return clean_article(body, content_type, url, fetched)
 
 
-CODE_VERSION = "14"
+CODE_VERSION = "15"
 """Raised with every change of what a page gives; pages cleaned by another version are cleaned again."""
 
 _SHOWN = (
@@ -253,7 +260,12 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
 
 
 def version_of(document: dict[str, Any]) -> str:
-    return digest({name: document[name] for name in _SHOWN})
+    """Return the digest of what readers are shown of a document: not of how much of its page was kept."""
+    shown = {name: document[name] for name in _SHOWN}
+    metadata = json.loads(shown["metadata"])
+    if metadata.pop("fidelity", None):
+        shown["metadata"] = json.dumps(metadata, sort_keys=True, ensure_ascii=False)
+    return digest(shown)
 
 
 def _published_at(

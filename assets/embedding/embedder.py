@@ -85,6 +85,15 @@ class EmbedderRecipe(Recipe):
     similarities: bool = False
     api: Api | None = None
 
+    @property
+    def registered(self) -> models.Model | None:
+        """The model of the registry that these weights are, at full precision or not."""
+        return None if self.api else models.REGISTRY.get(Path(self.model).name)
+
+    @property
+    def dense_weight(self) -> float:
+        return self.registered.dense_weight if self.registered else 0.5
+
     @model_validator(mode="before")
     @classmethod
     def _takes_settings_of_its_model(cls, value: Any) -> Any:

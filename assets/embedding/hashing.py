@@ -7,13 +7,12 @@ cosine says how many words the texts share.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -21,9 +20,10 @@ from pydantic import Field
 from rag_assay.assets.embedding.component_embedders import OtherEmbedder
 from rag_assay.assets.embedding.embedder import Embedder, Matrix
 from rag_assay.assets.embedding.windows import unit
+from rag_assay.assets.tokenization.stems import Language, stemmer
+from rag_assay.assets.tokenization.words import plain_tokens
 from rag_assay.warehouse.encodable import all_encodable
 
-_WORD = re.compile(r"\w+")  # as in the lexical index, a stage above
 REMEMBERED = 200_000  # words whose place is remembered: some 40 MB
 
 
@@ -35,9 +35,10 @@ class Hashing(OtherEmbedder):
     """
 
     kind: ClassVar[str] = "hashing"
+    code_version: ClassVar[str] = "2"
 
     size: Annotated[int, Field(ge=16, le=16384)] = 512
-    language: Literal["english", "german"] | None = "english"
+    language: Language | None = "english"
 
     def load(self) -> Embedder:
         return HashedWords(self)
@@ -62,7 +63,7 @@ class HashedWords:
         stem, size = _stemmer(self.recipe.language), self.recipe.size
         rows = np.zeros((len(texts), size), np.float32)
         for row, text in zip(rows, all_encodable(texts), strict=True):
-            for word, count in Counter(map(stem, _WORD.findall(text.casefold()))).items():
+            for word, count in Counter(map(stem, plain_tokens(text))).items():
                 bucket, sign = _hashed(word, size)
                 row[bucket] += sign * (1 + math.log(count))
             if not row.any():  # no word, or words that cancel out: the text as a whole is what it holds
@@ -72,13 +73,8 @@ class HashedWords:
 
 
 @lru_cache
-def _stemmer(language: str | None) -> Callable[[str], str]:
-    if language is None:
-        return str
-    import Stemmer
-
-    stem: Callable[[str], str] = Stemmer.Stemmer(language, 0).stemWord
-    return lru_cache(REMEMBERED)(stem)
+def _stemmer(language: Language | None) -> Callable[[str], str]:
+    return lru_cache(REMEMBERED)(stemmer(language))
 
 
 @lru_cache(REMEMBERED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import re
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from rag_assay.assets.tokenization.words import plain_tokens
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.parquet import read_parquet, write_parquet
@@ -32,19 +32,9 @@ def release_pages(array: npt.NDArray[Any]) -> None:
         mapped.madvise(mmap.MADV_DONTNEED)
 
 
-_WORD = re.compile(r"\w+")
 BLOCK = 8_192
 MANY = 8_000_000  # postings of which those that were read are worth letting go of: 64 MB
 _ARRAYS = ("begins", "rows", "counts", "lengths")
-
-
-def plain_tokens(text: str) -> list[str]:
-    """Return the lower-cased runs of letters, digits and underscores.
-
-    >>> plain_tokens("Straßenlärm: Art. 5(2)")
-    ['strassenlärm', 'art', '5', '2']
-    """
-    return _WORD.findall(text.casefold())
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,7 @@ class Extractive(Generator):
     """
 
     kind: ClassVar[str] = "extractive"
-    code_version: ClassVar[str] = "7"
+    code_version: ClassVar[str] = "8"
     varies: ClassVar[bool] = False
     writes_markers: ClassVar[bool] = False
 

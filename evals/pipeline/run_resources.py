@@ -100,6 +100,7 @@ class RunResources(Resource):
             self._memories.setdefault((index, recipe), Memory()),
             self.clock,
             lambda texts: self.tokenizer(tokenizer).count(texts),
+            dense_weight=recipe.dense_weight,
         )
 
     def generation(

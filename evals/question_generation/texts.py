@@ -12,7 +12,7 @@ from typing import Any
 from rag_assay.assets.chunking.sentence_splitter import sentence_places
 from rag_assay.assets.cleaning.outline import sections_in
 from rag_assay.assets.cleaning.text_files import headings_in
-from rag_assay.assets.indexing.lexical import plain_tokens
+from rag_assay.assets.tokenization.words import plain_tokens
 from rag_assay.evals.question_generation.candidate import Language, QuestionCandidate, Quote, normalize
 from rag_assay.evals.retrieval.question_words import language, stop_words, words
 from rag_assay.evals.word_lists import Language as Lists

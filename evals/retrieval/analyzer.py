@@ -11,8 +11,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rag_assay.assets.indexing.lexical import Lexical, plain_tokens
-from rag_assay.evals.word_lists import Language, function_words
+from rag_assay.assets.indexing.lexical import Lexical
+from rag_assay.assets.tokenization.stems import LANGUAGES as CODES
+from rag_assay.assets.tokenization.stems import Language, stemmer
+from rag_assay.assets.tokenization.words import plain_tokens
+from rag_assay.evals.word_lists import LANGUAGES, function_words
 
 Tokenizer = Literal["plain", "stemmed", "lemmatised"]
 _CONTRACTION = re.compile(r"(?<=[a-z])['’](?:s|t|d|m|ll|re|ve)\b", re.IGNORECASE)
@@ -40,11 +43,13 @@ class Analyzer(NamedTuple):
 
     tokenizer: plain (as they stand, lower-cased), stemmed (Snowball: Porter 1980 and its sequels) or
         lemmatised (simplemma's dictionaries)
-    functional: whether function words count: the articles, pronouns and so on of `evals.word_lists`
+    language: of stems and lemmas; None: one that has neither, whose words count as they stand
+    functional: whether function words count: the articles, pronouns and so on of `evals.word_lists`, which
+        has those of English and German
     """
 
     tokenizer: Tokenizer = "plain"
-    language: Language = "english"
+    language: Language | None = "english"
     functional: bool = True
 
     def forms(self, words: Iterable[str]) -> list[str | None]:
@@ -58,32 +63,49 @@ class Analyzer(NamedTuple):
         [None, 'haus', 'gemeinde', 'gehen']
         """
         form = _form(self.tokenizer, self.language)
-        ignored = frozenset() if self.functional else function_words(self.language)
+        ignored = frozenset() if self.functional else self.function_words
         return [None if word in ignored else form(word) for word in words]
 
     @property
+    def function_words(self) -> frozenset[str]:
+        known = next((one for one in LANGUAGES if one == self.language), None)
+        return function_words(known) if known else frozenset()
+
+    @property
     def as_they_stand(self) -> bool:
-        return self.tokenizer == "plain" and self.functional
+        return (self.tokenizer == "plain" or self.language is None) and (
+            self.functional or not self.function_words
+        )
 
     def counted(self, words: Iterable[str]) -> list[str]:
         return [form for form in self.forms(words) if form is not None]
 
 
 @lru_cache
-def _form(tokenizer: Tokenizer, language: Language) -> Callable[[str], str]:
-    if tokenizer == "plain":
+def _form(tokenizer: Tokenizer, language: Language | None) -> Callable[[str], str]:
+    if tokenizer == "plain" or language is None:
         return str
-    if tokenizer == "stemmed":
-        import Stemmer
+    return stemmer(language) if tokenizer == "stemmed" else lru_cache(REMEMBERED)(_lemma_of(language))
 
-        return Stemmer.Stemmer(language, 0).stemWord
-    return lru_cache(REMEMBERED)(_lemma_of(language))
+
+def lemma_code(language: Language) -> str | None:
+    """Return what simplemma calls a language; None: it has no dictionary of it.
+
+    >>> lemma_code("spanish"), lemma_code("yiddish")
+    ('es', None)
+    """
+    from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGUAGES
+
+    codes = (code for code, named in CODES.items() if named == language and code in SUPPORTED_LANGUAGES)
+    return next(codes, None)
 
 
 def _lemma_of(language: Language) -> Callable[[str], str]:
     import simplemma
 
-    code = {"english": "en", "german": "de"}[language]
+    code = lemma_code(language)
+    if code is None:
+        return str
 
     def lemma(word: str) -> str:
         found = simplemma.lemmatize(word, lang=code)

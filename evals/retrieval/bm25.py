@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field
+from pydantic import BaseModel, Field, model_validator
 
 from rag_assay.assets.indexing.lexical import Lexical
-from rag_assay.evals.retrieval.analyzer import Analyzer, Tokenizer, question_tokens
+from rag_assay.assets.tokenization.stems import Language
+from rag_assay.evals.retrieval.analyzer import Analyzer, Tokenizer, lemma_code, question_tokens
 from rag_assay.evals.retrieval.context import Embed, RetrievalContext
-from rag_assay.evals.retrieval.contract import Depth, IndexRetriever
+from rag_assay.evals.retrieval.contract import Depth, IndexRetriever, Retriever
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.ranking import Ranking
 from rag_assay.evals.retrieval.terms import Parameters, Variant, WordsOfChunks
-from rag_assay.evals.word_lists import Language, function_words
 from rag_assay.warehouse.recipe import Strict
 
 
@@ -129,7 +129,7 @@ def expand_words(
     if embed is None:
         raise ValueError("`expand` needs an embedder for the words of the question")
     searched = _to_expand(plain, vocabulary, recipe)[: recipe.max_words]
-    known = index.derived(embed_candidates, embed, vocabulary.analyzer.language, recipe.vocabulary)
+    known = index.derived(embed_candidates, embed, vocabulary.analyzer.function_words, recipe.vocabulary)
     if not searched or not known.words:
         return dict(words)
     found: dict[str, float] = {}
@@ -150,7 +150,7 @@ def _vector(word: str, known: Candidates, embed: Embed) -> Vectors:
 
 
 def _to_expand(plain: Sequence[str], vocabulary: Vocabulary, recipe: Expand) -> list[str]:
-    ignored = function_words(vocabulary.analyzer.language)
+    ignored = vocabulary.analyzer.function_words
     searched = [word for word in dict.fromkeys(plain) if word not in ignored]
     if not recipe.only_unknown:
         return searched
@@ -181,8 +181,8 @@ def _nearest(
     return list(found.items())
 
 
-def embed_candidates(index: OpenIndex, embed: Embed, language: Language, limit: int) -> Candidates:
-    words = _candidates(index.lexical, function_words(language), limit)
+def embed_candidates(index: OpenIndex, embed: Embed, ignored: frozenset[str], limit: int) -> Candidates:
+    words = _candidates(index.lexical, ignored, limit)
     places = {word: place for place, word in enumerate(words)}
     return Candidates(words, places, embed(words) if words else np.zeros((0, 0), np.float32))
 
@@ -213,9 +213,10 @@ class WordSearch(IndexRetriever):
     epsilon: okapi only; a word in more than half of the chunks gets this share of the mean idf
     delta: plus and lower_bounded (default 1) and l (default 0.5) only; the least that a present word adds
     tokenizer: plain (lower-cased words), stemmed (Snowball) or lemmatised (simplemma); both by `language`
-    language: of stems, lemmas and function words
-    function_words: keep | drop articles, pronouns and the like of `language`; default: drop
-        in English, kept in German. Dropped, a question of nothing else finds nothing
+    language: of stems, lemmas and function words; default: that of most chunks, whose words count as they
+        stand if it has no stems (Chinese, Thai); English where it is not known
+    function_words: keep | drop articles, pronouns and the like (of English and German); default: drop
+        in English, kept in all others. Dropped, a question of nothing else finds nothing
     title: how often the words of a chunk's document's title are counted beside those of the chunk itself
     """
 
@@ -226,14 +227,22 @@ class WordSearch(IndexRetriever):
     epsilon: Annotated[float, Field(ge=0, le=1)] = 0.25
     delta: Annotated[float, Field(ge=0, le=100)] | None = None
     tokenizer: Tokenizer = "stemmed"
-    language: Language = "english"
+    language: Language | None = None
     function_words: Literal["keep", "drop"] | None = None
     title: Annotated[int, Field(ge=0, le=10)] = 1
 
-    @property
-    def analyzer(self) -> Analyzer:
-        kept = self.language != "english" if self.function_words is None else self.function_words == "keep"
-        return Analyzer(self.tokenizer, self.language, kept)
+    @model_validator(mode="after")
+    def _has_lemmas(self) -> Self:
+        if self.tokenizer == "lemmatised" and self.language and not lemma_code(self.language):
+            raise ValueError(f"there is no dictionary of {self.language} lemmas; say `tokenizer: stemmed`")
+        return self
+
+    def analyzer(self, index: OpenIndex) -> Analyzer:
+        return self.analyzer_of(index.stems if self.language is None else self.language)
+
+    def analyzer_of(self, language: Language | None) -> Analyzer:
+        kept = language != "english" if self.function_words is None else self.function_words == "keep"
+        return Analyzer(self.tokenizer, language, kept)
 
     @property
     def parameters(self) -> Parameters:
@@ -256,7 +265,7 @@ class Bm25(WordSearch):
     """
 
     kind: ClassVar[str] = "bm25"
-    code_version: ClassVar[str] = "5"
+    code_version: ClassVar[str] = "6"
 
     expand: Expand | None = None
     feedback: RelevanceFeedback | None = None
@@ -266,7 +275,7 @@ class Bm25(WordSearch):
         return self.expand is not None
 
     def rank(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
-        analyzer = self.analyzer
+        analyzer = self.analyzer(index)
         terms = index.terms(analyzer, self.title)
         model = terms.bm25(self.parameters)
         plain = question_tokens(query.text, contracted=analyzer.functional)
@@ -279,3 +288,16 @@ class Bm25(WordSearch):
             first = model.best(words, self.feedback.chunks)
             words = interpolate_models(words, first, terms.of_chunks, self.feedback)
         return model.best(words, self.k, query.allowed)
+
+
+def word_searches(retrievers: Iterable[Retriever]) -> Iterator[WordSearch]:
+    """Yield every search by words in retrievers, however deep in fusions and chains."""
+    waiting: list[object] = list(retrievers)
+    while waiting:
+        part = waiting.pop(0)
+        if isinstance(part, WordSearch):
+            yield part
+        elif isinstance(part, BaseModel):
+            waiting[:0] = [getattr(part, name) for name in type(part).model_fields]
+        elif isinstance(part, list | tuple):
+            waiting[:0] = list(part)

@@ -50,7 +50,7 @@ class CrossEncoder(_Reading, IndexStep):
     """Re-ranks the first n passages by a cross-encoder (Nogueira and Cho, 2019, arXiv:1901.04085)."""
 
     kind: ClassVar[str] = "cross_encoder"
-    code_version: ClassVar[str] = "2"
+    code_version: ClassVar[str] = "3"
     role: ClassVar[Kind] = "rerank"
     costly: ClassVar[bool] = True
 

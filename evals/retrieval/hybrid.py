@@ -23,18 +23,19 @@ class Hybrid(Retriever):
     The same as `fuse: {weighted: {normalise}, of: [{bm25: {k: depth}}, {dense: {k: depth}}]}`, in one word.
 
     bm25, dense: parameters of the arms
-    weight: share of the dense arm
+    weight: share of the dense arm; default: what measured best for the embedder, 0.7 for
+        multilingual-e5-small and 0.5 for all others (docs/retrieval-results.md)
     normalise: min_max | z_score | sum (`fuse` says how)
     depth: candidates of each arm, or `k` where that is more; the last one sets the scale's lower end
     """
 
     kind: ClassVar[str] = "hybrid"
-    code_version: ClassVar[str] = "3"
+    code_version: ClassVar[str] = "4"
 
     k: Depth = 10
     bm25: Bm25 = Field(default_factory=Bm25)
     dense: Dense = Field(default_factory=Dense)
-    weight: Annotated[float, Field(ge=0, le=1)] = 0.5
+    weight: Annotated[float, Field(ge=0, le=1)] | None = None
     normalise: Normalisation = "min_max"
     depth: Depth = 1_000
 
@@ -60,17 +61,17 @@ class Hybrid(Retriever):
         return True
 
     def versions(self) -> list[str]:
-        return [self.code_version, *self._fusion.versions()]
+        return [self.code_version, *self._fusion().versions()]
 
     def open(self, index: OpenIndex, context: RetrievalContext) -> Searcher:
-        return self._fusion.open(index, context)
+        return self._fusion(context.dense_weight).open(index, context)
 
-    @property
-    def _fusion(self) -> Fuse:
+    def _fusion(self, dense_weight: float = 0.5) -> Fuse:
+        weight = dense_weight if self.weight is None else self.weight
         depth = max(self.depth, self.k)
         return Fuse(
             weighted=Weighted(normalise=self.normalise),
             of=(self.bm25.at_depth(depth), self.dense.at_depth(depth)),
-            weights=(1 - self.weight, self.weight),
+            weights=(1 - weight, weight),
             k=self.k,
         )

@@ -26,6 +26,7 @@ from rag_assay.assets.indexing.lexical import (
     release_pages,
 )
 from rag_assay.assets.indexing.row_files import CHUNKS, ROWS, VECTORS
+from rag_assay.assets.tokenization.stems import LANGUAGES, Language
 from rag_assay.evals.retrieval.analyzer import Analyzer, merge_forms, merged, with_titles
 from rag_assay.evals.retrieval.chunk_spans import (
     ChunkSpans,
@@ -303,6 +304,17 @@ class OpenIndex:
             titles = self.title_words if title else None
             self._terms[key] = TermIndex(count_forms(self.lexical, titles, title, analyzer))
         return self._terms[key]
+
+    @cached_property
+    def language(self) -> str | None:
+        """Two-letter code of the language that most chunks are in; None: of none it is known."""
+        known = self.column("language").drop_nulls().value_counts(sort=True) if len(self) else []
+        return str(known["language"][0])[:2].lower() if len(known) else None
+
+    @property
+    def stems(self) -> Language | None:
+        """The language whose stems fit most chunks, English if it is not known; None: it has none."""
+        return LANGUAGES.get(self.language or "en")
 
     @cached_property
     def title_words(self) -> Lexical:

@@ -44,6 +44,11 @@ class _Known:
     times: dict[str, Spent] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
 
+    def update(self, other: _Known) -> None:
+        self.vectors.update(other.vectors)
+        self.times.update(other.times)
+        self.refused.update(other.refused)
+
     def of(self, text: str, typical: Spent) -> QueryVector:
         if text in self.refused:
             return QueryVector(None, refused=self.refused[text])
@@ -57,11 +62,13 @@ def embed_queries(
     clock: Clock | None = None,
 ) -> dict[str, QueryVector]:
     """Embed each distinct question and time SAMPLE of them, drawn by digest, one by one; keep both for the
-    next run. A time measured on a busy machine is measured again by the next call.
+    next run, batch by batch. A time measured on a busy machine is measured again by the next call.
     """
     clock = clock or Clock()
     path = embedder.home.cache("queries") / embedder.recipe.query_revision() / "questions.parquet"
-    known = _read(path)
+    known = _Known()
+    for file in (path, *path.parent.glob("batch-*.parquet")):
+        known.update(_read(file))
     wanted = sorted(set(questions))
     sample = set(sorted(wanted, key=digest)[:SAMPLE])
     alone = [text for text in wanted if text in sample and _is_to_be_timed(text, known)]
@@ -72,11 +79,20 @@ def embed_queries(
             _time(text, embedder, clock, known)
             if progress:
                 progress(number, len(alone) + len(others))
+        _write(known, path)
         for at in range(0, len(others), BATCH):
-            _embed(others[at : at + BATCH], embedder, known)
+            batch = _Known()
+            _embed(others[at : at + BATCH], embedder, batch)
+            _write(batch, path.with_name(f"batch-{digest(others[at : at + BATCH])}.parquet"))
+            known.update(batch)
             if progress:
                 progress(len(alone) + min(at + BATCH, len(others)), len(alone) + len(others))
+        batches = list(path.parent.glob("batch-*.parquet"))
+        for file in batches:  # those of a killed run, and of another that is under way
+            known.update(_read(file))
         _write(known, path)
+        for file in batches:
+            file.unlink(missing_ok=True)
     measured = sorted((known.times[text] for text in sample if text in known.times), key=_seconds)
     typical = measured[(len(measured) - 1) // 2] if measured else Spent()
     return {text: known.of(text, typical) for text in wanted}

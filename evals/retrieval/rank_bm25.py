@@ -27,12 +27,12 @@ class RankBm25(WordSearch):
     """
 
     kind: ClassVar[str] = "rank_bm25"
-    code_version: ClassVar[str] = "1"
+    code_version: ClassVar[str] = "2"
 
     variant: Literal["okapi", "plus", "l"] = "okapi"
 
     def rank(self, query: Query, index: OpenIndex, context: RetrievalContext) -> Ranking:
-        analyzer = self.analyzer
+        analyzer = self.analyzer(index)
         lexical = index.terms(analyzer, self.title).lexical
         words = analyzer.counted(question_tokens(query.text, contracted=analyzer.functional))
         holding = [lexical.postings(word)[0] for word in set(words)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from rag_assay.assets.cleaning.corpus import corpus_documents
+from rag_assay.assets.cleaning.folder_language import language_of as folder_language
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.assets.recipes.build_half import absolute
+from rag_assay.assets.tokenization.stems import LANGUAGES
 from rag_assay.evals.judging.cards.labels import read_labels
 from rag_assay.evals.metrics import counts_passages
 from rag_assay.evals.query_transforms.entities import Entities
@@ -26,7 +29,7 @@ from rag_assay.evals.question_sets.evidence_resolution import Resolver
 from rag_assay.evals.question_sets.question_files import short_questions
 from rag_assay.evals.question_sets.readers import WrittenSet, read_set
 from rag_assay.evals.question_sets.readers.contract import SetFile
-from rag_assay.evals.retrieval.bm25 import RelevanceFeedback
+from rag_assay.evals.retrieval.bm25 import RelevanceFeedback, word_searches
 from rag_assay.evals.retrieval.graph import Graph
 from rag_assay.evals.retrieval.passage_steps import Adaptive, GroupByDocument, Threshold
 from rag_assay.evals.study.grid import Grid, read_questions_of, written_questions
@@ -144,8 +147,11 @@ def check_study(path: Path, home: Home) -> CheckedStudy:
         errors += lines_of(marked, [*_models(marked.data), *missing, *_unreadable(study)])
     if errors or study is None:
         raise InputError(*dict.fromkeys(errors))
-    losses = lines_of(marked, list(_found(marked.data.get("retrievers"), ("retrievers",)))) if marked else []
-    warnings = [*losses, *unequal_contexts(study), *cut_off(study), *lost_evidence(study, home)]
+    remarks: list[Mistake] = []
+    if marked is not None:
+        losses = _found(marked.data.get("retrievers"), ("retrievers",))
+        remarks = lines_of(marked, [*losses, *foreign_documents(study, home)])
+    warnings = [*remarks, *unequal_contexts(study), *cut_off(study), *lost_evidence(study, home)]
     questions = read_questions_of(study)
     if short := short_questions((row["question_id"], row["question"]) for row in questions):
         warnings.append(f"{study.path}: {short}")
@@ -306,6 +312,50 @@ def cut_off(study: Study) -> list[str]:
         if limit := cut(source):
             found.append(f"{study.path}: source {name}: {limit} cuts off the rest of {source.path}")
     return found
+
+
+# Languages -------------------------------------------------------------------------------------------------
+
+FOREIGN = 1 / 3  # more of the documents in another language than what reads them: told
+
+
+def document_languages(study: Study, home: Home) -> dict[str, float]:
+    """Return two-letter code -> share of the documents whose language is known, the largest first.
+
+    Of sources that are not built yet, what they say or what their files are in counts, each source alike.
+    """
+    store = BuildContext(home).store
+    shares: Counter[str] = Counter()
+    for name, source in Grid([study]).build.sources.items():
+        built = store.current("documents", name)
+        if built is not None:
+            shares.update(built.meta.get("languages", {}))
+        elif code := source.language or (folder_language(Path(source.path)) if source.path else None):
+            shares[code] += 1
+    shares.pop("unknown", None)
+    return {code: count / shares.total() for code, count in shares.most_common()}
+
+
+def foreign_documents(study: Study, home: Home) -> Iterator[Finding]:
+    shares = document_languages(study, home)
+    named = ", ".join(f"{share:.0%} {code}" for code, share in shares.items() if share >= 0.01)
+    for name, embedder in study.embedders.items():
+        read = embedder.registered.languages if embedder.registered else None
+        if read and sum(share for code, share in shares.items() if code not in read) > FOREIGN:
+            text = (
+                f"{embedder.model} was trained on English alone, and the documents are in other languages "
+                f"({named}); multilingual-e5-small reads them"
+            )
+            yield Finding(("embedders", name), "foreign_documents", text)
+    stems = {LANGUAGES.get(code) for code, share in shares.items() if share > FOREIGN / 2}
+    for name, retriever in study.retrievers.items():
+        said = {search.language for search in word_searches([retriever]) if search.language}
+        if stems and said and said.isdisjoint(stems):
+            text = (
+                f"`language: {min(said)}` fits few of the documents ({named}); leave it out, and words are "
+                "read by the language of the documents"
+            )
+            yield Finding(("retrievers", name), "foreign_documents", text)
 
 
 # Evidence --------------------------------------------------------------------------------------------------

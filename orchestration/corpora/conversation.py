@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from shlex import quote
 from tempfile import TemporaryDirectory
-
-from pydantic import BaseModel
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.chat.open_questions import earlier
@@ -16,8 +14,7 @@ from rag_assay.evals.chat.question_requests import QuestionRequest
 from rag_assay.evals.chat.turn_records import shown_passages
 from rag_assay.evals.generation.contract import Answer
 from rag_assay.evals.retrieval.analyzer import Analyzer
-from rag_assay.evals.retrieval.bm25 import WordSearch
-from rag_assay.evals.retrieval.contract import Retriever
+from rag_assay.evals.retrieval.bm25 import word_searches
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
@@ -102,8 +99,9 @@ class OpenCorpus(Closeable):
 
     @property
     def analyzer(self) -> Analyzer:
-        found = next(_word_searches(self._words), None)
-        analyzer = found.analyzer if found else Analyzer("stemmed")
+        found = next(word_searches(self._words), None)
+        index = self._opened.pipeline.retrieval.index
+        analyzer = found.analyzer(index) if found else Analyzer("stemmed", index.stems)
         return analyzer._replace(functional=False)
 
     def ask(self, question: str) -> Turn:
@@ -139,15 +137,3 @@ class OpenCorpus(Closeable):
 
     def close(self) -> None:
         self._held.close()
-
-
-def _word_searches(retrievers: Iterable[Retriever]) -> Iterator[WordSearch]:
-    waiting: list[object] = list(retrievers)
-    while waiting:
-        part = waiting.pop(0)
-        if isinstance(part, WordSearch):
-            yield part
-        elif isinstance(part, BaseModel):
-            waiting[:0] = [getattr(part, name) for name in type(part).model_fields]
-        elif isinstance(part, list | tuple):
-            waiting[:0] = list(part)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
+from rag_assay.assets.tokenization.stems import LANGUAGES
 from rag_assay.evals.question_sets.question_files import UNFILLED
 from rag_assay.orchestration.corpora.records import QUESTIONS, CorpusSettings, NamedCorpus, slug
-from rag_assay.orchestration.templates.languages import STEMMED, lines_for
 from rag_assay.orchestration.templates.sources import beir_splits, graded_split
 from rag_assay.orchestration.templates.study_files import QUESTIONS as QUESTION_FILE
 from rag_assay.orchestration.templates.study_files import describe_source, language_of_target, quote_yaml
@@ -153,7 +153,7 @@ def write_study(corpus: NamedCorpus, choices: CorpusSettings) -> NamedCorpus:
 
 
 def _embedders(choices: CorpusSettings) -> list[str]:
-    language = STEMMED.get(choices.language or "en")
+    language = LANGUAGES.get(choices.language or "en")
     words = f"words: {{hashing: {{language: {language or 'null'}}}}} # without a model"
     return [
         *([_model_line(choices)] if choices.search != "words" else []),
@@ -174,8 +174,7 @@ def _model_line(choices: CorpusSettings) -> str:
 
 
 def _retrievers(choices: CorpusSettings) -> list[str]:
-    lines = lines_for(choices.language)
-    known = {"hybrid": lines["hybrid"], "bm25": lines["bm25"], "dense": "{dense: {k: 50}}"}
+    known = {kind: f"{{{kind}: {{k: 50}}}}" for kind in KNOWN}
     first = choices.retriever
     if choices.search == "words":
         known = {"bm25": known["bm25"]}

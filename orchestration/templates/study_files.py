@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from rag_assay.assets.cleaning.folder_language import language_of
 from rag_assay.evals.question_sets.question_files import UNFILLED
-from rag_assay.orchestration.templates.languages import language_of, lines_for
 from rag_assay.orchestration.templates.sources import beir_splits, graded_split, sources_in
 from rag_assay.warehouse.errors import InputError
 
@@ -37,9 +37,9 @@ embedders:
   {embedder}
 
 retrievers:
-  bm25: {bm25}
+  bm25: {{bm25: {{k: 50}}}} # words are read by the language of the documents
   dense: {{dense: {{k: 50}}}}
-  hybrid: {hybrid} # the scores of both, added
+  hybrid: {{hybrid: {{k: 50}}}} # the scores of both, added
   # What a question says of dates and names narrows the documents (docs/understanding.md), and the neighbours
   # of what is found are delivered with it (docs/retrieval.md):
   # narrowed: [{{time_frame: {{}}}}, {{entities: {{}}}}, {{dense: {{k: 50}}}}, {{neighbours: {{n: 1}}}}]
@@ -131,7 +131,7 @@ def write_study(
             questions_part=_graded(_path(Path(target), output.absolute().parent), splits)
             if splits
             else QUESTIONS_PART.format(questions=questions.name),
-            **lines_for(language_of_target(target)),
+            embedder=embedder_lines(language_of_target(target)),
         )
     )
     if not splits:
@@ -171,6 +171,23 @@ def language_of_target(target: str) -> str | None:
     """Return the language of a folder's or file's texts; None of a site, and where none could be told."""
     found = Path(target).expanduser()
     return language_of(found) if found.exists() else None
+
+
+_NAMES = {"de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl": "Dutch", "pl": "Polish"}
+
+
+def embedder_lines(language: str | None) -> str:
+    """Return the embedder of a new study, by the language of its documents."""
+    if language in {None, "en"}:
+        return (
+            "# for other languages than English: e5: {model: multilingual-e5-small}\n"
+            "  minilm: {model: all-MiniLM-L6-v2, max_tokens: 512}"
+        )
+    name = _NAMES.get(str(language), f"the language `{language}`")
+    return (
+        f"# most of the documents are in {name}; all-MiniLM-L6-v2 has read English alone\n"
+        "  e5: {model: multilingual-e5-small}"
+    )
 
 
 class Described(NamedTuple):

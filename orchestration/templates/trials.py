@@ -12,11 +12,11 @@ from typing import NamedTuple
 from rag_assay.assets.embedding.local import has_bf16
 from rag_assay.evals.question_sets.question_files import UNFILLED, yaml_text
 from rag_assay.evals.systems.http_system import spec_of_url
-from rag_assay.orchestration.templates.languages import lines_for
 from rag_assay.orchestration.templates.sources import beir_splits, graded_split
 from rag_assay.orchestration.templates.study_files import (
     QUESTIONS,
     describe_source,
+    embedder_lines,
     language_of_target,
     quote_yaml,
     short_name,
@@ -45,9 +45,9 @@ embedders:
   {embedder}
 
 retrievers:
-  bm25: {bm25}
+  bm25: {{bm25: {{k: 50}}}}
   dense: {{dense: {{k: 50}}}}
-  hybrid: {hybrid}
+  hybrid: {{hybrid: {{k: 50}}}}
 {asked}"""
 SECOND = "  tokens-128: {tokens: {size: 128, overlap: 0}}\n"
 ANSWERED = "  extractive: {chunkings: [tokens-256], retrievers: [bm25, hybrid], others: rankings}\n"
@@ -134,23 +134,22 @@ def trial_of(target: str, where: Home) -> TrialFiles:
             source_names=", ".join(sources),
             SECOND=SECOND,
             asked=asked,
-            **_quick(lines_for(language_of_target(target))),
+            embedder=_quick(embedder_lines(language_of_target(target))),
         ),
         encoding="utf-8",
     )
     return found
 
 
-def _quick(lines: dict[str, str]) -> dict[str, str]:
+def _quick(embedder: str) -> str:
     """Let the embedder compute in bf16 where this machine's processor does: it takes half the time.
 
     A trial is run where its file was written; its vectors are compared with fp32, and the report warns
     where they are not close.
     """
     if not has_bf16():
-        return lines
-    embedder = lines["embedder"].removesuffix("}")
-    return {**lines, "embedder": f"{embedder}, dtype: bf16}} # as fast again, on a processor that has it"}
+        return embedder
+    return f"{embedder.removesuffix('}')}, dtype: bf16}} # as fast again, on a processor that has it"
 
 
 def _folder(where: Home, name: str, target: str) -> Path:

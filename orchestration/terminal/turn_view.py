@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -14,12 +13,12 @@ from typing import Any
 from rich.padding import Padding
 from rich.text import Text
 
+from rag_assay.assets.tokenization.words import word_places
 from rag_assay.evals.reporting.display import number, plain, quantity, several, truncate
 from rag_assay.evals.retrieval.analyzer import Analyzer, question_tokens
 from rag_assay.orchestration.terminal.cli_errors import WIDEST, console, text
 from rag_assay.warehouse.conversations import ShownPassage, Turn
 
-_WORD = re.compile(r"\w+")
 MOST = 20_000  # characters of a text that are looked at
 Places = list[tuple[int, int]]
 
@@ -40,9 +39,9 @@ class MatchedWords:
 
     def places(self, text: str) -> Places:
         """Return (start, end) of each word of a text that a search for the question counts."""
-        found = list(_WORD.finditer(text[:MOST]))
-        forms = self._analyzer.forms([one[0].casefold() for one in found])
-        return [one.span() for one, form in zip(found, forms, strict=True) if form in self._forms]
+        found = list(word_places(text[:MOST]))
+        forms = self._analyzer.forms([text[start:end].casefold() for start, end in found])
+        return [place for place, form in zip(found, forms, strict=True) if form in self._forms]
 
     def densest(self, text: str, length: int) -> tuple[int, int]:
         """Return (start, end) of the stretch of a text that holds most of the words, cut between words.

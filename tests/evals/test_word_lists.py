@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from rag_assay.assets.indexing.lexical import plain_tokens
+from rag_assay.assets.tokenization.words import plain_tokens
 from rag_assay.evals.retrieval.question_words import stop_words
 from rag_assay.evals.word_lists import (
     FOLDER,

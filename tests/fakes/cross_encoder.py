@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from rag_assay.assets.indexing.lexical import plain_tokens
+from rag_assay.assets.tokenization.words import plain_tokens
 
 POSITIONS = 128
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rag_assay.assets.indexing import index_table
 from rag_assay.assets.indexing.index_recipe import IndexRecipe
 from rag_assay.assets.indexing.index_rows import HeldRows
-from rag_assay.assets.indexing.lexical import plain_tokens
+from rag_assay.assets.tokenization.words import plain_tokens
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import QueryTransform, Retriever, Step
 from rag_assay.evals.retrieval.index import OpenIndex

@@ -38,6 +38,8 @@ class Model:
     packed: SHA-256 of that one file
     query_prefix, passage_prefix: what the model was trained to see before a question, before a passage
     max_tokens: how many tokens an embedder reads unless a study says otherwise
+    dense_weight: share of the dense arm in `hybrid`; raise that retriever's code version with it
+    languages: two-letter codes of those that it was trained on; None: many
     good_for: what it was measured to do, in one line (one thread of a 2-core machine)
     """
 
@@ -55,6 +57,8 @@ class Model:
     query_prefix: str = ""
     passage_prefix: str = ""
     max_tokens: int = 256
+    dense_weight: float = 0.5
+    languages: frozenset[str] | None = None
     good_for: str = ""
 
 
@@ -62,6 +66,7 @@ _MODELS = (
     Model(
         name="all-MiniLM-L6-v2",
         good_for="English: SciFact nDCG@10 0.645, 80 chunks/s",
+        languages=frozenset({"en"}),
         kind="embedder",
         hub_id="sentence-transformers/all-MiniLM-L6-v2",
         revision="c9745ed1d9f207416be6d2e6f8de32d1f16199bf",
@@ -87,6 +92,7 @@ _MODELS = (
     Model(
         name="all-mpnet-base-v2",
         good_for="English, slower: 7.5 chunks/s",
+        languages=frozenset({"en"}),
         kind="embedder",
         hub_id="sentence-transformers/all-mpnet-base-v2",
         revision="e8c3b32edf5434bc2275fc9bab85f82640a19130",
@@ -143,6 +149,7 @@ _MODELS = (
         query_prefix="query: ",
         passage_prefix="passage: ",
         max_tokens=512,
+        dense_weight=0.7,
     ),
     Model(
         name="smollm2-135m-instruct",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import accumulate, pairwise
+from itertools import accumulate, groupby, pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -82,12 +82,22 @@ def _is_beside(piece: GlyphRun, other: GlyphRun) -> bool:
 
 
 def text_of(row: Row) -> str:
+    """Return the text of a row; most letters say from which side it is read."""
     text, last = "", None
-    for piece in row:
-        apart = last is not None and piece.x0 - last.x1 > _WORDS_APART * min(piece.size, last.size)
+    for piece in _leftward(row) if any(piece.leftward for piece in row) else row:
+        gap = 0.0 if last is None else max(piece.x0 - last.x1, last.x0 - piece.x1)
+        apart = last is not None and gap > _WORDS_APART * min(piece.size, last.size)
         text += f" {piece.text}" if apart else piece.text
         last = piece
     return text
+
+
+def _leftward(row: Row) -> Row:
+    """Return a row as it is read: a run against its direction, as a number in Arabic, in its own."""
+    letters = sum(len(piece.text) * (1 if piece.leftward else -1) for piece in row)
+    runs = [list(run) for _, run in groupby(row, key=lambda piece: piece.leftward)]
+    ordered = [run[::-1] if run[0].leftward else run for run in runs]
+    return [piece for run in (ordered[::-1] if letters > 0 else ordered) for piece in run]
 
 
 def _lines(block: list[GlyphRun], page: int, number: int) -> Iterator[TextLine]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import re
+import unicodedata
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,6 +18,8 @@ _BIGGEST = 144.0  # points: what says that it is larger is drawn by other means
 _BOLD = re.compile(r"bold|black|heavy|(?:^|\+)cmbx", re.I)
 _BOLD_WEIGHT = 700
 _HYPHENS = {0x2, 0xFFFE, 0x00AD, 0x2010}  # PDFium gives the first two for a hyphen at the end of a line
+_LEFTWARD = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")  # Hebrew, Arabic, …
+_FORMS = re.compile("[\ufb1d-\ufdff\ufe70-\ufefc]+")  # letters as they are drawn at a place within a word
 _BREAK = 1.0  # em between two words from which they may stand in two columns
 _STAMP = 100  # letters that may stand on a page which is a picture
 _CREATED = re.compile(r"D:(\d{4})(\d{2})(\d{2})")
@@ -37,6 +40,7 @@ class GlyphRun:
     size: float
     weight: int
     turned: int = 0
+    leftward: bool = False
 
 
 class PageText(NamedTuple):
@@ -131,7 +135,7 @@ class _Reader:
     text: Any
     box: tuple[float, float, float, float]
     pieces: list[GlyphRun] = field(default_factory=list)
-    _letters: list[str] = field(default_factory=list)
+    _letters: list[tuple[float, str]] = field(default_factory=list)  # and where each begins
     _spaced: bool = False
 
     def read(self, count: int) -> PageText:
@@ -143,6 +147,10 @@ class _Reader:
             code = raw.FPDFText_GetUnicode(text, place)
             if code <= 0x20 and code not in _HYPHENS:
                 self._spaced = True
+                if code == 0x20 and self.pieces and self.pieces[-1].leftward:
+                    raw.FPDFText_GetCharOrigin(text, place, x, y)
+                    at = _upright(x.value, y.value, self.pieces[-1].turned)[0]
+                    self._letters.append((at, " "))
                 continue
             drawn = raw.FPDFText_GetTextObject(text, place)
             if not drawn or not raw.FPDFText_GetCharOrigin(text, place, x, y):
@@ -176,30 +184,39 @@ class _Reader:
         start, line = _upright(x, y, style.turned)
         end = min(max(a, b), start + 3 * style.size)  # a box that is wider is a fault of the font
         last = self.pieces[-1] if self.pieces else None
-        gap = start - last.x1 if last else 0.0
+        leftward = _LEFTWARD.match(letter) is not None
         goes_on = (
             last is not None
             and (last.size, last.weight, last.turned) == (style.size, style.weight, style.turned)
             and abs(line - last.y) < 0.2 * style.size
-            and -0.7 * style.size < gap < _BREAK * style.size
+            and last.leftward == leftward
+            and (
+                # PDFium turns some words around, and not others: their places say how they are read.
+                max(start - last.x1, last.x0 - end) < _BREAK * style.size
+                if leftward
+                else -0.7 * style.size < start - last.x1 < _BREAK * style.size
+            )
         )
         if last is not None and goes_on:
-            if self._spaced:  # PDFium knows by the font how wide a space is
-                self._letters.append(" ")
-            self._letters.append(letter)
-            last.x1 = max(last.x1, end)
+            if self._spaced and not leftward:  # PDFium knows by the font how wide a space is
+                self._letters.append((start, " "))
+            last.x0, last.x1 = min(last.x0, start) if leftward else last.x0, max(last.x1, end)
         else:
             self._end()
+            edge = max(start, end)
             self.pieces.append(
-                GlyphRun("", start, max(start, end), line, style.size, style.weight, style.turned)
+                GlyphRun("", start, edge, line, style.size, style.weight, style.turned, leftward)
             )
-            self._letters.append(letter)
+        self._letters.append((start, letter))
         self._spaced = False
 
     def _end(self) -> None:
         if self._letters:
-            units = "".join(self._letters).encode("utf-16-le", "surrogatepass")  # PDFium gives these
-            self.pieces[-1].text = units.decode("utf-16-le", "ignore")
+            if self.pieces[-1].leftward:
+                self._letters.sort(key=lambda one: (-one[0], one[1] != " "))
+            whole = "".join(letter for _, letter in self._letters)
+            units = whole.encode("utf-16-le", "surrogatepass")  # PDFium gives these
+            self.pieces[-1].text = _FORMS.sub(_as_letters, units.decode("utf-16-le", "ignore"))
             self._letters.clear()
 
 
@@ -217,6 +234,10 @@ def _style(text: Any, place: int) -> _Style:
     is_bold = _BOLD.search(name.value.decode("latin-1"))
     weight = raw.FPDFText_GetFontWeight(text, place)
     return _Style(max(size, 1.0), max(weight, _BOLD_WEIGHT) if is_bold else weight, turned)
+
+
+def _as_letters(found: re.Match[str]) -> str:
+    return unicodedata.normalize("NFKC", found[0])
 
 
 def _upright(x: float, y: float, turned: int) -> tuple[float, float]:

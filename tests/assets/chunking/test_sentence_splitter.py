@@ -104,3 +104,26 @@ def test_time_grows_with_the_text_and_not_with_its_square(part: str) -> None:
     assert time.process_time() - begin < 30, (
         "half a megabyte takes a second or less; squared it takes minutes"
     )
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        ["渡轮中午离开港口。", "它晚上返回！", "“真的？”", "他问。"],
+        ["港は3つある。", "どこですか？"],
+    ],
+)
+def test_scripts_without_spaces_end_sentences_without_one(expected: list[str]) -> None:
+    assert sentences("".join(expected)) == expected
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        ["هل تعود؟", "نعم.", "تغادر العبارة."],
+        ["नाव जाती है।", "वह लौटती है।"],
+        ["کیا وہ آتی ہے؟", "ہاں۔", "نہیں۔"],
+    ],
+)
+def test_end_marks_of_other_scripts_end_sentences(expected: list[str]) -> None:
+    assert sentences(" ".join(expected)) == expected

@@ -28,6 +28,10 @@ class Sheet:
         safe = text.replace("\\", r"\\").replace("(", r"\(").replace(")", r"\)")
         self.marks.append(f"BT /{font} {size} Tf {matrix} ({safe}) Tj ET")
 
+    def put_signs(self, x: float, y: float, signs: str, size: float = 10) -> None:
+        """Draw signs of any script from left to right, each half as wide as high."""
+        self.marks.append(f"BT /F3 {size} Tf 1 0 0 1 {x} {y} Tm <{signs.encode('utf-16-be').hex()}> Tj ET")
+
     def flow(self, x: float, y: float, text: str, columns: int, size: float = 10) -> float:
         """Write a paragraph in lines of so many characters; return where the next line would stand."""
         for line in textwrap.wrap(text, columns, break_on_hyphens=False):
@@ -47,6 +51,8 @@ def pdf(*sheets: Sheet, title: str = "", created: str = "", author: str = "") ->
     fonts = [font.format(name).encode() for name in ("Helvetica", "Helvetica-Bold")]
     objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"", *fonts]
     objects.append(f"<</Title({title})/CreationDate({created})/Author({author})>>".encode("latin-1"))
+    signs = _signs(len(objects))
+    objects += signs
     kids = []
     for sheet in sheets:
         stream = zlib.compress("\n".join(sheet.marks).encode("cp1252"))
@@ -54,7 +60,7 @@ def pdf(*sheets: Sheet, title: str = "", created: str = "", author: str = "") ->
         objects.append(head + stream + b"\nendstream")
         objects.append(
             f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 {sheet.width} {sheet.height}]/Rotate {sheet.rotate}"
-            f"/Contents {len(objects)} 0 R/Resources<</Font<</F1 3 0 R/F2 4 0 R>>>>>>".encode()
+            f"/Contents {len(objects)} 0 R/Resources<</Font<</F1 3 0 R/F2 4 0 R/F3 6 0 R>>>>>>".encode()
         )
         kids.append(f"{len(objects)} 0 R")
     objects[1] = f"<</Type/Pages/Count {len(kids)}/Kids[{' '.join(kids)}]>>".encode()
@@ -68,3 +74,19 @@ def pdf(*sheets: Sheet, title: str = "", created: str = "", author: str = "") ->
         f"trailer\n<</Size {len(objects) + 1}/Root 1 0 R/Info 5 0 R>>\nstartxref\n{len(out)}\n%%EOF\n"
     )
     return bytes(out) + end.encode()
+
+
+def _signs(before: int) -> list[bytes]:
+    """Return the objects of a font that draws nothing and says which sign is meant."""
+    cmap = (
+        b"/CIDInit /ProcSet findresource begin 12 dict begin begincmap /CMapType 2 def\n"
+        b"1 begincodespacerange\n<0000> <ffff>\nendcodespacerange\n"
+        b"1 beginbfrange\n<0000> <ffff> <0000>\nendbfrange\nendcmap end end"
+    )
+    system = "/CIDSystemInfo<</Registry(Adobe)/Ordering(Identity)/Supplement 0>>"
+    return [
+        f"<</Type/Font/Subtype/Type0/BaseFont/Signs/Encoding/Identity-H/DescendantFonts[{before + 2} 0 R]"
+        f"/ToUnicode {before + 3} 0 R>>".encode(),
+        f"<</Type/Font/Subtype/CIDFontType2/BaseFont/Signs{system}/DW 500>>".encode(),
+        f"<</Length {len(cmap)}>>\nstream\n".encode() + cmap + b"\nendstream",
+    ]

@@ -15,8 +15,12 @@ import pptx
 import pytest
 from docx.oxml import parse_xml
 from docx.oxml.ns import nsdecls
+from pptx.chart.data import CategoryChartData, XyChartData
+from pptx.enum.chart import XL_CHART_TYPE
+from pptx.util import Inches
 
 from rag_assay.assets.cleaning.batches import Cleaning, Known
+from rag_assay.assets.cleaning.office import clean_pptx
 from rag_assay.assets.cleaning.text_files import clean_rst
 from rag_assay.crawlers.crawl import crawl
 from rag_assay.warehouse.office_packages import KINDS, MAX_UNPACKED
@@ -26,6 +30,11 @@ from rag_assay.warehouse.source import Source
 from rag_assay.warehouse.source_kinds import READERS
 
 STORY = "The harbour office opens at seven in the morning, and a mooring costs twelve pounds a night."
+DOT = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010800000000"
+    "3a7e9b550000000a49444154789c6360000000020001e221bc330000000049454e44ae426082"
+)
+"""A picture of one black dot (PNG)."""
 DAY = datetime(2024, 5, 6, 7, 8, 9)  # noqa: DTZ001 -- Office files know no time zones
 CONTAINER = (
     '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
@@ -375,3 +384,31 @@ def test_a_sheet_that_says_it_is_endless(tmp_path: Path) -> None:
 def test_the_time_of_now_is_not_taken_from_templates() -> None:
     assert saved(docx.Document())
     assert docx.Document().core_properties.created < datetime(2014, 1, 1, tzinfo=UTC)
+
+
+def test_charts_and_described_pictures_of_slides_are_text_and_counted() -> None:
+    show = pptx.Presentation()
+    slide = show.slides.add_slide(show.slide_layouts[6])
+    data = CategoryChartData()
+    data.categories = ["Monday", "Sunday"]
+    data.add_series("Ferries", (12, 3.5))
+    data.add_series("Berths", (40, None))
+    where = (Inches(1), Inches(1), Inches(4), Inches(3))
+    chart = slide.shapes.add_chart(XL_CHART_TYPE.COLUMN_CLUSTERED, *where, data).chart
+    chart.has_title = True
+    chart.chart_title.text_frame.text = "Traffic by day"
+    points = XyChartData()
+    points.add_series("Tide").add_data_point(1, 2.5)
+    slide.shapes.add_chart(XL_CHART_TYPE.XY_SCATTER, *where, points)
+    for description in ("A map of the quays", "image1.png"):
+        picture = slide.shapes.add_picture(BytesIO(DOT), *where)
+        picture._element._nvXxPr.cNvPr.set("descr", description)
+    body = BytesIO()
+    show.save(body)
+    draft = clean_pptx(body.getvalue())
+    assert "Traffic by day" in draft.text
+    assert " | Ferries | Berths\nMonday | 12 | 40\nSunday | 3.5 | " in draft.text
+    assert "| Tide\n1 | 2.5" in draft.text
+    assert "[A map of the quays]" in draft.text
+    assert "image1" not in draft.text
+    assert draft.metadata["fidelity"] == {"charts": [2, 2], "images": [1, 1]}

@@ -402,3 +402,25 @@ def test_what_programs_write_as_a_title_is_none(title: str) -> None:
     sheet.put(50, 750, "Rules of the harbour", 24)
     sheet.flow(50, 700, STORY, 80)
     assert clean_pdf(pdf(sheet, title=title)).title == "Rules of the harbour"
+
+
+@pytest.mark.parametrize("order", ["of the line", "of reading"])
+def test_arabic_and_hebrew_are_read_from_right_to_left(order: str) -> None:
+    lines = {
+        "تغادر العبارة الميناء في الساعة 12 من جزيرة Port Ellen وتعود": [
+            "دوعتو ",
+            "Port Ellen ",
+            "ةريزج نم ",
+            "12 ",
+            "ةعاسلا يف ءانيملا ةرابعلا رداغت",
+        ],
+        "המעבורת יוצאת מהנמל בשעה 12 ומגיעה לאי": ["יאל העיגמו ", "12 ", "העשב למנהמ תאצוי תרובעמה"],
+    }
+    sheet = Sheet()
+    for number, parts in enumerate(lines.values()):
+        # From left to right, as it is seen.
+        places = [50 + 6 * sum(map(len, parts[:at])) for at in range(len(parts))]
+        drawn = list(zip(places, parts, strict=True))
+        for x, part in reversed(drawn) if order == "of reading" else [(50, "".join(parts))]:
+            sheet.put_signs(x, 700 - 40 * number, part, 12)
+    assert clean_pdf(pdf(sheet)).text.split("\n\n") == list(lines)

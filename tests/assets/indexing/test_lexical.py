@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from rag_assay.assets.indexing import lexical
-from rag_assay.assets.indexing.lexical import lexical_of, open_lexical, plain_tokens, write_lexical
+from rag_assay.assets.indexing.lexical import lexical_of, open_lexical, write_lexical
+from rag_assay.assets.tokenization.words import plain_tokens
 from rag_assay.warehouse.errors import CorruptFileError
 
 TEXTS = ["a b a", "c a", "", "b b b z", "a", "z a"]

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag_assay.assets.indexing.lexical import lexical_of, plain_tokens
+from rag_assay.assets.indexing.lexical import lexical_of
+from rag_assay.assets.tokenization.words import plain_tokens
 from rag_assay.evals.retrieval.analyzer import Analyzer, merge_forms, question_tokens
 from tests.fakes.indexing import build_index
 

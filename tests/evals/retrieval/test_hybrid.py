@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.hybrid import Hybrid
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query
@@ -69,3 +71,17 @@ def test_an_arm_has_the_depth_of_both() -> None:
 def test_a_question_without_a_vector_is_refused(index: OpenIndex) -> None:
     with pytest.raises(ValueError, match="needs the question's vector"):
         searched(Hybrid(), Query("ferry"), index)
+
+
+@pytest.mark.parametrize(
+    ("model", "weight"), [("all-MiniLM-L6-v2", 0.5), ("multilingual-e5-small", 0.7), ("./e5-large", 0.5)]
+)
+def test_the_weight_goes_by_the_embedder(index: OpenIndex, model: str, weight: float) -> None:
+    context = RetrievalContext(dense_weight=EmbedderRecipe(model=model).dense_weight)
+    asked = query("ferry harbour")
+    found = searched(Hybrid(k=9), asked, index, context)
+    expected = searched(Hybrid(k=9, weight=weight), asked, index)
+    assert found.rows.tolist() == expected.rows.tolist()
+    assert found.scores.tolist() == expected.scores.tolist()
+    said = searched(Hybrid(k=9, weight=0.1), asked, index, context)
+    assert said.scores.tolist() != expected.scores.tolist()

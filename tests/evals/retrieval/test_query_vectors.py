@@ -198,3 +198,21 @@ def test_a_file_of_another_form_is_made_again(embedder: CountingEmbedder) -> Non
 def test_no_question_needs_no_model(embedder: CountingEmbedder) -> None:
     assert embed([], embedder) == {}
     assert embedder.asked == []
+
+
+def test_what_was_embedded_before_a_kill_is_not_embedded_again(embedder: CountingEmbedder) -> None:
+    questions = [f"question {number}" for number in range(SAMPLE + 3 * BATCH)]
+
+    def killed(done: int, of: int) -> None:
+        if done == SAMPLE + 2 * BATCH:
+            raise KeyboardInterrupt
+
+    clock = Clock(wall=lambda: embedder.now[0], waited=lambda: embedder.now[1])
+    with pytest.raises(KeyboardInterrupt):
+        embed_queries(questions, embedder, killed, clock)  # type: ignore[arg-type]
+    embedder.asked.clear()
+    found = embed(questions, embedder)
+    assert sum(len(texts) for texts in embedder.asked[1:]) == BATCH, "beside the first text, which warms up"
+    assert all(found[text].vector is not None for text in questions)
+    folder = embedder.home.cache("queries") / embedder.recipe.query_revision()
+    assert [file.name for file in folder.iterdir()] == ["questions.parquet"]

@@ -312,3 +312,13 @@ def test_a_question_file_is_no_study(tmp_path: Path) -> None:
         (finding,) = raised.value.findings
         assert "this is a question file" in finding
         assert f"`assay check {named}`" in finding
+
+
+def test_parts_that_read_another_language_than_the_documents_are_named_with_their_line(path: Path) -> None:
+    thai = "เรือข้ามฟากออกจากท่าเรือตอนเที่ยงและแวะที่เกาะก่อนจะกลับในตอนเย็น ค่าจอดเรือสิบสองปอนด์ต่อคืน"
+    (path.parent / "texts" / "harbour.txt").write_text(thai)
+    edit(path, ("words: {bm25: {k: 5}}", "words: {bm25: {k: 5}}\n  de: [{bm25: {language: german}}]"))
+    found = [one for one in check_study(path, Home(path.parent / "var")).warnings if "language" in one]
+    assert len(found) == 2, "words of `bm25: {}` are read by the language of the documents"
+    assert "town.yaml:9" in found[0] or "multilingual-e5-small" in found[0]
+    assert "`language: german` fits few of the documents (100% th)" in found[1]

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from rag_assay.evals.retrieval.bm25 import Bm25
+from rag_assay.assets.cleaning.folder_language import language_of
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
+from rag_assay.evals.study.study_check import foreign_documents
 from rag_assay.evals.study.study_file import read_study
-from rag_assay.orchestration.templates.languages import language_of
 from rag_assay.orchestration.templates.study_files import write_study
+from rag_assay.warehouse.paths import Home
 
 TEXTS = {
     "en": "The ferry leaves the harbour at noon and calls at the island before it returns in the evening.",
@@ -32,25 +34,29 @@ def page(language: str) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    ("language", "model", "words"),
-    [
-        ("en", "all-MiniLM-L6-v2", {}),
-        ("de", "multilingual-e5-small", {"language": "german"}),
-        ("fr", "multilingual-e5-small", {"tokenizer": "plain", "function_words": "keep"}),
-    ],
-)
-def test_the_embedder_and_the_words_go_by_the_documents(
-    tmp_path: Path, language: str, model: str, words: dict[str, str]
-) -> None:
+TEXTS |= {
+    "es": "El barco sale del puerto al mediodía y hace escala en la isla antes de regresar por la noche.",
+    "el": "Το πλοίο αναχωρεί από το λιμάνι το μεσημέρι και σταματά στο νησί πριν επιστρέψει το βράδυ.",
+    "ru": "Паром отходит из гавани в полдень и заходит на остров, прежде чем вернуться вечером.",
+    "ar": "تغادر العبارة الميناء عند الظهر وتتوقف في الجزيرة قبل أن تعود في المساء.",
+    "th": "เรือข้ามฟากออกจากท่าเรือตอนเที่ยงและแวะที่เกาะก่อนจะกลับในตอนเย็น",
+    "zh": "渡轮中午离开港口,在岛上停靠,晚上返回。",
+    "vi": "Phà rời cảng vào buổi trưa và ghé đảo trước khi quay trở lại vào buổi tối.",
+    "ro": "Feribotul pleacă din port la prânz și face escală pe insulă înainte de a se întoarce seara.",
+}
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_the_embedder_goes_by_the_documents(tmp_path: Path, language: str) -> None:
     pages = {f"{number}.html": page(language) for number in range(3)}
     folder = folder_of(tmp_path / "docs", pages | {"notes.md": f"# {TEXTS[language]}\n\n{TEXTS[language]}\n"})
     study_path, _ = write_study(str(folder), tmp_path / "study.yaml")
     study = read_study(study_path)
+    model = "all-MiniLM-L6-v2" if language == "en" else "multilingual-e5-small"
     assert [embedder.model for embedder in study.embedders.values()] == [model]
-    expected = Bm25.model_validate({"k": 50, **words})
-    assert study.retrievers["bm25"] == expected
-    assert study.retrievers["hybrid"].bm25 == expected.at_depth(Bm25().k)
+    assert not list(foreign_documents(study, Home(tmp_path / "var"))), "`check` warns of none of its choices"
+    english = study.model_copy(update={"embedders": {"m": EmbedderRecipe(model="all-MiniLM-L6-v2")}})
+    assert len(list(foreign_documents(english, Home(tmp_path / "var")))) == (language != "en")
 
 
 def test_most_documents_decide_and_what_cannot_be_read_does_not(tmp_path: Path) -> None:

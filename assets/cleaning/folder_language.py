@@ -1,4 +1,4 @@
-"""The language of a folder, and the embedder and retrievers that a new study has for it."""
+"""The language of the files in a folder, from a sample of them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ LOOKED_AT = 5_000  # files whose names are looked at
 FILES = 12  # of them that are read, evenly spread
 BYTES = 60_000  # of each, from its beginning
 _MARKUP = re.compile(r"(?is)<(script|style)\b.*?</\1\s*>|<[^>]{0,2000}>|[{}\[\]\"#*_=|]")
-STEMMED = {"de": "german", "en": "english"}  # whose stems and function words `bm25` knows
-NAMES = {"de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl": "Dutch", "pl": "Polish"}
 
 
 def language_of(folder: Path) -> str | None:
@@ -41,30 +39,3 @@ def _language(path: Path) -> str | None:
     except OSError:
         return None
     return detect(" ".join(_MARKUP.sub(" ", text).split()))
-
-
-def lines_for(language: str | None) -> dict[str, str]:
-    """Return the lines of a template that go by the language: embedder, bm25 and hybrid."""
-    if language in {None, "en"}:
-        return {
-            "embedder": (
-                "# for other languages than English: e5: {model: multilingual-e5-small}\n"
-                "  minilm: {model: all-MiniLM-L6-v2, max_tokens: 512}"
-            ),
-            "bm25": "{bm25: {k: 50}}",
-            "hybrid": "{hybrid: {k: 50}}",
-        }
-    name = NAMES.get(str(language), f"the language `{language}`")
-    words = (
-        f"language: {STEMMED[str(language)]}"
-        if language in STEMMED
-        else "tokenizer: plain, function_words: keep"
-    )
-    return {
-        "embedder": (
-            f"# most of the documents are in {name}; all-MiniLM-L6-v2 has read English alone\n"
-            "  e5: {model: multilingual-e5-small}"
-        ),
-        "bm25": f"{{bm25: {{k: 50, {words}}}}}",
-        "hybrid": f"{{hybrid: {{k: 50, bm25: {{{words}}}}}}}",
-    }

@@ -1,0 +1,47 @@
+"""`assay documents`: what came in and what stayed of each document."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from rag_assay.orchestration.commands.study_arguments import home_to_look_at
+from rag_assay.orchestration.terminal.cli_errors import complete_study, plainly, say
+
+
+class DocumentsFormat(StrEnum):
+    """How the documents are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+@plainly
+def documents(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="STUDY|CORPUS",
+            help="A study or a corpus.",
+            autocompletion=complete_study,
+        ),
+    ],
+    format: Annotated[  # noqa: A002 -- the option's name
+        DocumentsFormat, typer.Option("--format", help="How it is printed.")
+    ] = DocumentsFormat.TABLE,
+    lost: Annotated[bool, typer.Option("--lost", help="Only documents that lost something.")] = False,
+) -> None:
+    """Show what each page holds, and what of it its document keeps."""
+    from rag_assay.orchestration.corpora.document_list import document_rows, show_documents
+
+    where = home_to_look_at()
+    rows = [row for row in document_rows(name, where) if not lost or row.has_losses]
+    if format is DocumentsFormat.JSON:
+        print(json.dumps([row.as_dict() for row in rows], indent=1, ensure_ascii=False))
+        return
+    if not rows:
+        say("No document lost anything." if lost else "There is no document.")
+    show_documents(rows)

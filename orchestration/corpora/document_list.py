@@ -1,0 +1,118 @@
+"""What is known of each document of a study or corpus: what stayed of its page, date, language, scans."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rag_assay.assets.cleaning.fidelity import KINDS, add
+from rag_assay.evals.reporting.display import truncate
+from rag_assay.evals.study.run_studies import find_known
+from rag_assay.evals.study.study import Study
+from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.corpora.records import Corpora
+from rag_assay.orchestration.terminal.cli_errors import console, width
+from rag_assay.warehouse.artifacts import ArtifactStore
+from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.parquet import read_parquet
+from rag_assay.warehouse.paths import Home
+
+_COLUMNS = ["url", "title", "language", "published_at", "text", "sections", "metadata"]
+URL = 60  # signs of an address in the table, from its end
+
+
+@dataclass(frozen=True)
+class DocumentRow:
+    """A document, or a page that gave none (`reason`).
+
+    fidelity: kind -> how many the page holds, and how many of these the document keeps
+    date_source, language_source: where these are from, as in `metadata` of documents
+    scanned_pages: of a PDF, from 1, whose words are missing
+    """
+
+    source: str
+    url: str
+    title: str | None = None
+    characters: int = 0
+    sections: int = 0
+    fidelity: dict[str, list[int]] = field(default_factory=dict)
+    published_at: str | None = None
+    date_source: str | None = None
+    language: str | None = None
+    language_source: str | None = None
+    scanned_pages: list[int] = field(default_factory=list)
+    reason: str | None = None
+
+    @property
+    def has_losses(self) -> bool:
+        return bool(
+            self.reason or self.scanned_pages or any(kept < came for came, kept in self.fidelity.values())
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def document_rows(name: str, home: Home) -> list[DocumentRow]:
+    """Return the documents of a study or corpus, by source and address.
+
+    Raises:
+        InputError: neither has that name, or its documents were not built.
+    """
+    corpus = Corpora(home).named(name)
+    study = read_study(corpus.study) if corpus is not None and corpus.is_there else find_known(name, home)
+    found = [row for source in study.corpus.sources for row in _rows(study, source, home)]
+    return sorted(found, key=lambda row: (row.source, row.url))
+
+
+def _rows(study: Study, source: str, home: Home) -> Iterator[DocumentRow]:
+    store = ArtifactStore(home)
+    artifact = store.current("documents", source)
+    if artifact is None:
+        raise InputError(
+            f"the documents of {source} are not built; `assay run {study.study} --only documents` builds them"
+        )
+    folder = store.files_of(artifact)
+    for row in read_parquet(folder / "documents.parquet", _COLUMNS).iter_rows(named=True):
+        metadata = json.loads(row["metadata"])
+        yield DocumentRow(
+            source,
+            row["url"],
+            row["title"],
+            len(row["text"]),
+            len(row["sections"] or ()),
+            metadata.get("fidelity") or {},
+            row["published_at"],
+            metadata.get("date_source"),
+            row["language"],
+            metadata.get("language_source"),
+            metadata.get("scanned_pages") or [],
+        )
+    for row in read_parquet(folder / "dropped.parquet").iter_rows(named=True):
+        yield DocumentRow(source, row["url"], reason=row["reason"])
+
+
+def show_documents(rows: Sequence[DocumentRow]) -> None:
+    """Print a table of documents with the kinds that occur, and their sums."""
+    from rich.table import Table
+    from rich.text import Text
+
+    total: dict[str, list[int]] = {}
+    for row in rows:
+        add(total, row.fidelity)
+    kinds = [kind for kind in KINDS if kind in total]
+    table = Table(box=None, pad_edge=False)
+    for head in ("document", "language", "date", "sections", *kinds, "note"):
+        table.add_column(head, overflow="fold")
+    for row in rows:
+        scans = f"pages {', '.join(map(str, row.scanned_pages))} are images" if row.scanned_pages else ""
+        date = f"{(row.published_at or '')[:10]} ({row.date_source})" if row.published_at else "none"
+        cells = [row.url[-URL:], row.language or "", "" if row.reason else date, str(row.sections)]
+        cells += ["{1}/{0}".format(*row.fidelity[kind]) if kind in row.fidelity else "" for kind in kinds]
+        table.add_row(*(Text(cell) for cell in (*cells, truncate(row.reason or scans, 80))))
+    if len(rows) > 1:
+        sums = ("{1}/{0}".format(*total[kind]) for kind in kinds)
+        table.add_row(f"{len(rows)} in all", "", "", str(sum(row.sections for row in rows)), *sums, "")
+    console(width=width()).print(table)
