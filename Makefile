@@ -17,7 +17,7 @@ export ASSAY_HOME ?= $(CURDIR)/var
 test: export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
-.PHONY: help setup lock sbom demo test test-dagster drill cluster lint format dev docs report bench-grid bench-idle bench-try bench-demo bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-languages bench-made-questions bench-gateway bench-chat bench-serving bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report bench-matrix bench-pages clean distclean
+.PHONY: help setup lock sbom demo test test-dagster drill cluster lint format dev docs report bench-grid bench-idle bench-try bench-demo bench-crawl bench-documents bench-cleaning bench-chunks bench-embeddings bench-vectors bench-indexes bench-scale bench-retrieval bench-scifact bench-abstention bench-defaults bench-languages bench-readers bench-made-questions bench-gateway bench-chat bench-serving bench-answers bench-evidence bench-entailment bench-verdict bench-statistics bench-agreement bench-people bench-search bench-imports bench-report bench-matrix bench-pages clean distclean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
@@ -132,6 +132,9 @@ bench-defaults: $(READY) ## measure the defaults of bm25, hybrid and every step 
 
 bench-languages: $(READY) ## measure nine languages and six scripts from text to ranking: kept, detected, MRR@10 (DATA=folder with xquad)
 	@$(BIN)/python -m benchmarks.languages $(DATA)
+
+bench-readers: $(READY) ## read files of every kind: documents, reasons, words against markitdown and pdftotext (FILES=folder)
+	@$(BIN)/python -m benchmarks.readers $(FILES)
 
 bench-made-questions: $(READY) ## compare the order of cells on made questions with that on human-written questions, on the sample site
 	@$(BIN)/python -m benchmarks.made_questions

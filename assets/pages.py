@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
+
+import polars as pl
 
 from rag_assay.assets.engine.crawl_process import run_crawler
 from rag_assay.assets.engine.row_checks import FIRST
@@ -14,7 +17,6 @@ from rag_assay.assets.engine.table import StageTable, distribution
 from rag_assay.assets.recipes.build_half import Build
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.errors import AssayError, CorruptFileError
-from rag_assay.warehouse.files import fingerprint
 from rag_assay.warehouse.identity import digest, sha256_file
 from rag_assay.warehouse.pages import (
     NOT_BEGUN,
@@ -28,7 +30,9 @@ from rag_assay.warehouse.pages import (
 )
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import PAGES
+from rag_assay.warehouse.source import Source
 
+REFUSED = "read, not stored"  # how the reason begins of a text that the spider does not take
 WITHOUT_EFFECT = {"schedule", "delay", "contact", "language", "date_by"}  # on what is stored
 
 
@@ -52,8 +56,10 @@ class Pages(Stage):
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "scrapy", "parquet"})
     checks: ClassVar[dict[str, str]] = {
         "has_pages": "At least as many pages were stored as failed.",
+        "spider_fits": "The spider stored at least half of the texts that it read.",
         "not_cut": "No limit cut off what the source holds more.",
     }
+    blocking: ClassVar[frozenset[str]] = frozenset({"spider_fits"})
     crawls = True
     in_place = True
     by_source = True
@@ -71,11 +77,7 @@ class Pages(Stage):
         """Return the digest of where the pages come from; when and how politely does not change them."""
         source = self.sources[key]
         spec = source.model_dump(mode="json", exclude=WITHOUT_EFFECT)
-        return {
-            f"source.{key}": digest(
-                [spec, fingerprint(Path(source.path)) if source.path else None, *source.versions()]
-            )
-        }
+        return {f"source.{key}": digest([spec, source.state(), *source.versions()])}
 
     def is_of_now(self, key: str, artifact: Artifact) -> bool:
         """Return whether a study's source is the one that was crawled; if its folder is gone, another path
@@ -137,6 +139,7 @@ class Pages(Stage):
             {"stored": len(stored), "failed": failed, "reasons": dict(reasons), "first": first},
             severe=False,
         )
+        fits = _spider_fits(self.sources[key], manifest)
         limit = str(crawl["outcome"])
         cut = Check(
             "not_cut",
@@ -157,7 +160,30 @@ class Pages(Stage):
         }
         meta |= _passing(reasons)
         complete = "incomplete" not in meta
-        return BuildResult(manifest_digest(manifest), meta, (check, cut), complete=complete)
+        return BuildResult(manifest_digest(manifest), meta, (check, fits, cut), complete=complete)
+
+
+def _spider_fits(source: Source, manifest: pl.DataFrame) -> Check:
+    """Compare the texts that a spider stored with those that it read and did not; a warning where `content`
+    chooses them on purpose.
+    """
+    texts = manifest.filter(pl.col("gone_at").is_null())
+    stored = int(texts["sha256"].is_not_null().sum())
+    refused = texts.filter(pl.col("reason").str.starts_with(REFUSED).fill_null(value=False))
+    spiders = Counter(json.loads(fields or "{}").get("stored_by") for fields in refused["fields"])
+    found = f"{stored} pages stored, {len(refused)} read and not stored"
+    others = [f"`spider: {name}` would have stored {n} of them" for name, n in spiders.items() if name]
+    if spiders["blog"] and spiders["site"]:
+        others = [f"`spider: blog` would have stored {spiders['blog']} of them, `spider: site` all"]
+    if source.content:
+        others = ["check the selector `content`"]
+    return Check(
+        "spider_fits",
+        len(refused) <= stored,
+        f"{found}: {others[0]}" if len(refused) > stored and others else found,
+        {"stored": stored, "refused": len(refused), "first": refused["url"].head(FIRST).to_list()},
+        severe=not source.content,
+    )
 
 
 def _holds(artifact: Artifact, home: Home) -> bool:

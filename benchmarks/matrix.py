@@ -68,10 +68,10 @@ def _rows(questions: int, pipelines: int) -> Iterator[tuple[Any, ...]]:
     draw = random.Random(7)  # noqa: S311 -- no secret
     methods = [[one for n, one in enumerate("abcd") if bits >> n & 1] for bits in range(WIDE)]
     for question in range(questions):
-        context = str([_text(draw, 60)])
+        asked, context = f"Frage {question}: {_text(draw, 9)}?", str([_text(draw, 60)])
         for cell in range(pipelines):
             yield (
-                f"Frage {question}: {_text(draw, 9)}?",
+                asked,
                 context,
                 f"Wahrheit {question}.",
                 f"Antwort {cell}: {_text(draw, 25)}",

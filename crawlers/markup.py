@@ -112,9 +112,16 @@ def reads_as_text(page: Selector) -> bool:
     as many as within links, and no list of teasers (two headings or more, most of them links).
     """
     words, linked = (_count(page.xpath(path).getall()) for path in (_TEXT, _LINKS))
+    return words >= 2 * linked and has_prose(page)
+
+
+def has_prose(page: Selector) -> bool:
+    """Return whether a page holds enough words outside links and menus and is no list of teasers, whatever
+    number of links stands beside them.
+    """
+    words = _count(page.xpath(_TEXT).getall())
     headings, leading = len(page.xpath(_HEADINGS)), len(page.xpath(_LINKED))
-    is_list = leading >= 2 and 2 * leading >= headings
-    return words >= LEAST_WORDS and words >= 2 * linked and not is_list
+    return words >= LEAST_WORDS and not (leading >= 2 and 2 * leading >= headings)
 
 
 FEWEST_WORDS = 5  # of a page with scripts: one with fewer waits for them
@@ -122,20 +129,22 @@ _MESSAGE = 60  # words of a page that asks for scripts
 _VISIBLE = (
     "//body//text()[not(ancestor::script or ancestor::style or ancestor::noscript or ancestor::template)]"
 )
+_RUNS = "//script[not(@type) or @type = '' or @type = 'module' or contains(@type, 'javascript')]"  # no data
 _ASKS = re.compile(
     r"(?:enable|activate|turn on|requires?|needs?|without|aktivier\w*|benötigt|activer?|habilit\w*)\W+"
     r"(?!no\b)(?:\w+\W+){0,6}?javascript"
     r"|javascript\W+(?:\w+\W+){0,6}?"
-    r"(?:enabled?|disabled|required|aktivier\w*|deaktiviert|erforderlich|(?:dés)?activé|habilit\w*)",
+    r"(?:enabled?|disabled|required|(?:de)?aktivier\w*|erforderlich|(?:dés)?activé|habilit\w*)",
     re.I,
 )
 
 
 def is_scripts_only(page: Selector, *, ran: bool = False) -> bool:
-    """Return whether a page holds next to no text before its scripts run, or only asks for them. ``ran``: they
-    have been run, so that few words are all that it has.
+    """Return whether a page holds next to no text before its scripts run, or only asks for them.
+
+    ran: they have been run, so that few words are all that it has
     """
-    if not page.xpath("//script") or page.xpath("//frameset | //body//iframe"):
+    if not page.xpath(_RUNS) or page.xpath("//frameset | //body//iframe"):
         return False
     shown = " ".join(page.xpath(_VISIBLE).getall())
     words = len(shown.split())

@@ -268,7 +268,6 @@ class StudyResult:
         from rag_assay.evals.reporting.standings import main_subset
 
         data, unit = self._data, self._data.primary.unit
-        decision, *reasons = (escape(one) for one in self.verdict.sentences)
         rows = data.leaderboard.filter(metric=data.primary.name, subset=main_subset(data).name)
         rows = rows.sort("rank", nulls_last=True)
         body = "".join(
@@ -277,7 +276,7 @@ class StudyResult:
             for row in rows.iter_rows(named=True)
         )
         return (
-            f"<p><strong>{decision}</strong> {' '.join(reasons)}</p><table><thead><tr><th>Rank</th>"
+            f"{self.verdict._repr_html_()}<table><thead><tr><th>Rank</th>"
             f"<th>Cell</th><th>{escape(data.primary.heading)}</th><th>Interval</th></tr></thead>"
             f"<tbody>{body}</tbody></table>"
         )

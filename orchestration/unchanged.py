@@ -1,4 +1,5 @@
-"""Answers `assay run STUDY` from the last run that had nothing to do, where nothing it has read is different.
+"""Answers `assay run STUDY` from the last run that had nothing to do, where nothing it has read is different;
+`assay list` and `assay verdict STUDY` from the last time they were called.
 
 A run that finds everything up to date stores the state of what it has read: of the files that were opened and
 the folders that were listed (both by an audit hook), of all files of the workspace, of the modules that were
@@ -22,7 +23,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.paths import Home
 
 FOLDER = "unchanged"  # of the workspace
 VERSION = 1
@@ -45,8 +49,7 @@ _recorder: Recorder | None = None
 def answer(arguments: Sequence[str]) -> bool:
     """Print what the last idle run of these arguments did, if nothing has changed; else return False."""
     global _recorder  # noqa: PLW0603 -- an audit hook is one for a process, too
-    is_plain = len(arguments) == 2 and arguments[0] == "run" and not arguments[1].startswith("-")
-    if not is_plain or sys.stdout is None or sys.stderr is None:
+    if not _is_answered(arguments) or sys.stdout is None or sys.stderr is None:
         return False
     begin, stored = time.perf_counter(), None
     with suppress(OSError, ValueError, KeyError, TypeError):
@@ -55,11 +58,18 @@ def answer(arguments: Sequence[str]) -> bool:
         _recorder = Recorder(arguments)
         return False
     with suppress(BrokenPipeError):
-        if not (sys.stdout.isatty() or sys.stderr.isatty()):  # as a run does that shows no progress bars
+        is_shown = sys.stdout.isatty() or sys.stderr.isatty()
+        if arguments[0] == "run" and not is_shown:  # as a run does that shows no progress bars
             _write("stderr", f"{time.perf_counter() - begin:.1f} s in all{IDLE}\n\n")
         for name, text in stored:
             _write(name, text)
     return True
+
+
+def _is_answered(arguments: Sequence[str]) -> bool:
+    if list(arguments[:1]) == ["run"]:
+        return len(arguments) == 2 and not arguments[1].startswith("-")
+    return list(arguments) == ["list"] or list(arguments[:1]) == ["verdict"]
 
 
 def _write(name: str, text: str) -> None:
@@ -70,7 +80,7 @@ def _write(name: str, text: str) -> None:
 
 
 def recorder(root: Path) -> Recorder | None:
-    """Return what records this process, from now on the workspace too; None: no plain `assay run STUDY`."""
+    """Return what records this process, from now on the workspace too; None: no command that is answered."""
     if _recorder is not None:
         with suppress(OSError, ValueError, KeyError, TypeError):  # then nothing is stored
             state = workspace_state(root)
@@ -81,6 +91,25 @@ def recorder(root: Path) -> Recorder | None:
                 _recorder.before = state
         _recorder.within = f"{root}/"
     return _recorder
+
+
+@contextmanager
+def remembered(home: Home, named: set[Path]) -> Iterator[None]:
+    """Keep what a command prints that only looks, so that it is answered at once while nothing changes.
+
+    named: the command adds the files that decide what it prints, opened or not; without any, nothing is kept
+    """
+    from rag_assay.warehouse.remote import mirror_of
+
+    recording = recorder(home.root) if mirror_of(home) is None else None
+    if recording is None:
+        yield
+        return
+    with recording.printing():
+        yield
+    if named:
+        with suppress(OSError, ValueError, KeyError, TypeError):  # the next one is an ordinary one then
+            recording.store(home.root, None, map(str, named))
 
 
 def _changed_since(moment: int, facts: Iterable[Sequence[Any]]) -> bool:
@@ -97,7 +126,8 @@ def _stored(arguments: Sequence[str]) -> list[tuple[str, str]] | None:
         inputs = record["files"], record["folders"]
         if _digest(_facts(*inputs)) != record["inputs"] or workspace_state(root) != record["workspace"]:
             return None
-    Path(record["study"]).touch()  # the study that was run last
+    if record["study"]:
+        Path(record["study"]).touch()  # the study that was run last
     return [(name, text) for name, text in record["printed"] if name in {"stdout", "stderr"}]
 
 
@@ -134,10 +164,10 @@ class Recorder:
         ):
             yield
 
-    def store(self, root: Path, study: Path, named: Iterable[str]) -> bool:
+    def store(self, root: Path, study: Path | None, named: Iterable[str]) -> bool:
         """Store what was heard and printed; return whether that can be relied on.
 
-        study: the record of the study in the workspace
+        study: the record of the study in the workspace, if that was run
         named: files that the study names, opened or not
         """
         if self.before is None or (after := workspace_state(root)) != self.before:
@@ -153,7 +183,7 @@ class Recorder:
             "folders": folders,
             "inputs": _digest(facts),
             "workspace": after,
-            "study": str(study),
+            "study": str(study or ""),
             "printed": self.printed,
         }
         path = _path(root, self.arguments)

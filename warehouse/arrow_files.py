@@ -12,11 +12,6 @@ from rag_assay.warehouse.errors import InputError
 STATE, SPLITS = "state.json", "dataset_dict.json"
 
 
-def is_dataset(folder: Path) -> bool:
-    """Return whether a folder is a Hugging Face dataset, with or without splits."""
-    return (folder / STATE).is_file() or (folder / SPLITS).is_file()
-
-
 def arrow_files(path: Path) -> list[Path]:
     """Return the Arrow files of a dataset's folder in their order; of several splits, an error names them.
 
@@ -35,11 +30,16 @@ def arrow_files(path: Path) -> list[Path]:
         listed = json.loads((path / STATE).read_text("utf-8"))["_data_files"]
         names = [Path(one["filename"]).name for one in listed]
     except FileNotFoundError as error:
-        what = f"no dataset that `save_to_disk` wrote: it has no {STATE}"
-        raise InputError(f"{path}: {what}") from error
+        what = f"is a folder, and no dataset that `save_to_disk` wrote: it has no {STATE}"
+        raise InputError(f"{path}: {what}; a file is needed here") from error
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path / STATE}: damaged ({error}); save the dataset again") from error
     return [path / name for name in names]
+
+
+def is_of_dataset(path: Path) -> bool:
+    """Return whether an Arrow file is data: a dataset's folder has cached results of `map`, too."""
+    return not (path.parent / STATE).is_file() or path in arrow_files(path.parent)
 
 
 def arrow_rows(path: Path, columns: list[str] | None = None, batch: int = 256) -> Iterator[dict[str, Any]]:

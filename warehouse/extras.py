@@ -14,8 +14,8 @@ OPTIONAL = {
     "olefile": ("olefile", "formats"),
     "openpyxl": ("openpyxl", "formats"),
     "opentelemetry.proto": ("opentelemetry-proto", "traces"),
+    "playwright": ("playwright", "render"),
     "pptx": ("python-pptx", "formats"),
-    "scrapy_playwright": ("scrapy-playwright", "render"),
     "xlrd": ("xlrd", "formats"),
 }
 """Module -> the package that holds it, and the extra that installs it."""

@@ -183,7 +183,8 @@ class Source(Strict):
         (`domains`, `allow`, `deny`) and limits do not count.
         """
         settings = self.model_dump(mode="json", include=_ORIGIN)
-        root = Path(self.path).expanduser().resolve() if self.path else None
+        is_local = self.path and not is_url(self.path)
+        root = Path(self.path or "").expanduser().resolve() if is_local else self.path
         return digest([settings, sorted(self.start), str(root)])
 
     def content_of(self, url: str) -> str | None:
@@ -196,6 +197,13 @@ class Source(Strict):
 
     def column(self, name: Column) -> str:
         return str(getattr(self, f"{name}_column") or self.columns.get(name) or name)
+
+    def state(self) -> str | None:
+        """Return a digest that changes when the files of a reader do; None where only a crawl can tell."""
+        if self.reader is None:
+            return None
+        state: str | None = READERS[self.reader].model_validate(self.options).state(self)
+        return state
 
     def versions(self) -> list[str]:
         registry, name = (SPIDERS, self.spider) if self.spider else (READERS, self.reader or "")
@@ -338,6 +346,15 @@ class Source(Strict):
         return self
 
 
+def is_url(path: str) -> bool:
+    """Return whether a source's path is an address rather than a file or folder.
+
+    >>> is_url("s3://bucket/docs"), is_url("docs"), is_url("C:/docs")
+    (True, False, False)
+    """
+    return re.match(r"[a-z][a-z0-9+.-]+://", path) is not None
+
+
 def origin_of(url: str) -> str:
     """Return scheme, host and port of a URL.
 
@@ -353,10 +370,10 @@ def keys_of(kind: str, *, is_spider: bool) -> tuple[str, ...]:
     """Return the keys of a source that a spider or reader alone knows, beside those that all know.
 
     >>> keys_of("text", is_spider=False), keys_of("site", is_spider=True)
-    (('lines',), ('domains', 'allow', 'deny', 'allow_private', 'sitemap_only', 'login', 'content'))
+    (('lines',), ('domains', 'allow', 'deny', 'allow_private', 'sitemap_only', 'login', 'render', 'content'))
     """
     shared = tuple(name for name, kinds in _BELONGS.items() if kind in kinds)
-    return (*_OF_SPIDERS, *shared) if is_spider else shared
+    return (*_OF_SPIDERS, "render", *shared) if is_spider else shared
 
 
 def _check_url(url: str) -> None:

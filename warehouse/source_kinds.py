@@ -19,9 +19,11 @@ READERS: Registry[Any] = Registry("readers", "rag_assay.crawlers.readers.contrac
 READERS.add_places(
     "rag_assay.crawlers.readers",
     beir="beir:Beir",
+    bucket="bucket:Bucket",
     docx="folder:DocxFiles",
     epub="folder:EpubFiles",
     folder="folder:Folder",
+    git="git:Git",
     html="folder:HtmlFiles",
     jsonl="jsonl:JsonLines",
     pdf="folder:PdfFiles",

@@ -11,13 +11,16 @@ LIKE = 0.7  # how alike two names must be (0 to 1) for one to be offered in plac
 
 
 def near_names(name: str, known: Iterable[str], most: int = 1, like: float = LIKE) -> list[str]:
-    """Return the known names that one was probably meant for, the likeliest first; case does not count.
+    """Return the known names that one was probably meant for, the likeliest first; case does not count, and
+    swapped letters are likelier than others.
 
-    >>> near_names("NDGC", ["ndcg", "recall"])
-    ['ndcg']
+    >>> near_names("NDGC", ["ndcg", "recall"]), near_names("redaer", ["reader", "render"])
+    (['ndcg'], ['reader'])
     """
-    by_folded = {one.lower(): one for one in known}
-    return [by_folded[one] for one in get_close_matches(name.lower(), by_folded, n=most, cutoff=like)]
+    folded, by_folded = name.lower(), {one.lower(): one for one in known}
+    near = get_close_matches(folded, by_folded, n=most + 2, cutoff=like)
+    swapped_first = sorted(near, key=lambda one: sorted(one) != sorted(folded))
+    return [by_folded[one] for one in swapped_first[:most]]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -143,7 +143,7 @@ _HEAD = 32  # bytes before the properties of a message that is in no other one (
 def clean_msg(body: bytes) -> DocumentDraft:
     """Extract a mail that Outlook saved, as `clean_eml` does; one whose text is RTF only is a drop."""
     require("olefile", "reading MSG files")
-    import olefile
+    import olefile  # type: ignore[import-untyped]
 
     try:
         with olefile.OleFileIO(BytesIO(body)) as file:

@@ -226,6 +226,8 @@ def _notes(document: Any) -> dict[tuple[str, str], str]:
     return found
 
 
+_CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
+_DRAWN = "{http://schemas.openxmlformats.org/drawingml/2006/main}t"
 _DEEPEST = 50  # groups within groups
 
 
@@ -247,11 +249,9 @@ def clean_pptx(body: bytes) -> DocumentDraft:
         title = " ".join(tidy(top.text_frame.text).split()) if top is not None else ""
         shapes = list(_shapes(slide.shapes))
         others = [text for shape in shapes if shape != top for text in _texts(shape)]
-        add(fidelity, {"charts": _kept(shape for shape in shapes if getattr(shape, "has_chart", False))})
-        add(
-            fidelity,
-            {"images": _kept(shape for shape in shapes if hasattr(shape, "image") and _description(shape))},
-        )
+        charts = [shape for shape in shapes if getattr(shape, "has_chart", False)]
+        pictures = [shape for shape in shapes if hasattr(shape, "image") and _description(shape)]
+        add(fidelity, {"charts": _kept(charts), "images": _kept(pictures)})
         if title:
             outline.begin(title, 1)
             first = first or title
@@ -283,7 +283,7 @@ def _texts(shape: Any) -> Iterator[str]:
             if any(cells):
                 yield " | ".join(cells)
     elif getattr(shape, "has_chart", False):
-        yield from _chart(shape.chart)
+        yield from _chart(shape.chart_part.blob)
     elif hasattr(shape, "image"):
         if description := _description(shape):
             yield f"[{description}]"
@@ -299,24 +299,37 @@ def _description(shape: Any) -> str:
     return text if " " in text and not re.search(r"\.\w{3,4}$", text) else ""
 
 
-def _chart(chart: Any) -> Iterator[str]:
-    """Yield a chart's title, and a table of its categories and series."""
-    named = chart.has_title and chart.chart_title.has_text_frame
-    if title := " ".join(tidy(chart.chart_title.text_frame.text).split()) if named else "":
-        yield title
-    rows: dict[str, list[str]] = {}
-    for plot in chart.plots:
-        series = list(plot.series)
-        categories = [cell_text(str(label)) for label in plot.categories]
-        rows.setdefault("", []).extend(cell_text(one.name) for one in series)
-        values = [list(one.values) for one in series]
-        longest = max(map(len, values), default=0)
-        for place in range(longest):
-            label = categories[place] if place < len(categories) else str(place + 1)
-            cells = [cell_text(one[place]) if place < len(one) else "" for one in values]
-            rows.setdefault(label, []).extend(cells)
+def _chart(part: bytes) -> Iterator[str]:
+    """Yield a chart's title, and a table of its categories and series, of whatever type it is."""
+    from lxml import etree
+
+    root = etree.fromstring(part, etree.XMLParser(resolve_entities=False, no_network=True))
+    title = root.find(f"{_CHART}chart/{_CHART}title")
+    if title is not None and (words := " ".join(tidy(" ".join(title.itertext(_DRAWN))).split())):
+        yield words
+    rows: dict[str, list[str]] = {"": []}
+    series = list(root.iter(f"{_CHART}ser"))
+    for number, one in enumerate(series):
+        rows[""].append(" ".join(_points(one, "tx").values()))
+        labels = _points(one, "cat", "xVal")
+        for place, value in _points(one, "val", "yVal").items():
+            cells = rows.setdefault(labels.get(place, str(place + 1)), [])
+            cells += [""] * (number - len(cells)) + [value]
     if len(rows) > 1:
-        yield "\n".join(" | ".join([label, *cells]) for label, cells in rows.items())
+        yield "\n".join(" | ".join([label, *cells]).rstrip(" |") for label, cells in rows.items())
+
+
+def _points(series: Any, *names: str) -> dict[int, str]:
+    """Return place -> what stands there: numbers as usually written, labels of several levels joined."""
+    found: dict[int, list[str]] = {}
+    for node in series.iterchildren(*(f"{_CHART}{name}" for name in names)):
+        for point in node.iter(f"{_CHART}pt"):
+            text = point.findtext(f"{_CHART}v") or ""
+            number = re.fullmatch(r"-?\d+(?:\.\d+)?(?:E[+-]?\d+)?", text)
+            found.setdefault(int(point.get("idx", 0)), []).insert(
+                0, cell_text(float(text) if number else text)
+            )
+    return {place: " ".join(texts) for place, texts in sorted(found.items())}
 
 
 def _speaker_notes(slide: Any) -> Iterator[str]:

@@ -17,7 +17,7 @@ from rag_assay.warehouse.extras import require
 def clean_xls(body: bytes) -> DocumentDraft:
     """Extract the text of a workbook as `clean_xlsx` does: one section per sheet, one line per row."""
     require("xlrd", "reading XLS files")
-    import xlrd
+    import xlrd  # type: ignore[import-untyped]
 
     try:
         book = xlrd.open_workbook(file_contents=body, logfile=StringIO(), on_demand=True, ragged_rows=True)
@@ -54,7 +54,7 @@ def _lines(sheet: Any, datemode: int, left: list[int]) -> Iterator[str]:
 
 
 def _value(cell: Any, datemode: int) -> str:
-    import xlrd
+    import xlrd  # type: ignore[import-untyped]
 
     if cell.ctype == xlrd.XL_CELL_DATE:
         try:

@@ -76,7 +76,7 @@ class LocalEmbedder:
         return max(1, min(self.recipe.batch_size, BATCH_TOKENS // longest))
 
 
-class Model(Protocol):
+class VectorModel(Protocol):
     """Loaded weights: ``encode`` gives float32, shape (texts, dimensions).
 
     positions: tokens that the model reads at most; None: any number
@@ -135,11 +135,13 @@ def _device(wanted: str) -> str | None:
 @lru_cache(maxsize=3)
 def _load(
     folder: Path, dtype: Literal["fp32", "bf16"], device: str, identity: str, *, is_plain: bool
-) -> Model:
+) -> VectorModel:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     where = _device(device)
     try:
-        model: Model = TorchBert(folder, dtype, where) if is_plain else _sentence_model(folder, dtype, where)
+        model: VectorModel = (
+            TorchBert(folder, dtype, where) if is_plain else _sentence_model(folder, dtype, where)
+        )
     except Exception as error:  # transformers raises its own, Rust's and plain Python errors
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         raise InputError(f"{folder}: the model cannot be loaded ({reason})") from error

@@ -29,7 +29,7 @@ from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference import weights
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.recipe import Strict
-from rag_assay.warehouse.source import Source
+from rag_assay.warehouse.source import Source, is_url
 from rag_assay.warehouse.suggestions import unknown
 
 
@@ -207,6 +207,6 @@ def _added(known: dict[str, Any], recipes: Mapping[str, Any], corpus: str) -> di
 
 
 def _absolute(source: Source, base: Path) -> Source:
-    if source.path is None:
+    if source.path is None or is_url(source.path):
         return source
     return source.model_copy(update={"path": str(absolute(source.path, base))})

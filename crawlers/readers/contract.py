@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from pathlib import Path
 
 from rag_assay.crawlers.items import Page
 from rag_assay.warehouse.components import Component
+from rag_assay.warehouse.files import fingerprint
 from rag_assay.warehouse.source import Source
 
 
@@ -22,3 +24,7 @@ class Reader(Component):
     @abstractmethod
     def read(self, source: Source) -> Iterator[Page]:
         """Yield the pages of ``source.path``, of at most ``source.limits.page_bytes`` each."""
+
+    def state(self, source: Source) -> str | None:
+        """Return a digest that changes when the source's files do; None where only reading can tell."""
+        return fingerprint(Path(source.path or ""))

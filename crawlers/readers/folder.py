@@ -94,13 +94,12 @@ _PACKAGES = {kind.media_type: kind for kind in KINDS.values()}
 class Folder(Reader):
     """A folder with its subfolders: HTML, text, Markdown, RST, PDF, Office and OpenDocument files, EPUB,
     mails, notebooks and source code, a page a file; CSV, JSON and Parquet, a page a passage.
+
+    suffixes: endings of the files that are read, such as `.md`; default: all kinds
     """
 
     kind: ClassVar[str] = "folder"
-    suffixes: Annotated[
-        tuple[Annotated[str, Field(pattern=r"^\.\w+(\.\w+)*$")], ...],
-        Field(description="Endings of the files that are read, such as `.md`; default: all kinds."),
-    ] = ()
+    suffixes: tuple[Annotated[str, Field(pattern=r"^\.\w+(\.\w+)*$")], ...] = ()
 
     def read(self, source: Source) -> Iterator[Page]:
         root = root_of(source)

@@ -15,6 +15,7 @@ from rag_assay.crawlers.items import Page
 from rag_assay.crawlers.readers.contract import Reader
 from rag_assay.crawlers.readers.files import UNREADABLE, as_text, failed_page, files_of, open_file, unreadable
 from rag_assay.crawlers.readers.passages import Passages
+from rag_assay.warehouse.arrow_files import arrow_columns, arrow_rows, is_of_dataset
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.extras import require
 from rag_assay.warehouse.files import read_bounded
@@ -59,7 +60,7 @@ def _raising(reason: str) -> NoReturn:
     raise ValueError(reason)
 
 
-SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".parquet", ".arrow")
 NAMES: tuple[Column, ...] = ("text", "title", "url", "id", "date")
 HEAD = 1 << 16  # characters of the first line from which the delimiter is told
 ROWS = 256  # of Parquet, at once
@@ -68,7 +69,7 @@ Cells = Mapping[str, Any]
 
 
 class TableReader(Reader):
-    """Tables, CSV, Parquet and the sheets of a workbook: a page a row."""
+    """Tables, CSV, Parquet, datasets of Hugging Face and the sheets of a workbook: a page a row."""
 
     kind: ClassVar[str] = "table"
 
@@ -97,6 +98,9 @@ def rows_of(file: str, path: Path, source: Source, passages: Passages) -> Iterat
 def _tables(name: str, path: Path, source: Source) -> Iterator[tuple[str, Iterator[Cells | csv.Error]]]:
     if path.suffix.lower() == ".parquet":
         yield name, _parquet(path, source)
+    elif path.suffix.lower() == ".arrow":
+        if is_of_dataset(path):
+            yield name, _arrow(path, source)
     elif path.suffix.lower() == ".xlsx":
         yield from _sheets(name, path, source)
     else:
@@ -219,6 +223,12 @@ def _parquet(path: Path, source: Source) -> Iterator[Cells]:
                 yield from batch.cast(_without_nanoseconds(batch.schema), safe=False).to_pylist()
     except pa.ArrowException as error:
         raise ValueError(str(error).partition("\n")[0]) from error
+
+
+def _arrow(path: Path, source: Source) -> Iterator[Cells]:
+    known = arrow_columns(path)
+    _check(known, source)
+    yield from arrow_rows(path, [source.column(name) for name in NAMES if source.column(name) in known])
 
 
 def _without_nanoseconds(schema: Any) -> Any:

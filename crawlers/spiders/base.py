@@ -551,19 +551,30 @@ class SiteSpider(scrapy.Spider):
             yield self.failure(response, f"scripts only: {why}")
             yield from self.discover(response)
             return
-        before: Footprint | None = response.meta.get("footprint")
-        here = pattern_of(response.url)
-        if before and here == before.pattern and is_like(footprint(response.selector, response.url), before):
-            yield self.failure(response, f"trap: it differs from {before.url} in numbers and dates only")
-            return
         own: Footprint | None = None
-        for output in self.visit(response):
+        here = pattern_of(response.url)
+        before: Footprint | None = response.meta.get("footprint")
+        outputs = self.visit(response)
+        if before is not None and is_like(footprint(response.selector, response.url), before):
+            whole = list(outputs)
+            if self._leads_nowhere(whole, here):
+                self._answered -= 1
+                yield self.failure(response, f"trap: it differs from {before.url} in numbers and dates only")
+                return
+            outputs = iter(whole)
+        for output in outputs:
             if isinstance(output, Page) and output.body is not None and response.meta.get("rendered"):
                 output.fields["rendered"] = True
             if isinstance(output, Request) and pattern_of(output.url) == here:
                 own = own or footprint(response.selector, response.url)
                 output.meta["footprint"] = own
             yield output
+
+    def _leads_nowhere(self, outputs: list[Page | Request], pattern: str) -> bool:
+        """Return whether a page is stored, and leads only to further pages of its own row."""
+        onward = [one.url for one in outputs if isinstance(one, Request)]
+        is_stored = any(isinstance(one, Page) and one.body is not None for one in outputs)
+        return is_stored and all(pattern_of(url) == pattern for url in onward)
 
     def _is_packed(self, response: Response) -> bool:
         """Return whether a body is a packed sitemap; many servers know no media type of `.gz`."""

@@ -11,14 +11,12 @@ from rag_assay.crawlers.markup import (
     Node,
     distinct,
     first,
-    is_dated,
     listed,
     meta,
     present,
-    reads_as_text,
     text_of,
 )
-from rag_assay.crawlers.spiders.news import NewsSpider, authors
+from rag_assay.crawlers.spiders.news import NewsSpider, authors, is_post
 from rag_assay.warehouse.iso_dates import first_iso
 
 # A post's own heading leads nowhere; on an index page it leads to the post.
@@ -37,7 +35,7 @@ class BlogSpider(NewsSpider):
         return super().is_article(page, article) or len(page.xpath(_POSTS)) == 1
 
     def is_plain(self, response: HtmlResponse) -> bool:
-        return reads_as_text(response.selector) and is_dated(response)
+        return is_post(response)
 
     def fields(self, page: Selector, article: Node) -> dict[str, Any]:
         tags = meta(page, "article:tag") or listed(article.get("keywords"), meta(page, "keywords"))

@@ -14,6 +14,8 @@ from rag_assay.crawlers.markup import (
     article_of,
     distinct,
     first,
+    has_prose,
+    is_dated,
     json_ld,
     listed,
     meta,
@@ -32,6 +34,14 @@ _TEASER = (
     f"//*[contains({_LOWER}, 'teaser')][not(.//a[@href])]"
     "[not(ancestor-or-self::a or ancestor-or-self::aside or ancestor-or-self::nav or ancestor::footer)]"
 )
+
+
+LINKS = "read, not stored: a third of its words or more are links, as on a list of pages"
+
+
+def is_post(response: HtmlResponse) -> bool:
+    """Return whether a page that calls itself nothing reads as a text of its own and has a date."""
+    return reads_as_text(response.selector) and is_dated(response)
 
 
 class NewsSpider(SiteSpider):
@@ -53,8 +63,10 @@ class NewsSpider(SiteSpider):
             )
         else:
             self.settle(response)
-            if reads_as_text(page):
-                yield Page(reason=self.unmarked, **facts_of(response, response.url))
+            if has_prose(page):
+                reason = self.unmarked if reads_as_text(page) else LINKS
+                fields = {"stored_by": "blog" if self.name == "news" and is_post(response) else "site"}
+                yield Page(reason=reason, fields=fields, **facts_of(response, response.url))
         yield from self.discover(response)
         base = base_of(response)
         onward = [clean_url(base, href) for href in page.xpath(NEXT).getall()]

@@ -136,7 +136,7 @@ def _of_otlp(span: Any, place: str) -> RecordedSpan:
 
 
 def _otlp_value(value: Mapping[str, Any]) -> Any:
-    (kind, found), *_ = value.items() or [("stringValue", "")]
+    kind, found = next(iter(value.items()), ("stringValue", None))
     match kind.replace("_", "").lower():
         case "intvalue":
             return int(found)

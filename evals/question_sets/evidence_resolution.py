@@ -37,6 +37,7 @@ WITH_FACTS, SHORT_WITH_FACTS = 0.6, 0.5
 """The same for a place that holds all facts of the ground truth: numbers, dates and names that the question
 does not say; of a short one, all its words."""
 
+NEAR = 0.4  # share of a ground truth's words from which on a place is proposed to a reviewer
 _CAPITALISED = re.compile(r"(?<=[^.!?:] )[A-ZÄÖÜ][\w’'-]*")
 _STEM, _SHORT = 6, 3  # letters of a crude stem that serves many languages; of words left as they are
 _PASSAGE = 100  # words: in how many passages a word stands says how rare it is
@@ -115,10 +116,9 @@ class Lookup:
         ).keys()
         if is_short:
             words += plain_words(question)
-        lower = least
+        lower = least if least is not None else SHORT_WITH_FACTS if is_short else WITH_FACTS
         if least is None:
             least = COVERED_WITH_QUESTION if is_short else COVERED
-            lower = SHORT_WITH_FACTS if is_short else WITH_FACTS
         lower = lower if facts else least
         wanted = self._wanted(words)
         width = max(_NARROWEST, len(words) + len(words) // 2)
@@ -287,6 +287,11 @@ class Resolver:
             return {**question, "evidence": found}
         return {**question, "evidence": found, "gold": "spans" if found else "none", "needs": needs}
 
+    def nearest(self, question: Mapping[str, Any]) -> list[Row]:
+        """Return the places most similar to a question's ground truth, from a similarity of `NEAR` on."""
+        items = [item for item in question["evidence"] if item.get("by_truth")]
+        return [row for item in items for row in self._by_truth(item["quote"], item, question, NEAR)]
+
     def _on_page(self, item: Mapping[str, Any]) -> Row:
         source = item.get("source")
         meant = [one for one in self._by_url.get(item["url"], ()) if source in (None, one["source"])]
@@ -351,10 +356,12 @@ class Resolver:
         start, end = place.start + within.start, place.start + within.end
         return _placed(item, document, Alignment(start, end, place.similarity))
 
-    def _by_truth(self, truth: str, item: Mapping[str, Any], question: Mapping[str, Any]) -> list[Row]:
+    def _by_truth(
+        self, truth: str, item: Mapping[str, Any], question: Mapping[str, Any], least: float | None = None
+    ) -> list[Row]:
         return [
             _placed({**item, "quote": self._text(found)}, self._documents[found.document], found.place)
-            for found in self._lookup.ground_truth(truth, question["question"])
+            for found in self._lookup.ground_truth(truth, question["question"], least)
         ]
 
     def _by_claims(self, item: Mapping[str, Any], question: Mapping[str, Any]) -> list[Row]:

@@ -32,6 +32,7 @@ from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.parquet import write_parquet
 from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import LEADERBOARD
 from rag_assay.warehouse.study_records import pinned_artifacts
@@ -241,6 +242,46 @@ def _material(study: Study, work: BuildContext) -> ExportInput:
         {use: read_questions(some, work).to_dicts() if some else [] for use, some in found.items()},
         {row["doc_id"]: row for row in columns},
     )
+
+
+@on_whole_database
+def export_tables(study: Study, home: Home, folder: Path) -> list[Path]:
+    """Write all rows of a study as Parquet: a file for each view of the database, and its questions.
+
+    Raises:
+        InputError: the study has not been run.
+    """
+    store, paths = pinned_artifacts(home, study.study), []
+    with store.connect() as connection:
+        views = "SELECT view_name FROM duckdb_views() WHERE view_name LIKE 'current_%' OR view_name = 'cells'"
+        frames = {
+            name: _rows_of(connection, name, study.study) for (name,) in connection.execute(views).fetchall()
+        }
+        asked = (
+            "SELECT q.* EXCLUDE (artifact_id) FROM questions q JOIN pointers p ON p.stage = 'questions' "
+            "AND p.artifact_id = q.artifact_id WHERE list_contains(?, p.key) ORDER BY q.question_id"
+        )
+        frames["questions"] = _frame(connection, asked, Grid([study]).set_keys(study.study))
+    if frames["current_leaderboard"].is_empty():
+        raise InputError(f"the study {study.study} has no result yet; run `assay run {study.path}` first")
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in sorted(frames.items()):
+        paths.append(folder / f"{name.removeprefix('current_')}.parquet")
+        write_parquet(rows, paths[-1])
+    return paths
+
+
+def _rows_of(connection: duckdb.DuckDBPyConnection, view: str, study: str) -> pl.DataFrame:
+    """Return the rows of a study in a view, which names it, its cells or its rankings."""
+    columns = [name for name, *_ in connection.execute(f"DESCRIBE {view}").fetchall()]
+    key = next(one for one in ("study", "cell", "ranking") if one in columns)
+    belongs = "study = ?" if key == "study" else f"starts_with({key}, ? || '.')"
+    query = f"SELECT * FROM {view} WHERE {belongs} ORDER BY ALL"  # noqa: S608 -- names of our own views
+    return _frame(connection, query, study)
+
+
+def _frame(connection: duckdb.DuckDBPyConnection, query: str, parameter: object) -> pl.DataFrame:
+    return pl.DataFrame(connection.sql(query, params=[parameter]).to_arrow_table())
 
 
 COSTS = {"usd_per_1000": pl.Float64, "seconds_p50": pl.Float64, "seconds_p95": pl.Float64}

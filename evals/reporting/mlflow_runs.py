@@ -26,6 +26,7 @@ RESULT = "rag_assay.result"
 AXES = ("chunking", "embedder", "retriever", "generator")
 _LIMITS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
 _QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "GIT_PYTHON_REFRESH": "quiet"}
+_QUIET |= {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true"}
 _SUFFIXES = {"value": "", "low": ".low", "high": ".high"}
 MOST_METRICS = 1000  # of one request
 _PLACE = re.compile(r"(https?|sqlite|postgresql|mysql|mssql|file|databricks|uc)(\+\w+)?(:|$)")
@@ -127,7 +128,7 @@ def _log(client: MlflowClient, run: Run, params: Mapping[str, Any], metrics: Map
 
 def _metrics(rows: pl.DataFrame) -> dict[str, float]:
     """Return the figures of a cell by the names that they have in MLflow."""
-    found = {}
+    found: dict[str, float | None] = {}
     for row in rows.iter_rows(named=True):
         name = metric_name(row["metric"], row["subset"])
         found |= {f"{name}{suffix}": row[column] for column, suffix in _SUFFIXES.items()}

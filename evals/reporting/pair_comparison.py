@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from rag_assay.evals.metrics import counts_passages, counts_tokens
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
@@ -74,6 +74,10 @@ class PairComparison:
     p: float | None
     tied: bool | None
     questions: tuple[Pair, ...]
+
+    def _repr_html_(self) -> str:
+        """Return the sentences, as a notebook shows them."""
+        return "".join(f"<p>{escape(one)}</p>" for one in self.sentences)
 
     @property
     def known(self) -> list[float]:

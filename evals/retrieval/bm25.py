@@ -213,8 +213,8 @@ class WordSearch(IndexRetriever):
     epsilon: okapi only; a word in more than half of the chunks gets this share of the mean idf
     delta: plus and lower_bounded (default 1) and l (default 0.5) only; the least that a present word adds
     tokenizer: plain (lower-cased words), stemmed (Snowball) or lemmatised (simplemma); both by `language`
-    language: of stems, lemmas and function words; default: that of most chunks, whose words count as they
-        stand if it has no stems (Chinese, Thai); English where it is not known
+    language: of stems, lemmas and function words; default: that of most of the text, whose words count as
+        they stand if it has no stems (Chinese, Thai); English where it is not known
     function_words: keep | drop articles, pronouns and the like (of English and German); default: drop
         in English, kept in all others. Dropped, a question of nothing else finds nothing
     title: how often the words of a chunk's document's title are counted beside those of the chunk itself

@@ -307,9 +307,16 @@ class OpenIndex:
 
     @cached_property
     def language(self) -> str | None:
-        """Two-letter code of the language that most chunks are in; None: of none it is known."""
-        known = self.column("language").drop_nulls().value_counts(sort=True) if len(self) else []
-        return str(known["language"][0])[:2].lower() if len(known) else None
+        """Two-letter code of the language that most characters of the chunks are in; None: not known."""
+        if not len(self):
+            return None
+        names = ("language", "start", "end")
+        known = pl.DataFrame([self.column(name) for name in names]).drop_nulls("language")
+        sums = known.group_by(pl.col("language").str.slice(0, 2).str.to_lowercase()).agg(
+            size=(pl.col("end") - pl.col("start")).sum()
+        )
+        found = sums.sort("size", "language", descending=[True, False])["language"].head(1).to_list()
+        return str(found[0]) if found else None
 
     @property
     def stems(self) -> Language | None:

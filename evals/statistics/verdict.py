@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from html import escape
 from statistics import median
 from typing import Any, Protocol
 
@@ -289,6 +290,11 @@ class Verdict:
 
     def row(self) -> dict[str, Any]:
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        """Return the decision and its reasons, as a notebook shows them."""
+        decision, *reasons = map(escape, self.sentences or ("There is no verdict.",))
+        return f"<p><strong>{decision}</strong> {' '.join(reasons)}</p>"
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ from rag_assay.evals.study.run_plan import (
 )
 from rag_assay.evals.study.servers import nested_recipes
 from rag_assay.evals.study.study import Study
+from rag_assay.evals.systems.contract import CalledSystem
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.inference.chat_part import JSON_TOKENS
@@ -197,7 +198,7 @@ def _answers(study: Study, found: RunPlan, cached: Cached) -> Iterator[CallEstim
 def _systems(study: Study, answers: Stage, cached: Cached, home: Home) -> Iterator[CallEstimate]:
     n_questions = len(read_questions_of(study)) if study.systems else 0
     for name, system in study.systems.items():
-        if not system.calls_per_question().most:
+        if not isinstance(system, CalledSystem):
             continue
         n = questions_to_ask(study, name, answers, n_questions, home)
         calls = CostRange(max(0, n - cached.named(system.asked_as)), n)

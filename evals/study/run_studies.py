@@ -53,6 +53,7 @@ class KnownStudy:
     run_at: datetime | None
     mistake: str | None = None
     slices: tuple[KnownSlice, ...] = ()
+    study: Study | None = None
 
 
 def known_studies(home: Home) -> list[KnownStudy]:
@@ -76,7 +77,7 @@ def _of_file(path: Path, store: ArtifactStore) -> KnownStudy:
         more = len(error.findings) - 1
         mistake = error.findings[0] + (f" (and {more} more)" if more else "")
         return KnownStudy(path.stem, path, None, _run_at(path.stem, store), mistake)
-    return KnownStudy(study.study, path, len(study.cells()), _run_at(study.study, store))
+    return KnownStudy(study.study, path, len(study.cells()), _run_at(study.study, store), study=study)
 
 
 def _of_run(name: str, store: ArtifactStore) -> KnownStudy:
@@ -104,8 +105,8 @@ def taken_names(home: Home, path: Path) -> set[str]:
     others = [one for one in known_studies(home) if one.path is None or one.path != path.resolve()]
     taken = {one.name for one in others}
     for one in others:
-        if one.path is not None and one.cells is not None:
-            taken |= {name for _part, name, _recipe in named_parts(read_study(one.path))}
+        if one.study is not None:
+            taken |= {name for _part, name, _recipe in named_parts(one.study)}
     return taken
 
 

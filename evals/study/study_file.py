@@ -27,10 +27,12 @@ from rag_assay.evals.study.servers import open_servers
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_names import BUNDLED, known_names, study_files, study_folder
 from rag_assay.evals.study.system_study import SystemStudy, is_of_systems
+from rag_assay.warehouse.arrow_files import arrow_files
 from rag_assay.warehouse.errors import InputError, Mistake, NotSetError
 from rag_assay.warehouse.files import check_regular
 from rag_assay.warehouse.identity import canonical
 from rag_assay.warehouse.inference.redaction import without_key
+from rag_assay.warehouse.source import is_url
 from rag_assay.warehouse.suggestions import did_you_mean
 from rag_assay.warehouse.validation_errors import NAME_PATTERN, NAME_RULE, Finding, in_words, lines_of
 from rag_assay.warehouse.yaml_positions import Place, load
@@ -182,7 +184,7 @@ def _absent(data: dict[str, Any], base: Path, *, sources_gone: bool) -> list[Fin
         found += _not_there(_mapping(source).get("path"), ("sources", name, "path"), base)
     for number, item in enumerate(_list(data.get("questions"))):
         place: Place = ("questions", number)
-        found += _no_file(_mapping(item).get("file"), (*place, "file"), base)
+        found += _no_file(_mapping(item).get("file"), (*place, "file"), base, may_be_dataset=True)
         found += _not_there(_mapping(_mapping(item).get("beir")).get("path"), (*place, "beir", "path"), base)
     for name, card in _mapping(data.get("judge_cards")).items():
         labels, place = _mapping(card).get("labels"), ("judge_cards", name, "labels")
@@ -202,12 +204,14 @@ def _not_there(path: Any, place: Place, base: Path) -> list[Finding]:
     return [] if target.exists() else [Finding(place, "no_file", text)]
 
 
-def _no_file(path: Any, place: Place, base: Path) -> list[Finding]:
+def _no_file(path: Any, place: Place, base: Path, *, may_be_dataset: bool = False) -> list[Finding]:
     if found := _not_there(path, place, base):
         return found
     try:
         if isinstance(path, str):
-            check_regular(absolute(path, base))
+            target = absolute(path, base)
+            for one in arrow_files(target) if may_be_dataset and target.is_dir() else [target]:
+                check_regular(one)
     except InputError as error:
         return [Finding(place, "no_regular_file", str(error))]
     return []
@@ -275,7 +279,9 @@ def _check_names(studies: list[Study]) -> None:
 def named_parts(study: Study) -> list[tuple[str, str, str]]:
     """Return (component, name, recipe as JSON) for all that studies share, with absolute paths."""
     sources = {
-        name: source.model_copy(update={"path": str(study.resolve(source.path))}) if source.path else source
+        name: source.model_copy(update={"path": str(study.resolve(source.path))})
+        if source.path and not is_url(source.path)
+        else source
         for name, source in study.sources.items()
     }
     parts: list[tuple[str, Mapping[str, BaseModel]]] = [

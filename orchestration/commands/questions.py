@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from rag_assay.orchestration.commands import from_chat, question_generation
+from rag_assay.orchestration.commands import evidence_review, from_chat, question_generation
 from rag_assay.orchestration.commands.study_arguments import home_of, whole_study_of
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, example, plainly, say
 
@@ -19,6 +19,7 @@ app = typer.Typer(
 )
 app.add_typer(question_generation.app)
 app.add_typer(from_chat.app)
+app.add_typer(evidence_review.app)
 
 
 class QuestionFormat(StrEnum):

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rag_assay.orchestration.commands.study_arguments import prepare_home, study_of
+from rag_assay.orchestration.commands.study_arguments import files_of, prepare_home, study_of
 from rag_assay.orchestration.commands.ui import in_browser
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, plainly, say
+from rag_assay.orchestration.unchanged import remembered
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.paths import Home
 
@@ -31,6 +32,7 @@ class ReportFormat(StrEnum):
     CSV = "csv"
     PARQUET = "parquet"
     TREC = "trec"
+    TABLES = "tables"
 
 
 class VerdictFormat(StrEnum):
@@ -50,12 +52,15 @@ def verdict(
     """Print which pipeline to use, how sure that is, and what the data cannot tell."""
     from rag_assay.evals.reporting.rows import stored_verdict
 
-    found = study_of(study)
-    decided = stored_verdict(found, prepare_home(), as_run=True)
-    if format is VerdictFormat.JSON:
-        print(json.dumps(decided.row(), ensure_ascii=False, indent=2))
-    else:
-        print("\n".join(decided.sentences))
+    where, named = prepare_home(), set[Path]()
+    with remembered(where, named):
+        found = study_of(study)
+        decided = stored_verdict(found, where, as_run=True)
+        if format is VerdictFormat.JSON:
+            print(json.dumps(decided.row(), ensure_ascii=False, indent=2))
+        else:
+            print("\n".join(decided.sentences))
+        named |= files_of(found)
 
 
 @plainly
@@ -65,7 +70,8 @@ def report(
         ReportFormat,
         typer.Option(
             "--format",
-            help="markdown: the first section; json, csv, parquet: leaderboard rows; trec: run files.",
+            help="markdown: the first section; json, csv, parquet: leaderboard rows; tables: all rows as "
+            "Parquet; trec: run files.",
         ),
     ] = ReportFormat.HTML,
     output: Annotated[
@@ -73,7 +79,7 @@ def report(
         typer.Option(
             "--output",
             "-o",
-            help="File (trec: folder) to write to; default of json, markdown and csv: standard output.",
+            help="File (trec, tables: folder) to write to; default of json, markdown, csv: standard output.",
         ),
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
@@ -96,6 +102,11 @@ def report(
         _write_rows(found, where, format, output)
     elif format is ReportFormat.TREC:
         _write_runs(found, where, output or where.reports / f"{found.study}-trec", study)
+    elif format is ReportFormat.TABLES:
+        from rag_assay.evals.reporting.exports import export_tables
+
+        for path in export_tables(found, where, output or where.reports / f"{found.study}-tables"):
+            print(path)
     else:
         path = _write_page(found, where, output)
         if mlflow is not None:

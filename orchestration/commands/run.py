@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rag_assay.orchestration.commands.pull_request import (
+    PullRequest,
+    changes_since,
+    last_result,
+    pull_request,
+)
 from rag_assay.orchestration.commands.run_stages import search_of, show, walk
-from rag_assay.orchestration.commands.study_arguments import home_of, prepare_home, study_as_written
+from rag_assay.orchestration.commands.study_arguments import files_of, home_of, prepare_home, study_as_written
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, GATE_FAILED, StudyArgument, plainly, say
 from rag_assay.orchestration.unchanged import Recorder, recorder
 from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
+    from rag_assay.evals.reporting.changes.results import HistoryEntry
     from rag_assay.evals.reporting.data import ReportData
     from rag_assay.evals.reporting.thresholds import GateResult, MetricGate
     from rag_assay.evals.study.study import Study
     from rag_assay.orchestration.run_report import RunReport
     from rag_assay.orchestration.runs.run import Spread
     from rag_assay.warehouse.paths import Home
+
+
+@dataclass(frozen=True)
+class CiOutputs:
+    """What a server for continuous integration is given; commented: the pull request that is commented on."""
+
+    junit: Path | None
+    github: bool
+    commented: PullRequest | None
+
+    @property
+    def wanted(self) -> bool:
+        return bool(self.junit or self.github or self.commented)
 
 
 PLACES = ("here", "dagster")
@@ -54,6 +75,15 @@ def spread_of(on: str, partitions: int, workers: int) -> Spread | None:
     return Spread(partitions, workers)
 
 
+JunitOption = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Write the outcome as JUnit XML.")
+]
+GithubOption = Annotated[
+    bool, typer.Option("--github", help="Print annotations and write a summary for GitHub Actions.")
+]
+CommentOption = Annotated[
+    bool, typer.Option("--comment", help="Comment the result and its changes on GitHub's pull request.")
+]
 OnlyOption = Annotated[
     str | None,
     typer.Option(metavar="STAGE[,…]", help="Build only these stages and those that they depend on."),
@@ -121,12 +151,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
             "METRIC:low=VALUE for the lower end of the interval; repeatable.",
         ),
     ] = None,
-    junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write the outcome as JUnit XML.")
-    ] = None,
-    github: Annotated[
-        bool, typer.Option("--github", help="Print annotations and write a summary for GitHub Actions.")
-    ] = False,
+    junit: JunitOption = None,
+    github: GithubOption = False,
+    comment: CommentOption = False,
     on: OnOption = "here",
     partitions_per_run: PartitionsOption = 5,
     workers: WorkersOption = 2,
@@ -146,6 +173,7 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     stages = stages_up_to(found, only)
     gates = read_gates(fail_under or (), found)
     _refuse_no_folder(junit)
+    outputs = CiOutputs(junit, github, pull_request() if comment else None)
     where = home_of(whole)
     is_reachable = _look_ahead(found)
     note(found, where)
@@ -158,9 +186,10 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     budgets = Budgets()
     spread = spread_of(on, partitions_per_run, workers)
     found = search_of(found, where, budgets, spread) if stages is None else narrow_study(found, where)
+    before = last_result(where, found.study) if outputs.commented else None
     report = walk(found, where, stages, budgets=budgets, spread=spread)
     last = only if stages is not None and "leaderboard" not in stages else None
-    shown = partial(_show_result, found, where, report, gates, last, junit, github=github)
+    shown = partial(_show_result, found, where, report, gates, last, outputs, before)
     is_idle = report.unchanged and is_reachable
     return _remember(recording, whole, where, shown) if recording and is_idle else shown()
 
@@ -187,27 +216,9 @@ def _remember(recording: Recorder, study: Study, where: Home, shown: Callable[[]
         code = shown()
     is_plain = code == DONE and study.search is None and not channels_of(study) and mirror_of(where) is None
     if is_plain and instance_folder(where) == where.dagster:
-        named = {str(path) for text in _texts(study.model_dump(mode="json")) for path in _files(study, text)}
         with suppress(OSError, ValueError, KeyError, TypeError):  # the next run is an ordinary one then
-            recording.store(where.root, record_of(study, where), named)
+            recording.store(where.root, record_of(study, where), map(str, files_of(study)))
     return code
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for one in value.values() if isinstance(value, dict) else value:
-            yield from _texts(one)
-
-
-def _files(study: Study, text: str) -> Iterator[Path]:
-    """Yield the files and folders that a text of a study may be the path of, as `absolute` reads it."""
-    with suppress(OSError, ValueError, RuntimeError):  # too long, with a zero byte, of an unknown `~user`
-        for base in (study.path.parent, Path.cwd()):
-            path = base / Path(text).expanduser()
-            if path.exists():
-                yield path
 
 
 def _show_result(
@@ -216,18 +227,18 @@ def _show_result(
     report: RunReport,
     gates: Sequence[MetricGate],
     last: str | None,
-    junit: Path | None,
-    *,
-    github: bool,
+    outputs: CiOutputs,
+    before: HistoryEntry | None,
 ) -> int:
     """Show and write the result of a run; return the exit code.
 
     last: the stages that were built, where later ones were left out
+    before: the last result before this run
     """
     data = show(study, where, report) if report.is_there("leaderboard") else None
     results = _held(gates, data)
-    if junit or github:
-        _write_for_ci(study, where, report, results, data, junit, github=github)
+    if outputs.wanted:
+        _write_for_ci(study, where, report, results, data, outputs, before)
     for result in results:
         say(result.sentence)
     if not all(result.passed for result in results):
@@ -286,9 +297,8 @@ def _write_for_ci(
     report: RunReport,
     results: Sequence[GateResult],
     data: ReportData | None,
-    junit: Path | None,
-    *,
-    github: bool,
+    outputs: CiOutputs,
+    before: HistoryEntry | None,
 ) -> None:
     from rag_assay.orchestration.commands.ci import (
         annotations_of,
@@ -298,11 +308,14 @@ def _write_for_ci(
         write_junit,
     )
 
-    if junit:
-        write_junit(junit, study, suites_of(study, report, results, where))
-    if github:
-        found = annotations_of(study, report, results, where)
-        tell_github(found, summary(study, report, results, data))
+    if outputs.junit:
+        write_junit(outputs.junit, study, suites_of(study, report, results, where))
+    text = summary(study, report, results, data)
+    if outputs.github:
+        tell_github(annotations_of(study, report, results, where), text)
+    if outputs.commented:
+        changes = changes_since(before, where, study.study)
+        outputs.commented.comment(f"<!-- rag-assay: {study.study} -->", f"{text}\n{changes}\n")
 
 
 def _look_ahead(study: Study) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from rag_assay.orchestration.commands.changes import HistoryFormat, Output, show_history
-from rag_assay.orchestration.commands.study_arguments import home_to_look_at
+from rag_assay.orchestration.commands.study_arguments import files_of, files_of_broken, home_to_look_at
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, complete_study, plainly, say
+from rag_assay.orchestration.unchanged import remembered
 from rag_assay.warehouse.errors import InputError
 
 
@@ -54,11 +56,16 @@ def list_studies(
         return
     if output or format is not HistoryFormat.TABLE:
         raise InputError("--format and --output are for the results of one study: `assay list STUDY`")
-    found = known_studies(home_to_look_at())
-    show_studies(found)
-    slices = [part.name for one in found for part in one.slices]
-    if slices:
-        say(f"To remove a slice: assay workspace forget {slices[0]}")
+    where, named = home_to_look_at(), set[Path]()
+    with remembered(where, named):
+        found = known_studies(where)
+        show_studies(found)
+        slices = [part.name for one in found for part in one.slices]
+        if slices:
+            say(f"To remove a slice: assay workspace forget {slices[0]}")
+        for one in found:
+            if one.path is not None:
+                named |= files_of(one.study) if one.study else files_of_broken(one.path)
 
 
 @plainly

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag_assay.orchestration.settings import Settings, prepare
@@ -55,3 +59,37 @@ def whole_study_of(name: str) -> Study:
             f"give {found.whole}"
         )
     return found
+
+
+def files_of(study: Study) -> set[Path]:
+    """Return the file of a study, and the files and folders that its texts may be the paths of."""
+    named = _paths(study.path, study.model_dump(mode="json"))
+    return {study.path, *(path for path in named if path.exists())}
+
+
+def files_of_broken(path: Path) -> set[Path]:
+    """Return the same of a study file with a mistake, whose cause may be a file that is not there."""
+    import yaml
+
+    written = None
+    with suppress(OSError, ValueError, yaml.YAMLError):
+        written = yaml.safe_load(os.path.expandvars(path.read_text(encoding="utf-8")))
+    return {path, *_paths(path, written)}
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
+
+
+def _paths(file: Path, written: object) -> Iterator[Path]:
+    """Yield what texts in a study file may be the paths of, as `absolute` reads them."""
+    for text in _texts(written):
+        with suppress(OSError, ValueError, RuntimeError):  # too long, with a zero byte, of an unknown `~user`
+            for base in (file.parent, Path.cwd()):
+                path = base / Path(text).expanduser()
+                path.exists()
+                yield path

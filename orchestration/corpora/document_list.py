@@ -24,7 +24,7 @@ URL = 60  # signs of an address in the table, from its end
 
 
 @dataclass(frozen=True)
-class DocumentRow:
+class ListedDocument:
     """A document, or a page that gave none (`reason`).
 
     fidelity: kind -> how many the page holds, and how many of these the document keeps
@@ -55,7 +55,7 @@ class DocumentRow:
         return asdict(self)
 
 
-def document_rows(name: str, home: Home) -> list[DocumentRow]:
+def document_rows(name: str, home: Home) -> list[ListedDocument]:
     """Return the documents of a study or corpus, by source and address.
 
     Raises:
@@ -67,7 +67,7 @@ def document_rows(name: str, home: Home) -> list[DocumentRow]:
     return sorted(found, key=lambda row: (row.source, row.url))
 
 
-def _rows(study: Study, source: str, home: Home) -> Iterator[DocumentRow]:
+def _rows(study: Study, source: str, home: Home) -> Iterator[ListedDocument]:
     store = ArtifactStore(home)
     artifact = store.current("documents", source)
     if artifact is None:
@@ -77,7 +77,7 @@ def _rows(study: Study, source: str, home: Home) -> Iterator[DocumentRow]:
     folder = store.files_of(artifact)
     for row in read_parquet(folder / "documents.parquet", _COLUMNS).iter_rows(named=True):
         metadata = json.loads(row["metadata"])
-        yield DocumentRow(
+        yield ListedDocument(
             source,
             row["url"],
             row["title"],
@@ -91,10 +91,10 @@ def _rows(study: Study, source: str, home: Home) -> Iterator[DocumentRow]:
             metadata.get("scanned_pages") or [],
         )
     for row in read_parquet(folder / "dropped.parquet").iter_rows(named=True):
-        yield DocumentRow(source, row["url"], reason=row["reason"])
+        yield ListedDocument(source, row["url"], reason=row["reason"])
 
 
-def show_documents(rows: Sequence[DocumentRow]) -> None:
+def show_documents(rows: Sequence[ListedDocument]) -> None:
     """Print a table of documents with the kinds that occur, and their sums."""
     from rich.table import Table
     from rich.text import Text

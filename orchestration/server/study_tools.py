@@ -120,7 +120,7 @@ class StudyTools:
                 self._in_thread(self._compare),
             ),
             "question": ToolDefinition(
-                "Look at a question in one cell: evidence, passages, where evidence was lost, answer, scores.",
+                "Look at a question in a cell: evidence, passages, where evidence was lost, answer, scores.",
                 QuestionForm,
                 self._in_thread(self._question),
             ),
@@ -154,13 +154,24 @@ class StudyTools:
     def _list(self, _form: NoArguments) -> Reply:
         from rag_assay.evals.study.run_studies import known_studies
 
-        rows = [
-            {"name": one.name, "cells": one.cells, "was_run": one.run_at is not None, "mistake": one.mistake}
-            for one in known_studies(self._home)
-            if one.name not in self._studies
+        known = {one.name: one for one in known_studies(self._home)}
+        rows: list[dict[str, Any]] = [
+            {
+                "name": one.name,
+                "cells": one.cells,
+                "was_run": one.run_at is not None,
+                "mistake": one.mistake or None,
+            }
+            for one in known.values()
+            if one.path is not None and one.name not in self._studies
         ]
         rows += [
-            {"name": name, "cells": len(self._named(name).cells()), "was_run": None, "mistake": None}
+            {
+                "name": name,
+                "cells": len(self._named(name).cells()),
+                "was_run": name in known and known[name].run_at is not None,
+                "mistake": None,
+            }
             for name in self._studies
         ]
         text = "\n".join(

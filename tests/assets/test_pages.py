@@ -24,6 +24,7 @@ from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.source import Source
 from tests.fakes.crawling import crawling
 from tests.fakes.processes import wait_until
+from tests.fakes.site import Reply, article, serving
 
 
 @pytest.fixture
@@ -107,3 +108,49 @@ def test_a_killed_reading_has_every_body_that_its_journal_names(tmp_path: Path) 
     crawl(alone, "s", Source(reader="beir", path=str(tmp_path)), print)
     assert manifest_digest(read_manifest(source.home, "s")) == manifest_digest(read_manifest(alone, "s"))
     assert not list(source.home.root.rglob("*.tmp"))
+
+
+PROSE = (
+    "The ferry leaves the harbour at noon, carries nineteen cars, and comes back before the tide turns; " * 3
+)
+
+
+@pytest.mark.parametrize(
+    ("spider", "more", "blocks", "words"),
+    [
+        (
+            "news",
+            {},
+            True,
+            "1 pages stored, 33 read and not stored: `spider: site` would have stored 33 of them",
+        ),
+        ("site", {"content": "article"}, False, "1 pages stored, 33 read and not stored: check the selector"),
+        ("site", {}, False, None),
+    ],
+)
+def test_a_spider_that_refuses_most_of_what_it_read_fails_its_check(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    spider: str,
+    more: dict[str, str],
+    blocks: bool,
+    words: str | None,
+) -> None:
+    with serving() as site:
+        paths = [f"/manual/{number}" for number in range(33)]
+        site["/"] = Reply(article("Home", *paths))
+        for path in paths:
+            site[path] = Reply(f"<html><body><h1>{path}</h1><p>{PROSE}</p></body></html>")
+        crawling_ = crawling(tmp_path, "texts", spider=spider, start=[site.url("/")], **more)
+
+        def here(name: str, source: Source, work: BuildContext) -> dict[str, Any]:
+            return crawling_.run()
+
+        monkeypatch.setattr(pages_module, "run_crawler", here)
+        source = Source.model_validate(json.loads(crawling_.spec.read_text()))
+        outcome = build_key(Pages(Build(sources={"texts": source})), "texts", BuildContext(crawling_.home))
+    (fits,) = [check for check in outcome.checks if check.name == "spider_fits"]
+    assert fits.passed is (words is None)
+    assert words is None or fits.description.startswith(words)
+    assert outcome.ok is not blocks
+    assert fits.metadata["refused"] == (33 if words else 0)

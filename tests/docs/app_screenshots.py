@@ -33,7 +33,7 @@ from tests.fakes.browser import chromium, tab
 from tests.fakes.commands import assay
 
 WIDTHS = {1280: ("", "light"), 390: ("-narrow", "dark")}
-NARROW = {"chat"}  # pages that docs show on a telephone, too
+NARROW = {"chat", "review"}  # pages that docs show on a telephone, too
 COLOURS = 128
 
 
@@ -63,6 +63,7 @@ PICTURES = (
     Picture("verdict", "verdict?", ".as-sections .trust li"),
     Picture("questions", "questions?", "table.questions", _open_question),
     Picture("compare", "compare?", "#pair"),
+    Picture("review", "review?name=Ada&", ".as-question"),
     Picture("chat", "chat?", ".st-key-examples button", _ask),
     Picture("monitor", "monitor?", ".st-key-panel_cells"),
     Picture("usage", "monitor?view=usage&demo=true&", ".st-key-panel_unanswered"),

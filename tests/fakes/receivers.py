@@ -15,6 +15,7 @@ from email.message import Message
 from email.policy import default
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
+from urllib.parse import parse_qs, urlsplit
 
 IN_URL = ("robot", "pa55-word", "s3cret-path", "t0ken-one")
 """The secrets in the URL of a webhook: user, password, path, query."""
@@ -176,3 +177,59 @@ def _running(server: socketserver.BaseServer) -> Iterator[None]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+@dataclass
+class Thread:
+    """The comments of pull request 7 of `acme/docs` as GitHub's API has them; status: of what is written."""
+
+    url: str = ""
+    comments: list[dict[str, Any]] = field(default_factory=list)
+    status: int = 201
+    tokens: set[str] = field(default_factory=set)
+
+
+@contextmanager
+def pull_request_thread() -> Iterator[Thread]:
+    """Serve the comments of a pull request until the block ends."""
+    found = Thread()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked = parse_qs(urlsplit(self.path).query)
+            size, page = int(asked["per_page"][0]), int(asked["page"][0])
+            assert urlsplit(self.path).path == "/api/repos/acme/docs/issues/7/comments"
+            self.reply(200, found.comments[(page - 1) * size : page * size])
+
+        def do_POST(self) -> None:
+            assert self.path == "/api/repos/acme/docs/issues/7/comments"
+            self.write({"id": len(found.comments), "user": {"type": "Bot"}})
+
+        def do_PATCH(self) -> None:
+            folder, _, number = self.path.rpartition("/")
+            assert folder == "/api/repos/acme/docs/issues/comments"
+            self.write(found.comments[int(number)])
+
+        def write(self, comment: dict[str, Any]) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            found.tokens.add(self.headers["Authorization"])
+            if found.status < 300:
+                comment |= body
+                if comment not in found.comments:
+                    found.comments.append(comment)
+            self.reply(found.status, {})
+
+        def reply(self, status: int, content: object) -> None:
+            body = json.dumps(content).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (named by the base class)
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    found.url = f"http://127.0.0.1:{server.server_port}/api"
+    with _running(server):
+        yield found

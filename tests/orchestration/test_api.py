@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import rag_assay as ra
@@ -73,6 +74,20 @@ def test_two_cells_are_compared_by_question(result: ra.Result) -> None:
         result.compare(WORDS, MEANING, "rouge_I")
     with pytest.raises(InputError, match="no cell"):
         result.compare(WORDS, "elsewhere")
+
+
+def test_all_rows_are_exported_as_parquet(result: ra.Result, finished: Finished, tmp_path: Path) -> None:
+    done = assay("report", str(finished.path), "--format", "tables", "-o", str(tmp_path / "all"))
+    assert done.returncode == 0, done.stderr
+    files = {Path(line).stem: pl.read_parquet(line) for line in done.stdout.splitlines()}
+    assert {"answers", "cells", "hits", "leaderboard", "questions", "scores", "verdict"} <= files.keys()
+    assert len(files["scores"]) == len(result.scores)
+    assert len(files["hits"]) == len(result.rankings)
+    assert sorted(files["questions"]["question_id"]) == sorted(result.questions["question_id"])
+    assert set(files["cells"]["cell"]) == {MEANING, WORDS}
+    missing = assay("report", str(finished.path), "--format", "tables", ASSAY_HOME=str(tmp_path / "empty"))
+    assert missing.returncode == 2, missing.stderr
+    assert "run `assay run" in missing.stderr
 
 
 def test_gates_pass_and_fail(result: ra.Result) -> None:

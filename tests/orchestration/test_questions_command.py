@@ -56,6 +56,39 @@ def test_ragas_reads_what_is_exported(finished: Finished, tmp_path: Path) -> Non
     assert [row["answerable"] for row in rows] == [True, True, False]
 
 
+def test_evidence_of_ground_truths_is_reviewed(finished: Finished, tmp_path: Path) -> None:
+    none = assay("evidence", str(finished.path))
+    assert none.exit_code == 2
+    assert "give the entry of its file the key `evidence: ground_truth`" in none.stderr
+    exam = tmp_path / "exam.txt"
+    exam.write_text(
+        "What does a mooring cost in summer?=Twelve pounds a night.\n"
+        "What may a resident do with the ferry?=Residents of the town sail on it once a day without paying.\n"
+        "Who elects the mayor?=All inhabitants that are of age elect her.\n"
+    )
+    study = yaml.safe_load(finished.path.read_text(encoding="utf-8"))
+    study["questions"] = [{"file": str(exam), "name": "exam", "evidence": "ground_truth"}]
+    path = finished.path.with_name("exam.yaml")
+    path.write_text(yaml.safe_dump(study), encoding="utf-8")
+    out = tmp_path / "exam.review.yaml"
+    wrong = assay("evidence", str(path), "--set", "other")
+    assert (wrong.exit_code, "sets that have it: exam" in wrong.stderr) == (2, True)
+    found = assay("evidence", str(path), "-o", str(out))
+    assert found.exit_code == 0, found.output
+    first, *others = yaml.safe_load(out.read_text(encoding="utf-8"))["questions"]
+    assert (first["review"], first["evidence"][0]["url"]) == ("accept", "harbour.txt")
+    assert first["reason"].startswith("similarity 0.")
+    assert [one["review"] for one in others] == ["open", "open"]
+    assert others[1]["reason"] == "no place is similar"
+    out.write_text(out.read_text(encoding="utf-8").replace("review: open", "review: drop", 1))
+    assert assay("evidence", str(path), "-o", str(out)).exit_code == 0
+    assert "review: drop" in out.read_text(encoding="utf-8"), "what was decided stays"
+    taken = assay("review", str(out), "--study", str(path))
+    assert taken.exit_code == 0, taken.output
+    (row,) = read_yaml(tmp_path / "exam.questions.yaml")
+    assert (row["question"], row["evidence"][0]["url"]) == (first["question"], "harbour.txt")
+
+
 def test_a_question_file_that_was_edited_is_not_exported_as_if_it_were_the_old(finished: Finished) -> None:
     path = finished.path.with_name("town.questions.yaml")
     text = path.read_text()

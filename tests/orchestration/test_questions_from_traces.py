@@ -260,3 +260,8 @@ def test_mistakes_in_recorded_answers_are_told(tmp_path: Path, study_path: Path)
         found = assay("check", str(study_path))
         assert found.returncode == 2
         assert words in found.stderr
+    answers.write_text('{"question": "x", "answer": "y"}\n')
+    home = {"ASSAY_HOME": str(tmp_path / "var"), "DAGSTER_HOME": ""}
+    planned = assay("run", str(study_path), "--dry-run", **home)
+    assert planned.returncode == 0, planned.stderr
+    assert "no model is to be asked: nothing is to be paid" in planned.stdout

@@ -1,9 +1,10 @@
-"""A run is answered from the last one exactly where nothing that it has read is different."""
+"""A command is answered from the last one exactly where nothing that it has read is different."""
 
 from __future__ import annotations
 
 import fcntl
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -16,6 +17,8 @@ import pytest
 
 from rag_assay.orchestration import unchanged
 from rag_assay.orchestration.unchanged import Recorder, answer, workspace_state
+from tests.fakes.commands import assay_process
+from tests.orchestration.conftest import Finished
 
 ARGUMENTS = ("run", "study.yaml")
 HEAVY = ("dagster", "polars", "torch", "numpy", "pyarrow", "duckdb", "pydantic", "typer", "litellm", "scrapy")
@@ -220,3 +223,23 @@ def test_a_workspace_that_cannot_be_read_stops_no_run(place: Place, monkeypatch:
     assert found is not None
     assert found.before is None
     assert not found.store(place.root, place.record, [])
+
+
+@pytest.mark.models
+def test_a_look_is_answered_until_what_it_shows_is_different(finished: Finished, tmp_path: Path) -> None:
+    absent, broken = tmp_path / "docs", tmp_path / "broken.yaml"
+    broken.write_text(finished.path.read_text().replace("path: texts", "path: ${NAMED}"))
+    environment = {"ASSAY_STUDIES": str(tmp_path), "NAMED": str(absent)}
+    looks: list[tuple[list[str], Callable[[], object]]] = [
+        (["list"], absent.mkdir),
+        (["verdict", str(finished.path)], lambda: finished.edit("path: texts", "path:  texts")),
+    ]
+    for command, change in looks:
+        first = assay_process(*command, **environment)
+        assert first.returncode == 0, first.stderr
+        (kept,) = (finished.home.root / unchanged.FOLDER).glob("*.json")
+        kept.write_text(json.dumps({**json.loads(kept.read_text()), "printed": [["stdout", "STORED"]]}))
+        assert assay_process(*command, **environment).stdout.startswith("STORED")
+        change()
+        assert not assay_process(*command, **environment).stdout.startswith("STORED")
+        kept.unlink()

@@ -34,7 +34,7 @@ def test_every_optional_package_is_in_its_extra() -> None:
         name: {Requirement(one).name for one in listed}
         for name, listed in project["optional-dependencies"].items()
     }
-    assert extras.keys() == {"app", "local", "formats", "scale", "mlflow", "traces", "dev"}
+    assert extras.keys() == {"app", "local", "formats", "render", "scale", "mlflow", "traces", "dev"}
     for package, extra in OPTIONAL.values():
         assert package in extras[extra]
     core = {Requirement(one).name for one in project["dependencies"]}

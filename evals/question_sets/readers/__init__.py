@@ -10,13 +10,15 @@ from rag_assay.evals.question_sets.question_files import read_yaml
 from rag_assay.evals.question_sets.readers.autorag import corpus_of, is_autorag, read_autorag
 from rag_assay.evals.question_sets.readers.beir import read_beir
 from rag_assay.evals.question_sets.readers.contract import Row, SetFile, whole_json
+from rag_assay.evals.question_sets.readers.file_rows import file_rows
 from rag_assay.evals.question_sets.readers.jsonl import read_jsonl, read_objects
 from rag_assay.evals.question_sets.readers.lines import read_lines
 from rag_assay.evals.question_sets.readers.squad import read_squad
 from rag_assay.evals.question_sets.readers.table import parquet_rows, read_csv, read_parquet_questions
+from rag_assay.warehouse.arrow_files import arrow_files
 from rag_assay.warehouse.errors import InputError
 
-Form = Literal["yaml", "jsonl", "csv", "lines", "squad", "ragas", "autorag"]
+Form = Literal["yaml", "jsonl", "csv", "lines", "squad", "ragas", "autorag", "arrow"]
 FORMS: tuple[str, ...] = get_args(Form)
 SUFFIXES = {
     **dict.fromkeys((".yaml", ".yml"), "yaml"),
@@ -25,6 +27,7 @@ SUFFIXES = {
     **dict.fromkeys((".json", ".json.gz"), "json"),
     **dict.fromkeys((".txt", ".txt.gz"), "lines"),
     ".parquet": "parquet",
+    ".arrow": "arrow",
 }
 Evidence = Literal["ground_truth", "none"]
 
@@ -53,7 +56,7 @@ def suffix_of(path: Path) -> str:
 def files_of(source: WrittenSet) -> list[Path]:
     if source.form == "autorag" or (source.form is None and suffix_of(source.file.path) == ".parquet"):
         return [one for one in (source.file.path, corpus_of(source.file.path)) if one.is_file()]
-    return [source.file.path]
+    return arrow_files(source.file.path) if source.file.path.is_dir() else [source.file.path]
 
 
 def read_set(source: WrittenSet) -> list[Row]:
@@ -67,9 +70,9 @@ def _read(source: WrittenSet) -> list[Row]:
     file, form = source.file, source.form
     if source.split is not None:
         return read_beir(file.path, source.split, file.name)
-    kind = SUFFIXES.get(suffix_of(file.path), "yaml")
+    kind = "arrow" if file.path.is_dir() else SUFFIXES.get(suffix_of(file.path), "yaml")
     if form == "ragas":
-        kind = kind if kind in {"csv", "json", "parquet"} else "jsonl"
+        kind = kind if kind in {"csv", "json", "parquet", "arrow"} else "jsonl"
     return _READERS[kind if form in {None, "ragas"} else str(form)](
         file, "ragas" if form == "ragas" else None
     )
@@ -98,6 +101,7 @@ _READERS: dict[str, Callable[[SetFile, str | None], list[Row]]] = {
     "csv": read_csv,
     "json": _of_json,
     "parquet": _of_parquet,
+    "arrow": lambda file, form: read_objects([row for _, row in file_rows(file.path)], file, form),
     "squad": lambda file, _: read_squad(whole_json(file.path), file),
     "autorag": lambda file, _: read_autorag(file),
 }

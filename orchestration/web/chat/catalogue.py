@@ -60,7 +60,7 @@ class Catalogue:
     """What a study offers to be talked to.
 
     choices: the recommended one first, then by place
-    examples: questions of the study, from each of its sets in turn
+    examples: questions of the study that the first of them answered, from each of its sets in turn
     """
 
     study: Study
@@ -100,7 +100,7 @@ def read_catalogue(
     first = chosen.key
     choices = [_choice(study, cell, board) for cell in cells]
     choices.sort(key=lambda one: (one.key != first, one.rank is None, one.rank or 0))
-    return Catalogue(study, tuple(choices), _examples(study, work))
+    return Catalogue(study, tuple(choices), _examples(study, first, work))
 
 
 def verdict_rows(study: Study, home: Home) -> dict[str, dict[str, Any]]:
@@ -132,14 +132,25 @@ def _choice(study: Study, cell: Cell, board: dict[str, dict[str, Any]]) -> Choic
     )
 
 
-def _examples(study: Study, work: BuildContext) -> tuple[Example, ...]:
+def _examples(study: Study, cell: str, work: BuildContext) -> tuple[Example, ...]:
+    """Return questions with evidence, first those that the cell answered in the study."""
+    import polars as pl
+
     from rag_assay.evals.pipeline.stage_inputs import read_questions
     from rag_assay.evals.study.grid import Grid
+    from rag_assay.warehouse.parquet import read_parquet
 
+    answered: list[str] = []
+    if artifact := work.store.current("answers", cell):
+        path = work.store.folder("answers", artifact.identity) / "answers.parquet"
+        answered = read_parquet(path, ["question_id", "status"]).filter(status="ok")["question_id"].to_list()
+    is_refused = ~pl.col("question_id").is_in(answered)
     found: list[list[Example]] = []
     for key in Grid([study]).set_keys(study.study):
         artifact = work.store.current("questions", key)
-        rows = read_questions([artifact], work).iter_rows(named=True) if artifact else iter(())
+        if artifact is None:
+            continue
+        rows = read_questions([artifact], work).sort(is_refused, maintain_order=True).iter_rows(named=True)
         good = (row for row in rows if row["evidence"] and not row["conversation"])
         found.append([Example(row["question"], row["language"]) for row in islice(good, EXAMPLES)])
     return tuple(dict.fromkeys(one for turn in zip_longest(*found) for one in turn if one))

@@ -57,12 +57,13 @@ TEXTS: Texts = {
     "previous": ("Previous page", "Vorige Seite"),
     "next": ("Next page", "Nächste Seite"),
     "close": ("Close", "Schließen"),
+    "pipeline": ("Pipeline", "Pipeline"),
     "beside": ("Beside it", "Daneben"),
     "alone": ("no other pipeline", "keine andere Pipeline"),
     "open": ("The open question", "Die offene Frage"),
     "unknown": ("This study asks no such question.", "Diese Studie stellt diese Frage nicht."),
 }
-_DRAWN = ("where", "none", "previous", "next", "close", "beside", "alone", "open", "unknown")
+_DRAWN = ("where", "none", "previous", "next", "close", "pipeline", "beside", "alone", "open", "unknown")
 KEY = "matrix"
 
 

@@ -1,4 +1,4 @@
-"""OpenDocument files, mails, notebooks, source code, XLS, and data without passages: text, sections, facts."""
+"""OpenDocument files, mails, notebooks, code, XLS, and data without passages: text, sections, facts."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def odf(kind: str, body: str, **parts: str) -> bytes:
         archive.writestr("mimetype", f"application/vnd.oasis.opendocument.{kind}")
         archive.writestr(
             "content.xml",
-            f"<office:document-content {_ODF}><office:body><office:{kind}>{body}</office:{kind}></office:body>"
-            "</office:document-content>",
+            f"<office:document-content {_ODF}><office:body><office:{kind}>{body}</office:{kind}>"
+            "</office:body></office:document-content>",
         )
         archive.writestr("meta.xml", _META)
         for name, text in parts.items():

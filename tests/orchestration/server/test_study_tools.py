@@ -17,7 +17,7 @@ from rag_assay.evals.study.study_file import read_study
 from tests.orchestration.conftest import Finished
 
 pytestmark = pytest.mark.models
-Call = Callable[..., Awaitable[tuple[bool, str, dict[str, Any]]]]
+Call = Callable[..., Awaitable[tuple[str, dict[str, Any]]]]
 
 
 def talk(work: Callable[[Any, Call], Awaitable[None]], *arguments: str) -> None:
@@ -31,10 +31,11 @@ def talk(work: Callable[[Any, Call], Awaitable[None]], *arguments: str) -> None:
     async def main() -> None:
         async with Client(stdio_client(server)) as client:
 
-            async def call(name: str, **given: Any) -> tuple[bool, str, dict[str, Any]]:
+            async def call(name: str, *, fails: bool = False, **given: Any) -> tuple[str, dict[str, Any]]:
                 found = await client.call_tool(name, given)
                 (part,) = found.content
-                return bool(found.is_error), part.text, found.structured_content or {}
+                assert bool(found.is_error) is fails, part.text
+                return part.text, found.structured_content or {}
 
             await work(client, call)
 
@@ -51,16 +52,15 @@ def test_an_agent_plans_runs_and_looks_at_a_study(finished: Finished) -> None:
         tools = (await client.list_tools()).tools
         assert [one.name for one in tools] == ["studies", "plan", "run", "verdict", "compare", "question"]
         assert [one.name for one in tools if not one.annotations.read_only_hint] == ["run"]
-        failed, text, record = await call("studies")
-        assert not failed
+        text, record = await call("studies")
         assert "town: 2 cells, was run" in text.splitlines()
-        failed, text, record = await call("plan", study="town")
-        assert (failed, record["calls"], set(record["stages"].values())) == (False, [], {0})
+        text, record = await call("plan", study="town")
+        assert (record["calls"], set(record["stages"].values())) == ([], {0})
         assert text == "Everything is up to date.\nUS dollars left: 0."
-        failed, text, record = await call("verdict", study="town")
+        text, record = await call("verdict", study="town")
         assert text.splitlines()[: len(verdict.sentences)] == list(verdict.sentences)
         assert record == json.loads(json.dumps(verdict.row()))
-        failed, text, record = await call("compare", study="town", first=words, second=meaning)
+        text, record = await call("compare", study="town", first=words, second=meaning)
         means = [
             data.leaderboard.filter(metric="ndcg@10", cell=f"town.{name}")["value"].item()
             for name in (words, meaning)
@@ -68,7 +68,7 @@ def test_an_agent_plans_runs_and_looks_at_a_study(finished: Finished) -> None:
         assert record["metric"] == "ndcg@10"
         assert record["difference"] == pytest.approx(means[0] - means[1])
         assert text.startswith("Mean difference of")
-        failed, text, record = await call("question", study="town", question="q1", cell=words)
+        text, record = await call("question", study="town", question="q1", cell=words)
         assert record["evidence"] == [
             {"url": "harbour.txt", "quote": "A mooring costs twelve pounds a night"}
         ]
@@ -76,14 +76,12 @@ def test_an_agent_plans_runs_and_looks_at_a_study(finished: Finished) -> None:
         assert "twelve pounds" in record["answer"]["answer"]
         assert {"ndcg@10", "rouge_l"} <= {one["metric"] for one in record["scores"]}
         assert json.loads(text) == record
-        failed, text, record = await call("run", study="town", cells=["*.words.*"], questions=2)
-        assert not failed, text
+        text, record = await call("run", study="town", cells=["*.words.*"], questions=2)
         assert text.endswith("The run cost 0 US dollars; 0 are left.")
         assert record["study"].startswith("town~") or record["study"] != "town"
-        failed, text, _ = await call("verdict", study=record["study"])
-        assert not failed, "its name can be used from now on"
+        await call("verdict", study=record["study"])  # its name can be used from now on
 
-    talk(work)
+    talk(work, str(finished.path))
 
 
 def test_what_an_agent_may_not_do_is_refused(finished: Finished, tmp_path: Path) -> None:
@@ -94,9 +92,7 @@ def test_what_an_agent_may_not_do_is_refused(finished: Finished, tmp_path: Path)
 
     async def work(_client: Any, call: Call) -> None:
         async def refused(name: str, **given: Any) -> str:
-            failed, text, _ = await call(name, **given)
-            assert failed, text
-            return text
+            return (await call(name, fails=True, **given))[0]
 
         for path in (str(other), str(finished.path), "../town", "town.yaml"):
             assert "there is no study" in await refused("plan", study=path)
@@ -114,11 +110,10 @@ def test_what_an_agent_may_not_do_is_refused(finished: Finished, tmp_path: Path)
         text = await refused("run", study="town")
         assert "the run would cost at least" in text
         assert "start `assay mcp` with a higher --budget-usd" in text
-        failed, text, record = await call("plan", study="town")
-        assert not failed
+        text, record = await call("plan", study="town")
         assert record["calls"][0]["model"] == "openai/gpt-4o-mini"
         assert record["calls"][0]["usd"][0] > 0
         finished.edit(priced, own)
         assert "the price of openai/mine is not known" in await refused("run", study="town")
 
-    talk(work)
+    talk(work, str(finished.path))

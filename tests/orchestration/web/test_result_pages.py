@@ -164,8 +164,13 @@ def test_a_question_opens_beside_the_matrix_and_its_address_leads_back(opened: T
     shows(opened, "noon")
     assert query_of(opened)["show"] == [second]
     assert opened.page.locator(".panel mark").first.inner_text()
-    opened.page.locator(".panel select").select_option(first)
+    letters = opened.page.locator(".panel .side h4")
+    assert letters.first.inner_text().startswith("B:")  # the second column of the matrix
+    chosen, beside = opened.page.locator(".panel select").all()
+    assert chosen.input_value() == second
+    beside.select_option(first)
     opened.page.wait_for_selector(".panel .pair.two")
+    assert [one.partition(":")[0] for one in letters.all_inner_texts()] == ["B", "A"]
     opened.page.reload()
     shows(opened, "noon")
     opened.page.wait_for_selector(".panel .pair.two")

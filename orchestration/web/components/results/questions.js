@@ -81,13 +81,21 @@ class Questions {
     close.addEventListener("click", () => this.send("open", { question: null }));
     if (!open.journey) return [close, node("p", { class: "warn" }, words.unknown)];
     const { known, block, measured } = open.journey;
-    const options = [["", words.alone], ...open.choices.filter(([key]) => key !== open.pipeline)];
-    const beside = node("select", {}, options.map(([key, label]) => node("option", { value: key, selected: key === (open.beside ?? "") }, label)));
-    beside.addEventListener("change", () => this.open(open.question, open.pipeline, beside.value || null));
-    const sides = known.cells.map((one, at) => journeyView.sideOf("AB"[at], at, known, block, 0, {
+    const list = (title, options, chosen, take) => {
+      const select = node("select", {}, options.map(([key, label]) => node("option", { value: key, selected: key === chosen }, label)));
+      select.addEventListener("change", () => take(select.value || null));
+      return node("label", {}, `${title} `, select);
+    };
+    const others = open.choices.filter(([key]) => key !== open.pipeline);
+    const lists = [
+      list(words.pipeline, open.choices, open.pipeline, (one) => this.open(open.question, one, open.beside === one ? null : open.beside)),
+      list(words.beside, [["", words.alone], ...others], open.beside ?? "", (one) => this.open(open.question, open.pipeline, one))];
+    const letter = (key, at) => "AB"[this.data.matrix.pipelines.findIndex((one) => one.key === key)] ?? "CD"[at]; // as above the matrix
+    const pair = [open.pipeline, open.beside];
+    const sides = known.cells.map((one, at) => journeyView.sideOf(letter(pair[at], at), at, known, block, 0, {
       values: measured[at].values.map((value) => value ?? NaN), why: measured[at].why }));
     const title = node("h3", { dir: "auto", lang: known.questions.language[0] }, known.questions.text[0]);
-    return [node("div", { class: "steps" }, close, node("label", {}, `${words.beside} `, beside)), title,
+    return [node("div", { class: "steps" }, close, ...lists), title,
       ...journeyView.article(known, block, 0, sides)];
   }
 
