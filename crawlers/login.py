@@ -11,6 +11,7 @@ from urllib.parse import urlencode, urljoin, urlsplit
 from parsel import Selector
 from scrapy import Request
 from scrapy.crawler import Crawler
+from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response
 
 from rag_assay.warehouse.errors import AssayError, InputError
@@ -91,8 +92,12 @@ class LoginMiddleware:
         return cls(crawler)
 
     def process_request(self, request: Request) -> None:
-        if (credentials := self._credentials()) is not None:
-            credentials.apply(request)
+        if (credentials := self._credentials()) is None:
+            return
+        if request.meta.get("login") and request.body and origin_of(request.url) != credentials.origin:
+            # A redirect of status 307 or 308 sends the body again.
+            raise IgnoreRequest(f"the answer to the form would send the password on to {request.url}")
+        credentials.apply(request)
 
     def process_response(self, request: Request, response: Response) -> Response:
         if (credentials := self._credentials()) is not None:

@@ -9,6 +9,9 @@ from urllib.parse import parse_qsl, urlsplit
 from parsel import Selector
 
 NEARLY = 0.9  # share of the word triples that two pages have in common
+MOST_NEW = (
+    10  # word triples that only the later page has: under large menus, pages of products are nearly alike
+)
 _WORDS = 2000  # words of a page that are compared
 _TEXT = "//body//text()[not(ancestor::script or ancestor::style or ancestor::noscript)]"
 # Months and days of the week.
@@ -58,8 +61,10 @@ def footprint(page: Selector, url: str) -> Footprint:
 
 
 def is_like(one: Footprint, other: Footprint) -> bool:
-    """Return whether a page says nothing that the other one does not, numbers and dates aside."""
+    """Return whether a page says hardly anything that the other one does not, numbers and dates aside."""
     if one.pattern != other.pattern or one.url == other.url:
+        return False
+    if len(one.triples - other.triples) > MOST_NEW:
         return False
     both = len(one.triples & other.triples)
     return both >= NEARLY * len(one.triples | other.triples)

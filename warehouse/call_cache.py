@@ -12,6 +12,7 @@ import json
 import os
 import re
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -308,13 +309,20 @@ class CallCache:
             os.close(handle)
 
     def paid(self, known: Collection[str] = frozenset()) -> Iterator[dict[str, Any]]:
-        """Yield what calls cost, the oldest first, by the columns of `schemas.CALLS` without their texts."""
+        """Yield what calls cost, the oldest first, by the columns of `schemas.CALLS` without their texts.
+        What was called again has a row for each time: the second one of `abc` has the id `abc~2`.
+        """
+        times: Counter[bytes] = Counter()
         for path in sorted(self.ledger.glob("*.jsonl")):
             for line in path.read_bytes().splitlines():
-                call_id = line.removeprefix(b'{"call_id": "').partition(b'"')[0]  # read no line in vain
-                if call_id.decode("ascii", "replace") not in known:
+                call_id = line.removeprefix(b'{"call_id": "').partition(b'"')[0]
+                times[call_id] += 1
+                end = f"~{times[call_id]}" if times[call_id] > 1 else ""
+                if call_id.decode("ascii", "replace") + end not in known:  # read no line in vain
                     found = (one.record for one in read_lines(line))
-                    yield from (_row(one) for one in found if one and isinstance(one.get("call_id"), str))
+                    for one in found:
+                        if one and isinstance(one.get("call_id"), str):
+                            yield {**_row(one), "call_id": one["call_id"] + end}
 
     def rows(self, known: Collection[str] = frozenset()) -> Iterator[dict[str, Any]]:
         there = self._journal.ids()

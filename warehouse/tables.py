@@ -134,8 +134,11 @@ def write_llm_calls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
     known = {call_id for (call_id,) in connection.execute("SELECT call_id FROM llm_calls").fetchall()}
     cache = CallCache(home)
     found = {row["call_id"]: row for row in cache.rows(known) if row["call_id"] not in known}
+    texts = dict(found)
     for row in cache.paid(known):
-        found.setdefault(row["call_id"], row)
+        whole = texts.get(row["call_id"].partition("~")[0])  # the last one, where it was called again
+        is_this = whole is not None and whole["created_at"] == row["created_at"]
+        found[row["call_id"]] = {**whole, "call_id": row["call_id"]} if whole and is_this else row
     rows = frame(list(found.values()), CALLS)
     return insert_rows(connection, "llm_calls", rows, new_only=True) if found else 0
 

@@ -11,6 +11,7 @@ from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage, decode_
 from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
 
 MAX_CELLS = 2_000_000
+MAX_SIGNS = 50_000_000  # of the paths before the values of a JSON file
 _LONGEST = 1 << 20  # characters of a cell
 
 
@@ -43,10 +44,14 @@ def clean_json(body: bytes, content_type: str | None) -> DocumentDraft:
     except (ValueError, RecursionError):
         values = _lines(text)
     lines: list[str] = []
+    left = MAX_SIGNS
     waiting: list[tuple[str, Any]] = [("", value) for value in reversed(values)]
     while waiting:
         path, value = waiting.pop()
         if isinstance(value, dict | list):
+            left -= len(path) * len(value)
+            if left < 0:
+                raise UnusablePage(f"more than {MAX_SIGNS} characters of paths")
             named = value.items() if isinstance(value, dict) else enumerate(value, 1)
             inner = [(f"{path}.{name}" if path else str(name), one) for name, one in named]
             waiting += reversed(inner)

@@ -52,14 +52,17 @@ def _of_message(message: Any) -> _Mail:
     texts: list[str] = []
     htmls: list[str] = []
     attachments: list[str] = []
-    for number, part in enumerate(message.walk()):
-        if number >= _MOST_PARTS:
+    waiting, count = [message], 0
+    while waiting:
+        part, count = waiting.pop(), count + 1
+        if count > _MOST_PARTS:
             raise UnusablePage(f"more than {_MOST_PARTS} parts")
         kind, name = part.get_content_type(), part.get_filename()
-        if part.is_multipart():
-            continue
-        if name or part.get_content_disposition() == "attachment":
-            attachments.append(tidy(name or kind))
+        is_attached = name or part.get_content_disposition() == "attachment"
+        if is_attached and (part is not message or not part.is_multipart()):
+            attachments.append(tidy(name or kind))  # a mail that is attached, too
+        elif part.is_multipart():
+            waiting += reversed(part.get_payload())
         elif kind == "text/html":
             htmls.append(_decoded(part))
         elif kind.startswith("text/"):

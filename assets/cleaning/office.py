@@ -320,7 +320,7 @@ def _chart(part: bytes) -> Iterator[str]:
 
 
 def _points(series: Any, *names: str) -> dict[int, str]:
-    """Return place -> what stands there: numbers as usually written, labels of several levels joined."""
+    """Return place -> text of a point: numbers as usually written, labels of several levels joined."""
     found: dict[int, list[str]] = {}
     for node in series.iterchildren(*(f"{_CHART}{name}" for name in names)):
         for point in node.iter(f"{_CHART}pt"):

@@ -54,7 +54,7 @@ def _lines(sheet: Any, datemode: int, left: list[int]) -> Iterator[str]:
 
 
 def _value(cell: Any, datemode: int) -> str:
-    import xlrd  # type: ignore[import-untyped]
+    import xlrd
 
     if cell.ctype == xlrd.XL_CELL_DATE:
         try:

@@ -36,6 +36,7 @@ _LEFT_OUT = frozenset(
 _DEEPEST = 60  # lists, tables and frames within each other
 _REPEATED = 64  # times that a cell or row which is said once is written
 MAX_CELLS = 2_000_000
+MAX_SIGNS = 50_000_000  # of cells, those of tables within them again
 
 
 def clean_odt(body: bytes) -> DocumentDraft:
@@ -94,15 +95,20 @@ def clean_odp(body: bytes) -> DocumentDraft:
 
 
 class _Budget:
-    """Counts the cells that a file gives, so that one that repeats them without end has an end."""
+    """Counts the cells that a file gives and their characters, so that one that repeats them without end has
+    an end.
+    """
 
     def __init__(self) -> None:
-        self.left = MAX_CELLS
+        self.cells, self.signs = MAX_CELLS, MAX_SIGNS
 
-    def take(self, cells: int) -> None:
-        self.left -= cells
-        if self.left < 0:
+    def take(self, cells: int, signs: int) -> None:
+        self.cells -= cells
+        self.signs -= signs
+        if self.cells < 0:
             raise UnusablePage(f"more than {MAX_CELLS} cells")
+        if self.signs < 0:
+            raise UnusablePage(f"more than {MAX_SIGNS} characters in cells")
 
 
 # -------------------------------------------------------------------------------------------- the package
@@ -197,7 +203,7 @@ def _paragraph(node: Element, budget: _Budget, depth: int, marker: str) -> Itera
         if level is None and node.tag == f"{_TEXT}h":
             level = "1"
         is_heading = level is not None and level.isdecimal() and not marker.strip()
-        yield int(level or 0) if is_heading else None, marker + text, style
+        yield _number(level, 1) if is_heading else None, marker + text, style
     for one in beside:
         yield from _blocks(one, budget, depth + 1)
 
@@ -217,8 +223,7 @@ def _pieces(node: Element, beside: list[Element]) -> Iterator[str]:
             if not isinstance(child.tag, str) or child.tag in _LEFT_OUT:
                 pass
             elif child.tag == f"{_TEXT}s":
-                count = child.get(f"{_TEXT}c") or "1"
-                inner.append(" " * min(int(count) if count.isdecimal() else 1, 100))
+                inner.append(" " * min(_number(child.get(f"{_TEXT}c"), 1), 100))
             elif child.tag in _SIGNS:
                 inner.append(_SIGNS[child.tag])
             elif child.tag == f"{_TEXT}note" or child.tag.startswith(_DRAW):
@@ -244,7 +249,7 @@ def _rows(table: Element, depth: int, budget: _Budget) -> Iterator[str]:
             if any(cells):
                 line = " | ".join(cells).rstrip(" |")
                 for _ in range(_times(row, "number-rows-repeated")):
-                    budget.take(len(cells))
+                    budget.take(len(cells), len(line))
                     yield line
 
 
@@ -257,18 +262,15 @@ def _cells(row: Element, depth: int, budget: _Budget) -> Iterator[str]:
         if not text:
             empty += times  # thousands stand at the end of a row
             continue
-        budget.take(empty + times)
+        budget.take(empty + times, len(text) * times)
         yield from [""] * min(empty, _REPEATED)
         yield from [text] * times
         empty = 0
 
 
 def _times(node: Element, name: str) -> int:
-    value = node.get(f"{_TABLE}{name}") or "1"
-    return (
-        min(int(value), _REPEATED)
-        if value.isdecimal() and len(value) < 9
-        else 1
-        if len(value) < 9
-        else _REPEATED
-    )
+    return min(_number(node.get(f"{_TABLE}{name}"), 1), _REPEATED)
+
+
+def _number(text: str | None, otherwise: int) -> int:
+    return int(text[:9]) if text and text.isdecimal() else otherwise

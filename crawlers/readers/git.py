@@ -22,6 +22,7 @@ SCHEMES = ("https", "http", "ssh", "git")
 _SECONDS = 3600
 # Without hooks and questions on the terminal, and without protocols that run commands (`ext::`).
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh", "LC_ALL": "C"}
+_OF_CONNECTIONS = ("GIT_SSH", "GIT_SSL", "GIT_ASKPASS", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM")
 _SETTINGS = ("core.hooksPath=/dev/null", "core.symlinks=false", "core.fsmonitor=false", "gc.auto=0")
 
 
@@ -89,7 +90,11 @@ def _git(folder: Path, *arguments: str) -> str:
         raise InputError("reading a git repository needs the command `git`: install it")
     settings = [part for setting in _SETTINGS for part in ("-c", setting)]
     # What names another repository or index, as under a hook, would win over the arguments.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith(_OF_CONNECTIONS)
+    }
     try:
         done = subprocess.run(
             ["git", *settings, *arguments],

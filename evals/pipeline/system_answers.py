@@ -18,7 +18,7 @@ from rag_assay.evals.pipeline.passages import AnswerWithContexts
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.grid import read_questions_of
 from rag_assay.evals.study.study import Study
-from rag_assay.evals.systems.contract import ONLY_PASSAGES, System
+from rag_assay.evals.systems.contract import ONLY_PASSAGES, CalledSystem
 from rag_assay.evals.systems.passage_alignment import PassageAligner
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.call_cache import CallCache
@@ -62,13 +62,13 @@ def forget_answers(study: Study, home: Home) -> list[str]:
     questions = read_questions_of(study)
     for cell in study.runs():
         system = study.generators.get(cell.generator)
-        if not isinstance(system, System) or not system.calls_per_question().most:
+        if not isinstance(system, CalledSystem):
             continue
         asked = (system.call_of(request_of(row, []), cell.replicate - 1) for row in questions)
         cache.forget(one.id for one in asked if cache.get(one.id))
         if answers := store.current("answers", cell.key):
             store.remove("answers", answers.identity)
-    return [name for name, one in study.systems.items() if one.calls_per_question().most]
+    return [name for name, one in study.systems.items() if isinstance(one, CalledSystem)]
 
 
 def request_of(question: Mapping[str, Any], passages: Sequence[Passage]) -> Request:

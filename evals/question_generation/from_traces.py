@@ -29,6 +29,7 @@ Then: assay questions review {file}
 needs `evidence`, a `ground_truth`, or `answerable: false`, before it can be accepted. Names of people may
 stand in questions."""
 
+MOST = 1e15  # tokens or US dollars; a larger figure is none
 LONGEST_QUESTION = 8_000  # characters, as the chat takes them
 _QUESTIONS = ("question", "query", "input", "user_input", "prompt", "text", "content")
 _ANSWERS = ("answer", "output", "result", "response", "text", "content")
@@ -107,7 +108,7 @@ def _text(value: Any, names: Sequence[str]) -> str | None:
         return None
     try:
         found = json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return value
     return _inside(found, names) if isinstance(found, Mapping | list | str) else value
 
@@ -245,14 +246,22 @@ def _shown(passages: Iterable[Mapping[str, Any]]) -> Iterator[ShownPassage]:
 
 
 def _sum(spans: Sequence[Span], name: str) -> int | None:
-    counted = [one.attributes.get(name) for one in spans]
-    known = [round(one) for one in counted if isinstance(one, int | float)]
-    return sum(known) if known and len(known) == len(counted) else None
+    found = _total(spans, name)
+    return None if found is None else round(found)
 
 
 def _cost(spans: Sequence[Span]) -> float | None:
-    known = [one.attributes["llm.cost.total"] for one in spans if "llm.cost.total" in one.attributes]
-    return float(sum(known)) if known and len(known) == len(spans) else None
+    return _total(spans, "llm.cost.total")
+
+
+def _total(spans: Sequence[Span], name: str) -> float | None:
+    """Return the sum of a figure; None: a span lacks it, or has one that cannot be."""
+    known = [float(one.attributes[name]) for one in spans if _is_number(one.attributes.get(name))]
+    return sum(known) if known and len(known) == len(spans) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and 0 <= value < MOST
 
 
 def _thumb(spans: Sequence[Span]) -> int:

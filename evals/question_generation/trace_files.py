@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import check_regular
 
+LATEST = 253_402_300_800  # seconds from 1970 to the year 10000
 _PLAIN = str | int | float | bool
 
 
@@ -51,6 +52,8 @@ def read_spans(path: Path) -> list[RecordedSpan]:
     found: dict[tuple[str, str], RecordedSpan] = {}
     for place, row in rows:
         for span in _spans_in(row, place):
+            if not (0 <= span.start < LATEST and 0 <= span.end < LATEST):
+                raise InputError(f"{place}: the times of a span are not between the years 1970 and 9999")
             found[span.trace, span.id] = span
     if not found:
         raise InputError(f"{path}: there are no spans in it")
@@ -75,6 +78,8 @@ def _json(path: Path) -> Iterator[tuple[str, Any]]:
         raise InputError(f"{path}: it is no text in UTF-8; OTLP is read as JSON, not as protobuf") from None
     try:
         whole = [(str(path), json.loads(text))]
+    except RecursionError:
+        raise InputError(f"{path}: its JSON is nested too deeply") from None
     except ValueError:
         whole = [
             (f"{path}:{n}", _line(line, f"{path}:{n}"))
@@ -87,7 +92,7 @@ def _json(path: Path) -> Iterator[tuple[str, Any]]:
 def _line(text: str, place: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{place}: it is no JSON: {error}") from None
 
 
@@ -96,9 +101,16 @@ def _spans_in(data: Any, place: str) -> Iterator[RecordedSpan]:
         for number, one in enumerate(data):
             yield from _spans_in(one, f"{place}[{number}]")
     elif isinstance(data, Mapping) and ("resourceSpans" in data or "resource_spans" in data):
-        for resource in _get(data, "resourceSpans") or ():
-            for scope in _get(resource, "scopeSpans") or ():
-                yield from (_of_otlp(one, place) for one in scope.get("spans") or ())
+        try:
+            scopes = [
+                scope
+                for resource in _get(data, "resourceSpans") or ()
+                for scope in _get(resource, "scopeSpans") or ()
+            ]
+            spans = [one for scope in scopes for one in scope.get("spans") or ()]
+        except (AttributeError, TypeError) as error:
+            raise InputError(f"{place}: it is no request of OTLP: {error}") from None
+        yield from (_of_otlp(one, place) for one in spans)
     elif isinstance(data, Mapping) and isinstance(data.get("data"), list):
         yield from _spans_in(data["data"], f"{place}.data")
     elif isinstance(data, Mapping) and ("context" in data or "context.trace_id" in data):
@@ -128,15 +140,15 @@ def _of_otlp(span: Any, place: str) -> RecordedSpan:
             _get(span, "parentSpanId") or None,
             int(_get(span, "startTimeUnixNano")) / 1e9,
             int(_get(span, "endTimeUnixNano")) / 1e9,
-            (status.get("message") or "failed") if failed else None,
+            str(status.get("message") or "failed") if failed else None,
             flat,
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise InputError(f"{place}: a span cannot be read: {type(error).__name__}: {error}") from None
 
 
 def _otlp_value(value: Mapping[str, Any]) -> Any:
-    kind, found = next(iter(value.items()), ("stringValue", None))
+    kind, found = next(iter(value.items()), ("stringValue", None))  # type: tuple[str, Any]
     match kind.replace("_", "").lower():
         case "intvalue":
             return int(found)
@@ -163,10 +175,10 @@ def _of_phoenix(row: Mapping[str, Any], place: str) -> RecordedSpan:
             row.get("parent_id") or None,
             _seconds(row["start_time"]),
             _seconds(row.get("end_time") or row["start_time"]),
-            (row.get("status_message") or "failed") if failed else None,
+            str(row.get("status_message") or "failed") if failed else None,
             flat,
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise InputError(f"{place}: a span cannot be read: {type(error).__name__}: {error}") from None
 
 

@@ -26,7 +26,7 @@ from rag_assay.warehouse.schemas import Status
 _NAMES = {name for name, ours in RAGAS.items() if ours in {"id", "question"}}
 
 
-class Measured(Strict):
+class AnswerFacts(Strict):
     """What is known of a recorded answer beside its text. An answer with a `reason` failed for it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -39,7 +39,7 @@ class Measured(Strict):
     usd: Annotated[float, Field(ge=0)] | None = None
 
 
-class RecordedAnswer(Measured):
+class RecordedAnswer(AnswerFacts):
     """A line of a file of recorded answers, as `assay questions from-traces` writes it.
 
     conversation: the turns before, question and answer by turns, the oldest first
@@ -54,7 +54,7 @@ class RecordedAnswer(Measured):
 
 class _Row(NamedTuple):
     given: dict[str, Any]
-    measured: Measured
+    measured: AnswerFacts
 
 
 Key = tuple[str, ...]
@@ -160,7 +160,7 @@ def _read(path: Path, _stamp: tuple[Any, ...]) -> tuple[str, Mapping[Key, _Row]]
         try:
             turns = [str(one) for one in listed(told["conversation"])] if "conversation" in told else []
             name = stable_id(named.get("id"), question, turns)
-            measured = Measured(**{one: told[one] for one in Measured.model_fields if one in told})
+            measured = AnswerFacts(**{one: told[one] for one in AnswerFacts.model_fields if one in told})
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             raise InputError(f"{path}: {place}: `{first['loc'][0]}`: {first['msg']}") from error

@@ -84,6 +84,18 @@ GithubOption = Annotated[
 CommentOption = Annotated[
     bool, typer.Option("--comment", help="Comment the result and its changes on GitHub's pull request.")
 ]
+AgainOption = Annotated[
+    bool,
+    typer.Option("--again", help="Call `systems` again, also for the questions that they have answered."),
+]
+FailUnderOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="GATE",
+        help="Exit with code 3 unless the leader reaches METRIC=VALUE; METRIC@CELL=VALUE: of one cell, "
+        "METRIC:low=VALUE for the lower end of the interval; repeatable.",
+    ),
+]
 OnlyOption = Annotated[
     str | None,
     typer.Option(metavar="STAGE[,…]", help="Build only these stages and those that they depend on."),
@@ -139,18 +151,8 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
         list[str] | None,
         typer.Option(metavar="SOURCE", help="Crawl this source again first; repeatable."),
     ] = None,
-    again: Annotated[
-        bool,
-        typer.Option("--again", help="Call `systems` again, also for the questions that they have answered."),
-    ] = False,
-    fail_under: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="GATE",
-            help="Exit with code 3 unless the leader reaches METRIC=VALUE; METRIC@CELL=VALUE: of one cell, "
-            "METRIC:low=VALUE for the lower end of the interval; repeatable.",
-        ),
-    ] = None,
+    again: AgainOption = False,
+    fail_under: FailUnderOption = None,
     junit: JunitOption = None,
     github: GithubOption = False,
     comment: CommentOption = False,
@@ -174,6 +176,9 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     gates = read_gates(fail_under or (), found)
     _refuse_no_folder(junit)
     outputs = CiOutputs(junit, github, pull_request() if comment else None)
+    spread = spread_of(on, partitions_per_run, workers)
+    if again and not any(one.calls_per_question().most for one in found.systems.values()):
+        raise InputError(f"--again calls systems again, and {found.study} has none that is called")
     where = home_of(whole)
     is_reachable = _look_ahead(found)
     note(found, where)
@@ -184,7 +189,6 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     if recrawl and not walk(found, where, only=("pages", "documents"), again=True, keys=tuple(recrawl)).ok:
         return FAILED
     budgets = Budgets()
-    spread = spread_of(on, partitions_per_run, workers)
     found = search_of(found, where, budgets, spread) if stages is None else narrow_study(found, where)
     before = last_result(where, found.study) if outputs.commented else None
     report = walk(found, where, stages, budgets=budgets, spread=spread)
@@ -200,8 +204,6 @@ def _forget_answers(study: Study, where: Home) -> None:
 
     with alone(where, lambda text, _done, _of: say(text)):
         names = forget_answers(study, where)
-    if not names:
-        raise InputError(f"--again calls systems again, and {study.study} has none in `systems`")
     say(f"Called again for all questions: {', '.join(names)}.")
 
 

@@ -10,7 +10,9 @@ from typing import Any
 from urllib.parse import parse_qs
 
 import pytest
+from parsel import Selector
 
+from rag_assay.crawlers.traps import footprint, is_like
 from rag_assay.warehouse.pages import read_body
 from tests.fakes.crawling import Crawling, crawling
 from tests.fakes.site import Reply, Site, article, serving
@@ -240,6 +242,23 @@ def test_a_form_that_cannot_be_sent_ends_the_crawl(
         assert "/enter" not in site.paths()
 
 
+def test_a_form_whose_answer_sends_the_body_on_to_another_port_ends_the_crawl(
+    tmp_path: Path, secrets: None
+) -> None:
+    with serving() as site, serving() as other:
+        got: list[str] = []
+        site["/login"] = Reply(f"<body>{FORM}</body>")
+        site.forms["/enter"] = lambda _: Reply("", status=307, headers={"Location": other.url("/stolen")})
+        other.forms["/stolen"] = lambda form: got.append(form) or Reply("thanks")
+        form = {"url": site.url("/login"), "fields": {"user": "SITE_USER", "password": "SITE_PASSWORD"}}
+        crawl = crawling(tmp_path, spider="site", start=[site.url("/")], login={"form": form})
+        process = crawl.start()
+        _, err = process.communicate(timeout=120)
+        assert got == []
+        assert process.returncode == 1
+        assert "would send the password on to" in err
+
+
 def test_a_login_whose_variable_is_not_set_is_wrong_input(tmp_path: Path) -> None:
     login = {"headers": {"X-Token": "NO_SUCH_VARIABLE_HERE"}}
     crawl = crawling(tmp_path, spider="site", start=["http://127.0.0.1:9/"], login=login)
@@ -282,6 +301,21 @@ def test_an_endless_calendar_gives_three_documents_at_most(tmp_path: Path) -> No
         assert len([url for url in stored if "/berths/" in url]) == 6
         assert all(reason.startswith("trap: it differs from ") for reason in row["failed"])
         assert len(site.paths()) < 15
+
+
+def test_pages_of_products_under_a_large_menu_are_no_trap() -> None:
+    menu = " ".join(f"{chr(97 + i % 26)}{chr(97 + i // 26)}entry" for i in range(600))
+    texts = (
+        "The red kettle boils a litre of water in three minutes and is made of steel.",
+        "Our blue lamp lights a desk for readers and is sold with a bulb of glass.",
+        "Our blue lamp lights a desk for readers and is sold with 2 bulbs of glass.",
+    )
+    kettle, lamp, again = (
+        footprint(Selector(text=f"<body><div>{menu}</div><p>{text}</p></body>"), f"https://a.example/p/{n}")
+        for n, text in enumerate(texts)
+    )
+    assert not is_like(lamp, kettle)
+    assert is_like(again, lamp)
 
 
 def test_sitemap_only_stores_what_lists_name_and_nothing_else(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from rag_assay.crawlers.sample_site.server import FOLDER, load
-from rag_assay.crawlers.spiders.news import NewsSpider
+from rag_assay.crawlers.spiders.news import LINKS, NewsSpider
 from tests.fakes.crawling import crawling
 
 STARTS = {
@@ -54,8 +54,8 @@ def test_failures_have_reasons(crawl):
         row["failed"]
         == {
             "energy": {"status 404": 1},
-            "football": {NewsSpider.unmarked: 1, "robots.txt forbids it": 1, "status 404": 1},
-            "blog": {NewsSpider.unmarked: 1, "not text: image/png": 1, "status 404": 1},
+            "football": {NewsSpider.unmarked: 1, LINKS: 1, "robots.txt forbids it": 1, "status 404": 1},
+            "blog": {NewsSpider.unmarked: 1, LINKS: 4, "not text: image/png": 1, "status 404": 1},
         }[name]
     )
 

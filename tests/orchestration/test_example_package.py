@@ -163,7 +163,7 @@ MISTAKES = {  # what is written in place of what, and what is said of it, with i
 }
 UNUSABLE = {
     "acme_half": ("acme_absent", 20, "acme-parts 1.0 (acme_parts.no_such_module:Absent) cannot be"),
-    "acme_notes": ("acme_note", 3, "must be 'beir', 'docx', "),
+    "acme_notes": ("acme_note", 3, "must be 'beir', 'bucket', "),
 }
 
 

@@ -111,7 +111,7 @@ def test_an_application_is_measured_beside_the_grid(assay_home: Home, folder: Pa
 def test_again_is_refused_without_a_system(finished: Finished) -> None:
     done = assay("run", str(finished.path), "--again")
     assert done.returncode == 2, done.stderr
-    assert "town has none in `systems`" in done.stderr
+    assert "town has none that is called" in done.stderr
 
 
 def test_a_single_file_is_tried(assay_home: Home, folder: Path) -> None:

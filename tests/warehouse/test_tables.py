@@ -222,6 +222,25 @@ def test_only_the_calls_that_the_database_lacks_are_read(
     assert brought() == (5, ["aa0", "aa1", "aa2", "bb1", "cc1"])
 
 
+def test_a_call_that_is_made_again_is_paid_again(store: ArtifactStore) -> None:
+    cache = CallCache(store.home)
+
+    def paid(day: int, usd: float) -> list[tuple[object, ...]]:
+        cache.forget(["aa1"])
+        made = {"created_at": f"2026-01-0{day}T00:00:00+00:00", "usd": usd}
+        cache.put("aa1", {"model": "m", "status": "ok", "response": f"day {day}", **made})
+        with connect(store.home.database) as connection:
+            write_llm_calls(connection, store.home)
+            assert write_llm_calls(connection, store.home) == 0
+        return query(store, "SELECT call_id, usd FROM llm_calls ORDER BY 1")
+
+    assert paid(1, 0.25) == [("aa1", 0.25)]
+    assert paid(2, 0.5) == [("aa1", 0.25), ("aa1~2", 0.5)]
+    store.home.database.unlink()
+    assert paid(3, 1.0) == [("aa1", 0.25), ("aa1~2", 0.5), ("aa1~3", 1.0)]
+    assert query(store, "SELECT call_id FROM llm_calls WHERE response = 'day 3'") == [("aa1~3",)]
+
+
 def test_only_the_crawls_that_the_database_lacks_are_read(store: ArtifactStore) -> None:
     folder = store.home.crawls / "site"
     folder.mkdir(parents=True)

@@ -20,10 +20,11 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
+from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.extras import require
 from rag_assay.warehouse.inference import egress
-from rag_assay.warehouse.inference.redaction import know_secret, know_url, one_line
+from rag_assay.warehouse.inference.redaction import know_secret, know_url, one_line, without_known
 
 if TYPE_CHECKING:
     import httpx
@@ -306,7 +307,7 @@ def encode(traces: Sequence[SentTrace], resource: Sequence[tuple[str, str]]) -> 
                     written.links.add(trace_id=trace_id, span_id=written.parent_span_id)
             _write_attributes(written.attributes, span.attributes)
             written.status.code = "STATUS_CODE_ERROR" if span.error else "STATUS_CODE_OK"
-            written.status.message = span.error or ""
+            written.status.message = one_line(span.error or "")
     return bytes(request.SerializeToString())
 
 
@@ -335,4 +336,4 @@ def _write_attributes(written: Any, attributes: Attributes) -> None:
             case float():
                 one.value.double_value = value
             case _:
-                one.value.string_value = value.encode("utf-8", "replace").decode()
+                one.value.string_value = without_known(encodable(value))

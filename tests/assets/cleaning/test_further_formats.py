@@ -336,3 +336,30 @@ def _without(package: bytes, name: str) -> bytes:
             if part != name:
                 new.writestr(part, old.read(part))
     return out.getvalue()
+
+
+def test_small_files_that_say_a_great_deal_are_a_reason() -> None:
+    table = ""
+    for _ in range(3):
+        table = (
+            '<table:table><table:table-row table:number-rows-repeated="64"><table:table-cell '
+            f'table:number-columns-repeated="64"><text:p>a</text:p>{table}</table:table-cell>'
+            "</table:table-row></table:table>"
+        )
+    assert "characters in cells" in reason(clean_ods, odf("spreadsheet", table))
+    paths = json.dumps({"k" * 20_000: [1] * 20_000}).encode()
+    assert "characters of paths" in reason(clean_json, paths, None)
+    digits = "1" * 5000
+    heading = f'<text:h text:outline-level="{digits}">Fees</text:h>'
+    assert clean_odt(odf("text", f'{heading}<text:p>a<text:s text:c="{digits}"/>b</text:p>')).text
+
+
+def test_a_mail_that_is_attached_is_named_and_not_read() -> None:
+    inner, outer = EmailMessage(), EmailMessage()
+    inner["Subject"], outer["Subject"] = "Old fees", "New fees"
+    inner.set_content("Twelve pounds.")
+    outer.set_content("Six pounds.")
+    outer.add_attachment(inner, filename="old.eml")
+    draft = clean_eml(outer.as_bytes())
+    assert ("Six" in draft.text, "Twelve" in draft.text) == (True, False)
+    assert draft.metadata["attachments"] == "old.eml"

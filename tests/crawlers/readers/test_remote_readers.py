@@ -199,3 +199,11 @@ def test_object_names_that_are_no_files_are_reasons(bucket: Any) -> None:
     assert found[f"{'n' * 250}.txt"] == "(cannot be read: no file can be called so)"
     assert found["good.txt/below.txt"].startswith("(cannot be read: ")
     assert not any(os.sep + "home" in url for url in found)
+
+
+def test_git_connects_by_the_users_own_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSAY_HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_SSH_COMMAND", "sh -c 'echo by our own key >&2; exit 1'")
+    source = Source(reader="git", path="ssh://host.invalid/handbook.git")
+    with pytest.raises(InputError, match="by our own key"):
+        bodies(source)
