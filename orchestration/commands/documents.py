@@ -44,4 +44,5 @@ def documents(
         return
     if not rows:
         say("No document lost anything." if lost else "There is no document.")
+        return
     show_documents(rows)

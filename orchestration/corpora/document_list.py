@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rag_assay.assets.cleaning.fidelity import KINDS, add
-from rag_assay.evals.reporting.display import truncate
+from rag_assay.evals.reporting.display import plain, truncate
 from rag_assay.evals.study.run_studies import find_known
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
@@ -111,7 +111,7 @@ def show_documents(rows: Sequence[ListedDocument]) -> None:
         date = f"{(row.published_at or '')[:10]} ({row.date_source})" if row.published_at else "none"
         cells = [row.url[-URL:], row.language or "", "" if row.reason else date, str(row.sections)]
         cells += ["{1}/{0}".format(*row.fidelity[kind]) if kind in row.fidelity else "" for kind in kinds]
-        table.add_row(*(Text(cell) for cell in (*cells, truncate(row.reason or scans, 80))))
+        table.add_row(*(Text(plain(cell)) for cell in (*cells, truncate(row.reason or scans, 80))))
     if len(rows) > 1:
         sums = ("{1}/{0}".format(*total[kind]) for kind in kinds)
         table.add_row(f"{len(rows)} in all", "", "", str(sum(row.sections for row in rows)), *sums, "")

@@ -20,6 +20,7 @@ from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import PAGES
 from tests.fakes.commands import assay
 
+ODD = "b\x1b[2J.html"  # would clear a terminal
 TEXT = "The harbour office opens at eight in the morning, every day of the week but Sunday."
 LIST = "<ul><li>A berth costs twelve pounds.</li></ul>"
 PAGE = f"<html lang=en><body><h2>Hours</h2><p>{TEXT}</p>{LIST}</body></html>"
@@ -32,7 +33,7 @@ def study(study_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     work = BuildContext(Home(tmp_path / "var"))
     build: Build = Grid([read_study(study_path)]).build
     (source,) = build.sources
-    pages = {"a.html": PAGE, "b.html": "<html><body>No.</body></html>"}
+    pages = {"a.html": PAGE, ODD: "<html><body>No.</body></html>"}
     rows = [
         {"url": url, "content_type": "text/html", "sha256": write_body(work.home, page.encode())}
         for url, page in pages.items()
@@ -48,15 +49,16 @@ def test_documents_and_pages_without_one_are_listed_with_counts(study: Path) -> 
     found = json.loads(assay("documents", str(study), "--format", "json").stdout)
     assert [(row["url"], row["fidelity"]) for row in found] == [
         ("a.html", {"headings": [1, 1], "items": [1, 1]}),
-        ("b.html", {}),
+        (ODD, {}),
     ]
     assert (found[0]["language"], found[0]["language_source"], found[0]["sections"]) == ("en", "page", 1)
     assert (found[0]["date_source"], found[0]["published_at"]) == ("none", None)
     assert found[1]["reason"]
     lost = json.loads(assay("documents", str(study), "--lost", "--format", "json").stdout)
-    assert [row["url"] for row in lost] == ["b.html"]
+    assert [row["url"] for row in lost] == [ODD]
     table = assay("documents", str(study)).stdout
     assert "a.html" in table
+    assert "\x1b" not in table
     assert "1/1" in table
     assert "2 in all" in table
 
