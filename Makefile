@@ -161,10 +161,7 @@ bench-entailment: $(READY) ## measure how well judges detect entailment: ROC AUC
 bench-imports: $(READY) ## measure the import of a spreadsheet of 100,000 rows: seconds and memory, and again
 	@$(BIN)/python -m benchmarks.imports
 
-bench-docs: $(READY) ## build the documentation site into dist/site, and check its links
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet && echo "dist/site/index.html"
-
-report: $(READY) ## measure the report of a million scores: seconds to read, compute, render and open, sizes
+bench-report: $(READY) ## measure the report of a million scores: seconds to read, compute, render and open, sizes
 	@$(BIN)/python -m benchmarks.report
 
 bench-matrix: $(READY) ## measure the page Questions with 1,000 questions and 100 pipelines: seconds to read and to open

@@ -188,7 +188,7 @@ def _open(path: Path) -> None:
         tab.wait_for_function("() => document.querySelector('.journey article')?.dataset.shown === 'q0500'")
         print(f"{time.perf_counter() - begin:6.2f} s  until a journey is shown that is asked for")
         begin = time.perf_counter()
-        tab.get_by_role("button", name="Next").click()
+        tab.get_by_role("button", name="Next", exact=True).click()
         tab.wait_for_function("() => document.querySelector('.journey article')?.dataset.shown === 'q0501'")
         print(f"{time.perf_counter() - begin:6.2f} s  until the next one is")
         heap = tab.evaluate("performance.memory.usedJSHeapSize")

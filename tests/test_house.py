@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -157,3 +158,9 @@ def test_what_is_too_long_or_private_is_found() -> None:
     assert [line.partition(": ")[2] for line in long_functions(files)] == [f"long has {FUNCTION + 1} lines"]
     assert len(private_imports(files)) == 2
     assert long_functions(tree_of(evals__a=f"def good():{body[9:]}")) == []
+
+
+def test_every_make_target_is_phony_and_defined_once() -> None:
+    text = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z-]+):.*## ", text, re.MULTILINE)
+    assert sorted(targets) == sorted(text.split(".PHONY: ")[1].splitlines()[0].split())
