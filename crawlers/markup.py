@@ -116,8 +116,8 @@ def reads_as_text(page: Selector) -> bool:
 
 
 def has_prose(page: Selector) -> bool:
-    """Return whether a page holds enough words outside links and menus and is no list of teasers, whatever
-    number of links stands beside them.
+    """Return whether a page holds enough words outside links and menus and is no list of teasers; any number
+    of links is allowed.
     """
     words = _count(page.xpath(_TEXT).getall())
     headings, leading = len(page.xpath(_HEADINGS)), len(page.xpath(_LINKED))

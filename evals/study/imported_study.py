@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
-from rag_assay.assets.embedding.component_embedders import AnyEmbedder
-from rag_assay.assets.indexing.index_recipe import IndexRecipe
-from rag_assay.assets.recipes.build_half import Chunking, Corpus, Name, absolute
+from rag_assay.assets.recipes.build_half import Name, absolute
 from rag_assay.evals.generation.contract import AnyGenerator
 from rag_assay.evals.generation.no_context import ImportedGenerator
-from rag_assay.evals.retrieval.contract import Retriever
 from rag_assay.evals.spreadsheet_import.bundle import Axes, SheetCell, sheet_cells
 from rag_assay.evals.spreadsheet_import.mapping import AXES
 from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.gridless_study import GridlessStudy
 from rag_assay.evals.study.sections import QuestionSource
-from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.source import Source
 from rag_assay.warehouse.validation_errors import Finding
 
 IMPORTS = "imports"
@@ -36,32 +32,22 @@ OF_SHEETS = (*((key,) for key in BUILT), (SHEET_CELLS,))
 """Places of a study file that are filled in from the sheets."""
 
 
-class ImportedStudy(Study):
+class ImportedStudy(GridlessStudy):
     """A study that compares the answers of sheets.
 
     imports: the folder of the sheets (`evals.spreadsheet_import.bundle`)
     """
 
-    judged_alone: ClassVar[bool] = True
-
     imports: str
     sheet_cells: Annotated[tuple[SheetCell, ...], Field(min_length=1)]
-    sources: dict[Name, Source] = Field(default_factory=dict, max_length=0)
-    chunkings: dict[Name, Chunking] = Field(default_factory=dict, max_length=0)
-    embedders: dict[Name, AnyEmbedder] = Field(default_factory=dict, max_length=0)
-    retrievers: dict[Name, Retriever] = Field(default_factory=dict, max_length=0)
     generators: dict[Name, AnyGenerator] = Field(min_length=1)
 
     @model_validator(mode="before")
     @classmethod
     def _builds_nothing(cls, data: Any) -> Any:
-        """Its corpus has a name that no study file can write, so that nothing stored is shared."""
         names = dict.fromkeys(cell[AXES.index("generator")] for cell in data[SHEET_CELLS])
-        corpus = Corpus.model_construct(
-            name=f"@{data.get('study')}", sources=(), near_duplicates=None, index=IndexRecipe()
-        )
         kept = {name: value for name, value in data.items() if name not in BUILT}
-        return {**kept, "corpus": corpus, "generators": {name: ImportedGenerator() for name in names}}
+        return {**kept, "generators": {name: ImportedGenerator() for name in names}}
 
     @field_validator("questions", mode="after")
     @classmethod

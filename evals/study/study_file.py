@@ -15,6 +15,7 @@ from rag_assay.evals.generation.answer_prompt import samples
 from rag_assay.evals.generation.templates import Template
 from rag_assay.evals.study.consistency import misfits
 from rag_assay.evals.study.grid import question_sets, set_name
+from rag_assay.evals.study.gridless_study import SystemStudy, is_of_systems
 from rag_assay.evals.study.imported_study import (
     OF_SHEETS,
     SHEET_CELLS,
@@ -26,7 +27,6 @@ from rag_assay.evals.study.imported_study import (
 from rag_assay.evals.study.servers import open_servers
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_names import BUNDLED, known_names, study_files, study_folder
-from rag_assay.evals.study.system_study import SystemStudy, is_of_systems
 from rag_assay.warehouse.arrow_files import arrow_files
 from rag_assay.warehouse.errors import InputError, Mistake, NotSetError
 from rag_assay.warehouse.files import check_regular

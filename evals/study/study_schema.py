@@ -23,11 +23,11 @@ from rag_assay.evals.metrics.contract import RetrievalMetric
 from rag_assay.evals.retrieval.chain import Chain
 from rag_assay.evals.retrieval.powerset import Powerset
 from rag_assay.evals.study.component_list import default_of, described
+from rag_assay.evals.study.gridless_study import GRID, SystemStudy
 from rag_assay.evals.study.imported_study import BUILT, IMPORTS, SHEET_CELLS, ImportedStudy
 from rag_assay.evals.study.registry import SYSTEMS
 from rag_assay.evals.study.sections import Schedule
 from rag_assay.evals.study.study import MetricName, Study
-from rag_assay.evals.study.system_study import GRID, SystemStudy
 from rag_assay.evals.systems.contract import SHORT, CalledSystem
 from rag_assay.evals.systems.python_system import Python
 from rag_assay.warehouse.components import OneOf, one_of

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from contextlib import closing
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from rag_assay.orchestration.commands.question_generation import (
+    REVIEW,
+    ForceOption,
+    ReviewFileOption,
+    named_from,
+)
 from rag_assay.orchestration.commands.study_arguments import home_of, whole_study_of
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, example, plainly, say
 
@@ -21,16 +26,13 @@ def evidence(
     set_name: Annotated[
         str | None, typer.Option("--set", help="Question set; default: the only one with ground truths.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "--out", "-o", help="The review file to write.", dir_okay=False)
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Drop the reviews of an existing file.")] = False,
+    output: ReviewFileOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Write the evidence found for ground truths as a review file, with the nearest places of the others."""
     from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.question_generation.evidence_review import HEADING, evidence_review
     from rag_assay.evals.question_generation.review import study_of_review, with_earlier_reviews, write_review
-    from rag_assay.orchestration.commands.question_generation import REVIEW, named_from
 
     found = whole_study_of(study)
     path = output or found.path.with_name(f"{found.study}-evidence{REVIEW}")

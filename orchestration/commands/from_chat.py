@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from rag_assay.orchestration.commands.question_generation import (
+    REVIEW,
+    ForceOption,
+    ReviewFileOption,
+    named_from,
+)
 from rag_assay.orchestration.commands.study_arguments import home_of, whole_study_of
 from rag_assay.orchestration.terminal.cli_errors import StudyArgument, example, plainly, say
 from rag_assay.warehouse.errors import InputError
@@ -40,10 +46,8 @@ def from_chat(
         Only, typer.Option(help="Only questions with a thumb down, a thumb up, or that every cell declined.")
     ] = Only.all,
     name: Annotated[str | None, typer.Option(help="Name of the question set; default: STUDY-asked.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "--out", "-o", help="The review file to write.", dir_okay=False)
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Drop the reviews of an existing file.")] = False,
+    output: ReviewFileOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Write the questions that users asked in chats as a review file."""
     from rag_assay.evals.question_generation.from_conversations import HEADING, questions_in
@@ -81,10 +85,8 @@ def from_traces(
         Only, typer.Option(help="Only questions with a thumb down, a thumb up, or that were declined.")
     ] = Only.all,
     name: Annotated[str | None, typer.Option(help="Name of the question set; default: STUDY-traced.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "--out", "-o", help="The review file to write.", dir_okay=False)
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Drop the reviews of an existing file.")] = False,
+    output: ReviewFileOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Write questions of production traces as a review file, and their answers as a recorded system."""
     from rag_assay.evals.question_generation.from_traces import HEADING, read_traces
@@ -120,8 +122,6 @@ class ReviewTarget(NamedTuple):
     heading: str
 
     def path_for(self, study: Study) -> Path:
-        from rag_assay.orchestration.commands.question_generation import REVIEW
-
         return self.path or study.path.with_name(f"{self.set_name}{REVIEW}")
 
     def keeps(self, study: Study) -> bool:
@@ -143,7 +143,6 @@ def write_asked(
     from rag_assay.assets.engine.stage import BuildContext
     from rag_assay.evals.question_generation.chat_review import review_of
     from rag_assay.evals.question_generation.review import with_earlier_reviews, write_review
-    from rag_assay.orchestration.commands.question_generation import named_from
 
     path, keeps = target.path_for(study), target.keeps(study)
     with closing(BuildContext(home_of(study))) as work:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 REVIEW, QUESTIONS = ".review.yaml", ".questions.yaml"
+ReviewFileOption = Annotated[
+    Path | None, typer.Option("--output", "--out", "-o", help="The review file to write.", dir_okay=False)
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Drop the reviews of an existing file.")]
 _TYPES = "normal, yes_no, hypothetical, complex, multi_hop, unanswerable, follow_up"
 
 

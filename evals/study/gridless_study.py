@@ -1,4 +1,4 @@
-"""A study of systems alone: nothing is cut, embedded or indexed, and documents are optional."""
+"""Studies without a grid: nothing is cut, embedded or indexed."""
 
 from __future__ import annotations
 
@@ -20,13 +20,8 @@ GRID = ("chunkings", "embedders", "retrievers")
 """Keys that a study of systems alone has not."""
 
 
-class SystemStudy(Study):
-    """A study that compares systems, without pipelines of its own.
-
-    systems: RAG applications of the user's own, each one cell
-    sources: the documents that passages are looked for in; default: none, and metrics of rankings are not run
-    corpus: default: all sources, by the name of the study
-    """
+class GridlessStudy(Study):
+    """A study that has answers without pipelines of its own."""
 
     judged_alone: ClassVar[bool] = True
 
@@ -35,7 +30,6 @@ class SystemStudy(Study):
     chunkings: dict[Name, Chunking] = Field(default_factory=dict, max_length=0)
     embedders: dict[Name, AnyEmbedder] = Field(default_factory=dict, max_length=0)
     retrievers: dict[Name, Retriever] = Field(default_factory=dict, max_length=0)
-    systems: dict[Name, AnySystem] = Field(min_length=1)
 
     @model_validator(mode="before")
     @classmethod
@@ -48,6 +42,17 @@ class SystemStudy(Study):
             return {**data, "corpus": {"name": name, "sources": [*sources]}}
         empty = Corpus.model_construct(name=f"@{name}", sources=(), near_duplicates=None, index=IndexRecipe())
         return {**data, "corpus": empty}
+
+
+class SystemStudy(GridlessStudy):
+    """A study of systems alone.
+
+    systems: RAG applications of the user's own, each one cell
+    sources: the documents that passages are looked for in; default: none, and metrics of rankings are not run
+    corpus: default: all sources, by the name of the study
+    """
+
+    systems: dict[Name, AnySystem] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _needs_no_ranking(self) -> Self:
