@@ -88,7 +88,7 @@ class Photographer:
         self.page.goto(f"{self.address}/locations/{quote(place, safe='')}/jobs/{job}/playground")
         self.page.get_by_role("button", name="Launch Run").click()
         self.page.wait_for_url("**/runs/*")
-        self.page.get_by_text(ending).first.wait_for(timeout=RUN)
+        self.page.get_by_text(ending, exact=True).first.wait_for(timeout=RUN)
 
     def retry(self, ending: str) -> None:
         """Click "Re-execute from failure" on the page of a run, and wait for the end of the new one."""
@@ -96,21 +96,21 @@ class Photographer:
         self.page.get_by_role("button", name="Re-execute all").locator("xpath=following::button[1]").click()
         self.page.get_by_text("From failure").click()
         self.page.wait_for_url(lambda url: url != failed)
-        self.page.get_by_text(ending).first.wait_for(timeout=RUN)
+        self.page.get_by_text(ending, exact=True).first.wait_for(timeout=RUN)
 
 
 def shoot_all(photographer: Photographer, serve: Callable[[], FakeOpenAI]) -> None:
     """Run the demo, let it fail, retry it, and write a picture of each page."""
-    photographer.launch("RUN_FAILURE")
+    photographer.launch("Failure")
+    failed = photographer.page.url
     photographer.shoot("run")
     photographer.go("/assets/answers?view=partitions", "Materialized (9)")
     photographer.go("/assets/answers?view=checks&checkDetail=built", "nothing listens at")
     photographer.shoot("failed")
-    photographer.page.go_back()
-    photographer.page.go_back()
-    photographer.page.get_by_text("Errored").first.wait_for()
+    photographer.page.goto(failed)
+    photographer.page.get_by_text("Errored (").wait_for()
     with serve():
-        photographer.retry("RUN_SUCCESS")
+        photographer.retry("Success")
     photographer.shoot("retry")
     photographer.shoot_graph("graph", "corpus", "questions", "grid")
     photographer.page.set_viewport_size({"width": 1280, "height": 900})
@@ -122,7 +122,7 @@ def shoot_all(photographer: Photographer, serve: Callable[[], FakeOpenAI]) -> No
 
 def shoot_project(photographer: Photographer) -> None:
     """Run the demo, and an asset of the project's own, in somebody else's project."""
-    photographer.launch("RUN_SUCCESS", "study_rag_demo")
+    photographer.launch("Success", "study_rag_demo")
     photographer.go("/assets/documents?view=overview", "Materialize")
     photographer.page.get_by_role("button", name="Materialize").first.click()
     photographer.page.wait_for_timeout(30_000)

@@ -36,8 +36,10 @@ from unittest.mock import patch
 ROOT = Path(__file__).parents[2]
 PROGRAM = "tests.fakes.program"
 """`python -m PROGRAM CODE` is `python -c CODE` in a fork."""
-OWN = ("twisted.internet.reactor", "tests", "dagster_celery")
-"""What begins so is imported by each fork: a reactor belongs to one process, Celery's app to one folder."""
+OWN = ("twisted.internet.reactor", "tests", "dagster_celery", *("assets", "evals"))
+"""What begins so is imported by each fork: a reactor belongs to one process, Celery's app to one folder, and
+packages of these names to the project of a user; here, they are folders of the repository.
+"""
 FIRST = {
     "rag_assay.orchestration": ("rag_assay.orchestration.cli", "rag_assay.orchestration.driver"),
     "rag_assay.crawlers": (
