@@ -340,14 +340,15 @@ def evaluate(  # noqa: PLR0913 -- the parameters of the public function, most by
         file of questions
     documents: a folder, file or URL, texts, mappings, a table, or documents of LangChain and LlamaIndex that
         passages are looked for in. None: metrics of rankings are not run
-    metrics: default: those that the questions have ground truth or evidence for, and latency
+    metrics: the first one ranks. Default: those that the questions have ground truth or evidence for, else
+        those of the judges, and latency
     judges: `{name: {kind: {parameters}}}` as in a study file, or names of kinds
     name: of the study, whose earlier result it replaces
     version: of systems that are Python objects: answers are kept for it. None: an object is asked again in
         another process, and so is another object
     max_usd: what calls may cost
 
-    >>> result = ra.evaluate(my_rag, ["Who runs the ferry?"], judges=["entailment"])  # doctest: +SKIP
+    >>> result = ra.evaluate(my_rag, ["Who runs the ferry?"], judges=["similarity"])  # doctest: +SKIP
 
     Raises:
         InputError: what was given cannot be used; the message says where.

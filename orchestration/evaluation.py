@@ -75,9 +75,9 @@ def write_evaluation(given: Evaluation, questions: object, documents: object, ho
     else:
         systems = _systems(given)
     judges = _judges(given.judges)
-    metrics = list(given.metrics or _metrics(rows, documents is not None, bool(given.system is not None)))
-    metrics = metrics or _judged(judges)
-    if not metrics:
+    metrics = _listed(given.metrics, "metrics")
+    metrics = metrics or _metrics(rows, _judged(judges), documents is not None, given.system is not None)
+    if not (metrics or judges):
         raise InputError(
             "nothing can be measured: give questions with a `ground_truth`, `documents`, or `judges`"
         )
@@ -95,7 +95,10 @@ def write_evaluation(given: Evaluation, questions: object, documents: object, ho
 
 def _systems(given: Evaluation) -> dict[str, Any]:
     system = given.system
-    is_several = isinstance(system, Mapping) and not any(name in SYSTEMS for name in system)
+    is_spec = isinstance(system, Mapping) and any(
+        name in SYSTEMS and isinstance(one, str | Mapping) for name, one in system.items()
+    )
+    is_several = isinstance(system, Mapping) and not is_spec
     named = system if is_several else {SYSTEM: system}
     if not named:
         raise InputError("system: the mapping is empty; give `{name: system}`")
@@ -132,7 +135,7 @@ def _answers(system: Any) -> bool:
 def _judges(given: Mapping[str, Any] | Iterable[str] | None) -> dict[str, Any]:
     if given is None:
         return {}
-    named = given if isinstance(given, Mapping) else {one: one for one in given}
+    named = given if isinstance(given, Mapping) else {one: one for one in _listed(given, "judges")}
     found = {name: {one: {}} if isinstance(one, str) else one for name, one in named.items()}
     for one in found.values():
         kinds = [*one] if isinstance(one, Mapping) else [str(one)]
@@ -147,16 +150,21 @@ def _judged(judges: Mapping[str, Any]) -> list[str]:
     return [f"{name}.{one.name}" for name, judge in read.items() if judge for one in judge.judged_metrics]
 
 
-def _metrics(rows: GivenQuestions, has_documents: bool, is_called: bool) -> list[str]:
-    """Return the default metrics: those that these questions and systems have something for."""
+def _metrics(rows: GivenQuestions, judged: Sequence[str], has_documents: bool, is_called: bool) -> list[str]:
+    """Return the default metrics: those that these questions and systems have something for; without any,
+    those of the judges. The first one ranks the systems.
+    """
     has_truth = any(one.get("ground_truth") for one in rows.questions) or not rows.questions
     has_evidence = has_documents and (any("evidence" in one for one in rows.questions) or not rows.questions)
     answered = is_called or any("answer" in one for one in rows.answers)
-    return [
-        *(OF_RANKINGS if has_evidence else ()),
-        *(OF_ANSWERS if has_truth and answered else ()),
-        *(["answer_latency"] if is_called else []),
-    ]
+    found = [*(OF_RANKINGS if has_evidence else ()), *(OF_ANSWERS if has_truth and answered else ())]
+    return [*(found or judged), *(["answer_latency"] if is_called else [])]
+
+
+def _listed(given: Iterable[str] | None, parameter: str) -> list[str]:
+    if isinstance(given, str):
+        raise InputError(f"{parameter} {given!r}: expected a list, as in [{given!r}]")
+    return list(given or ())
 
 
 def _sources(documents: Any, name: str, folder: Path) -> dict[str, Any]:

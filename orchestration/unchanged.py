@@ -101,7 +101,8 @@ def remembered(home: Home, named: set[Path]) -> Iterator[None]:
     """
     from rag_assay.warehouse.remote import mirror_of
 
-    recording = recorder(home.root) if mirror_of(home) is None else None
+    was_run = (home.root / "run.lock").is_file()  # else it may be any folder, such as the user's own
+    recording = recorder(home.root) if was_run and mirror_of(home) is None else None
     if recording is None:
         yield
         return

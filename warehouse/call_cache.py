@@ -311,18 +311,23 @@ class CallCache:
     def paid(self, known: Collection[str] = frozenset()) -> Iterator[dict[str, Any]]:
         """Yield what calls cost, the oldest first, by the columns of `schemas.CALLS` without their texts.
         What was called again has a row for each time: the second one of `abc` has the id `abc~2`.
+
+        known: ids that are left out, unless they were called again
         """
-        times: Counter[bytes] = Counter()
-        for path in sorted(self.ledger.glob("*.jsonl")):
+        files = sorted(self.ledger.glob("*.jsonl"))
+        lines = Counter(_id_in(line) for path in files for line in path.read_bytes().splitlines())
+        times: Counter[str] = Counter()
+        for path in files:
             for line in path.read_bytes().splitlines():
-                call_id = line.removeprefix(b'{"call_id": "').partition(b'"')[0]
-                times[call_id] += 1
-                end = f"~{times[call_id]}" if times[call_id] > 1 else ""
-                if call_id.decode("ascii", "replace") + end not in known:  # read no line in vain
-                    found = (one.record for one in read_lines(line))
-                    for one in found:
-                        if one and isinstance(one.get("call_id"), str):
-                            yield {**_row(one), "call_id": one["call_id"] + end}
+                call_id = _id_in(line)
+                if lines[call_id] == 1 and call_id in known:  # read no line in vain
+                    continue
+                for one in (one.record for one in read_lines(line)):
+                    if one and isinstance(one.get("call_id"), str):
+                        row = _row(one)
+                        times[row["call_id"]] += 1
+                        n = times[row["call_id"]]
+                        yield {**row, "call_id": f"{row['call_id']}~{n}"} if n > 1 else row
 
     def rows(self, known: Collection[str] = frozenset()) -> Iterator[dict[str, Any]]:
         there = self._journal.ids()
@@ -358,6 +363,10 @@ def _parsed(data: bytes) -> dict[str, Any] | None:
     checksum = record.pop("sha256", None)
     before = data.rpartition(SUM)[0] + b"}"
     return record if checksum == hashlib.sha256(before).hexdigest() else None
+
+
+def _id_in(line: bytes) -> str:
+    return line.removeprefix(b'{"call_id": "').partition(b'"')[0].decode("ascii", "replace")
 
 
 def _row(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -130,17 +130,23 @@ def sync(
 
 
 def write_llm_calls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
-    """Add the LLM calls that the table lacks; return how many were added."""
-    known = {call_id for (call_id,) in connection.execute("SELECT call_id FROM llm_calls").fetchall()}
+    """Add the LLM calls that the table lacks, or has as of another time; return how many."""
+    rows = connection.execute("SELECT call_id, created_at AT TIME ZONE 'UTC' FROM llm_calls").fetchall()
+    known = {call_id: at and at.replace(tzinfo=UTC) for call_id, at in rows}
     cache = CallCache(home)
-    found = {row["call_id"]: row for row in cache.rows(known) if row["call_id"] not in known}
-    texts = dict(found)
-    for row in cache.paid(known):
+    missing = object()
+    paid = [row for row in cache.paid(known) if known.get(row["call_id"], missing) != row["created_at"]]
+    first = {row["call_id"].partition("~")[0] for row in paid}
+    texts = {row["call_id"]: row for row in cache.rows(known.keys() - first)}
+    found = {call_id: row for call_id, row in texts.items() if call_id not in known}
+    for row in paid:
         whole = texts.get(row["call_id"].partition("~")[0])  # the last one, where it was called again
         is_this = whole is not None and whole["created_at"] == row["created_at"]
         found[row["call_id"]] = {**whole, "call_id": row["call_id"]} if whole and is_this else row
-    rows = frame(list(found.values()), CALLS)
-    return insert_rows(connection, "llm_calls", rows, new_only=True) if found else 0
+    if not found:
+        return 0
+    connection.execute("DELETE FROM llm_calls WHERE list_contains(?, call_id)", [[*found]])
+    return insert_rows(connection, "llm_calls", frame(list(found.values()), CALLS))
 
 
 def write_human_scores(connection: duckdb.DuckDBPyConnection, home: Home) -> int:

@@ -9,9 +9,12 @@ from typing import Any
 
 import polars as pl
 import pytest
+import yaml
 
 import rag_assay as ra
+from rag_assay.orchestration.evaluation import Evaluation, write_evaluation
 from rag_assay.orchestration.evaluation_inputs import document_rows, question_rows
+from rag_assay.warehouse.paths import Home
 from tests.fakes.openai_server import FakeOpenAI
 from tests.fakes.rag_system import REPLIES, reply_to, serve
 from tests.fakes.tiny import TEXTS
@@ -170,12 +173,33 @@ def test_what_cannot_be_used_is_told_before_anything_is_run(tmp_path: Path, work
         ((app, ["Who?"]), {"judges": ["entailmnt"]}, "did you mean `entailment`"),
         ((app, ["Who?"]), {"name": "A B"}, "name 'A B'"),
         ((None, [{"question": "Who?", "answer": "I."}]), {}, "nothing can be measured"),
+        ((None, [{"question": "Who?", "answer": "I."}]), {"judges": ["entailment"]}, "`?model"),
         ((app, ["Who?"]), {"metrics": ["rouge_I"]}, "rouge_l"),
+        ((app, ["Who?"]), {"metrics": "rouge_l"}, r"expected a list, as in \['rouge_l'\]"),
+        ((app, ["Who?"]), {"judges": "entailment"}, r"expected a list, as in \['entailment'\]"),
     ]
     for arguments, named, message in cases:
         with pytest.raises(ra.InputError, match=message):
             ra.evaluate(*arguments, **named)
     assert not (workspace / "assay.duckdb").exists()
+
+
+def test_what_ranks_the_systems_is_their_quality_where_it_is_measured(tmp_path: Path) -> None:
+    nli = {"nli": {"entailment": {"model": "openai/gpt-4o-mini"}}}
+    truth = {"question": "When?", "ground_truth": "At noon."}
+    evidence = {**truth, "evidence": [{"quote": "At noon."}]}
+    cases: list[tuple[dict[str, Any], object, Any, str]] = [
+        ({"question": "When?"}, None, None, "answer_latency"),
+        ({"question": "When?"}, None, nli, "nli.faithfulness"),
+        (truth, None, nli, "semantic_similarity"),
+        (evidence, DOCUMENTS, nli, "evidence_coverage@2000tokens"),
+    ]
+    for question, documents, judges, first in cases:
+        given = Evaluation("e", {"python": reply_to}, None, judges, None, None)
+        study = yaml.safe_load(write_evaluation(given, [question], documents, Home(tmp_path)).read_text())
+        assert study["metrics"][0] == first
+        assert study["metrics"][-1] == "answer_latency"
+        assert list(study["systems"]) == ["python"], "the name of a kind is a name, too"
 
 
 def test_objects_of_another_process_are_told_of(workspace: Path) -> None:

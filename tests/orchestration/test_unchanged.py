@@ -17,6 +17,7 @@ import pytest
 
 from rag_assay.orchestration import unchanged
 from rag_assay.orchestration.unchanged import Recorder, answer, workspace_state
+from rag_assay.warehouse.paths import Home
 from tests.fakes.commands import assay_process
 from tests.orchestration.conftest import Finished
 
@@ -223,6 +224,19 @@ def test_a_workspace_that_cannot_be_read_stops_no_run(place: Place, monkeypatch:
     assert found is not None
     assert found.before is None
     assert not found.store(place.root, place.record, [])
+
+
+@pytest.mark.parametrize("was_run", [True, False])
+def test_a_look_writes_only_to_a_workspace(
+    place: Place, monkeypatch: pytest.MonkeyPatch, was_run: bool
+) -> None:
+    monkeypatch.setattr(unchanged, "_recorder", Recorder(["list"]))
+    if not was_run:
+        (place.root / "run.lock").unlink()
+    time.sleep(0.1)
+    with unchanged.remembered(Home(place.root), {place.study}):
+        sys.stdout.write("studies\n")
+    assert (place.root / unchanged.FOLDER).is_dir() is was_run
 
 
 @pytest.mark.models

@@ -16,11 +16,11 @@ import pytest
 
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.call_cache import CallCache
-from rag_assay.warehouse.connection import DamagedDatabaseError, connect
+from rag_assay.warehouse.connection import DamagedDatabaseError, connect, insert_rows
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.parquet import frame, write_parquet
 from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.schemas import ANSWERS, HITS, LOSSES, NOTES, QUESTIONS, RANKED, SCORES
+from rag_assay.warehouse.schemas import ANSWERS, CALLS, HITS, LOSSES, NOTES, QUESTIONS, RANKED, SCORES
 from rag_assay.warehouse.study_records import StudyRecord, add_keys, write_study_record
 from rag_assay.warehouse.tables import (
     forget,
@@ -239,6 +239,30 @@ def test_a_call_that_is_made_again_is_paid_again(store: ArtifactStore) -> None:
     store.home.database.unlink()
     assert paid(3, 1.0) == [("aa1", 0.25), ("aa1~2", 0.5), ("aa1~3", 1.0)]
     assert query(store, "SELECT call_id FROM llm_calls WHERE response = 'day 3'") == [("aa1~3",)]
+    assert paid(4, 2.0)[-1] == ("aa1~4", 2.0)
+    assert query(store, "SELECT call_id FROM llm_calls WHERE response = 'day 4'") == [("aa1~4",)]
+
+
+@pytest.mark.parametrize("is_torn", [False, True])
+def test_a_payment_is_counted_once_whatever_the_database_has(store: ArtifactStore, is_torn: bool) -> None:
+    """A call was made twice before the table had a row for each time, or its first line is torn."""
+    cache = CallCache(store.home)
+    for day, usd in ((1, 0.25), (2, 0.5)):
+        made = {"created_at": f"2026-01-0{day}T00:00:00+00:00", "usd": usd}
+        cache.put("aa1", {"model": "m", "status": "ok", **made})
+    (ledger,) = store.home.paid.iterdir()
+    _, first, second = ledger.read_bytes().splitlines()
+    ledger.write_bytes(b"\n" + (first[:-20] if is_torn else first) + b"\n" + second)
+    with connect(store.home.database) as connection:
+        insert_rows(connection, "llm_calls", frame(list(cache.rows()), CALLS))  # as the last one
+        write_llm_calls(connection, store.home)
+        write_llm_calls(connection, store.home)
+    expected = [("aa1", 0.5)] if is_torn else [("aa1", 0.25), ("aa1~2", 0.5)]
+    assert query(store, "SELECT call_id, usd FROM llm_calls ORDER BY 1") == expected
+    store.home.database.unlink()
+    with connect(store.home.database) as connection:
+        write_llm_calls(connection, store.home)
+    assert query(store, "SELECT call_id, usd FROM llm_calls ORDER BY 1") == expected
 
 
 def test_only_the_crawls_that_the_database_lacks_are_read(store: ArtifactStore) -> None:

@@ -23,9 +23,9 @@ def file_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """
     name = path.name.lower().removesuffix(".gz")
     if path.is_dir() or name.endswith(".arrow"):
-        for file in arrow_files(path):
-            for number, row in enumerate(arrow_rows(file), 1):
-                yield f"row {number}", row
+        rows = (row for file in arrow_files(path) for row in arrow_rows(file))
+        for number, row in enumerate(rows, 1):
+            yield f"row {number}", row
     elif name.endswith((".jsonl", ".ndjson")):
         yield from _objects(path, json_objects(path))
     elif name.endswith(".json"):
