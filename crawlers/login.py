@@ -14,6 +14,7 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import HtmlResponse, Response
 
+from rag_assay.crawlers.markup import content_type_of
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.pages import decode
 from rag_assay.warehouse.source import Source, origin_of
@@ -112,36 +113,41 @@ class LoginMiddleware:
 
 
 async def sign_in(crawler: Crawler, url: str, credentials: Credentials) -> None:
-    """Send the login form of a page: the one with a password, with its hidden fields.
+    """Send the login form of a page: the one with a password, with what its other fields hold.
 
     Raises `AssayError` if there is no such form, if it would send the password to another origin, or if the
     answer is an error or asks for the password again.
     """
     page = await _fetched(crawler, Request(url, meta=_META, dont_filter=True))
-    form = next(iter(Selector(text=page.text).xpath(f"//form[{_LOCKED_INPUT}]")), None)
+    form = next(iter(page.selector.xpath(f"//form[{_LOCKED_INPUT}]")), None)
     if form is None:
         raise AssayError(f"login: {url} has no form with a password")
-    action = urljoin(page.url, form.attrib.get("action") or page.url)
+    fields = form.root  # lxml's
+    action = urljoin(page.url, fields.get("action") or page.url)
     if origin_of(action) != credentials.origin:
         raise AssayError(
             f"login: the form of {url} sends to {urlsplit(action).hostname}, not to its own host"
         )
-    known = {one.attrib["name"]: one.attrib.get("value", "") for one in form.xpath(".//input[@name]")}
-    if absent := sorted(credentials.form.keys() - known.keys()):
+    known = list(dict.fromkeys(fields.fields.keys()))
+    if absent := sorted(credentials.form.keys() - set(known)):
         raise AssayError(
             f"login: the form of {url} has no field {', '.join(absent)}; it has {', '.join(known)}"
         )
-    hidden = form.xpath(".//input[@type='hidden'][@name]")
-    values = {one.attrib["name"]: one.attrib.get("value", "") for one in hidden} | credentials.form
-    is_post = form.attrib.get("method", "").lower() == "post"
-    if not is_post:
+    if fields.method != "POST":
         raise AssayError(f"login: the form of {url} would put the password into an address (method GET)")
+    others = [(name, value) for name, value in fields.form_values() if name not in credentials.form]
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    body = urlencode(values)
+    body = urlencode([*others, *_pressed(form), *credentials.form.items()])
     sent = Request(action, method="POST", body=body, headers=headers, meta=_META, dont_filter=True)
     answer = await _fetched(crawler, sent)
-    if Selector(text=answer.text).xpath(_LOCKED_INPUT):
+    if answer.selector.xpath(_LOCKED_INPUT):
         raise AssayError(f"login: {url} asks for the password again: are the values of the variables right?")
+
+
+def _pressed(form: Selector) -> list[tuple[str, str]]:
+    """Return name and value of the button that the key Enter presses (HTML, "Implicit submission")."""
+    buttons = form.xpath(".//input[@type='submit'] | .//button[not(@type) or @type='submit']")[:1]
+    return [(one.attrib["name"], one.attrib.get("value", "")) for one in buttons if "name" in one.attrib]
 
 
 _META = {"login": True, "unconditional": True}
@@ -157,5 +163,5 @@ async def _fetched(crawler: Crawler, request: Request) -> HtmlResponse:
         ) from error
     if response.status != 200:
         raise AssayError(f"login: {request.url} answers with status {response.status}")
-    text = decode(response.body, (response.headers.get("Content-Type") or b"").decode("latin-1"))[0]
+    text = decode(response.body, content_type_of(response.headers))[0]
     return HtmlResponse(response.url, body=text.encode(), encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from parsel import Selector, SelectorList
-from scrapy.http import HtmlResponse
+from scrapy.http import Headers, HtmlResponse
 
 from rag_assay.warehouse.iso_dates import nodes_in, strings
 
@@ -21,6 +21,10 @@ ARTICLE_TYPES = frozenset(
         "BlogPosting", "SocialMediaPosting", "TechArticle", "ScholarlyArticle", "Report",
     }
 )  # fmt: skip
+
+
+def content_type_of(headers: Headers) -> str:
+    return (headers.get("Content-Type") or b"").decode("latin-1")
 
 
 def json_ld(page: Selector) -> list[Node]:
@@ -126,7 +130,7 @@ def has_prose(page: Selector) -> bool:
 
 FEWEST_WORDS = 5  # of a page with scripts: one with fewer waits for them
 _MESSAGE = 60  # words of a page that asks for scripts
-_VISIBLE = (
+VISIBLE = (
     "//body//text()[not(ancestor::script or ancestor::style or ancestor::noscript or ancestor::template)]"
 )
 _RUNS = "//script[not(@type) or @type = '' or @type = 'module' or contains(@type, 'javascript')]"  # no data
@@ -146,7 +150,7 @@ def is_scripts_only(page: Selector, *, ran: bool = False) -> bool:
     """
     if not page.xpath(_RUNS) or page.xpath("//frameset | //body//iframe"):
         return False
-    shown = " ".join(page.xpath(_VISIBLE).getall())
+    shown = " ".join(page.xpath(VISIBLE).getall())
     words = len(shown.split())
     if words < (1 if ran else FEWEST_WORDS) and not page.xpath("//body//a[@href]"):
         return True

@@ -18,6 +18,7 @@ from scrapy.http import Headers, Response
 from scrapy.responsetypes import responsetypes
 from scrapy.robotstxt import RobotParser
 
+from rag_assay.crawlers.markup import content_type_of
 from rag_assay.crawlers.spiders.base import SiteSpider, is_unreachable, reason_of, sitemaps_in, spider_of
 from rag_assay.crawlers.store import Followed
 from rag_assay.warehouse.errors import CorruptFileError
@@ -92,7 +93,7 @@ class HeadersExtension(_OfCrawler):
         spider = spider_of(self.crawler)
         if spider is None or is_robots(request) or request.meta.keys() & {"login", "subrequest"}:
             return
-        kind = media_type((headers.get("Content-Type") or b"").decode("latin-1"))
+        kind = media_type(content_type_of(headers))
         if kind and not spider.is_readable(kind, request.url):
             raise StopDownload(fail=False)
 

@@ -18,7 +18,7 @@ from scrapy import Request, Selector, signals
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
-from rag_assay.crawlers.markup import is_scripts_only
+from rag_assay.crawlers.markup import content_type_of, is_scripts_only
 from rag_assay.crawlers.spiders.base import SiteSpider, is_html, spider_of
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.pages import decode
@@ -107,7 +107,7 @@ class RenderMiddleware:
             return False
         if spider.source.render == "always":
             return True
-        text = decode(response.body, (response.headers.get("Content-Type") or b"").decode("latin-1"))[0]
+        text = decode(response.body, content_type_of(response.headers))[0]
         return bool(text.strip()) and is_scripts_only(Selector(text=text))
 
 
@@ -254,6 +254,4 @@ class _Visit:
 
 
 def _answer_of(response: Response) -> _Answer:
-    return _Answer(
-        response.status, (response.headers.get("Content-Type") or b"").decode("latin-1"), response.body
-    )
+    return _Answer(response.status, content_type_of(response.headers), response.body)

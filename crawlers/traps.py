@@ -8,12 +8,13 @@ from urllib.parse import parse_qsl, urlsplit
 
 from parsel import Selector
 
+from rag_assay.crawlers.markup import VISIBLE
+
 NEARLY = 0.9  # share of the word triples that two pages have in common
 MOST_NEW = (
     10  # word triples that only the later page has: under large menus, pages of products are nearly alike
 )
 _WORDS = 2000  # words of a page that are compared
-_TEXT = "//body//text()[not(ancestor::script or ancestor::style or ancestor::noscript)]"
 # Months and days of the week.
 _NAMES = frozenset(
     re.findall(
@@ -53,7 +54,7 @@ def pattern_of(url: str) -> str:
 def footprint(page: Selector, url: str) -> Footprint:
     words = [
         word
-        for word in re.findall(r"[^\W\d_]+", " ".join(page.xpath(_TEXT).getall()).lower())[:_WORDS]
+        for word in re.findall(r"[^\W\d_]+", " ".join(page.xpath(VISIBLE).getall()).lower())[:_WORDS]
         if word not in _NAMES
     ]
     triples = zip(words, words[1:], words[2:], strict=False)

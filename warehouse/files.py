@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import unicodedata
 from collections.abc import Iterator
@@ -59,6 +60,15 @@ def is_text(text: str) -> bool:
         for sign in looked_at
     )
     return strange * 20 <= len(looked_at)
+
+
+def delimiter_of(line: str) -> str:
+    """Return what separates the cells of a table, from its first line; quoted cells do not count.
+
+    >>> delimiter_of('boat;"fee, tax, tip";berth')
+    ';'
+    """
+    return max(",;\t|", key=re.sub('"[^"]*"', "", line).count)
 
 
 def bounded_lines(file: IO[AnyStr], limit: int, ends: AnyStr) -> Iterator[tuple[int, AnyStr | None]]:

@@ -77,7 +77,7 @@ class FormLogin(Strict):
     """A form that is sent once before the crawl.
 
     url: the page with the form
-    fields: names of its fields, and of the environment variables with their values; hidden fields are sent as
+    fields: names of its fields, and of the environment variables with their values; other fields are sent as
         the page has them
     """
 

@@ -28,6 +28,19 @@ class DocumentDraft:
     repaired: bool = False
 
 
+class CellLimit:
+    """What is left of the most that a file may give: one of a few bytes can repeat its cells without end."""
+
+    def __init__(self, most: int, what: str) -> None:
+        self.most, self.what, self._left = most, what, most
+
+    def take(self, count: int) -> None:
+        """Raise `UnusablePage` if nothing is left."""
+        self._left -= count
+        if self._left < 0:
+            raise UnusablePage(f"more than {self.most} {self.what}")
+
+
 def decode_text(body: bytes, content_type: str | None) -> str:
     text, _encoding = decode(body, content_type)
     if not text.strip():

@@ -13,7 +13,7 @@ from rag_assay.assets.cleaning.blocks import paragraphs, read_blocks
 from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.outline import OutlineBuilder
 from rag_assay.assets.cleaning.titles import is_title, names_in
-from rag_assay.assets.cleaning.tree import parse_page
+from rag_assay.assets.cleaning.tree import parse_page, parse_xml
 from rag_assay.assets.cleaning.unicode import tidy
 from rag_assay.warehouse.iso_dates import iso
 from rag_assay.warehouse.office_packages import KINDS, why_not
@@ -94,10 +94,7 @@ def _encrypted(archive: ZipFile) -> set[str]:
 
 
 def _xml(archive: ZipFile, name: str) -> Any:
-    from lxml import etree
-
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    return etree.fromstring(archive.read(name), parser)
+    return parse_xml(archive.read(name))
 
 
 class _PackageMetadata:

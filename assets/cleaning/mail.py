@@ -69,15 +69,22 @@ def _of_message(message: Any) -> _Mail:
             texts.append(_decoded(part))
         else:
             attachments.append(kind)
-    heads = {name: tidy(str(message[name])) for name in _SHOWN if message[name]}
+    heads = {name: head for name in _SHOWN if (head := _head(message, name))}
     return _Mail(
         heads,
-        tidy(str(message["Subject"] or "")),
+        _head(message, "Subject"),
         _sent(heads),
         "\n\n".join(texts),
         "\n".join(htmls),
         attachments,
     )
+
+
+def _head(message: EmailMessage, name: str) -> str:
+    try:
+        return tidy(str(message[name] or ""))
+    except Exception:  # of the parser of addresses, of any kind: the header counts as it is written
+        return next(tidy(str(value)) for key, value in message.raw_items() if key.lower() == name.lower())
 
 
 def _decoded(part: EmailMessage) -> str:

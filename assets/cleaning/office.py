@@ -9,10 +9,11 @@ from io import BytesIO
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.draft import CellLimit, DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.fidelity import Fidelity, add
 from rag_assay.assets.cleaning.outline import OutlineBuilder
 from rag_assay.assets.cleaning.titles import is_title, names_in
+from rag_assay.assets.cleaning.tree import parse_xml
 from rag_assay.assets.cleaning.unicode import tidy
 from rag_assay.assets.cleaning.written_dates import written_date
 from rag_assay.warehouse.extras import require
@@ -212,15 +213,12 @@ def _styles(document: Any) -> tuple[dict[str, int], set[str], set[str]]:
 
 
 def _notes(document: Any) -> dict[tuple[str, str], str]:
-    from lxml import etree
-
     found: dict[tuple[str, str], str] = {}
     for relation in document.part.rels.values():
         kind = next((kind for end, kind in _NOTES.items() if relation.reltype.endswith(end)), None)
         if kind is None or relation.is_external:
             continue
-        parser = etree.XMLParser(resolve_entities=False, no_network=True)
-        for note in etree.fromstring(relation.target_part.blob, parser).iter(f"{W}{kind}"):
+        for note in parse_xml(relation.target_part.blob).iter(f"{W}{kind}"):
             text = " ".join(tidy(block.text) for block in blocks_of(note) if block.text)
             found[kind, str(note.get(f"{W}id"))] = " ".join(text.split())
     return found
@@ -301,9 +299,7 @@ def _description(shape: Any) -> str:
 
 def _chart(part: bytes) -> Iterator[str]:
     """Yield a chart's title, and a table of its categories and series, of whatever type it is."""
-    from lxml import etree
-
-    root = etree.fromstring(part, etree.XMLParser(resolve_entities=False, no_network=True))
+    root = parse_xml(part)
     title = root.find(f"{_CHART}chart/{_CHART}title")
     if title is not None and (words := " ".join(tidy(" ".join(title.itertext(_DRAWN))).split())):
         yield words
@@ -354,9 +350,9 @@ def clean_xlsx(body: bytes) -> DocumentDraft:
         load_workbook(BytesIO(body), read_only=True, data_only=known) for known in (True, False)
     )
     outline = OutlineBuilder()
-    left = [MAX_CELLS]
+    budget = CellLimit(MAX_CELLS, "cells")
     for sheet, source in zip(values.worksheets, formulas.worksheets, strict=True):
-        lines = list(_lines(sheet, source, left))
+        lines = list(_lines(sheet, source, budget))
         if lines:
             outline.begin(tidy(sheet.title) or "Sheet", 1)
             outline.add("\n".join(lines))
@@ -364,14 +360,12 @@ def clean_xlsx(body: bytes) -> DocumentDraft:
     return with_facts(outline, values.properties, first, sheets=len(values.worksheets))
 
 
-def _lines(sheet: Any, source: Any, left: list[int]) -> Iterator[str]:
+def _lines(sheet: Any, source: Any, budget: CellLimit) -> Iterator[str]:
     for one in (sheet, source):
         one.reset_dimensions()  # what a file says of its size may be anything
     rows = zip_longest(sheet.iter_rows(values_only=True), source.iter_rows(values_only=True), fillvalue=())
     for computed, written in rows:
-        left[0] -= len(computed) + 1
-        if left[0] < 0:
-            raise UnusablePage(f"XLSX: more than {MAX_CELLS} cells")
+        budget.take(len(computed) + 1)
         cells = [
             cell_text(formula if value is None else value)
             for value, formula in zip_longest(computed, written)

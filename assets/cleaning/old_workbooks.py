@@ -7,7 +7,7 @@ from io import StringIO
 from types import SimpleNamespace
 from typing import Any
 
-from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.draft import CellLimit, DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.office import MAX_CELLS, cell_text, with_facts
 from rag_assay.assets.cleaning.outline import OutlineBuilder
 from rag_assay.assets.cleaning.unicode import tidy
@@ -21,10 +21,10 @@ def clean_xls(body: bytes) -> DocumentDraft:
 
     try:
         book = xlrd.open_workbook(file_contents=body, logfile=StringIO(), on_demand=True, ragged_rows=True)
-        outline, left = OutlineBuilder(), [MAX_CELLS]
+        outline, budget = OutlineBuilder(), CellLimit(MAX_CELLS, "cells")
         for name in book.sheet_names():
             sheet = book.sheet_by_name(name)
-            if lines := list(_lines(sheet, book.datemode, left)):
+            if lines := list(_lines(sheet, book.datemode, budget)):
                 outline.begin(tidy(name) or "Sheet", 1)
                 outline.add("\n".join(lines))
             book.unload_sheet(name)
@@ -43,12 +43,10 @@ def _why(error: Exception) -> str:
     return f"damaged: {type(error).__name__}: {str(error)[:100]}"
 
 
-def _lines(sheet: Any, datemode: int, left: list[int]) -> Iterator[str]:
+def _lines(sheet: Any, datemode: int, budget: CellLimit) -> Iterator[str]:
     for number in range(sheet.nrows):
         cells = [_value(cell, datemode) for cell in sheet.row(number)]
-        left[0] -= len(cells) + 1
-        if left[0] < 0:
-            raise UnusablePage(f"XLS: more than {MAX_CELLS} cells")
+        budget.take(len(cells) + 1)
         if any(cells):
             yield " | ".join(cells).rstrip(" |")
 

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 from zipfile import ZipFile
 
-from rag_assay.assets.cleaning.draft import DocumentDraft, UnusablePage
+from rag_assay.assets.cleaning.draft import CellLimit, DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.office import check_package, with_facts
 from rag_assay.assets.cleaning.outline import OutlineBuilder
-from rag_assay.assets.cleaning.tree import Element
+from rag_assay.assets.cleaning.tree import Element, parse_xml
 from rag_assay.assets.cleaning.unicode import tidy
 from rag_assay.warehouse.iso_dates import iso
 
@@ -45,7 +45,7 @@ def clean_odt(body: bytes) -> DocumentDraft:
     """
     content, properties = _read(body, ".odt")
     outline, open_levels, title = OutlineBuilder(), list[int](), None
-    for level, text, style in _blocks(content, _Budget()):
+    for level, text, style in _blocks(content, _CellLimits()):
         if level is None:
             outline.add(text)
             title = title or (text if style == "Title" else None)
@@ -59,7 +59,7 @@ def clean_odt(body: bytes) -> DocumentDraft:
 def clean_ods(body: bytes) -> DocumentDraft:
     """Extract the text of a spreadsheet: one section per sheet, one line per row, as XLSX."""
     content, properties = _read(body, ".ods")
-    outline, budget = OutlineBuilder(), _Budget()
+    outline, budget = OutlineBuilder(), _CellLimits()
     sheets = content.findall(f"{_TABLE}table")
     for sheet in sheets:
         if lines := list(_rows(sheet, 0, budget)):
@@ -72,7 +72,7 @@ def clean_ods(body: bytes) -> DocumentDraft:
 def clean_odp(body: bytes) -> DocumentDraft:
     """Extract the text of a presentation, one section per slide: title, other frames, speaker's notes."""
     content, properties = _read(body, ".odp")
-    outline, budget, first = OutlineBuilder(), _Budget(), None
+    outline, budget, first = OutlineBuilder(), _CellLimits(), None
     slides = content.findall(f"{_DRAW}page")
     for number, slide in enumerate(slides, 1):
         top = next((one for one in slide if one.get(f"{_SHOW}class") == "title"), None)
@@ -94,21 +94,14 @@ def clean_odp(body: bytes) -> DocumentDraft:
     return with_facts(outline, properties, first or None, slides=len(slides))
 
 
-class _Budget:
-    """Counts the cells that a file gives and their characters, so that one that repeats them without end has
-    an end.
-    """
-
+class _CellLimits:
     def __init__(self) -> None:
-        self.cells, self.signs = MAX_CELLS, MAX_SIGNS
+        self.cells = CellLimit(MAX_CELLS, "cells")
+        self.signs = CellLimit(MAX_SIGNS, "characters in cells")
 
     def take(self, cells: int, signs: int) -> None:
-        self.cells -= cells
-        self.signs -= signs
-        if self.cells < 0:
-            raise UnusablePage(f"more than {MAX_CELLS} cells")
-        if self.signs < 0:
-            raise UnusablePage(f"more than {MAX_SIGNS} characters in cells")
+        self.cells.take(cells)
+        self.signs.take(signs)
 
 
 # -------------------------------------------------------------------------------------------- the package
@@ -120,23 +113,13 @@ def _read(body: bytes, suffix: str) -> tuple[Element, Any]:
         names = archive.namelist()
         if "META-INF/manifest.xml" in names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
             raise UnusablePage(f"{suffix[1:].upper()}: encrypted: it asks for a password")
-        root = _xml(archive.read("content.xml"))
-        properties = _properties(_xml(archive.read("meta.xml")) if "meta.xml" in names else None)
+        root = parse_xml(archive.read("content.xml"))
+        properties = _properties(parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None)
     kind = {".odt": "text", ".ods": "spreadsheet", ".odp": "presentation"}[suffix]
     content = root.find(f"{_OFFICE}body/{_OFFICE}{kind}")
     if content is None:
         raise UnusablePage(f"{suffix[1:].upper()}: it holds no {kind}")
     return content, properties
-
-
-def _xml(data: bytes) -> Element:
-    from lxml import etree
-
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
-    try:
-        return etree.fromstring(data, parser)
-    except etree.XMLSyntaxError as error:
-        raise UnusablePage(f"damaged: {error.msg}") from error
 
 
 def _properties(meta: Element | None) -> SimpleNamespace:
@@ -172,7 +155,7 @@ def _time(text: str | None) -> Any:
 Found = tuple[int | None, str, str]
 
 
-def _blocks(node: Element, budget: _Budget, depth: int = 0, marker: str = "") -> Iterator[Found]:
+def _blocks(node: Element, budget: _CellLimits, depth: int = 0, marker: str = "") -> Iterator[Found]:
     """Yield level (of a heading), text and style of each block below a node."""
     if depth > _DEEPEST:
         return
@@ -194,7 +177,7 @@ def _blocks(node: Element, budget: _Budget, depth: int = 0, marker: str = "") ->
             yield from _blocks(child, budget, depth + 1, marker)
 
 
-def _paragraph(node: Element, budget: _Budget, depth: int, marker: str) -> Iterator[Found]:
+def _paragraph(node: Element, budget: _CellLimits, depth: int, marker: str) -> Iterator[Found]:
     beside: list[Element] = []
     text = tidy("".join(_pieces(node, beside)))
     style = node.get(f"{_TEXT}style-name") or ""
@@ -238,7 +221,7 @@ def _collapsed(text: str | None) -> str:
     return re.sub(r"[ \t\r\n]+", " ", text or "")
 
 
-def _rows(table: Element, depth: int, budget: _Budget) -> Iterator[str]:
+def _rows(table: Element, depth: int, budget: _CellLimits) -> Iterator[str]:
     waiting = list(reversed(table))
     while waiting:
         row = waiting.pop()
@@ -253,7 +236,7 @@ def _rows(table: Element, depth: int, budget: _Budget) -> Iterator[str]:
                     yield line
 
 
-def _cells(row: Element, depth: int, budget: _Budget) -> Iterator[str]:
+def _cells(row: Element, depth: int, budget: _CellLimits) -> Iterator[str]:
     empty = 0
     for cell in row.iterchildren(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
         text = " ".join(" ".join(part.split()) for _, part, _ in _blocks(cell, budget, depth + 1))

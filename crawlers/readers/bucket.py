@@ -59,9 +59,9 @@ class Bucket(Folder):
 
 def _bring(objects: RemoteStore, folder: Path, most: int) -> list[Page] | None:
     """Bring the copy of a bucket up to date; return the objects that are not in it, or None for an empty
-    bucket. The list of ETags is written after each object that was fetched, so that a killed reading goes on.
+    bucket. The ETag of each object that was fetched is appended to a list, so that a killed reading goes on.
     """
-    listing, files = folder / "etags.json", folder / "files"
+    listing, files = folder / "etags.jsonl", folder / "files"
     files.mkdir(exist_ok=True)
     found = [one for one in objects.list("") if not _is_hidden(one.path)]
     if not found:
@@ -78,18 +78,19 @@ def _bring(objects: RemoteStore, folder: Path, most: int) -> list[Page] | None:
     for path in sorted(known.keys() - wanted.keys()):
         (files / path).unlink(missing_ok=True)
         del known[path]
-    for path, one in wanted.items():
-        if known.get(path) == one.etag and one.etag and (files / path).is_file():
-            continue
-        try:
-            (files / path).parent.mkdir(parents=True, exist_ok=True)
-            if objects.download(path, files / path, one.size):
-                os.utime(files / path, (one.modified, one.modified))
-                known[path] = one.etag
-                _write(listing, known)
-        except (DamagedObjectError, NotADirectoryError, FileExistsError, IsADirectoryError) as error:
-            failed.append(failed_page(path, f"cannot be read: {error}"))
     _write(listing, known)
+    with listing.open("a", encoding="utf-8") as fetched:
+        for path, one in wanted.items():
+            if known.get(path) == one.etag and one.etag and (files / path).is_file():
+                continue
+            try:
+                (files / path).parent.mkdir(parents=True, exist_ok=True)
+                if objects.download(path, files / path, one.size):
+                    os.utime(files / path, (one.modified, one.modified))
+                    fetched.write(json.dumps([path, one.etag]) + "\n")
+                    fetched.flush()
+            except (DamagedObjectError, NotADirectoryError, FileExistsError, IsADirectoryError) as error:
+                failed.append(failed_page(path, f"cannot be read: {error}"))
     return failed
 
 
@@ -107,13 +108,16 @@ def _why_not(one: ObjectInfo, most: int | None) -> str | None:
 
 
 def _read(listing: Path) -> dict[str, str]:
+    known: dict[str, str] = {}
     try:
-        known = json.loads(listing.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return {str(path): str(etag) for path, etag in known.items()} if isinstance(known, dict) else {}
+        for line in listing.read_bytes().splitlines():
+            path, etag = json.loads(line)
+            known[str(path)] = str(etag)
+    except (OSError, ValueError, TypeError):  # none yet, or the last line is torn
+        pass
+    return known
 
 
 def _write(listing: Path, known: dict[str, str]) -> None:
-    with atomic_write(listing) as temporary:
-        temporary.write_text(json.dumps(known), "utf-8")
+    with atomic_write(listing) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.writelines(json.dumps(pair) + "\n" for pair in known.items())

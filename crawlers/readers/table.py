@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 import sys
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from rag_assay.crawlers.readers.passages import Passages
 from rag_assay.warehouse.arrow_files import arrow_columns, arrow_rows, is_of_dataset
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.extras import require
-from rag_assay.warehouse.files import read_bounded
+from rag_assay.warehouse.files import delimiter_of, read_bounded
 from rag_assay.warehouse.office_packages import KINDS, MAX_UNPACKED, why_not
 from rag_assay.warehouse.source import Column, Source
 
@@ -207,7 +206,7 @@ def _row(columns: Sequence[str], cells: Sequence[str], *, whole: bool) -> Cells 
 def delimiter(path: Path, first: str) -> str:
     if path.name.lower().endswith((".tsv", ".tsv.gz")):
         return "\t"
-    return max(",;\t|", key=re.sub('"[^"]*"', "", first).count)
+    return delimiter_of(first)
 
 
 def _parquet(path: Path, source: Source) -> Iterator[Cells]:

@@ -43,7 +43,7 @@ from rag_assay.crawlers.links import (
     looks_listed,
 )
 from rag_assay.crawlers.login import Credentials, sign_in
-from rag_assay.crawlers.markup import is_scripts_only
+from rag_assay.crawlers.markup import content_type_of, is_scripts_only
 from rag_assay.crawlers.settings import source_settings
 from rag_assay.crawlers.store import Followed, PageStore
 from rag_assay.crawlers.traps import Footprint, footprint, is_like, pattern_of
@@ -523,7 +523,7 @@ class SiteSpider(scrapy.Spider):
             yield self.failure(response, f"cannot be read: {type(error).__name__}")
 
     def _read(self, response: Response) -> Output:
-        content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
+        content_type = content_type_of(response.headers)
         kind = media_type(content_type) or ("text/html" if isinstance(response, HtmlResponse) else "")
         if not self.is_readable(kind, response.url):
             yield self.failure(response, f"not text: {kind or 'unknown'}")
@@ -551,11 +551,11 @@ class SiteSpider(scrapy.Spider):
             yield self.failure(response, f"scripts only: {why}")
             yield from self.discover(response)
             return
-        own: Footprint | None = None
         here = pattern_of(response.url)
         before: Footprint | None = response.meta.get("footprint")
+        own = None if before is None else footprint(response.selector, response.url)
         outputs = self.visit(response)
-        if before is not None and is_like(footprint(response.selector, response.url), before):
+        if before is not None and own is not None and is_like(own, before):
             whole = list(outputs)
             if self._leads_nowhere(whole, here):
                 self._answered -= 1
@@ -673,7 +673,7 @@ class SiteSpider(scrapy.Spider):
 
 
 def is_html(response: Response) -> bool:
-    kind = media_type((response.headers.get("Content-Type") or b"").decode("latin-1"))
+    kind = media_type(content_type_of(response.headers))
     return kind in HTML or (not kind and isinstance(response, HtmlResponse))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from parsel import Selector
 from scrapy.http import Response
 
-from rag_assay.crawlers.markup import Node
+from rag_assay.crawlers.markup import Node, content_type_of
 from rag_assay.crawlers.spiders.base import HTML, Output
 from rag_assay.crawlers.spiders.news import NewsSpider
 from rag_assay.warehouse.pages import decode
@@ -43,5 +43,5 @@ class AnySiteSpider(NewsSpider):
         elif kind == PDF:
             yield self.page(response, {})
         else:
-            content_type = (response.headers.get("Content-Type") or b"").decode("latin-1")
+            content_type = content_type_of(response.headers)
             yield self.page(response, {"encoding": decode(response.body, content_type)[1]})

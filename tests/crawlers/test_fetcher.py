@@ -186,16 +186,23 @@ FORM = (
     '<form action="/enter" method="post"><input type="hidden" name="token" value="h1"><input name="user">'
     '<input type="password" name="password"></form>'
 )
+WHOLE_FORM = FORM.replace(
+    "</form>",
+    '<select name="realm"><option>guests<option selected>staff</select>'
+    '<input type="checkbox" name="stay" checked><input type="checkbox" name="other">'
+    '<button name="enter" value="1">Enter</button></form>',
+)
+ENTERED = {"realm": ["staff"], "stay": ["on"], "enter": ["1"]}
 
 
 def test_a_form_is_sent_once_and_its_session_shows_the_pages(
     tmp_path: Path, secrets: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with serving() as site:
-        site["/login"] = Reply(f"<body>{FORM}</body>")
+        site["/login"] = Reply(f"<body>{WHOLE_FORM}</body>")
         site.forms["/enter"] = lambda form: (
             Reply("", status=302, headers={"Location": "/", "Set-Cookie": "sid=s3ss10n; HttpOnly"})
-            if parse_qs(form) == {"token": ["h1"], "user": [USER], "password": [PASSWORD]}
+            if parse_qs(form) == {"token": ["h1"], "user": [USER], "password": [PASSWORD], **ENTERED}
             else Reply(f"<body>Wrong. {FORM}</body>")
         )
         site["/"] = Reply(article("Home", "/page"), needs_cookie="sid=s3ss10n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,8 +89,45 @@ def test_a_hostile_repository_runs_nothing_and_leads_nowhere(repository: Path, t
     git(repository, "add", "-A")
     git(repository, "commit", "--quiet", "-m", "evil")
     found = bodies(Source(reader="git", path=str(repository)))
-    assert found["link.txt"] == str(secret), "the link itself, as text"
+    assert found["link.txt"] == "(a symbolic link, which is not followed)"
     assert not flag.exists()
+
+
+def test_links_and_submodules_are_counted_and_no_documents(repository: Path) -> None:
+    (repository / "link.md").symlink_to("README.md")
+    (repository / "docs" / "all").symlink_to("..")
+    (repository / ".hidden").symlink_to("README.md")
+    commit = git(repository, "rev-parse", "HEAD").strip()
+    git(repository, "update-index", "--add", "--cacheinfo", f"160000,{commit},parts")
+    git(repository, "add", "link.md", "docs/all", ".hidden")
+    git(repository, "commit", "--quiet", "-m", "links")
+    source = Source(reader="git", path=str(repository), options={"suffixes": [".md", ".txt"]})
+    for _ in range(2):  # the second time from the copy
+        assert bodies(source) == {
+            "README.md": f"# Ferry\n\n{WORDS}",
+            "old.txt": WORDS,
+            "link.md": "(a symbolic link, which is not followed)",
+            "docs/all": "(a symbolic link, which is not followed)",
+            "parts": "(a submodule, which is not read)",
+        }
+
+
+def test_a_repository_that_is_too_large_is_refused(
+    repository: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Source(reader="git", path=str(repository))
+    (repository / "noise.txt").write_bytes(os.urandom(300_000))
+    git(repository, "add", "noise.txt")
+    git(repository, "commit", "--quiet", "-m", "noise")
+    monkeypatch.setattr("rag_assay.crawlers.readers.git.MAX_BYTES", 100_000)
+    with pytest.raises(InputError, match="more than 100000 bytes"):
+        bodies(source)
+    left = [path for path in home.root.rglob("*") if path.is_file() and path.stat().st_size > 50_000]
+    assert not left, "nothing of it stays"
+    (repository / "noise.txt").write_bytes(b"x" * 300_000)  # small until it is unpacked
+    git(repository, "commit", "--quiet", "-am", "repeated")
+    with pytest.raises(InputError, match="more than 100000 bytes"):
+        bodies(source)
 
 
 @pytest.mark.parametrize(
@@ -179,6 +217,33 @@ def test_a_bucket_is_read_and_only_changed_objects_are_fetched(
     assert bodies(source)["a.txt"] == f"{WORDS} Today at one."
 
 
+def test_a_killed_reading_of_a_bucket_goes_on(
+    bucket: Any, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[str] = []
+    download = RemoteStore.download
+
+    def stopping(self: RemoteStore, path: str, *more: Any) -> bool:
+        fetched.append(path)
+        if fetched == ["a.txt", "b.txt", "c.txt"]:
+            raise KeyboardInterrupt
+        return download(self, path, *more)
+
+    monkeypatch.setattr(RemoteStore, "download", stopping)
+    for name in "abcd":
+        bucket.put(f"x/{name}.txt", f"{WORDS} {name}")
+    source = Source(reader="bucket", path=f"{bucket.address}/x")
+    with pytest.raises(KeyboardInterrupt):
+        bodies(source)
+    (listing,) = home.root.rglob("etags.jsonl")
+    assert len(listing.read_text().splitlines()) == 2
+    with listing.open("a") as torn:
+        torn.write('["c.txt", "')
+    fetched.clear()
+    assert bodies(source) == {f"{name}.txt": f"{WORDS} {name}" for name in "abcd"}
+    assert fetched == ["c.txt", "d.txt"]
+
+
 def test_a_bucket_that_is_empty_absent_or_misnamed_is_wrong_input(bucket: Any) -> None:
     for path, words in (
         (f"{bucket.address}/none", "nothing lies at"),
@@ -207,3 +272,9 @@ def test_git_connects_by_the_users_own_command(tmp_path: Path, monkeypatch: pyte
     source = Source(reader="git", path="ssh://host.invalid/handbook.git")
     with pytest.raises(InputError, match="by our own key"):
         bodies(source)
+    # In another session than ours there is no terminal on which ssh could ask for a host key.
+    saying = "import os, sys; sys.exit(f'session {os.getsid(0)}')"
+    monkeypatch.setenv("GIT_SSH_COMMAND", f'"{sys.executable}" -c "{saying}"')
+    with pytest.raises(InputError, match=r"session \d+") as error:
+        bodies(source)
+    assert int(str(error.value).split()[-1]) != os.getsid(0)
