@@ -108,9 +108,9 @@ def _text(value: Any, names: Sequence[str]) -> str | None:
         return None
     try:
         found = json.loads(value)
+        return _inside(found, names) if isinstance(found, Mapping | list | str) else value
     except (ValueError, RecursionError):
         return value
-    return _inside(found, names) if isinstance(found, Mapping | list | str) else value
 
 
 def _inside(value: Any, names: Sequence[str]) -> str | None:
@@ -224,7 +224,7 @@ def _metadata(document: Mapping[str, Any]) -> dict[str, Any]:
     }
     try:
         found = json.loads(str(document.get("document.metadata", "{}")))
-    except ValueError:
+    except (ValueError, RecursionError):
         found = {}
     return {**(found if isinstance(found, dict) else {}), **nested}
 

@@ -13,16 +13,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import check_regular
 
 LATEST = 253_402_300_800  # seconds from 1970 to the year 10000
+DIGITS = 9  # of a number in a flattened list
 _PLAIN = str | int | float | bool
 
 
 class RecordedSpan(NamedTuple):
     """A span as a file has it.
 
+    parent: empty for a root
     start, end: seconds since 1970
     error: why it failed; None: it did not
     attributes: flat: `retrieval.documents.0.document.id`
@@ -30,7 +33,7 @@ class RecordedSpan(NamedTuple):
 
     trace: str
     id: str
-    parent: str | None
+    parent: str
     start: float
     end: float
     error: str | None
@@ -51,7 +54,11 @@ def read_spans(path: Path) -> list[RecordedSpan]:
     rows = _parquet(path) if path.suffix == ".parquet" else _json(path)
     found: dict[tuple[str, str], RecordedSpan] = {}
     for place, row in rows:
-        for span in _spans_in(row, place):
+        try:
+            spans = list(_spans_in(row, place))
+        except RecursionError:
+            raise InputError(f"{place}: its JSON is nested too deeply") from None
+        for span in spans:
             if not (0 <= span.start < LATEST and 0 <= span.end < LATEST):
                 raise InputError(f"{place}: the times of a span are not between the years 1970 and 9999")
             found[span.trace, span.id] = span
@@ -133,11 +140,11 @@ def _of_otlp(span: Any, place: str) -> RecordedSpan:
         failed = status.get("code") in {2, "STATUS_CODE_ERROR"}
         flat: dict[str, Any] = {}
         for one in span.get("attributes") or ():
-            _flatten(one["key"], _otlp_value(one["value"]), flat)
+            _flatten(str(one["key"]), _otlp_value(one["value"]), flat)
         return RecordedSpan(
-            str(_get(span, "traceId")),
-            str(_get(span, "spanId")),
-            _get(span, "parentSpanId") or None,
+            _id(_get(span, "traceId")),
+            _id(_get(span, "spanId")),
+            _id(_get(span, "parentSpanId") or ""),
             int(_get(span, "startTimeUnixNano")) / 1e9,
             int(_get(span, "endTimeUnixNano")) / 1e9,
             str(status.get("message") or "failed") if failed else None,
@@ -145,6 +152,10 @@ def _of_otlp(span: Any, place: str) -> RecordedSpan:
         )
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
         raise InputError(f"{place}: a span cannot be read: {type(error).__name__}: {error}") from None
+
+
+def _id(value: Any) -> str:
+    return encodable(str(value))
 
 
 def _otlp_value(value: Mapping[str, Any]) -> Any:
@@ -170,9 +181,9 @@ def _of_phoenix(row: Mapping[str, Any], place: str) -> RecordedSpan:
         flat.setdefault("openinference.span.kind", row.get("span_kind") or "")
         failed = str(row.get("status_code", "")).upper() == "ERROR"
         return RecordedSpan(
-            str(context.get("trace_id") or row["context.trace_id"]),
-            str(context.get("span_id") or row["context.span_id"]),
-            row.get("parent_id") or None,
+            _id(context.get("trace_id") or row["context.trace_id"]),
+            _id(context.get("span_id") or row["context.span_id"]),
+            _id(row.get("parent_id") or ""),
             _seconds(row["start_time"]),
             _seconds(row.get("end_time") or row["start_time"]),
             str(row.get("status_message") or "failed") if failed else None,
@@ -192,14 +203,14 @@ def _seconds(time: Any) -> float:
 
 
 def _flatten(name: str, value: Any, into: dict[str, Any]) -> None:
-    """Put a value and those inside it under names with dots; what is missing is left out."""
+    """Put a value and those inside it under names with dots; what is missing or not finite is left out."""
     prefix = f"{name}." if name else ""
     if isinstance(value, Mapping):
         for key, one in value.items():
             _flatten(f"{prefix}{key}", one, into)
     elif isinstance(value, _PLAIN):
-        if not (isinstance(value, float) and math.isnan(value)):
-            into[name] = value
+        if not isinstance(value, float) or math.isfinite(value):
+            into[name] = encodable(value) if isinstance(value, str) else value
     elif isinstance(value, Iterable):
         for number, one in enumerate(value):
             _flatten(f"{prefix}{number}", one, into)
@@ -214,6 +225,6 @@ def children_of(attributes: Mapping[str, Any], name: str) -> list[dict[str, Any]
     found: dict[int, dict[str, Any]] = {}
     for key, value in attributes.items():
         number, _, rest = key.removeprefix(f"{name}.").partition(".")
-        if key.startswith(f"{name}.") and number.isdecimal():
+        if key.startswith(f"{name}.") and number.isdecimal() and len(number) <= DIGITS:
             found.setdefault(int(number), {})[rest] = value
     return [found[number] for number in sorted(found)]

@@ -59,7 +59,7 @@ class PullRequest:
             code = error.response.status_code
             hint = "; the job needs `permissions: {pull-requests: write}`" if code in {401, 403, 404} else ""
             say(f"warning: no comment on pull request {self.number}: GitHub answered {code}{hint}")
-        except (httpx.HTTPError, ValueError) as error:
+        except (httpx.HTTPError, ValueError, TypeError, KeyError, AttributeError) as error:
             say(f"warning: no comment on pull request {self.number}: {type(error).__name__} at {self.api}")
 
 
@@ -70,7 +70,8 @@ def _comment_of(client: httpx.Client, url: str, mark: str) -> int | None:
         reply.raise_for_status()
         found: list[dict[str, Any]] = reply.json()
         for one in found:  # what people write may begin with the mark, too
-            if one["body"].startswith(mark) and one["user"]["type"] == "Bot":
+            author = one["user"] or {}  # null: the account is gone
+            if (one["body"] or "").startswith(mark) and author.get("type") == "Bot":
                 return int(one["id"])
         if len(found) < PAGE:
             return None

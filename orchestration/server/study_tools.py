@@ -213,7 +213,9 @@ class StudyTools:
         from rag_assay.evals.study.slice_selection import slice_study
         from rag_assay.orchestration.run_report import failure_notes
         from rag_assay.orchestration.study_runs import run_study
+        from rag_assay.warehouse.inference.embedding_api import OF_ALL
 
+        OF_ALL.within = self._budget
         study = self._named(form.study)
         part = slice_study(study, tuple(form.cells), None if form.questions is None else str(form.questions))
         _, rows = self._estimated(part)

@@ -181,11 +181,14 @@ def _running(server: socketserver.BaseServer) -> Iterator[None]:
 
 @dataclass
 class Thread:
-    """The comments of pull request 7 of `acme/docs` as GitHub's API has them; status: of what is written."""
+    """The comments of pull request 7 of `acme/docs` as GitHub's API has them; status: of what is written;
+    odd: what is answered in their place.
+    """
 
     url: str = ""
     comments: list[dict[str, Any]] = field(default_factory=list)
     status: int = 201
+    odd: object = None
     tokens: set[str] = field(default_factory=set)
 
 
@@ -199,7 +202,7 @@ def pull_request_thread() -> Iterator[Thread]:
             asked = parse_qs(urlsplit(self.path).query)
             size, page = int(asked["per_page"][0]), int(asked["page"][0])
             assert urlsplit(self.path).path == "/api/repos/acme/docs/issues/7/comments"
-            self.reply(200, found.comments[(page - 1) * size : page * size])
+            self.reply(200, found.odd or found.comments[(page - 1) * size : page * size])
 
         def do_POST(self) -> None:
             assert self.path == "/api/repos/acme/docs/issues/7/comments"

@@ -36,6 +36,8 @@ from rag_assay.warehouse.schemas import Status
 Matrix = npt.NDArray[np.float32]
 PACE = Pace()
 
+OF_ALL = Budget(None)
+"""What all embedders of this process spend; its `within` is what the process may spend."""
 _STOPPED = "not asked: the run was stopped"
 _TOO_LONG = re.compile(r"maximum (?:context|input) length|context_length_exceeded", re.IGNORECASE)
 
@@ -75,7 +77,7 @@ class EmbeddingApi:
         self.dimensions = dimensions
         self.timeout = timeout
         self.retries = retries
-        self._budget = Budget(budget_usd)
+        self._budget = Budget(budget_usd, within=OF_ALL)
         self.prompt_tokens = 0
         self._lock = threading.Lock()
 

@@ -213,10 +213,10 @@ def secrets_in(text: str) -> list[str]:
 
 @lru_cache(512)
 def _forms(value: str) -> tuple[str, ...]:
-    in_json = json.dumps(value)[1:-1]
+    in_json = {json.dumps(value, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
     quoted = {quote(value, safe=""), quote(value), quote_plus(value)}
     in_base64 = b64encode(os.fsencode(value)).decode()
-    encoded = {value, in_json, *quoted, in_base64, in_base64.rstrip("=")}  # its end may be quoted
+    encoded = {value, *in_json, *quoted, in_base64, in_base64.rstrip("=")}  # its end may be quoted
     return tuple(encoded)
 
 

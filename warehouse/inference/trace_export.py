@@ -33,7 +33,7 @@ ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 HOSTS = "ASSAY_TRACE_HOSTS"
 TIMEOUT = 10.0  # seconds that a collector may take for a batch
 MOST_WAITING = 4096  # traces that wait to be sent; a run waits for room, but no longer than PATIENCE
-PATIENCE = 5.0  # seconds that a run, and its end, wait for a collector in all
+PATIENCE = 5.0  # seconds that are waited in all for a collector, until it has taken what waits
 AFTER_FAILURE = 60.0  # seconds in which nothing is sent to a collector that has failed
 BATCH = 256  # traces of one request
 log = logging.getLogger("assay.traces")
@@ -147,6 +147,8 @@ class TraceExporter:
                 self._sending = 0
                 if reason:
                     self._fail(reason)
+                elif not self._waiting:
+                    self._patience = PATIENCE
                 self._changed.notify_all()
 
     def _fail(self, reason: str) -> None:

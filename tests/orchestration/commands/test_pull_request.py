@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from rag_assay.orchestration.commands.pull_request import PullRequest
 from tests.fakes.commands import assay
 from tests.fakes.processes import ROOT
 from tests.fakes.receivers import pull_request_thread
@@ -90,7 +91,8 @@ def test_the_action_comments_the_diff_and_fails_under_a_gate(
     )
     with pull_request_thread() as thread:
         person = {"body": f"{MARK}\nmine", "user": {"type": "User"}}
-        thread.comments = [{**person, "id": number} for number in range(100)]
+        thread.comments = [{**person, "id": number} for number in range(98)]
+        thread.comments += [{"id": 98, "body": None, "user": None}, {**person, "id": 99, "user": None}]
         environment = {**github, "GITHUB_API_URL": thread.url}
         done = _shell(_step("Run")["run"], tmp_path, **environment, **inputs)
         assert done.returncode == 3, done.stderr
@@ -128,6 +130,15 @@ def test_the_action_comments_the_diff_and_fails_under_a_gate(
     )
     assert done.returncode == 0
     assert "This run belongs to no pull request" in done.stderr
+
+
+def test_a_reply_that_is_none_of_github_is_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    odd: list[object] = [{"message": "moved"}, [5], [{}], [{"body": 5, "user": None}], "text"]
+    with pull_request_thread() as thread:
+        for thread.odd in odd:
+            PullRequest(thread.url, "acme/docs", 7, "t0ken-of-the-job").comment(MARK, "## town")
+            assert "warning: no comment on pull request 7: " in capsys.readouterr().err, thread.odd
+        assert thread.comments == []
 
 
 def test_what_cannot_be_commented_on_stops_before_it_begins(

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ import pytest
 
 from rag_assay.evals.reporting.rows import report_data, stored_verdict
 from rag_assay.evals.study.study_file import read_study
+from rag_assay.orchestration.server.study_tools import RunForm, StudyTools
+from rag_assay.warehouse.errors import AssayError
+from rag_assay.warehouse.inference.embedding_api import OF_ALL
+from tests.fakes.openai_server import FakeOpenAI, Received, Scripted, answer, embeddings
 from tests.orchestration.conftest import Finished
 
 pytestmark = pytest.mark.models
@@ -117,3 +122,40 @@ def test_what_an_agent_may_not_do_is_refused(finished: Finished, tmp_path: Path)
         assert "the price of openai/mine is not known" in await refused("run", study="town")
 
     talk(work, str(finished.path))
+
+
+def test_all_runs_together_cost_the_budget_and_one_call_at_most(
+    finished: Finished, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(OF_ALL, "within", None)
+
+    def dear(received: Received) -> Scripted:
+        """Answer with a million tokens: 0.3 US dollars of the generator, 0.02 of the embedder."""
+        if not received.path.endswith("/embeddings"):
+            return answer("Twelve pounds.", prompt_tokens=1_000_000, completion_tokens=0)
+        body = json.loads(embeddings(received).body)
+        return Scripted(json.dumps({**body, "usage": {"prompt_tokens": 1_000_000}}).encode())
+
+    with FakeOpenAI(respond=dear) as server:
+        at = f"'{server.api_base}'"
+        priced = f"api_base: {at}, passages: 1, price: {{read: 0.3, written: 1}}"
+        for name, most in (("one", 50), ("two", 60)):
+            llm = f"  {name}: {{llm: {{model: openai/any, {priced}, max_tokens: {most}}}}}\n"
+            finished.edit("  quote: {", f"{llm}  quote: {{")
+        paid = f"{{model: openai/text-embedding-3-small, batch_size: 1, api: {{base: {at}, retries: 0}}}}"
+        finished.edit("retrievers:\n", f"  paid: {paid}\nretrievers:\n")
+
+        def run(tools: StudyTools, *cells: str, questions: int | None = None) -> int:
+            """Run a slice; return how many calls it made."""
+            before = len(server.requests)
+            with suppress(AssayError):
+                tools._run(RunForm(study="town", cells=list(cells), questions=questions))
+            return len(server.requests) - before
+
+        tools = StudyTools(finished.home, {"town": finished.path}, 0.8)
+        one, two = "*.minilm.words.one", "*.minilm.words.two"
+        assert [run(tools, one), run(tools, two), run(tools, two, questions=2)] == [2, 1, 0]
+        assert tools.left_usd == 0
+        tools = StudyTools(finished.home, {"town": finished.path}, 0.05)
+        assert [run(tools, "*.paid.meaning.quote") for _ in range(2)] == [3, 0]
+        assert tools.left_usd == 0

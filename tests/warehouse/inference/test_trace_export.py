@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
@@ -147,6 +149,38 @@ def test_one_that_never_answers_holds_up_nothing(
         ends.set()
         server.shutdown()
         server.server_close()
+
+
+def test_one_that_has_caught_up_is_waited_for_again(
+    collector: Hook, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(trace_export, "MOST_WAITING", 1)
+    exporter = trace_exporter()
+    assert exporter is not None
+    exporter._patience = 0.0  # it was slow before
+    exporter.add([SentTrace(ROOT)])
+    with exporter._changed:
+        assert exporter._changed.wait_for(lambda: not exporter._waiting and not exporter._sending, 60)
+    send(*[SentTrace(ROOT)] * 5)
+    assert sum(len(spans_of(body)) for _, body in collector.posted) == 6 * 3, "none is dropped"
+    assert caplog.messages == []
+
+
+SECRETS = {"DOCS_API_KEY": "plain-secret-91", "DOCS_PASSWORD": 'gehe"im-\u00e4\\7\u00df'}
+
+
+def test_no_secret_of_the_environment_leaves_in_any_attribute_or_error(
+    collector: Hook, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    told = " and ".join(SECRETS.values())
+    in_json = json.dumps({"title": told}, ensure_ascii=False)
+    send(SentTrace(replace(ROOT, attributes={"input.value": told, "metadata": in_json}, error=told)))
+    ((_, body),) = collector.posted
+    root, *_ = spans_of(body)
+    assert root.attributes == {"input.value": "*** and ***", "metadata": '{"title": "*** and ***"}'}
+    assert root.failed == "*** and ***"
 
 
 @pytest.mark.parametrize(
