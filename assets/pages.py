@@ -32,7 +32,7 @@ from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import PAGES
 from rag_assay.warehouse.source import Source
 
-REFUSED = "read, not stored"  # how the reason begins of a text that the spider does not take
+REFUSED = "read, not stored"  # the reason of a text that the spider does not store begins so
 WITHOUT_EFFECT = {"schedule", "delay", "contact", "language", "date_by"}  # on what is stored
 
 
@@ -164,8 +164,8 @@ class Pages(Stage):
 
 
 def _spider_fits(source: Source, manifest: pl.DataFrame) -> Check:
-    """Compare the texts that a spider stored with those that it read and did not; a warning where `content`
-    chooses them on purpose.
+    """Compare the number of texts that a spider stored with those that it only read; just a warning if
+    `content` selects them on purpose.
     """
     texts = manifest.filter(pl.col("gone_at").is_null())
     stored = int(texts["sha256"].is_not_null().sum())

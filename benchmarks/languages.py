@@ -1,9 +1,9 @@
-"""Nine languages and six scripts from a text to a ranking: what is kept, detected, split and found.
+"""Nine languages in six scripts, from cleaning to ranking: what is kept, detected, split and found.
 
     python -m benchmarks.languages FOLDER [STEP]
 
 FOLDER holds `xquad`; every STEP-th question is asked (default: 1). The table of MRR@10 has BM25 by plain
-words and as a study has it, dense search by both embedders, and `hybrid` with each.
+words and with the defaults, dense search by both embedders, and `hybrid` with each.
 """
 
 from __future__ import annotations

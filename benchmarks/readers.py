@@ -2,9 +2,9 @@
 
     python -m benchmarks.readers FOLDER [--most 10] [--worst]
 
-FOLDER holds files, such as the unpacked test data of packages; of each suffix so many are read, in the order
-of their names. The recall of a kind is the share of the words that markitdown and pdftotext find, where these
-are installed, which the documents hold, too: the mean over its files.
+FOLDER holds files, such as the unpacked test data of packages; `--most` files of each suffix are read, in
+order of their names. Recall is the share of the words of markitdown or pdftotext (if installed) that the
+document holds too; the mean over the files of a kind.
 """
 
 from __future__ import annotations

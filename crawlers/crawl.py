@@ -52,7 +52,7 @@ def _scrape(home: Home, name: str, source: Source, progress: Progress, timeout: 
     from rag_assay.crawlers.login import Credentials
     from rag_assay.crawlers.settings import settings_for
 
-    Credentials(source)  # or says what is missing, before anything is asked for
+    Credentials(source)  # fails before the first request if something is missing
     if source.mirror:
         check_mirrored(source.start)
     with PageStore(home, name, source.origin) as store, _mirror(source) as base:

@@ -1,4 +1,4 @@
-"""Logs in: sends secrets of the environment to one origin alone, and keeps the session's cookies."""
+"""Logs in to a site: sends secrets to one origin only, and keeps the cookies of the session."""
 
 from __future__ import annotations
 
@@ -46,16 +46,14 @@ class Credentials:
             self.form = {name: os.environ[variable] for name, variable in login.form.fields.items()}
         values = [*self._headers.values(), *self._cookies.values()]
         if not all(map(str.isprintable, values)) or any(";" in value for value in self._cookies.values()):
-            raise InputError("login: a header or cookie holds a line break, a control sign or a semicolon")
+            raise InputError("login: a header or cookie holds a line break, control character or semicolon")
 
     @property
     def names(self) -> list[str]:
         return [*self._headers, "Cookie"]
 
     def apply(self, request: Request) -> None:
-        """Set the headers of a request; take them away from one for another scheme, host or port, such as a
-        redirect leads to.
-        """
+        """Set the headers of a request; remove them if it goes to another origin, as after a redirect."""
         for name in self.names:
             request.headers.pop(name, None)
         if origin_of(request.url) == self.origin:
@@ -83,7 +81,7 @@ class Credentials:
 
 
 class LoginMiddleware:
-    """The last middleware before the network: what it adds, no other one sees."""
+    """The last middleware before the network, so that no other middleware sees the secrets."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler

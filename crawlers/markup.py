@@ -120,15 +120,16 @@ def reads_as_text(page: Selector) -> bool:
 
 
 def has_prose(page: Selector) -> bool:
-    """Return whether a page holds enough words outside links and menus and is no list of teasers; any number
-    of links is allowed.
+    """Return whether a page has enough words outside links and menus and is not a list of teasers.
+
+    The number of links in menus does not matter.
     """
     words = _count(page.xpath(_TEXT).getall())
     headings, leading = len(page.xpath(_HEADINGS)), len(page.xpath(_LINKED))
     return words >= LEAST_WORDS and not (leading >= 2 and 2 * leading >= headings)
 
 
-FEWEST_WORDS = 5  # of a page with scripts: one with fewer waits for them
+FEWEST_WORDS = 5  # words; a page with scripts and fewer words needs them to run
 _MESSAGE = 60  # words of a page that asks for scripts
 VISIBLE = (
     "//body//text()[not(ancestor::script or ancestor::style or ancestor::noscript or ancestor::template)]"
@@ -144,9 +145,9 @@ _ASKS = re.compile(
 
 
 def is_scripts_only(page: Selector, *, ran: bool = False) -> bool:
-    """Return whether a page holds next to no text before its scripts run, or only asks for them.
+    """Return whether a page has almost no text before its scripts run, or only asks to enable them.
 
-    ran: they have been run, so that few words are all that it has
+    ran: its scripts have run, so a few words are all of its text
     """
     if not page.xpath(_RUNS) or page.xpath("//frameset | //body//iframe"):
         return False

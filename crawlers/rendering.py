@@ -24,7 +24,7 @@ from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.pages import decode
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-SECONDS = 20.0  # for one page, downloads of what its scripts ask for included
+SECONDS = 20.0  # per page, with the downloads for its scripts
 QUIET = 0.5  # seconds without a request after which a page is ready
 REQUESTS = 200  # of one page
 KEPT_BYTES = 30_000_000  # of scripts that pages share
@@ -34,7 +34,7 @@ _ARGUMENTS = (
     *("--disable-dev-shm-usage", "--host-resolver-rules=MAP * ~NOTFOUND"),
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
 )
-# Nothing listens there: what goes around the downloader reaches nothing, loopback included.
+# Nothing listens there, so requests that bypass the downloader fail, also those to loopback.
 _PROXY = {"server": "http://127.0.0.1:9", "bypass": "<-loopback>"}
 
 
@@ -92,7 +92,7 @@ class RenderMiddleware:
             return response
         headers = response.headers.copy()
         for name in ("ETag", "Last-Modified", "Content-Encoding"):
-            headers.pop(name, None)  # they are the shell's, and say nothing of what the scripts fetched
+            headers.pop(name, None)  # these describe the page before its scripts ran
         headers["Content-Type"] = "text/html; charset=utf-8"
         request.meta["unrendered"] = "and nothing else after they have run"
         request.meta["rendered"] = True
@@ -197,7 +197,7 @@ class _Visit:
         self._last = asyncio.get_running_loop().time()
 
     async def quiet(self) -> None:
-        """Wait until nothing was asked for during `QUIET` seconds."""
+        """Wait until the page has sent no request for `QUIET` seconds."""
         loop = asyncio.get_running_loop()
         while self._under_way or loop.time() - self._last < QUIET:
             await asyncio.sleep(QUIET / 5)
@@ -212,7 +212,7 @@ class _Visit:
             else:
                 headers = {"Content-Type": found.content_type} if found.content_type else {}
                 await route.fulfill(status=found.status, headers=headers, body=found.body)
-        except Exception:  # the page has been closed, or asked for what cannot be sent
+        except Exception:  # the page has been closed, or the reply cannot be sent
             with suppress(Exception):
                 await route.abort()
         finally:
@@ -227,7 +227,7 @@ class _Visit:
         if is_page:
             if request.frame.parent_frame is None and url == self._response.url.partition("#")[0]:
                 return _answer_of(self._response)
-            return None  # a page that leads on by script, or holds another one
+            return None  # a redirect by script, or a frame
         if url in self._kept:
             return self._kept[url]
         self._requests += 1
@@ -248,7 +248,7 @@ class _Visit:
             return None
         try:
             found = await engine.download_async(Request(url, headers=headers, meta=meta, dont_filter=True))
-        except Exception:  # as a browser, which shows a page without what cannot be fetched
+        except Exception:  # like a browser: the page is shown without it
             return None
         return _answer_of(found)
 

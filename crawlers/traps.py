@@ -1,4 +1,4 @@
-"""Rows of pages without end, such as a calendar's: pages that differ in numbers and dates only."""
+"""Crawler traps: endless series of pages that differ only in numbers and dates, such as calendars."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAMES = frozenset(
 
 
 class Footprint(NamedTuple):
-    """What a page of a row is like: its URL's pattern, its URL, and the triples of its words."""
+    """A page of a series: the pattern of its URL, its URL, and the triples of its words."""
 
     pattern: str
     url: str
@@ -62,7 +62,7 @@ def footprint(page: Selector, url: str) -> Footprint:
 
 
 def is_like(one: Footprint, other: Footprint) -> bool:
-    """Return whether a page says hardly anything that the other one does not, numbers and dates aside."""
+    """Return whether a page adds almost no words to the other one, numbers and dates aside."""
     if one.pattern != other.pattern or one.url == other.url:
         return False
     if len(one.triples - other.triples) > MOST_NEW:

@@ -131,7 +131,7 @@ class Questions(Stage):
         )
 
 
-_NO_DOCUMENTS = Check("gold_resolvable", True, "the study has no documents that evidence could stand in", {})
+_NO_DOCUMENTS = Check("gold_resolvable", True, "the study has no documents that evidence could be in", {})
 
 
 def _resolvable(rows: list[dict[str, Any]]) -> Check:

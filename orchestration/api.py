@@ -97,7 +97,7 @@ class LoadedStudy:
 
         cells: patterns; only the cells that match are run, as a study of their own
         questions: how many are drawn by the study's seed, or ids and patterns with commas between
-        progress: hears (label, done, total); of a sentence without a count, total is 0
+        progress: called with (label, done, total); total is 0 for a message without a count
 
         Raises:
             InputError: the study, or what it names, cannot be used.
@@ -127,7 +127,7 @@ class LoadedStudy:
 
 
 def _read(study: studies.Study, workspace: str, notes: tuple[str, ...] = ()) -> StudyResult:
-    """Read all but rankings at once: the next run changes nothing of a result."""
+    """Read all but rankings now, so that later runs do not change a result."""
     from rag_assay.evals.reporting.rows import report_data
     from rag_assay.evals.reporting.stale_results import stored_result
 
@@ -385,7 +385,7 @@ def open(  # noqa: A001 -- ra.open
 
 
 class _Workspace:
-    """The workspace of this process, which `ASSAY_HOME` names: another study may need another one."""
+    """Sets `ASSAY_HOME` of this process to the workspace of the study in use."""
 
     def __init__(self) -> None:
         self._given: str | None = None  # the user's `ASSAY_HOME`
@@ -393,14 +393,13 @@ class _Workspace:
         self._place = ""
 
     def default(self) -> str:
-        """Return the user's workspace, whatever other one was used since."""
+        """Return the user's workspace, also after another one was used."""
         named = os.environ.get("ASSAY_HOME")
         if named != self._written:
             self._given = named
         return self._given or str(project_folder() / "var")
 
     def use(self, place: str) -> Home:
-        """Let the process work in a workspace."""
         self.default()
         if place != self._place or os.environ.get("ASSAY_HOME") != self._written:
             prepare(Settings(home=place))

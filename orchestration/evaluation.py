@@ -185,7 +185,7 @@ def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _write(path: Path, text: str) -> Path:
-    """Write a file, unless it holds just that: its time says when documents have changed."""
+    """Write a file unless it has this content: a new modification time means changed documents."""
     if not path.is_file() or path.read_text("utf-8") != text:
         with atomic_write(path) as new:
             new.write_text(text, encoding="utf-8")

@@ -45,11 +45,11 @@ def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.Col
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Refuse gates that no run checks."""
+    """Stop if gates are set and their study is not collected."""
     gates = session.config.getini("assay_gates")
     if gates and session.items and not any(isinstance(one, _GateItem) for one in session.items):
         study = _study_path(session.config)
-        raise pytest.UsageError(f"assay_gates are set, but not checked: name {study} beside the tests")
+        raise pytest.UsageError(f"assay_gates are set, but not checked: give pytest {study} too")
 
 
 class _GateFile(pytest.File):
@@ -94,7 +94,7 @@ def _study_path(config: pytest.Config) -> Path | None:
 
 
 def _result(config: pytest.Config) -> StudyResult:
-    """Return the result; a run that failed fails for each test that wants it, and is not repeated."""
+    """Return the result; a failed run is not repeated, and fails each test that uses it."""
     if _RESULT not in config.stash:
         config.stash[_RESULT] = _run(config)
     found = config.stash[_RESULT]

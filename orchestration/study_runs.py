@@ -26,8 +26,8 @@ def run_study(
     """Build what is missing or outdated, as `assay run` does; return what was run, and how it went.
 
     cells, questions: as `slice_study` takes them
-    hear: (label, done, total); of a sentence without a count, total is 0
-    budgets: what this run may spend beside the study's own budget
+    hear: called with (label, done, total); total is 0 for a message without a count
+    budgets: further limits beside the study's own budget
 
     Raises:
         InputError: the study, or what it names, cannot be used.

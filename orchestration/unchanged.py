@@ -1,4 +1,4 @@
-"""Answers `assay run STUDY` from the last run that had nothing to do, where nothing it has read is different;
+"""Answers `assay run STUDY` from the last run that had nothing to do, if nothing that it read has changed;
 `assay list` and `assay verdict STUDY` from the last time they were called.
 
 A run that finds everything up to date stores the state of what it has read: of the files that were opened and
@@ -80,7 +80,10 @@ def _write(name: str, text: str) -> None:
 
 
 def recorder(root: Path) -> Recorder | None:
-    """Return what records this process, from now on the workspace too; None: no command that is answered."""
+    """Return the recorder of this process, which records the workspace too from now on.
+
+    None: the command is not one that is answered from memory.
+    """
     if _recorder is not None:
         with suppress(OSError, ValueError, KeyError, TypeError):  # then nothing is stored
             state = workspace_state(root)
@@ -95,7 +98,7 @@ def recorder(root: Path) -> Recorder | None:
 
 @contextmanager
 def remembered(home: Home, named: set[Path]) -> Iterator[None]:
-    """Keep what a command prints that only looks, so that it is answered at once while nothing changes.
+    """Keep the output of a read-only command, to print it again while nothing changes.
 
     named: the command adds the files that decide what it prints, opened or not; without any, nothing is kept
     """

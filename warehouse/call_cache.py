@@ -280,7 +280,7 @@ class CallCache:
         self._note(costs)
 
     def forget(self, call_ids: Iterable[str]) -> None:
-        """Let calls be made again; what was paid for them stays known."""
+        """Forget replies, so that calls are made again; their costs are kept."""
         for call_id in call_ids:
             gone = b'{"call_id": "' + call_id.encode() + b'"}'  # no record: it has no digest
             if self._mirror is None:

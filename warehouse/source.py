@@ -86,7 +86,7 @@ class FormLogin(Strict):
 
 
 class Login(Strict):
-    """What a site asks before it shows its pages. Each value is the name of an environment variable: the
+    """How the crawler logs in to a site. Each value is the name of an environment variable: the
     secret itself is read by the crawler alone, and sent to `host` alone.
 
     host: where it is sent to, by scheme and port of a start URL there; default: the host of all start URLs
@@ -132,7 +132,7 @@ class Source(Strict):
     sitemap_only: store only pages that a sitemap or feed lists; links of pages are not followed
     render: `auto` runs pages that hold nothing but scripts in Chromium (extra `render`), `always` all pages;
         with `never`, such pages fail with that reason
-    login: what the site asks before it shows its pages, by names of environment variables
+    login: how the crawler logs in; values are names of environment variables (docs/sources.md)
     mirror: answer the requests for these hosts from the sample site, served on loopback by the crawl itself
     delay: seconds between two requests to one host
     lines: a passage a line, for the reader `text`
@@ -188,7 +188,7 @@ class Source(Strict):
         return digest([settings, sorted(self.start), str(root)])
 
     def content_of(self, url: str) -> str | None:
-        """Return the selector of a page's text; that of the longest host which its own one ends in."""
+        """Return the selector of a page's text; of several hosts that match, the longest one's."""
         if not isinstance(self.content, dict):
             return self.content
         host = urlsplit(url).hostname or ""
@@ -367,7 +367,7 @@ def origin_of(url: str) -> str:
 
 
 def keys_of(kind: str, *, is_spider: bool) -> tuple[str, ...]:
-    """Return the keys of a source that a spider or reader alone knows, beside those that all know.
+    """Return the keys of a source that belong to this spider or reader and not to all sources.
 
     >>> keys_of("text", is_spider=False), keys_of("site", is_spider=True)
     (('lines',), ('domains', 'allow', 'deny', 'allow_private', 'sitemap_only', 'login', 'render', 'content'))

@@ -117,7 +117,7 @@ class MainContent:
         return _trimmed([self._blocks[place] for place in self._without_related(sorted(taken))])
 
     def inside(self) -> tuple[Element, list[PageBlock]]:
-        """Return the region of the text, and its blocks without furniture from the first to the last hit."""
+        """Return the region of the text, and its blocks from first to last hit, without boilerplate."""
         region, _ = self._region()
         last = max(self._hits, default=-1)
         kept = (at for at in sorted(self._kept(region)) if min(self._hits, default=0) <= at <= last)

@@ -17,7 +17,7 @@ _LONGEST = 1 << 20  # characters of a cell
 
 
 def clean_table(body: bytes, content_type: str | None) -> DocumentDraft:
-    """Take a table as text: a line a row, cells separated by " | ", as of a worksheet."""
+    """Convert a table to text: one line per row, cells separated by " | ", as for worksheets."""
     # Not stripped before it is split: the first cell may be empty.
     text = repair_encoding(decode_text(body, content_type)).strip(" \n")
     is_tabs = "tab-separated" in (content_type or "")
@@ -36,7 +36,7 @@ def clean_table(body: bytes, content_type: str | None) -> DocumentDraft:
 
 
 def clean_json(body: bytes, content_type: str | None) -> DocumentDraft:
-    """Take JSON as text: a line a value, behind its path (`limits.pages: 500`)."""
+    """Convert JSON to text: one line per value, after its path (`limits.pages: 500`)."""
     text = tidy(repair_encoding(decode_text(body, content_type)))
     try:
         items = [json.loads(text)]

@@ -17,16 +17,16 @@ BESIDE = (
     "contains(@id, 'toc') or contains(@class, 'footer') or contains(@id, 'footer') or "
     "contains(@class, 'related') or contains(@class, 'breadcrumb') or contains(@style, 'display:none')"
 )
-"""XPath condition of an element that is beside the text: navigation, footer and the like."""
+"""XPath condition of an element outside the main text: navigation, footer and the like."""
 KINDS = ("headings", "items", "definitions", "rows", "code", "images", "charts", "formulas")
 _OF_BLOCKS = {
     "heading": "headings", "item": "items", "term": "definitions", "definition": "definitions",
     "row": "rows", "code": "code",
 }  # fmt: skip
-_FIRST = 8  # words of a block that stand in a row in the document that keeps it
-_LINKED = 0.8  # share of the words of a block from which it leads elsewhere
-MANY = 3  # headings of a page that has some
-LEAST = 0.5  # share of a page's headings below which they have vanished
+_FIRST = 8  # a document keeps a block if it has so many of its first words in a row
+_LINKED = 0.8  # blocks with this share of their words in links are navigation
+MANY = 3  # pages with fewer headings are not checked
+LEAST = 0.5  # share of a page's headings that a document must keep
 
 Fidelity = dict[str, list[int]]
 """Kind -> how many a page holds, and how many of these its document keeps."""
@@ -37,8 +37,7 @@ def page_fidelity(
 ) -> Fidelity:
     """Compare a page, or the part of it that may hold the text, with its document.
 
-    What is beside the text does not count, nor do links, a first heading (the title), and pictures without a
-    description.
+    Not counted: `BESIDE`, links, the first heading (the title), and pictures without a description.
     """
     beside = set(part.xpath(f"//*[{BESIDE}]"))
     words = f" {' '.join(words_of(text))} "
@@ -79,7 +78,7 @@ def add(total: dict[str, list[int]], one: Mapping[str, Sequence[int]]) -> None:
 
 
 def has_lost_headings(one: Mapping[str, Sequence[int]]) -> bool:
-    """Return whether the headings of a page vanished.
+    """Return whether a document lost most headings of its page.
 
     >>> has_lost_headings({"headings": [9, 1]}), has_lost_headings({"headings": [2, 0]})
     (True, False)

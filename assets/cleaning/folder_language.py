@@ -11,16 +11,16 @@ from rag_assay.assets.cleaning.language import detect
 from rag_assay.warehouse.pages import decode
 
 READABLE = {".txt", ".md", ".markdown", ".rst", ".html", ".htm", ".xhtml", ".json", ".jsonl", ".csv", ".tsv"}
-LOOKED_AT = 5_000  # files whose names are looked at
-FILES = 12  # of them that are read, evenly spread
-BYTES = 60_000  # of each, from its beginning
+LOOKED_AT = 5_000  # directory entries that are listed
+FILES = 12  # files that are read, evenly spread
+BYTES = 60_000  # read from the beginning of each file
 _MARKUP = re.compile(r"(?is)<(script|style)\b.*?</\1\s*>|<[^>]{0,2000}>|[{}\[\]\"#*_=|]")
 
 
 def language_of(folder: Path) -> str | None:
-    """Return the language (ISO 639-1) that most texts of a folder are in; None where none could be told.
+    """Return the language (ISO 639-1) of most texts in a folder; None: not detected.
 
-    folder: or a single file
+    folder: or one file
     """
     paths = sorted(
         path

@@ -25,7 +25,7 @@ _SHOWN = ("From", "To", "Cc", "Date")
 
 
 class _Mail(NamedTuple):
-    """A mail in parts; `html` counts where there is no `text`."""
+    """The parts of a mail; `html` is used if there is no `text`."""
 
     heads: dict[str, str]
     subject: str
@@ -36,8 +36,8 @@ class _Mail(NamedTuple):
 
 
 def clean_eml(body: bytes) -> DocumentDraft:
-    """Extract a mail: its subject as heading, sender, receivers and date, then its text; HTML where it has no
-    plain text. Attachments are named in `metadata.attachments`, and are not read.
+    """Extract a mail: its subject as heading, sender, receivers and date, then its text, or its HTML
+    if there is no plain text. Attachments are named in `metadata.attachments` and not read.
     """
     try:
         message = message_from_bytes(body, policy=policy.default)
@@ -147,7 +147,7 @@ def _tidied(texts: Iterable[str]) -> Iterator[str]:
 _EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
 _SENT = (0x0039, 0x0E06, 0x3007)  # submitted, delivered, created (MS-OXPROPS)
 _TIME = 0x0040
-_HEAD = 32  # bytes before the properties of a message that is in no other one (MS-OXMSG, 2.4)
+_HEAD = 32  # bytes before the properties of a top-level message (MS-OXMSG, 2.4)
 
 
 def clean_msg(body: bytes) -> DocumentDraft:

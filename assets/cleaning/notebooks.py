@@ -12,13 +12,13 @@ from rag_assay.assets.cleaning.outline import sections_in
 from rag_assay.assets.cleaning.text_files import headings_in
 from rag_assay.assets.cleaning.unicode import repair_encoding, tidy
 
-_OUTPUT = 4000  # characters of one output; what is longer is data, and is cut there
+_OUTPUT = 4000  # characters of one output; longer ones are data, and are cut
 _TITLE = 300
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def clean_notebook(body: bytes, content_type: str | None) -> DocumentDraft:
-    """Take the cells of a notebook (nbformat 3 to 5) in their order; headings of Markdown cells begin
+    """Convert the cells of a notebook (nbformat 3 to 5) to text, in order; headings of Markdown cells begin
     sections. Pictures and HTML of outputs are left out; `metadata` holds the number of `cells`.
     """
     try:

@@ -292,13 +292,13 @@ def _texts(shape: Any) -> Iterator[str]:
 
 
 def _description(shape: Any) -> str:
-    """Return a picture's description of two words or more that no file name is, or nothing."""
+    """Return a picture's description; "" if it has fewer than two words or is a file name."""
     text = " ".join(tidy(str(shape._element._nvXxPr.cNvPr.get("descr") or "")).split())
     return text if " " in text and not re.search(r"\.\w{3,4}$", text) else ""
 
 
 def _chart(part: bytes) -> Iterator[str]:
-    """Yield a chart's title, and a table of its categories and series, of whatever type it is."""
+    """Yield a chart's title, and a table of its categories and series, for any chart type."""
     root = parse_xml(part)
     title = root.find(f"{_CHART}chart/{_CHART}title")
     if title is not None and (words := " ".join(tidy(" ".join(title.itertext(_DRAWN))).split())):
@@ -316,7 +316,7 @@ def _chart(part: bytes) -> Iterator[str]:
 
 
 def _points(series: Any, *names: str) -> dict[int, str]:
-    """Return place -> text of a point: numbers as usually written, labels of several levels joined."""
+    """Return position -> text of each point: numbers as usually written, multi-level labels joined."""
     found: dict[int, list[str]] = {}
     for node in series.iterchildren(*(f"{_CHART}{name}" for name in names)):
         for point in node.iter(f"{_CHART}pt"):

@@ -20,7 +20,7 @@ _NS = "urn:oasis:names:tc:opendocument:xmlns:"
 _TEXT, _TABLE, _DRAW = f"{{{_NS}text:1.0}}", f"{{{_NS}table:1.0}}", f"{{{_NS}drawing:1.0}}"
 _OFFICE, _SHOW = f"{{{_NS}office:1.0}}", f"{{{_NS}presentation:1.0}}"
 _SIGNS = {f"{_TEXT}tab": "\t", f"{_TEXT}line-break": "\n", f"{_TEXT}soft-page-break": ""}
-# What is no text of the document: deleted text, notes of reviewers, forms, scripts, fields of the page.
+# Not part of the text: deleted text, comments of reviewers, forms, scripts, page fields.
 _LEFT_OUT = frozenset(
     {
         f"{_TEXT}tracked-changes",
@@ -33,10 +33,10 @@ _LEFT_OUT = frozenset(
         f"{_TABLE}shapes",
     }
 )
-_DEEPEST = 60  # lists, tables and frames within each other
-_REPEATED = 64  # times that a cell or row which is said once is written
+_DEEPEST = 60  # levels of nested lists, tables and frames
+_REPEATED = 64  # copies of a cell or row with a repeat count that are written
 MAX_CELLS = 2_000_000
-MAX_SIGNS = 50_000_000  # of cells, those of tables within them again
+MAX_SIGNS = 50_000_000  # characters of cells; nested tables count again
 
 
 def clean_odt(body: bytes) -> DocumentDraft:
@@ -95,6 +95,8 @@ def clean_odp(body: bytes) -> DocumentDraft:
 
 
 class _CellLimits:
+    """Limits cells and their characters: repeat counts let a small file give any number of them."""
+
     def __init__(self) -> None:
         self.cells = CellLimit(MAX_CELLS, "cells")
         self.signs = CellLimit(MAX_SIGNS, "characters in cells")
@@ -243,7 +245,7 @@ def _cells(row: Element, depth: int, budget: _CellLimits) -> Iterator[str]:
         text = text or cell.get(f"{_OFFICE}string-value") or cell.get(f"{_OFFICE}value") or ""
         times = _times(cell, "number-columns-repeated")
         if not text:
-            empty += times  # thousands stand at the end of a row
+            empty += times  # rows often end with thousands of empty cells
             continue
         budget.take(empty + times, len(text) * times)
         yield from [""] * min(empty, _REPEATED)

@@ -260,7 +260,7 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
 
 
 def version_of(document: dict[str, Any]) -> str:
-    """Return the digest of what readers are shown of a document: not of how much of its page was kept."""
+    """Return the digest of a document's text and metadata, without `metadata.fidelity`."""
     shown = {name: document[name] for name in _SHOWN}
     metadata = json.loads(shown["metadata"])
     if metadata.pop("fidelity", None):
@@ -337,8 +337,8 @@ def _why_broken(kind: str, error: Exception) -> str:
 _PACKAGES = {kind.name for kind in KINDS.values()}
 _BROKEN: tuple[tuple[type[Exception], str], ...] = (
     (LookupError, "a part of it is missing"),
-    (SyntaxError, "a part of it is no XML"),
-    (AttributeError, "a part of it is not what the file says it is"),
+    (SyntaxError, "a part of it is not XML"),
+    (AttributeError, "a part of it has another type than the file declares"),
 )
 
 

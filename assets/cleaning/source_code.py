@@ -49,12 +49,12 @@ _TYPED = re.compile(
     r"[ \t]*(?:const|noexcept|override|throws[ \w,.]{1,200})?[ \t]*\{?[ \t]*"
 )
 _SHELL = re.compile(r"(?P<indent>[ \t]*)(?P<name>[\w.-]+)[ \t]*\(\)[ \t]*\{?[ \t]*")
-_LINE = 1000  # characters of a line that is looked at: minified code has no structure to read
+_LINE = 1000  # longer lines define no section: minified code has no structure
 
 
 def clean_source(body: bytes, content_type: str | None) -> DocumentDraft:
-    """Take a file of source code as it is. Of Python the syntax tree gives the sections, with their nesting;
-    of other languages, lines that define a class, function, type or table, nested by indentation.
+    """Return source code unchanged, with sections: for Python from the syntax tree; for other languages from
+    the lines that define a class, function, type or table, nested by indentation.
     """
     text = tidy(repair_encoding(decode_text(body, content_type)))
     if not text:
@@ -72,7 +72,7 @@ def clean_source(body: bytes, content_type: str | None) -> DocumentDraft:
 def _python(text: str) -> Iterator[Heading]:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the code, not of ours
+            warnings.simplefilter("ignore")  # the code may cause syntax warnings
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return

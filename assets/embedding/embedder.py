@@ -87,7 +87,7 @@ class EmbedderRecipe(Recipe):
 
     @property
     def registered(self) -> models.Model | None:
-        """The model of the registry that these weights are, at full precision or not."""
+        """The registered model of these weights, in any precision."""
         return None if self.api else models.REGISTRY.get(Path(self.model).name)
 
     @property

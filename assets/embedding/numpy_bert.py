@@ -22,7 +22,7 @@ from rag_assay.warehouse.encodable import all_encodable
 from rag_assay.warehouse.inference import weights
 from rag_assay.warehouse.paths import Home
 
-FEW = 32  # texts: for more, the import pays
+FEW = 32  # for more texts, importing torch is faster
 
 
 def is_registered_bert(recipe: EmbedderRecipe, folder: Path) -> bool:
@@ -33,7 +33,7 @@ def is_registered_bert(recipe: EmbedderRecipe, folder: Path) -> bool:
 
 
 def quick_embedder(recipe: EmbedderRecipe, home: Home) -> QuickBert | None:
-    """Return the embedder; None where the recipe asks for more or torch is imported already."""
+    """Return the embedder; None: the recipe needs more, or torch is imported already."""
     plain = recipe.dtype == "fp32" and recipe.overflow != "average" and recipe.device in {"auto", "cpu"}
     if recipe.api or not plain or "torch" in sys.modules:
         return None
@@ -59,7 +59,7 @@ def _may_have_gpu() -> bool:
 
 
 class Bert(ABC):
-    """The layers of BERT over any library of arrays; all tensors are named as in its file of weights."""
+    """BERT's layers in any array library; tensors have the names of the weights file."""
 
     _weights: Mapping[str, Any]
 

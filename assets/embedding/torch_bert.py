@@ -19,7 +19,7 @@ from rag_assay.assets.embedding.numpy_bert import Bert
 class TorchBert(Bert):
     """BERT with mean pooling, in batches on a device of torch.
 
-    device: None: the first of cuda, mps, cpu that there is
+    device: None: the first available of cuda, mps, cpu
     """
 
     def __init__(self, folder: Path, dtype: Literal["fp32", "bf16"], device: str | None) -> None:
@@ -42,7 +42,7 @@ class TorchBert(Bert):
         self.tokenizer.enable_padding(pad_id=self.config["pad_token_id"])
 
     def encode(self, texts: Sequence[str], batch_size: int, max_tokens: int) -> Matrix:
-        """Return vectors of shape (texts, dimensions), their length 1 as far as ``dtype`` can say."""
+        """Return vectors of shape (texts, dimensions), of length 1 in the precision of ``dtype``."""
         self.tokenizer.enable_truncation(max_tokens)
         order = np.argsort([-len(text) for text in texts])  # long ones first, as sentence-transformers sorts
         vectors = np.zeros((len(texts), self.dimensions), np.float32)

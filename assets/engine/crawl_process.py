@@ -26,7 +26,7 @@ def run_crawler(name: str, source: Source, work: BuildContext) -> dict[str, Any]
     """Crawl a source in a child process; return the row of its crawl (`schemas.CRAWLS`).
 
     Raises:
-        AssayError: the crawl failed; with its reason, or where its log is.
+        AssayError: the crawl failed; the message has the reason or the path of the log.
     """
     import dagster as dg
 

@@ -286,7 +286,7 @@ class Stage(ABC):
         """Hook after the rows of keys were stored. Idempotent: it is called again after a crash."""
 
     def on_computed(self, keys: Sequence[str], work: BuildContext) -> None:  # noqa: B027
-        """Hook after keys were computed, and not only found, and their rows were stored."""
+        """Hook after keys were computed (not only found) and their rows stored."""
 
     def fresh(self, key: str, store: ArtifactStore) -> Artifact | None:
         """Return the artifact of a key if it is complete and built from the current inputs, else None."""

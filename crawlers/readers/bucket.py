@@ -22,8 +22,9 @@ SCHEMES = ("s3", "gs", "az")
 
 
 class Bucket(Folder):
-    """The objects below an address such as `s3://bucket/handbook`, as `folder` reads files. A later reading
-    fetches only objects whose ETag has changed; keys are those of the environment (`AWS_…`).
+    """Objects of a bucket below an address (`s3://bucket/handbook`), read as `folder` reads files.
+
+    A later run fetches only objects whose ETag has changed. Keys come from the environment (`AWS_…`).
 
     suffixes: endings of the objects that are read, such as `.md`; default: all kinds
     """
@@ -46,14 +47,14 @@ class Bucket(Folder):
         with copy_of(f"bucket {url} {os.environ.get('AWS_ENDPOINT_URL', '')}") as folder:
             failed = _bring(objects, folder, source.limits.page_bytes)
             if failed is None:
-                raise InputError(f"path: nothing lies at {url}.")
+                raise InputError(f"path: there are no objects at {url}.")
             files = folder / "files"
             if any(path.is_file() for path in files.rglob("*")):
                 yield from super().read(source.model_copy(update={"path": str(files)}))
             yield from failed
 
     def state(self, source: Source) -> str | None:
-        """Return None: a bucket is not asked before it is read."""
+        """Return None: only reading tells whether a bucket has changed."""
         return None
 
 
@@ -103,7 +104,7 @@ def _is_hidden(path: str) -> bool:
 def _why_not(one: ObjectInfo, most: int | None) -> str | None:
     parts = one.path.split("/")
     if any(part in {"", ".", ".."} or len(part.encode()) > 240 or "\0" in part for part in parts):
-        return "cannot be read: no file can be called so"
+        return "cannot be read: its key is no valid file name"
     return f"larger than {most} bytes" if most is not None and one.size > most else None
 
 

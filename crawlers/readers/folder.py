@@ -79,7 +79,7 @@ TYPES = {
         "text/x-source",
     ),
 }
-# Files of passages, and what they are as documents: packed ones and Parquet are passages or nothing.
+# Files without passages are one document of this type. Packed files and Parquet hold passages only.
 DATA = {
     ".csv": "text/csv",
     ".tsv": "text/tab-separated-values",
@@ -87,13 +87,15 @@ DATA = {
 }
 _ROWS = table.SUFFIXES
 _ITEMS = jsonl.LINES + jsonl.WHOLE
-_LOOKED_AT = 20  # rows of a file without a passage, after which it is taken for a document
+_LOOKED_AT = 20  # a file without a passage in so many first rows is a document
 _PACKAGES = {kind.media_type: kind for kind in KINDS.values()}
 
 
 class Folder(Reader):
-    """A folder with its subfolders: HTML, text, Markdown, RST, PDF, Office and OpenDocument files, EPUB,
-    mails, notebooks and source code, a page a file; CSV, JSON and Parquet, a page a passage.
+    """A folder with its subfolders: documents, mails, notebooks, source code, CSV, JSON and Parquet.
+
+    HTML, text, Markdown, RST, PDF, Office and OpenDocument files, EPUB, mails, notebooks and source code are
+    one page per file; CSV, JSON and Parquet one page per passage.
 
     suffixes: endings of the files that are read, such as `.md`; default: all kinds
     """

@@ -42,8 +42,9 @@ _NOT_READ = {"120000": "a symbolic link, which is not followed", "160000": "a su
 
 
 class Git(Folder):
-    """The files of a git repository, as `folder` reads them: committed ones, at a branch, tag or commit. A
-    later reading fetches only what has changed.
+    """Committed files of a git repository at a branch, tag or commit, read as `folder` reads files.
+
+    A later run fetches only what has changed.
 
     ref: branch, tag or commit; default: the default branch
     suffixes: endings of the files that are read, such as `.md`; default: all kinds
@@ -80,7 +81,7 @@ class Git(Folder):
             yield from super().read(source.model_copy(update={"path": str(tree)}))
 
     def state(self, source: Source) -> str | None:
-        """Return the commit of a repository on this machine; None for one elsewhere, which is not asked."""
+        """Return the commit of a local repository; None: a remote one is contacted only when it is read."""
         where = _where(source)
         if is_url(where):
             return None
@@ -136,7 +137,7 @@ def _git(folder: Path, *arguments: str) -> str:
     if shutil.which("git") is None:
         raise InputError("reading a git repository needs the command `git`: install it")
     settings = [part for setting in _SETTINGS for part in ("-c", setting)]
-    # What names another repository or index, as under a hook, would win over the arguments.
+    # Variables that a git hook sets (`GIT_DIR`, `GIT_INDEX_FILE`) would override the arguments.
     environment = {
         name: value
         for name, value in os.environ.items()

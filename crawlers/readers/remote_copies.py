@@ -1,4 +1,4 @@
-"""Copies of what lies elsewhere, in the workspace: a later reading fetches only what has changed."""
+"""Copies of repositories and buckets in the workspace: a later run fetches only what has changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rag_assay.warehouse.paths import home
 
 @contextmanager
 def copy_of(what: str) -> Iterator[Path]:
-    """Give the folder of a copy to one process at a time; it may be deleted at any other time."""
+    """Lock the folder of a copy for one process. It may be deleted whenever it is not locked."""
     folder = home().root / "copies" / digest(what)[:32]
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("w") as lock:

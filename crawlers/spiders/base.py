@@ -421,9 +421,10 @@ class SiteSpider(scrapy.Spider):
         return request.replace(meta={**request.meta, "again": requested_url}, dont_filter=True)
 
     def follow(self, response: Response, urls: list[str], **listed: Any) -> Output:
-        """Ask for the pages that ``response`` links to, on the source's own hosts, one link deeper. A link
-        whose name says that it is no text (`/chart.png`) is not asked for: it is a failed page. With
-        `sitemap_only`, nothing is asked for that a list does not name.
+        """Request the pages that ``response`` links to, on the source's own hosts, one link deeper.
+
+        A link to a file that is no text (`/chart.png`) becomes a failed page without a request. With
+        `sitemap_only`, only pages of sitemaps and feeds are requested.
         """
         if self.source.sitemap_only:
             return
@@ -571,7 +572,7 @@ class SiteSpider(scrapy.Spider):
             yield output
 
     def _leads_nowhere(self, outputs: list[Page | Request], pattern: str) -> bool:
-        """Return whether a page is stored, and leads only to further pages of its own row."""
+        """Return whether a page is stored and links only to pages with its own URL pattern."""
         onward = [one.url for one in outputs if isinstance(one, Request)]
         is_stored = any(isinstance(one, Page) and one.body is not None for one in outputs)
         return is_stored and all(pattern_of(url) == pattern for url in onward)

@@ -51,13 +51,13 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_post_page(output: str, page: Page, **_: Any) -> str:
-    """Take the script that the theme loads from a network from this folder."""
+    """Load a script of the theme from this folder instead of the network."""
     here = "../" * page.url.count("/") + "site/iframe-worker.js"
     return output.replace("https://unpkg.com/iframe-worker/shim", here)
 
 
 def on_post_template(output_content: str, **_: Any) -> str:
-    """Do so in the page of missing pages."""
+    """Do the same in the 404 page."""
     return output_content.replace("https://unpkg.com/iframe-worker/shim", "site/iframe-worker.js")
 
 
@@ -125,7 +125,7 @@ def _spelled(parameter: Any) -> str:
 
 
 def study_file() -> str:
-    """Return the keys of a study file and of what stands below them, from its JSON Schema."""
+    """Return the keys of a study file, nested ones included, from its JSON Schema."""
     import json
 
     from rag_assay.evals.study.study_schema import schema_text

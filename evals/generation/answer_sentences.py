@@ -86,9 +86,9 @@ def stretches(
 ) -> Iterator[PassageStretch]:
     """Put passages of one document together by their offsets.
 
-    Between neighbouring chunks one sign may lie that belongs to neither. It becomes a blank.
+    One character between neighbouring chunks may belong to neither. It becomes a space.
 
-    keep_lines: it becomes a line feed after a whole sentence, so that the heading of the next chunk stays a
+    keep_lines: after a whole sentence it becomes a line feed, so that the heading of the next chunk stays a
         line of its own
     """
     ordered = sorted(places, key=lambda place: (passages[place].start, place))

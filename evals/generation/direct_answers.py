@@ -150,9 +150,9 @@ def _verbs() -> frozenset[str]:
 
 
 def candidates(wanted: Expected, question: str, sentence: str) -> list[tuple[int, int]]:
-    """Return (start, end) of what may be asked for, where the question does not say it itself.
+    """Return (start, end) of each candidate answer that the question does not contain.
 
-    Of numbers those count that are a share, an amount of money or a time, where the question asks for one.
+    If the question asks for a share, an amount of money or a time, only such numbers are candidates.
 
     >>> wanted, question = Expected("number"), "How long may it take?"
     >>> candidates(wanted, question, "Of the 4 firms one has 30 days.")

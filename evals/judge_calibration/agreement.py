@@ -55,8 +55,8 @@ class RatingOverlap(NamedTuple):
 def overlap(scores: pl.DataFrame, questions: Mapping[str, str], clusters: Clustering) -> RatingOverlap:
     """Arrange the scores of one criterion by annotator and item.
 
-    A score of one cell alone is of an item of its own: equal contents may have been scored unequally there. A
-    score of all cells counts for each of these items, or, where there is none, for one item of all cells.
+    A score of one cell is an item of its own: the same contents may have another score in another cell. A
+    score of all cells counts for each of these items or, if there is none, is one item.
     """
     rows = by_item(scores)
     first = rows.unique(["annotator", "item"], keep="first", maintain_order=True)

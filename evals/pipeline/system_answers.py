@@ -72,7 +72,7 @@ def forget_answers(study: Study, home: Home) -> list[str]:
 
 
 def request_of(question: Mapping[str, Any], passages: Sequence[Passage]) -> Request:
-    """Return what a generator is asked. question: a row of `schemas.QUESTIONS`."""
+    """Return the request to a generator. question: a row of `schemas.QUESTIONS`."""
     conversation = tuple(question["conversation"] or ())
     return Request(
         question["question"],

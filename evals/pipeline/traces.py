@@ -1,6 +1,6 @@
-"""Traces of questions in OpenInference's attributes: of single ones as they are asked, of cells once scored.
+"""Traces of questions with OpenInference's attributes: when one is asked, and after a cell is scored.
 
-A trace is a CHAIN with a RETRIEVER, a RERANKER for each step that ranks again, an LLM (a CHAIN where no model
+A trace is a CHAIN with a RETRIEVER, a RERANKER for each reranking step, an LLM (a CHAIN where no model
 answers), and an EVALUATOR with the scores. `OPENINFERENCE_HIDE_INPUTS` and `…_HIDE_OUTPUTS` leave texts out.
 """
 
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from rag_assay.evals.retrieval.index import OpenIndex
     from rag_assay.evals.retrieval.query import TraceStep
 
-MOST_RERANKED = 100  # candidates of a reranker that are named
-REDACTED = "__REDACTED__"  # as OpenInference's configuration has it
+MOST_RERANKED = 100  # candidates of a reranker that are sent
+REDACTED = "__REDACTED__"  # the text that OpenInference's own instrumentation sends
 FAILED = frozenset(Status) - {Status.OK, Status.REFUSED, Status.NO_CONTEXT}
 Row = Mapping[str, Any]
 Annotator = Literal["CODE", "LLM", "HUMAN"]
@@ -49,7 +49,7 @@ Annotator = Literal["CODE", "LLM", "HUMAN"]
 
 @dataclass(frozen=True)
 class Reranking:
-    """What a step that ranks again was given and gave: ids of chunks, best first."""
+    """Ids of chunks before and after a reranking step, best first."""
 
     step: str
     before: Sequence[str]
@@ -58,10 +58,11 @@ class Reranking:
 
 @dataclass(frozen=True)
 class TracedQuestion:
-    """All that a trace tells of one question.
+    """The contents of a question's trace.
 
     seconds: of the search; None: there was none, or it failed
-    scores: rows of `schemas.SCORES`; annotators: metric -> who gives it, where that is no code
+    scores: rows of `schemas.SCORES`
+    annotators: metric -> LLM or HUMAN; all others: CODE
     about: of the cell, for the metadata of the root
     """
 
@@ -109,7 +110,7 @@ def _rerankings_of(steps: Sequence[TraceStep], index: OpenIndex) -> list[Reranki
 
 
 def root_span(told: TracedQuestion, ended: int) -> TraceSpan:
-    """Return the spans of a question, which ended at a time; each begins where the one before it ends."""
+    """Return the spans of a question; each begins when the one before it ends, the last ends at ``ended``."""
     answer = told.answer
     searching = _nanoseconds(told.seconds)
     answering = _nanoseconds(answer.seconds if answer else None)

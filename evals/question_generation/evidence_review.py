@@ -28,7 +28,7 @@ def evidence_review(study: Study, set_name: str | None, named: str, work: BuildC
     """Return the questions of a set whose evidence is looked for by ground truth.
 
     set_name: of the question set; None: the only one that there is
-    named: the study, as the file is to name it
+    named: the study, as the file names it
     """
     grid = Grid([study])
     sets = {grid.sets[key].name: written_questions(grid, key) for key in sorted(grid.sets)}

@@ -29,8 +29,8 @@ Then: assay questions review {file}
 needs `evidence`, a `ground_truth`, or `answerable: false`, before it can be accepted. Names of people may
 stand in questions."""
 
-MOST = 1e15  # tokens or US dollars; a larger figure is none
-LONGEST_QUESTION = 8_000  # characters, as the chat takes them
+MOST = 1e15  # tokens or US dollars; larger figures are ignored
+LONGEST_QUESTION = 8_000  # characters, as in the chat
 _QUESTIONS = ("question", "query", "input", "user_input", "prompt", "text", "content")
 _ANSWERS = ("answer", "output", "result", "response", "text", "content")
 _UP = frozenset({"thumbs-up", "thumbs_up", "up", "positive", "good", "correct"})
@@ -99,7 +99,7 @@ def _user_messages(span: Span) -> list[str]:
 
 
 def _text(value: Any, names: Sequence[str]) -> str | None:
-    """Return the text of an input or output: itself, or what stands under one of these names in its JSON.
+    """Return the text of an input or output: itself, or the value of one of these names in its JSON.
 
     >>> _text('{"messages": [{"role": "system", "content": "x"}, {"role": "user", "content": "Why?"}]}', ())
     'Why?'
@@ -127,7 +127,7 @@ def _inside(value: Any, names: Sequence[str]) -> str | None:
 
 
 def _history(spans: Sequence[Span], question: str) -> tuple[str, ...]:
-    """Return what was said before, as a model was told it, where its last message is the question itself."""
+    """Return the earlier turns, from the messages of a model call that ends with the question."""
     for span in spans:
         said = [
             (one.get("message.role"), str(one.get("message.content", "")))
@@ -255,7 +255,7 @@ def _cost(spans: Sequence[Span]) -> float | None:
 
 
 def _total(spans: Sequence[Span], name: str) -> float | None:
-    """Return the sum of a figure; None: a span lacks it, or has one that cannot be."""
+    """Return the sum of a figure; None: it is missing or impossible in a span."""
     known = [float(one.attributes[name]) for one in spans if _is_number(one.attributes.get(name))]
     return sum(known) if known and len(known) == len(spans) else None
 
@@ -265,7 +265,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _thumb(spans: Sequence[Span]) -> int:
-    """Return 1 or -1: the last thing that a person says of a trace; 0: nothing."""
+    """Return 1 or -1 by the last human annotation of a trace; 0: there is none."""
     found = 0
     for span in spans:
         for word in ("annotation", "evaluation"):

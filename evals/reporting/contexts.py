@@ -270,7 +270,7 @@ class Contexts:
 def contexts(data: ReportData) -> Contexts | None:
     """Return the axes at equal lengths of context, and the front of all rankings cut at each depth.
 
-    None where fewer than two rankings have gold to find.
+    None: fewer than two rankings have reference passages to find.
     """
     curves = data.contexts
     if curves is None or curves["cell"].n_unique() < 2:

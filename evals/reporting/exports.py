@@ -272,7 +272,7 @@ def export_tables(study: Study, home: Home, folder: Path) -> list[Path]:
 
 
 def _rows_of(connection: duckdb.DuckDBPyConnection, view: str, study: str) -> pl.DataFrame:
-    """Return the rows of a study in a view, which names it, its cells or its rankings."""
+    """Return the rows of a study in a view, which has a column of studies, cells or rankings."""
     columns = [name for name, *_ in connection.execute(f"DESCRIBE {view}").fetchall()]
     key = next(one for one in ("study", "cell", "ranking") if one in columns)
     belongs = "study = ?" if key == "study" else f"starts_with({key}, ? || '.')"

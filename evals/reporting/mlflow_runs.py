@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
 
 RESULT = "rag_assay.result"
-"""Tag with the digest of a result, by which it is written once."""
+"""Tag with the digest of a result: each result is written once."""
 AXES = ("chunking", "embedder", "retriever", "generator")
 _LIMITS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "20"}
 _QUIET = {"MLFLOW_DISABLE_TELEMETRY": "true", "GIT_PYTHON_REFRESH": "quiet"}
@@ -33,7 +33,7 @@ _PLACE = re.compile(r"(https?|sqlite|postgresql|mysql|mssql|file|databricks|uc)(
 
 
 class MlflowSummary(NamedTuple):
-    """What was written: the address of the run, or its id; is_new: false: the same result was there."""
+    """The address of the run, or its id; is_new: false if the result had been written before."""
 
     place: str
     cells: int
@@ -47,7 +47,7 @@ def write_to_mlflow(data: ReportData, report: Path, uri: str) -> MlflowSummary:
     uri: of the tracking server or store, as MLflow takes it: `http://127.0.0.1:5000`, `sqlite:///mlflow.db`
 
     Raises:
-        InputError: MLflow is not installed, or `uri` is none.
+        InputError: MLflow is not installed, or `uri` is no tracking URI.
         AssayError: the server did not take it.
     """
     require("mlflow", "writing a study to MLflow")
@@ -127,7 +127,7 @@ def _log(client: MlflowClient, run: Run, params: Mapping[str, Any], metrics: Map
 
 
 def _metrics(rows: pl.DataFrame) -> dict[str, float]:
-    """Return the figures of a cell by the names that they have in MLflow."""
+    """Return MLflow name -> value of each figure of a cell."""
     found: dict[str, float | None] = {}
     for row in rows.iter_rows(named=True):
         name = metric_name(row["metric"], row["subset"])

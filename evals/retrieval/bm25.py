@@ -234,7 +234,7 @@ class WordSearch(IndexRetriever):
     @model_validator(mode="after")
     def _has_lemmas(self) -> Self:
         if self.tokenizer == "lemmatised" and self.language and not lemma_code(self.language):
-            raise ValueError(f"there is no dictionary of {self.language} lemmas; say `tokenizer: stemmed`")
+            raise ValueError(f"there is no dictionary of {self.language} lemmas; set `tokenizer: stemmed`")
         return self
 
     def analyzer(self, index: OpenIndex) -> Analyzer:

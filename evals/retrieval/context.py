@@ -84,7 +84,7 @@ class RetrievalContext:
     memory: rankings that combinations share; None: every retriever ranks again
     count: texts -> their tokens by the chunking's tokenizer, special tokens not counted
     purpose: what calls are made for; `purpose.of(query.question_id)` goes with each
-    dense_weight: share of the dense arm in `hybrid` that suits the embedder
+    dense_weight: share of `dense` in `hybrid` that suits the embedder
     """
 
     embed: Embed | None = None

@@ -22,11 +22,11 @@ class Hybrid(Retriever):
 
     The same as `fuse: {weighted: {normalise}, of: [{bm25: {k: depth}}, {dense: {k: depth}}]}`, in one word.
 
-    bm25, dense: parameters of the arms
-    weight: share of the dense arm; default: what measured best for the embedder, 0.7 for
+    bm25, dense: parameters of this retriever
+    weight: share of `dense`; default: what measured best for the embedder, 0.7 for
         multilingual-e5-small and 0.5 for all others (docs/retrieval-results.md)
     normalise: min_max | z_score | sum (`fuse` says how)
-    depth: candidates of each arm, or `k` where that is more; the last one sets the scale's lower end
+    depth: candidates of each retriever, or `k` where that is more; the last one sets the scale's lower end
     """
 
     kind: ClassVar[str] = "hybrid"

@@ -17,7 +17,7 @@ from rag_assay.warehouse.recipe import error_at
 from rag_assay.warehouse.source import Source
 
 GRID = ("chunkings", "embedders", "retrievers")
-"""Keys that a study of systems alone has not."""
+"""Keys that a study of systems alone does not have."""
 
 
 class GridlessStudy(Study):

@@ -28,7 +28,7 @@ from rag_assay.warehouse.schemas import RETRYABLE, Status
 
 ONLY_PASSAGES = "the system gives passages and no answers"
 """Why a system that only retrieves has no answers: no further run changes it."""
-NOT_RECORDED = "the file of recorded answers has none to it"
+NOT_RECORDED = "the file of recorded answers has no answer to it"
 AT_ONCE = 4  # calls in flight to a server of the user's own
 _WITHOUT_EFFECT = {"limits", "price"}
 
@@ -78,11 +78,11 @@ class System(Generator):
         return True
 
     def in_folder(self, folder: Path) -> None:
-        """Tell it the folder of its study file."""
+        """Set the folder of the study file."""
         self._folder = folder
 
     def missing(self) -> str | None:
-        """Return why it cannot be used on this machine, as far as that is known without a call."""
+        """Return why the system cannot be used on this machine, if that is known without a call."""
         return None
 
     def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
@@ -100,7 +100,7 @@ class System(Generator):
             if not is_refusal(found.text):
                 return answer
             return replace(
-                answer, status=Status.REFUSED, reason="the system says that the documents do not say"
+                answer, status=Status.REFUSED, reason="the system says that the documents hold no answer"
             )
         if not self.has_answers and passages is not None:
             return replace(answer, status=Status.NOT_RUN, reason=ONLY_PASSAGES)
@@ -137,7 +137,7 @@ class CalledSystem(System):
         """Return all that decides what comes back but for the version, as JSON; `values`: of placeholders."""
 
     def prepare(self, context: GenerationContext) -> None:
-        """Do once what no call's time or timeout shall hold, before a question that is not cached."""
+        """Prepare before the first uncached question; this is not part of a call's time and timeout."""
 
     @abstractmethod
     def send(self, request: dict[str, JsonValue], timeout: float, context: GenerationContext) -> Completion:
@@ -246,7 +246,7 @@ def _values(asked: Request) -> dict[str, JsonValue]:
 
 SYSTEMS: Registry[System] = Registry("systems", System)
 SHORT = {"python": "call", "http": "url", "recorded": "file"}
-"""Kind -> the parameter that a text in place of its parameters is."""
+"""Kind -> the parameter that its short form sets (`http: URL`)."""
 
 
 def _written_beside(written: object) -> object:

@@ -80,7 +80,7 @@ _OWN_HEADERS = ("accept-encoding", "connection", "content-length", "host", "tran
 def _check_headers(headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
     for name, value in headers.items():
         if not _HEADER.fullmatch(name):
-            raise ValueError(f"{name!r} is no name of a header")
+            raise ValueError(f"{name!r} is not a valid header name")
         if name.lower() in _OWN_HEADERS:
             raise ValueError(f"the header {name} is set by the client; delete it")
         text = value.get_secret_value()
@@ -90,9 +90,9 @@ def _check_headers(headers: dict[str, SecretStr]) -> dict[str, SecretStr]:
 
 
 class _Sent(NamedTuple):
-    """What each request of one system carries beside its body.
+    """What each request of a system carries beside its body.
 
-    carried: by its address: basic authorization and query
+    carried: from its address: basic authorization and query
     public: digest of all values of query and headers that are no secrets; None: there are none
     """
 
@@ -119,7 +119,7 @@ def _sent_with(address: str, headers: Mapping[str, str]) -> _Sent:
 
 
 def _is_from_environment(text: str, value: str) -> bool:
-    """Return whether a variable of the environment, written into a text, stands in a value of it."""
+    """Return whether a part of ``value`` was `${NAME}` in ``text``."""
     return any(one in value for one in getattr(text, "values", ()) if one)
 
 

@@ -77,7 +77,7 @@ class Python(CalledSystem):
         return {"input": fill(self.input, values), "history": values["history"], **self._code}
 
     def prepare(self, context: GenerationContext) -> None:
-        with suppress(Exception):  # `send` raises it once more, and tells it
+        with suppress(Exception):  # `send` raises it again, as the reason of the answer
             load(self.call, context.folder)
 
     def send(self, request: dict[str, JsonValue], timeout: float, context: GenerationContext) -> Completion:

@@ -27,7 +27,7 @@ _NAMES = {name for name, ours in RAGAS.items() if ours in {"id", "question"}}
 
 
 class AnswerFacts(Strict):
-    """What is known of a recorded answer beside its text. An answer with a `reason` failed for it."""
+    """What a recorded answer holds beside its text. reason: why there is no answer."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -42,7 +42,7 @@ class AnswerFacts(Strict):
 class RecordedAnswer(AnswerFacts):
     """A line of a file of recorded answers, as `assay questions from-traces` writes it.
 
-    conversation: the turns before, question and answer by turns, the oldest first
+    conversation: the turns before, question, answer, question, …, the oldest first
     passages: None: it is not known what was read
     """
 
@@ -62,7 +62,7 @@ Key = tuple[str, ...]
 
 
 def key_of(question: str, conversation: Sequence[str]) -> Key:
-    """Return by what a recorded answer is found: the same questions in the same order, whatever their case.
+    """Return the key of a recorded answer: its questions in order, case and spaces normalised.
 
     >>> key_of("Until  when?", ["What is a Ferry?", "A boat."])
     ('what is a ferry?', 'until when?')

@@ -1,4 +1,4 @@
-"""`assay documents`: what came in and what stayed of each document."""
+"""`assay documents`: what each document keeps of its page."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def documents(
         ),
     ],
     format: Annotated[  # noqa: A002 -- the option's name
-        DocumentsFormat, typer.Option("--format", help="How it is printed.")
+        DocumentsFormat, typer.Option("--format", help="Output format.")
     ] = DocumentsFormat.TABLE,
     lost: Annotated[bool, typer.Option("--lost", help="Only documents that lost something.")] = False,
 ) -> None:
-    """Show what each page holds, and what of it its document keeps."""
+    """Show what each page holds, and how much of it the document keeps."""
     from rag_assay.orchestration.corpora.document_list import document_rows, show_documents
 
     where = home_to_look_at()

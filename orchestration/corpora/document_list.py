@@ -1,4 +1,4 @@
-"""What is known of each document of a study or corpus: what stayed of its page, date, language, scans."""
+"""Lists the documents of a study or corpus: what each keeps of its page, date, language, scanned pages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
 
 _COLUMNS = ["url", "title", "language", "published_at", "text", "sections", "metadata"]
-URL = 60  # signs of an address in the table, from its end
+URL = 60  # last characters of an address that the table shows
 
 
 @dataclass(frozen=True)

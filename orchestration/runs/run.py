@@ -216,7 +216,7 @@ class StudyRun:
 
     @cached_property
     def _not_there(self) -> dict[tuple[str, str], str]:
-        """Return what stages outside of this run have no artifact of, as an earlier run has left it."""
+        """Return (stage, key) -> message, of artifacts of stages outside this run that do not exist."""
         return {
             (name, key): f"{name} of {key} is not there yet"
             for name, stage in self.stages.items()

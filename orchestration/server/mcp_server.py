@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from mcp.types import CallToolRequestParams, CallToolResult, ListToolsResult
 
 Reply = tuple[str, dict[str, Any]]
-"""The text of a reply, and its record."""
+"""The text of a reply, and the same as JSON."""
 
 
 class ToolDefinition(NamedTuple):
-    """A tool: what it does, for the model that may call it; its arguments; and what answers them.
-
+    """about: what the tool does, for the model that may call it
+    form: its arguments
     changes: whether it may change or spend anything
     """
 
@@ -31,7 +31,7 @@ class ToolDefinition(NamedTuple):
 
 
 def mcp_server(instructions: str, tools: Mapping[str, ToolDefinition]) -> Any:
-    """Return a server of the SDK; what fails is the text of a reply with `is_error`."""
+    """Return a server of the SDK; the message of an error is a reply with `is_error`."""
     from mcp.server.lowlevel import Server
 
     async def list_tools(_context: object, _params: object) -> ListToolsResult:

@@ -1,4 +1,4 @@
-"""The tools of `assay mcp`: studies for coding agents, to be planned, run within a budget, and looked at.
+"""The tools of `assay mcp`, with which coding agents plan, run within a budget and read studies.
 
 An agent names studies, cells and questions, never paths: it reaches those of the workspace and those that the
 command was started with.

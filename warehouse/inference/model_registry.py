@@ -38,7 +38,7 @@ class Model:
     packed: SHA-256 of that one file
     query_prefix, passage_prefix: what the model was trained to see before a question, before a passage
     max_tokens: how many tokens an embedder reads unless a study says otherwise
-    dense_weight: share of the dense arm in `hybrid`; raise that retriever's code version with it
+    dense_weight: share of `dense` in `hybrid`; raise that retriever's code version with it
     languages: two-letter codes of those that it was trained on; None: many
     good_for: what it was measured to do, in one line (one thread of a 2-core machine)
     """

@@ -82,7 +82,7 @@ def _is_beside(piece: GlyphRun, other: GlyphRun) -> bool:
 
 
 def text_of(row: Row) -> str:
-    """Return the text of a row; most letters say from which side it is read."""
+    """Return the text of a row, in the reading direction of most of its letters."""
     text, last = "", None
     for piece in _leftward(row) if any(piece.leftward for piece in row) else row:
         gap = 0.0 if last is None else max(piece.x0 - last.x1, last.x0 - piece.x1)
@@ -93,7 +93,7 @@ def text_of(row: Row) -> str:
 
 
 def _leftward(row: Row) -> Row:
-    """Return a row as it is read: a run against its direction, as a number in Arabic, in its own."""
+    """Return a row in reading order. Runs of the other direction (numbers in Arabic) keep their own."""
     letters = sum(len(piece.text) * (1 if piece.leftward else -1) for piece in row)
     runs = [list(run) for _, run in groupby(row, key=lambda piece: piece.leftward)]
     ordered = [run[::-1] if run[0].leftward else run for run in runs]

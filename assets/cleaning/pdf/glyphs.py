@@ -19,7 +19,7 @@ _BOLD = re.compile(r"bold|black|heavy|(?:^|\+)cmbx", re.I)
 _BOLD_WEIGHT = 700
 _HYPHENS = {0x2, 0xFFFE, 0x00AD, 0x2010}  # PDFium gives the first two for a hyphen at the end of a line
 _LEFTWARD = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")  # Hebrew, Arabic, …
-_FORMS = re.compile("[\ufb1d-\ufdff\ufe70-\ufefc]+")  # letters as they are drawn at a place within a word
+_FORMS = re.compile("[\ufb1d-\ufdff\ufe70-\ufefc]+")  # letters as drawn at a position in a word
 _BREAK = 1.0  # em between two words from which they may stand in two columns
 _STAMP = 100  # letters that may stand on a page which is a picture
 _CREATED = re.compile(r"D:(\d{4})(\d{2})(\d{2})")
@@ -191,14 +191,14 @@ class _Reader:
             and abs(line - last.y) < 0.2 * style.size
             and last.leftward == leftward
             and (
-                # PDFium turns some words around, and not others: their places say how they are read.
+                # PDFium reverses only some words, so letters are ordered by their positions.
                 max(start - last.x1, last.x0 - end) < _BREAK * style.size
                 if leftward
                 else -0.7 * style.size < start - last.x1 < _BREAK * style.size
             )
         )
         if last is not None and goes_on:
-            if self._spaced and not leftward:  # PDFium knows by the font how wide a space is
+            if self._spaced and not leftward:  # PDFium takes the width of a space from the font
                 self._letters.append((start, " "))
             last.x0, last.x1 = min(last.x0, start) if leftward else last.x0, max(last.x1, end)
         else:
@@ -215,7 +215,7 @@ class _Reader:
             if self.pieces[-1].leftward:
                 self._letters.sort(key=lambda one: (-one[0], one[1] != " "))
             whole = "".join(letter for _, letter in self._letters)
-            units = whole.encode("utf-16-le", "surrogatepass")  # PDFium gives these
+            units = whole.encode("utf-16-le", "surrogatepass")  # PDFium returns UTF-16 units
             self.pieces[-1].text = _FORMS.sub(_as_letters, units.decode("utf-16-le", "ignore"))
             self._letters.clear()
 

@@ -57,7 +57,7 @@ class Example(NamedTuple):
 
 @dataclass(frozen=True)
 class Catalogue:
-    """What a study offers to be talked to.
+    """The pipelines of a study that can be chatted with, and example questions.
 
     choices: the recommended one first, then by place
     examples: questions of the study that the first of them answered, from each of its sets in turn

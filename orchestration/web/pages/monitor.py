@@ -113,7 +113,7 @@ STAGES = {
     "judge_cards": ("judge cards", "Judge-Karten"),
     "report": ("report", "Bericht"),
 }
-"""Stages by name; those of other packages are shown as they are called."""
+"""Stages by name; those of other packages keep their own names."""
 
 
 def render(context: PageContext) -> None:

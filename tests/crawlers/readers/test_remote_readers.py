@@ -246,7 +246,7 @@ def test_a_killed_reading_of_a_bucket_goes_on(
 
 def test_a_bucket_that_is_empty_absent_or_misnamed_is_wrong_input(bucket: Any) -> None:
     for path, words in (
-        (f"{bucket.address}/none", "nothing lies at"),
+        (f"{bucket.address}/none", "there are no objects at"),
         ("https://example.org/x", "a bucket has an address such as"),
         ("docs", "a bucket has an address such as"),
         ("s3://name:secret@bucket/x", "path: the URL holds a name, a password or a query"),
@@ -261,7 +261,7 @@ def test_object_names_that_are_no_files_are_reasons(bucket: Any) -> None:
     bucket.put("x/good.txt/below.txt", WORDS)
     found = bodies(Source(reader="bucket", path=f"{bucket.address}/x"))
     assert found["good.txt"] == WORDS
-    assert found[f"{'n' * 250}.txt"] == "(cannot be read: no file can be called so)"
+    assert found[f"{'n' * 250}.txt"] == "(cannot be read: its key is no valid file name)"
     assert found["good.txt/below.txt"].startswith("(cannot be read: ")
     assert not any(os.sep + "home" in url for url in found)
 

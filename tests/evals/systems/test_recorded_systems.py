@@ -72,7 +72,7 @@ def test_recorded_answers_are_scored_and_looked_for_in_documents_without_a_call(
     missing = answers.filter(pl.col("question_id") == "captain").row(0, named=True)
     assert (missing["status"], missing["reason"]) == (
         "not_run",
-        "the file of recorded answers has none to it",
+        "the file of recorded answers has no answer to it",
     )
     assert not list(bench.home.root.glob("cache/calls*"))
     assert not any(one.computed for one in bench.build()["answers"]), "what the file lacks is not tried again"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -123,7 +124,8 @@ def test_costs_are_known_where_a_price_is_given(server: FakeOpenAI, context: Gen
 def test_code_is_imported_before_the_clock_starts(context: GenerationContext) -> None:
     code = "import time\n\ntime.sleep(0.5)\n\ndef answer(question):\n    return 'yes'\n"
     (context.folder / "slow_rag.py").write_text(code)
-    written = {"python": {"call": "slow_rag:answer", "limits": {"timeout": 0.4}}}
-    (found,) = ask(written, context, "why")
+    begun = time.perf_counter()
+    (found,) = ask({"python": {"call": "slow_rag:answer"}}, context, "why")
     assert found.text == "yes"
-    assert (found.seconds or 0) < 0.4
+    assert found.seconds is not None
+    assert found.seconds <= time.perf_counter() - begun - 0.5
