@@ -18,6 +18,7 @@ import pytest
 
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.study_definitions import definitions_of
+from rag_assay.warehouse.history import history_records
 from rag_assay.warehouse.paths import Home
 from tests.fakes.canaries import contents, leaks
 from tests.fakes.commands import assay
@@ -201,6 +202,8 @@ def launched(path: Path) -> list[tuple[str, bytes]]:
     with dg.DagsterInstance.get() as instance:
         result = job.execute_in_process(instance=instance, raise_on_error=False)
         assert not result.success
+        ended = [one for one in result.all_events if one.is_step_failure]
+        assert ended[-1].step_key == "report", [(one.step_key, one.message) for one in ended]
         logged = [repr(one) for one in instance.all_logs(result.run_id)]
         runs = [repr(one) for one in instance.get_runs()]
     return [("Dagster's log", "\n".join([*logged, *runs]).encode())]
@@ -213,9 +216,11 @@ def test_no_secret_stands_in_anything_that_is_written(
     town.assay("check", study)
     town.assay("run", study, "--dry-run")
     town.assay("run", study, code=1)
+    assert len(history_records(town.home, "town")) == 1, town.printed[-2:]
     text = town.path.read_text()
     town.path.write_text(text.replace("model: openai/far,", "model: openai/far, temperature: 0.5,"))
     town.printed += launched(town.path)
+    assert len(history_records(town.home, "town")) == 2, town.printed[-2:]
     for form in ("html", "json", "markdown", "csv"):
         town.assay("report", study, "--format", form)
     out = tmp_path / "out"
