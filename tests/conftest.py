@@ -101,6 +101,14 @@ def _nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _no_test_writes_into_the_workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ASSAY_HOME", str(tmp_path_factory.mktemp("workspace")))
+        patch.setenv("ASSAY_MODELS", os.environ.get("ASSAY_MODELS") or str(Home(REPOSITORY / "var").models))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _databases_begin_migrated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Let a new database begin as a copy of one that all migrations have made, a fifth of their time."""
     migrated = tmp_path_factory.mktemp("database") / "migrated.duckdb"
@@ -124,12 +132,9 @@ def _databases_begin_migrated(tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture(scope="session")
-def weights() -> Iterator[Callable[[str], Path]]:
+def weights() -> Callable[[str], Path]:
     """Name of a registered model -> its folder, fetched when it is not there; one folder for all tests."""
-    home = Home(REPOSITORY / "var")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ASSAY_MODELS", os.environ.get("ASSAY_MODELS") or str(home.models))
-        yield lambda name: models.fetch(name, home)
+    return lambda name: models.fetch(name, Home(REPOSITORY / "var"))
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator, Sequence
 
+from rich.cells import cell_len
 from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -54,14 +55,20 @@ def block_lines(block: Block) -> Iterator[RenderableType]:
 
 def _table(found: PageTable) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
-    for column in found.columns:
+    rows = [[plain_text(one if isinstance(one, str) else one.text) for one in row] for row in found.rows]
+    for number, column in enumerate(found.columns):
         side: JustifyMethod = "right" if column.is_number else "left"
-        table.add_column(column.title, justify=side, overflow="fold", no_wrap=column.is_number)
-    for row in found.rows:
-        table.add_row(*(text(plain_text(one if isinstance(one, str) else one.text)) for one in row))
+        # Numbers and words stay whole where there is room for them; a long title wraps.
+        values = [row[number] for row in rows]
+        whole = values if column.is_number else " ".join(values).split()
+        least = min(WORD, max(map(cell_len, [*column.title.split(), *whole]), default=0))
+        table.add_column(column.title, justify=side, overflow="fold", min_width=least)
+    for row in rows:
+        table.add_row(*map(text, row))
     return table
 
 
+WORD = 16  # characters of a word or number that is not broken
 ABOVE = 6  # lines of a terminal that are left to what stands around a leaderboard
 LEAST = 5  # cells that are shown however low the terminal is
 
