@@ -57,15 +57,15 @@ corpus: {name: town, sources: [texts]}
 chunkings:
   t16: {tokens: {size: 16, overlap: 4}}
 embedders:
-  api: {model: openai/embed, api: {base: "BASE_embedder", retries: 0}}
-  broken: {model: openai/embed, api: {base: "${BROKEN_BASE}", retries: 0}}
+  api: {model: openai/embed, api: {base: "BASE_embedder", retries: 2}}
+  broken: {model: openai/embed, api: {base: "${BROKEN_BASE}", retries: 2}}
 retrievers:
   meaning: {dense: {k: 5}}
 generators:
-  far: {llm: {model: openai/far, api_base: "BASE_generator", limits: {retries: 0}}}
-  litellm: {llm: {model: mistral/other, api_base: "${OTHER_BASE}", limits: {retries: 0}}}
+  far: {llm: {model: openai/far, api_base: "BASE_generator", limits: {retries: 2}}}
+  litellm: {llm: {model: mistral/other, api_base: "${OTHER_BASE}", limits: {retries: 2}}}
 judges:
-  grader: {criteria: {model: mistral/judge, metrics: [correctness], limits: {retries: 0}}}
+  grader: {criteria: {model: mistral/judge, metrics: [correctness], limits: {retries: 2}}}
 questions: [{file: town.questions.yaml}]
 metrics: [ndcg@10, rouge_l]
 alerts: {webhook: "${TEAM_CHANNEL}", email: [a@example.org]}
