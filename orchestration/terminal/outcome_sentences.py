@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rag_assay.assets.engine.stage import KeyOutcome
+from rag_assay.evals.reporting.display import several
 
 MOST = 10  # dropped pages that are told by name, and reasons
 
@@ -68,7 +69,7 @@ def document_sentences(source: str, meta: Mapping[str, Any]) -> list[str]:
         if named and dropped > len(named)
         else []
     )
-    return [f"{first}; {dropped:,} pages gave none ({reasons})", *named, *more]
+    return [f"{first}; {several(dropped, 'page')} gave none ({reasons})", *named, *more]
 
 
 def annotation_sentences(study: str, meta: Mapping[str, Any]) -> list[str]:
@@ -81,7 +82,7 @@ def annotation_sentences(study: str, meta: Mapping[str, Any]) -> list[str]:
     if not scores and not rejects:
         return []
     people = len(meta.get("annotators") or {})
-    first = f"human ratings on {study}: {scores:,} by {people} {'annotator' if people == 1 else 'annotators'}"
+    first = f"human ratings on {study}: {scores:,} by {several(people, 'annotator')}"
     if not rejects:
         return [first]
     return [f"{first}; {rejects:,} count for nothing now ({_by_reason(meta.get('reasons') or {})})"]

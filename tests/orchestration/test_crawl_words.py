@@ -53,7 +53,7 @@ def test_the_command_says_what_came_of_a_crawl(assay_home: Home, site: Site, stu
     said = " ".join(first.stderr.split())
     assert first.returncode == 0, first.stderr
     assert "crawl of texts: finished; 2 new, 2 read but not stored, 1 failed (1 status 404)" in said
-    assert "documents of texts: 1; 1 pages gave none (1 " in said
+    assert "documents of texts: 1; 1 page gave none (1 " in said
     assert f"dropped {site.url('/b')}: " in said
     site["/robots.txt"] = Reply("busy", status=503)
     second = assay("run", str(study_path), "--recrawl", "texts", "--only", "documents")
