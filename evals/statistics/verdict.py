@@ -26,133 +26,262 @@ NAMED = 2  # tied cells that are named; the rest are counted
 FEW = 12  # clusters; with fewer, only large differences are found
 
 
+TEXTS: Mapping[str, tuple[str, str]] = {
+    "none": ("No pipeline is recommended: {reason}.", "Keine Pipeline wird empfohlen: {reason}."),
+    "not_ranked": (
+        "no pipeline has values and answers for 98 % of the questions",
+        "keine hat Werte und Antworten für 98 % der Fragen",
+    ),
+    "not_run": ("no pipeline was run", "keine ist gelaufen"),
+    "use": ("Use {label}.", "Empfohlen: {label}."),
+    "only": (
+        "It is the only pipeline with a rank: {of}.",
+        "Sie hat als einzige Pipeline einen Rang: {of}.",
+    ),
+    "best": ("It is the best: {of}.", "Sie ist die beste: {of}."),
+    "leads": ("It leads by {of}.", "Sie führt: {of}."),
+    "tied_1": ("{names} is tied with it.", "{names} liegt gleichauf."),
+    "tied": ("{names} are tied with it.", "{names} liegen gleichauf."),
+    "more": ("{n} more", "{n} weitere"),
+    "and": ("{first} and {last}", "{first} und {last}"),
+    "none_cheaper": (
+        "No tied pipeline is {what} at an expected loss of at most {most}, half of the margin.",
+        "Keine davon ist {what}, ohne dass der erwartete Verlust {most} übersteigt, die halbe Toleranz.",
+    ),
+    "answers_best": (
+        "It ranks as well as any and answers best by {by}: {of}.",
+        "Sie findet so gut wie jede andere und antwortet am besten nach {by}: {of}.",
+    ),
+    "leader": ("{label} leads by {of}.", "{label} führt: {of}."),
+    "chosen": ("{label} has {value} and is {what}{saved}.", "{label} hat {value} und ist {what}{saved}."),
+    "loses": (
+        "It is expected to lose {loss} against the leader, with a {p} chance of losing more than {most}.",
+        "Erwartet wird ein Verlust von {loss} gegen die führende; mehr als {most}: Wahrscheinlichkeit {p}.",
+    ),
+    "equivalent": (
+        "That they are equivalent is shown.",
+        "Dass beide gleichwertig sind, ist gezeigt.",
+    ),
+    "not_equivalent": (
+        "That they are equivalent is not shown.",
+        "Dass beide gleichwertig sind, ist nicht gezeigt.",
+    ),
+    "cost": ("cheaper", "billiger"),
+    "latency": ("faster", "schneller"),
+    "simplicity": ("simpler", "einfacher"),
+    "usd": (" ({a} against {b} for 1,000 questions)", " ({a} statt {b} für 1.000 Fragen)"),
+    "seconds": (" ({a} s against {b} s a question)", " ({a} s statt {b} s je Frage)"),
+    "all_worse": (
+        "Every other pipeline is significantly worse.",
+        "Jede andere Pipeline ist signifikant schlechter.",
+    ),
+    "worse_1": ("1 pipeline is significantly worse.", "1 Pipeline ist signifikant schlechter."),
+    "worse": ("{n} pipelines are significantly worse.", "{n} Pipelines sind signifikant schlechter."),
+    "unranked_1": (
+        "1 pipeline has no rank: coverage below 98 %.",
+        "1 Pipeline hat keinen Rang: weniger als 98 % abgedeckt.",
+    ),
+    "unranked": (
+        "{n} pipelines have no rank: coverage below 98 %.",
+        "{n} Pipelines haben keinen Rang: weniger als 98 % abgedeckt.",
+    ),
+    "by_tokens": (
+        "All pipelines are compared at an equal context of {n} tokens.",
+        "Alle Pipelines sind bei gleichem Kontext verglichen: {n} Token.",
+    ),
+    "by_passages": (
+        "{title} counts passages and so favours long chunks; put `evidence_coverage@2000tokens` first in "
+        "`metrics:` for an equal context.",
+        "{title} zählt Passagen und bevorzugt damit lange Chunks; `evidence_coverage@2000tokens` als erste "
+        "Metrik unter `metrics:` vergleicht bei gleichem Kontext.",
+    ),
+    "no_claim_1": (
+        "{several} supports no claim about other {others}: at least {least} are needed, {better} or more are "
+        "better.",
+        "{several} erlaubt keine Aussage über andere {others}: nötig sind {least}, besser {better} "
+        "oder mehr.",
+    ),
+    "no_claim": (
+        "{several} support no claim about other {others}: at least {least} are needed, {better} or more are "
+        "better.",
+        "{several} erlauben keine Aussage über andere {others}: nötig sind {least}, besser {better} "
+        "oder mehr.",
+    ),
+    "few": (
+        "Only {several}: differences below {below} would mostly be missed.",
+        "Nur {several}: Unterschiede unter {below} blieben meist unentdeckt.",
+    ),
+    "needed": (
+        "About {several} would settle half of the ties.",
+        "Etwa {several} würden die Hälfte der Gleichstände entscheiden.",
+    ),
+    "cost_unknown": (
+        "Its cost is not known, so no pipeline is recommended for being cheaper.",
+        "Ihre Kosten sind nicht bekannt, also wird keine Pipeline empfohlen, weil sie billiger ist.",
+    ),
+    "costs_unknown": (
+        "Its costs and latencies are not known, so no pipeline is recommended for being cheaper.",
+        "Kosten und Dauer sind nicht bekannt, also wird keine Pipeline empfohlen, weil sie billiger ist.",
+    ),
+    "judged": (
+        "A model judges this metric; its judge card says how far people agree with it.",
+        "Ein Modell bewertet diese Metrik; wie weit Menschen ihm zustimmen, sagt seine Judge Card.",
+    ),
+    "on": ("{title} {value} on {sample}", "{title} {value}, {sample}"),
+    "about": ("{questions} about {documents}", "{questions} ({documents})"),
+    "of_subset": ("a {subset}: {text}", "{subset}: {text}"),
+    "sample": ("sample of", "Stichprobe von"),
+    "question": ("question", "Frage"),
+    "questions": ("questions", "Fragen"),
+    "document": ("document", "Dokument"),
+    "documents": ("documents", "Dokumente"),
+    "to": ("{low} to {high}", "{low} bis {high}"),
+    "unknown": ("unknown", "unbekannt"),
+    "below_1": ("less than 1 %", "unter 1 %"),
+}
+"""The sentences of a verdict in English, which are stored, and in German, for the app."""
+JUDGED = TEXTS["judged"][0]
+
+
 def verdict_on(
     study: str, rows: Sequence[Row], metrics: Sequence[MeasuredMetric], facts: VerdictInputs
 ) -> Verdict:
     found = decide(study, rows, metrics, facts)
-    lines = verdict_sentences(found, facts.labels)
-    if facts.judged and found.leader:
-        lines += ("A model judges this metric; its judge card says how far people agree with it.",)
-    return replace(found, sentences=lines)
+    return replace(found, sentences=verdict_sentences(found, facts.labels, judged=facts.judged))
 
 
-def verdict_sentences(found: Verdict, labels: Mapping[str, str]) -> tuple[str, ...]:
+def verdict_sentences(
+    found: Verdict, labels: Mapping[str, str], *, judged: bool = False, german: bool = False
+) -> tuple[str, ...]:
+    """Return the decision and then its reasons.
+
+    labels: cell -> what it is called
+    judged: whether a language model gives the values of the metric
+    """
+    words = _Wording(found, labels, int(german))
     leader, chosen = found.leader, found.recommended
     if leader is None or chosen is None:
-        return (f"No pipeline is recommended: {found.reason}.",)
-    lines = [f"Use {chosen.label}."]
-    lines += _leader(found, leader, chosen, labels) if chosen == leader else _cheaper(found, leader, chosen)
-    lines += _others(found)
-    return (*lines, *_limits(found, chosen))
+        same = (both[int(german)] for both in TEXTS.values() if both[0] == found.reason)
+        return (words("none", reason=next(same, found.reason)),)
+    lines = [words("use", label=chosen.label)]
+    lines += words.leader(leader, chosen) if chosen == leader else words.cheaper(leader, chosen)
+    lines += words.others()
+    lines += words.limits(chosen)
+    return (*lines, words("judged")) if judged else tuple(lines)
 
 
-def _leader(found: Verdict, leader: Pick, chosen: Pick, labels: Mapping[str, str]) -> list[str]:
-    of = f"{found.title} {_value(found, leader)} on {_sample(found)}"
-    if not found.tied and not found.worse:
-        return [f"It is the only pipeline with a rank: {of}."]
-    if not found.tied:
-        return [f"It is the best: {of}."]
-    names = [labels.get(cell, cell) for cell in found.tied]
-    verb = "is" if len(names) == 1 else "are"
-    lines = [f"It leads by {of}.", f"{_listed(names)} {verb} tied with it."]
-    known = chosen.usd_per_1000 is not None or found.prefer == "simplicity"
-    if found.prefer != "quality" and found.margin is not None and known:
-        lines.append(
-            f"No tied pipeline is {_what(found.prefer)} at an expected loss of at most "
-            f"{_number(found, found.margin / 2)}, half of the margin."
-        )
-    return lines
+@dataclass(frozen=True)
+class _Wording:
+    found: Verdict
+    labels: Mapping[str, str]
+    language: int
 
+    def __call__(self, name: str, **values: object) -> str:
+        return TEXTS[name][self.language].format(**values)
 
-def _cheaper(found: Verdict, leader: Pick, chosen: Pick) -> list[str]:
-    if found.by is not None and not (chosen.expected_loss or 0.0) > 0:
-        return [f"It ranks as well as any and answers best by {found.by}: {_measured(found, chosen)}."]
-    lines = [f"{leader.label} leads by {found.title} {_value(found, leader)} on {_sample(found)}."]
-    saved = f"{_what(found.prefer)}{_saved(found, leader, chosen)}"
-    lines.append(f"{chosen.label} has {_value(found, chosen)} and is {saved}.")
-    if found.generalises and found.margin is not None and chosen.expected_loss is not None:
-        lines.append(
-            f"It is expected to lose {_number(found, chosen.expected_loss)} against the leader, with a "
-            f"{_percent(chosen.p_loss)} chance of losing more than {_number(found, found.margin)}."
-        )
-        lines.append(f"That they are equivalent is {'' if found.equivalent else 'not '}shown.")
-    return lines
+    def leader(self, leader: Pick, chosen: Pick) -> list[str]:
+        found, of = self.found, self._measured(leader)
+        if not found.tied:
+            return [self("best" if found.worse else "only", of=of)]
+        names = [self.labels.get(cell, cell) for cell in found.tied]
+        lines = [
+            self("leads", of=of),
+            self("tied_1" if len(names) == 1 else "tied", names=self._listed(names)),
+        ]
+        known = chosen.usd_per_1000 is not None or found.prefer == "simplicity"
+        if found.prefer != "quality" and found.margin is not None and known:
+            most = _number(found, found.margin / 2)
+            lines.append(self("none_cheaper", what=self(found.prefer), most=most))
+        return lines
 
+    def cheaper(self, leader: Pick, chosen: Pick) -> list[str]:
+        found = self.found
+        if found.by is not None and not (chosen.expected_loss or 0.0) > 0:
+            return [self("answers_best", by=found.by, of=self._measured(chosen))]
+        lines = [self("leader", label=leader.label, of=self._measured(leader))]
+        saved = {"what": self(found.prefer), "saved": self._saved(leader, chosen)}
+        lines.append(self("chosen", label=chosen.label, value=self._value(chosen), **saved))
+        if found.generalises and found.margin is not None and chosen.expected_loss is not None:
+            loss, most = _number(found, chosen.expected_loss), _number(found, found.margin)
+            lines.append(self("loses", loss=loss, p=self._percent(chosen.p_loss), most=most))
+            lines.append(self("equivalent" if found.equivalent else "not_equivalent"))
+        return lines
 
-def _measured(found: Verdict, chosen: Pick) -> str:
-    return f"{found.title} {_value(found, chosen)} on {_sample(found)}"
-
-
-def _what(prefer: str) -> str:
-    return {"cost": "cheaper", "latency": "faster", "simplicity": "simpler"}[prefer]
-
-
-def _saved(found: Verdict, leader: Pick, chosen: Pick) -> str:
-    usd = (chosen.usd_per_1000, leader.usd_per_1000)
-    seconds = (chosen.seconds, leader.seconds)
-    if found.prefer == "simplicity":
+    def _saved(self, leader: Pick, chosen: Pick) -> str:
+        usd = (chosen.usd_per_1000, leader.usd_per_1000)
+        seconds = (chosen.seconds, leader.seconds)
+        if self.found.prefer == "simplicity":
+            return ""
+        if None not in usd and usd[0] != usd[1] and self.found.prefer == "cost":
+            return self("usd", a=dollars(usd[0] or 0.0), b=dollars(usd[1] or 0.0))
+        if None not in seconds:
+            return self("seconds", a=f"{seconds[0]:.2g}", b=f"{seconds[1]:.2g}")
         return ""
-    if None not in usd and usd[0] != usd[1] and found.prefer == "cost":
-        return f" ({dollars(usd[0] or 0.0)} against {dollars(usd[1] or 0.0)} for 1,000 questions)"
-    if None not in seconds:
-        return f" ({seconds[0]:.2g} s against {seconds[1]:.2g} s a question)"
-    return ""
 
+    def others(self) -> list[str]:
+        lines = []
+        if n := len(self.found.worse):
+            every = not self.found.tied and n > 1
+            lines.append(self("all_worse") if every else self("worse_1" if n == 1 else "worse", n=f"{n:,}"))
+        if n := len(self.found.unranked):
+            lines.append(self("unranked_1" if n == 1 else "unranked", n=f"{n:,}"))
+        return lines
 
-def _others(found: Verdict) -> list[str]:
-    lines = []
-    if found.worse:
-        n = len(found.worse)
-        what = "every other pipeline is" if not found.tied and n > 1 else _several(n, "pipeline", "is", "are")
-        lines.append(f"{what[:1].upper()}{what[1:]} significantly worse.")
-    if found.unranked:
-        n = len(found.unranked)
-        lines.append(f"{_several(n, 'pipeline', 'has', 'have')} no rank: coverage below 98 %.")
-    return lines
+    def limits(self, chosen: Pick) -> list[str]:
+        found = self.found
+        noun = "document" if found.clusters_by == "documents" else "question"
+        several = self._several(found.documents, noun)
+        lines = []
+        if found.context == "tokens":
+            budget = found.metric.rpartition("@")[2].removesuffix("tokens")
+            lines.append(self("by_tokens", n=f"{int(budget):,}"))
+        elif found.context == "passages":
+            lines.append(self("by_passages", title=found.title))
+        if not found.generalises:
+            better = 2 * FEW
+            claim = "no_claim_1" if found.documents == 1 else "no_claim"
+            others = self(f"{noun}s")
+            lines.append(self(claim, several=several, others=others, least=FEWEST_CLUSTERS, better=better))
+        elif found.documents < FEW and found.detectable is not None:
+            lines.append(self("few", several=several, below=_number(found, found.detectable)))
+        elif found.documents_needed is not None:
+            lines.append(self("needed", several=self._several(round_up(found.documents_needed), noun)))
+        if found.prefer in ("cost", "latency") and chosen.usd_per_1000 is None:
+            lines.append(self("costs_unknown" if chosen.seconds is None else "cost_unknown"))
+        return lines
 
+    def _measured(self, pick: Pick) -> str:
+        found = self.found
+        sample = self._several(found.questions, "question")
+        if found.clusters_by == "documents":
+            documents = self._several(found.documents, "document")
+            sample = self("about", questions=sample, documents=documents)
+        if found.subset != "all":
+            subset = found.subset.replace("sample of", self("sample"))
+            sample = self("of_subset", subset=subset, text=sample)
+        return self("on", title=found.title, value=self._value(pick), sample=sample)
 
-def _limits(found: Verdict, chosen: Pick) -> list[str]:
-    noun = "document" if found.clusters_by == "documents" else "question"
-    lines = []
-    if found.context == "tokens":
-        budget = found.metric.rpartition("@")[2].removesuffix("tokens")
-        lines.append(f"All pipelines are compared at an equal context of {int(budget):,} tokens.")
-    elif found.context == "passages":
-        lines.append(
-            f"{found.title} counts passages and so favours long chunks; put `evidence_coverage@2000tokens` "
-            "first in `metrics:` for an equal context."
-        )
-    if not found.generalises:
-        claim = f"{_several(found.documents, noun)} support no claim about other {noun}s"
-        lines.append(f"{claim}: at least {FEWEST_CLUSTERS} are needed, {2 * FEW} or more are better.")
-    elif found.documents < FEW and found.detectable is not None:
-        below = _number(found, found.detectable)
-        lines.append(
-            f"Only {_several(found.documents, noun)}: differences below {below} would mostly be missed."
-        )
-    elif found.documents_needed is not None:
-        lines.append(f"About {round_up(found.documents_needed):,} {noun}s would settle half of the ties.")
-    if found.prefer in ("cost", "latency") and chosen.usd_per_1000 is None:
-        known = "cost is" if chosen.seconds is not None else "costs and latencies are"
-        lines.append(f"Its {known} not known, so no pipeline is recommended for being cheaper.")
-    return lines
+    def _value(self, pick: Pick) -> str:
+        value = _number(self.found, pick.value)
+        if pick.low is None or pick.high is None:
+            return value
+        low, high = _number(self.found, pick.low), _number(self.found, pick.high)
+        ends = self("to", low=low, high=high) if "−" in low + high else f"{low}–{high}"
+        return f"{value} [{ends}]"
 
+    def _percent(self, share: float | None) -> str:
+        if share is None:
+            return self("unknown")
+        return self("below_1") if share < 0.01 else f"{share:.0%}".replace("%", " %")
 
-def _sample(found: Verdict) -> str:
-    text = _several(found.questions, "question")
-    if found.clusters_by == "documents":
-        text += f" about {_several(found.documents, 'document')}"
-    return text if found.subset == "all" else f"a {found.subset}: {text}"
+    def _listed(self, names: Sequence[str]) -> str:
+        shown = list(names)
+        if len(names) > NAMED + 1:
+            shown = [*names[:NAMED], self("more", n=len(names) - NAMED)]
+        return shown[0] if len(shown) == 1 else self("and", first=", ".join(shown[:-1]), last=shown[-1])
 
-
-def _value(found: Verdict, pick: Pick) -> str:
-    ends = "" if pick.low is None or pick.high is None else f" [{_ends(found, pick)}]"
-    return f"{_number(found, pick.value)}{ends}"
-
-
-def _ends(found: Verdict, pick: Pick) -> str:
-    low, high = _number(found, pick.low), _number(found, pick.high)
-    return f"{low} to {high}" if "−" in low + high else f"{low}–{high}"
+    def _several(self, n: int, noun: str) -> str:
+        return f"{n:,} {self(noun if n == 1 else f'{noun}s')}"
 
 
 def _number(found: Verdict, value: float | None) -> str:
@@ -160,16 +289,6 @@ def _number(found: Verdict, value: float | None) -> str:
         return "–"
     text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3f}"
     return (text + (f" {found.unit}" if found.unit else "")).replace("-", "−")
-
-
-def _percent(share: float | None) -> str:
-    """
-    >>> _percent(0.004), _percent(0.237), _percent(None)
-    ('less than 1 %', '24 %', 'unknown')
-    """
-    if share is None:
-        return "unknown"
-    return "less than 1 %" if share < 0.01 else f"{share:.0%}".replace("%", " %")
 
 
 def round_up(n: int) -> int:
@@ -180,16 +299,6 @@ def round_up(n: int) -> int:
     """
     step = 10 ** max(0, len(str(n)) - 2)
     return -(-n // step) * step
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = list(names) if len(names) <= NAMED + 1 else [*names[:NAMED], f"{len(names) - NAMED} more"]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def _several(n: int, noun: str, one: str = "", many: str = "") -> str:
-    verb = one if n == 1 else many
-    return f"{n:,} {noun}{'' if n == 1 else 's'}{f' {verb}' if verb else ''}"
 
 
 def dollars(value: float) -> str:
@@ -205,8 +314,7 @@ def dollars(value: float) -> str:
 
 Row = Mapping[str, Any]
 ALL = "all"
-NOT_RANKED = "no pipeline has values and answers for 98 % of the questions"
-NOT_RUN = "no pipeline was run"
+NOT_RANKED, NOT_RUN = TEXTS["not_ranked"][0], TEXTS["not_run"][0]
 FEWEST_CLUSTERS = 6
 """With fewer no sign-flip test can be significant: 2^(1 - 5) > 0.05."""
 OUT_OF_REACH = 20  # times as many documents: a larger number helps no reader

@@ -13,9 +13,10 @@ from rag_assay.evals.reporting.page import render_sections
 from rag_assay.evals.reporting.pair_comparison import intervals_of
 from rag_assay.evals.reporting.sections import Block, Details, PageSection, PageTemplate
 from rag_assay.evals.reporting.trust import trust_lines
+from rag_assay.evals.statistics.verdict import JUDGED, labels_of, verdict_sentences
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_sections
-from rag_assay.orchestration.web.languages import Texts, Words
+from rag_assay.orchestration.web.languages import Texts, Words, language_here
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.study_results import choose_metric, matrix_of
 
@@ -34,7 +35,6 @@ TEXTS: Texts = {
     "serve": ("Serve that folder as an HTTP API:", "Diesen Ordner als HTTP-API anbieten:"),
     "serve_here": ("Or serve it from this workspace:", "Oder aus diesem Workspace anbieten:"),
     "trust": ("What this rests on", "Worauf das beruht"),
-    "in_english": ("", "Die Sätze des Ergebnisses stehen auf Englisch, wie im Bericht."),
     "notes": ("Read this first ({n})", "Vorab zu lesen ({n})"),
     "reading": ("How to read this chart", "Wie das Diagramm zu lesen ist"),
     "none": ("No pipeline has a value of this metric.", "Keine Pipeline hat einen Wert dieser Metrik."),
@@ -47,19 +47,25 @@ def render(context: PageContext) -> None:
     if matrix is None:
         return
     data = matrix.data
-    decision, *reasons = data.verdict.sentences
+    decision, *reasons = _sentences(data)
     st.header(label(decision, 500), anchor=False)
     if data.part:
         st.warning(label(data.part, 400), icon=":material/content_cut:")
     st.markdown("\n".join(f"- {label(one, 600)}" for one in reasons))
-    if words("in_english"):
-        st.caption(words("in_english"))
     _buttons(context, data, words)
     if data.notes:
         with st.expander(words("notes", n=len(data.notes)), icon=":material/warning:"):
             st.markdown("\n".join(f"- {label(one, 600)}" for one in data.notes))
     metric = choose_metric(context, data)
     show_sections("verdict_sections", _html(data, metric, words), "two")
+
+
+def _sentences(data: ReportData) -> tuple[str, ...]:
+    found = data.verdict
+    if language_here() == "en" or not found.sentences:
+        return found.sentences
+    judged = JUDGED in found.sentences
+    return verdict_sentences(found, labels_of(data.leaderboard.to_dicts()), judged=judged, german=True)
 
 
 def _buttons(context: PageContext, data: ReportData, words: Words) -> None:

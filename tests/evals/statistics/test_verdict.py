@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import pytest
@@ -16,6 +17,7 @@ from rag_assay.evals.statistics.verdict import (
     VerdictInputs,
     labels_of,
     verdict_on,
+    verdict_sentences,
 )
 from rag_assay.evals.study.complexity import Simplicity
 from rag_assay.warehouse.parquet import frame
@@ -76,7 +78,16 @@ def verdict(
     found = verdict_on("s", rows, metrics, given or facts())
     stored = frame([found.row()], VERDICTS).row(0, named=True)
     assert Verdict.of_row(stored) == found, "what is stored is what was decided"
+    german = verdict_sentences(found, (given or facts()).labels, german=True)
+    assert len(german) == len(found.sentences)
+    assert not set(german) & set(found.sentences)
+    assert not re.search(r"\b(?:the|is|are|of|pipeline|question|document)\b", " ".join(german)), german
+    assert _numbers(german) == _numbers(found.sentences)
     return found
+
+
+def _numbers(sentences: tuple[str, ...]) -> list[list[str]]:
+    return [sorted(re.findall(r"\d+(?:[.,]\d+)*", one.replace("1.000", "1,000"))) for one in sentences]
 
 
 def taken(
@@ -164,7 +175,8 @@ def test_fewer_than_six_documents_support_no_claim_about_others(documents: int) 
     found = verdict(rows, facts({"b": RunningCost(0.1, 1.0)}))
     said = " ".join(found.sentences)
     assert found.generalises == (documents == 6)
-    assert ("support no claim about other documents" in said) == (documents < 6)
+    few = "1 document supports" if documents == 1 else f"{documents} documents support"
+    assert (f"{few} no claim about other documents" in said) == (documents < 6)
     assert ("would mostly be missed" in said) == (documents == 6)
     assert found.recommended is not None
     assert found.recommended.cell == ("a" if documents == 6 else "b"), "on these documents .01 is within .02"
