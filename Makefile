@@ -74,7 +74,7 @@ dev: $(READY) ## open the Dagster UI on http://127.0.0.1:3000 with the studies o
 	@$(BIN)/assay dev
 
 docs: $(READY) ## build the documentation site into dist/site, and check its links
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet && echo "dist/site/index.html"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict && echo "dist/site/index.html"
 
 report: $(READY) ## write the HTML report of a study that was run (STUDY=demo)
 	@$(BIN)/assay report $(STUDY)
@@ -120,7 +120,7 @@ bench-retrieval: $(READY) ## measure every retriever: latency, and a grid of 16 
 	@$(BIN)/python -m benchmarks.words $(DATA)
 	@$(BIN)/python -m benchmarks.retrieval $(DATA) --random-vectors
 
-bench-scifact: $(READY) ## print the table of docs/retrieval-results.md (DATA=folder with scifact)
+bench-scifact: $(READY) ## print the table of docs/proof.md (DATA=folder with scifact)
 	@$(BIN)/python -m benchmarks.scifact $(DATA)/scifact
 
 bench-abstention: $(READY) ## measure gates: AUROC of each feature of retrieval scores, and thresholds on other questions (DATA=folder with xquad, …)

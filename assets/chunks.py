@@ -52,7 +52,7 @@ class Chunks(Stage):
     family = "chunkings"
     blocking: ClassVar[frozenset[str]] = frozenset({"exact_offsets"})
     checks: ClassVar[dict[str, str]] = {
-        "exact_offsets": "Every chunk is the stretch of its document that its offsets say: gold is measured "
+        "exact_offsets": "Every chunk is the text at its offsets in its document: evidence is measured "
         "by offsets.",
         "covered": "Every document has at least one chunk; what has none is never found.",
         "few_copies": f"At most {COPIES_AT_MOST:.0%} of the documents are copies of others that are searched "

@@ -68,7 +68,7 @@ class Documents(Stage):
     checks: ClassVar[dict[str, str]] = {
         "has_documents": "At least one page gave a document: else the source is missing in its corpora.",
         "few_dropped": f"At most {DROPPED_AT_MOST:.0%} of the stored pages gave no document.",
-        "unique_ids": "No document id comes twice: gold and rankings could not tell such documents apart.",
+        "unique_ids": "No document id occurs twice: rankings could not distinguish such documents.",
         "no_scans": "No page of a PDF is an image, whose words are missing.",
         "keeps_headings": "Each web page with three headings or more keeps at least half of them.",
     }

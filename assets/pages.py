@@ -57,7 +57,7 @@ class Pages(Stage):
     checks: ClassVar[dict[str, str]] = {
         "has_pages": "At least as many pages were stored as failed.",
         "spider_fits": "The spider stored at least half of the texts that it read.",
-        "not_cut": "No limit cut off what the source holds more.",
+        "not_cut": "No limit cut the source off.",
     }
     blocking: ClassVar[frozenset[str]] = frozenset({"spider_fits"})
     crawls = True

@@ -1,7 +1,7 @@
 """Measures how evidence is found by likeness: changed quotes, quotes that are not there, ground truths.
 
 `python -m benchmarks.evidence FOLDER`; FOLDER holds any of `blog-18f`, `scifact`, `xquad` and `beir-small/*`.
-The tables of docs/questions.md are made of what it prints.
+The tables of docs/proof.md are made of what it prints.
 """
 
 from __future__ import annotations

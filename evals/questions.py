@@ -55,11 +55,11 @@ class Questions(Stage):
     family = "question_sets"
     blocking: ClassVar[frozenset[str]] = frozenset({"gold_resolvable"})
     checks: ClassVar[dict[str, str]] = {
-        "gold_resolvable": "Some piece of evidence stands in a document of the corpus: else every retriever "
-        "would be measured by gold that none can find.",
-        "evidence_found": "Every piece of evidence stands in a document of the corpus.",
-        "evidence_unique": "Every quote stands in its document once: it is plain which place is meant.",
-        "evidence_exact": "Every quote stands in its document word for word.",
+        "gold_resolvable": "Some piece of evidence is in a document of the corpus: else every retriever "
+        "would be measured by evidence that none can find.",
+        "evidence_found": "Every piece of evidence is in a document of the corpus.",
+        "evidence_unique": "Every quote occurs in its document once, so that its place is clear.",
+        "evidence_exact": "Every quote occurs in its document word for word.",
     }
 
     def __init__(self, grid: Grid) -> None:

@@ -127,7 +127,9 @@ def assay(
 ) -> None:
     """Find out which chunking, embedder, retriever and model answer best on your own documents.
 
+    STUDY is the path of a study file, or a name: of a file in ASSAY_STUDIES, or of a study that was run.
     Workspace: ASSAY_HOME; default: `var` in the nearest folder upwards with `study.yaml` or `.git`.
+    Results go to standard output, messages to standard error.
     Exit codes: 0 done, 1 some cells failed, 2 wrong input, 3 a gate failed, 130 stopped by Ctrl-C.
     """
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 PRODUCT = ("assets", "crawlers", "evals", "orchestration", "warehouse")
-OTHERS = {"cluster", "contracts", "docs", "drill", "fakes", "golden"}
-"""Suites that several implementations share, those of documents, drill and cluster; what tests use."""
+OTHERS = {"cluster", "contracts", "docs", "drill", "examples", "fakes", "golden"}
+"""Suites that several implementations share, those of docs, examples, drill and cluster; what tests use."""
 
 
 def test_each_folder_of_tests_mirrors_one_of_the_product() -> None:

@@ -88,12 +88,12 @@ class QuestionAsked(ConversationRecord):
 
 
 class StoredInterpretation(_Stored):
-    """What was understood of a question beside its words (`evals.retrieval.query.QueryInterpretation`).
+    """What was understood of a question beside its words.
 
-    kind: follow_up | time_frame | entities | …: the query transform that understood it
+    kind: the query transform that understood it: follow_up, time_frame, entities, …
     type: what that calls it: standalone, window, date, club, …
     text: as the question says it
-    status: used | unused (it limits nothing) | relaxed (nothing was left with it) | removed
+    status: used, unused (it limits nothing), relaxed (nothing was left with it) or removed
     value: what it was taken for: a question that stands alone, `2021-01-01/2021-12-31` (either end may be
         open), a keyword of the corpus
     removed: the person took it away, and the question was asked without it
@@ -125,9 +125,13 @@ class StoredInterpretation(_Stored):
 class ShownPassage(_Stored):
     """A passage that an answer was given from.
 
-    number: by which the answer's markers name it
+    number: of the answer's markers
+    section: headings above the passage
+    page: of a PDF
     start, end: characters of the document's text
-    evidence: (start, end) in the passage's own text of what the answer rests on, in order and apart
+    score: on the retriever's own scale
+    cited: whether the answer names it
+    evidence: (start, end) in `text` of the spans that support the answer, in order, without overlap
     """
 
     number: int
@@ -158,7 +162,7 @@ class StoredCitation(_Stored):
 
 
 class Turn(ConversationRecord):
-    """A question and what a cell answered: in files of conversations, of programs that ask, of the server.
+    """A question and the answer of a cell.
 
     number: of the question in its conversation, from 1; two cells side by side answer the same number
     cell: key of the cell; empty: the question was put to none
@@ -166,13 +170,22 @@ class Turn(ConversationRecord):
     language: two-letter code of the question's language; None: not known
     asked_at: ISO 8601 day or time that words such as "yesterday" are read by
     question_id: of the study's question that it is, word for word; None: it is none of them
-    status, reason, answer, model, confidence, …: as `evals.generation.contract.Answer` has them
-    declined: what said that the documents do not say (`evals.generation.no_answer_source`)
-    partial: what had come of an answer that broke off, failed or was stopped; it is no answer
-    chunk_ids: of what the generator was given; passages without room in the prompt have no text, and are not
-        in `passages`
-    turns_left_out: of what was said before, which the model was not given for want of room
-    search_seconds, answer_seconds: of understanding and searching, and of generating; NULL where it failed
+    understood: what was read from the question, such as a time frame
+    status: ok, refused, no_context, parse_failed, truncated, timeout, rate_limited, over_budget, error or
+        not_run
+    reason: of a refusal or failure
+    answer: as it was generated
+    model: that answered; None: no language model
+    confidence: a feature of the retrieval scores
+    citations: passages that the answer names
+    declined: what refused: no_passages, gate, min_score (no sentence is similar enough) or model
+    partial: text of an answer that failed or was stopped; it is no answer
+    chunk_ids: chunks that the generator was given; those without room in the prompt are not in `passages`
+    turns_left_out: turns of the conversation that did not fit into the prompt
+    usd: cost of the answer; None: the price is not known
+    cached: whether the model's reply came from the cache
+    search_seconds: of understanding and searching; None: it failed
+    answer_seconds: of generating; None: it failed
     seconds: from the question to the answer, as the person waited
     """
 

@@ -67,7 +67,7 @@ class CrawlLimits(Strict):
 
 
 class DateBy(ChatModel):
-    """The language model that is asked for the date of a document where nothing else gives one."""
+    """The language model that is called for the date of a document if nothing else gives one."""
 
 
 _Secret = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="an environment variable")]
@@ -118,6 +118,12 @@ class Login(Strict):
 class Source(Strict):
     """Pages of a site (a spider and its start URLs) or of files (a reader and its path).
 
+    spider: what crawls the site
+    reader: what reads the files
+    path: of a file or folder, from the study's folder; a URL for `git` and `bucket`
+    language: of the documents, two letters; default: detected in each
+    contact: goes into the user agent
+    limits: of one crawl or reading
     options: parameters of a spider or reader that has some of its own (`assay components` lists them)
     start: URLs; for the spider `eurlex` CELEX numbers too, whose acts are fetched in `language` (default:
         English) at EUR-Lex, or at the first of `domains`
@@ -132,14 +138,13 @@ class Source(Strict):
     sitemap_only: store only pages that a sitemap or feed lists; links of pages are not followed
     render: `auto` runs pages that hold nothing but scripts in Chromium (extra `render`), `always` all pages;
         with `never`, such pages fail with that reason
-    login: how the crawler logs in; values are names of environment variables (docs/sources.md)
+    login: how the crawler logs in; values are names of environment variables (docs/documents.md)
     mirror: answer the requests for these hosts from the sample site, served on loopback by the crawl itself
     delay: seconds between two requests to one host
     lines: a passage a line, for the reader `text`
     columns: what the passages of `jsonl`, `table` and `folder` call text, title, url, id and date
     text_column, title_column, url_column, id_column, date_column: the same of one each, for `table`
-    date_by: the language model that is asked, as the last resort, when a document was published; default: no
-        model
+    date_by: the language model that is called for a publication date if nothing else gives one; default: none
     schedule: cron expression of the re-crawl, in UTC; its Dagster schedule is off until somebody starts it
     """
 

@@ -23,13 +23,13 @@ Matrix = npt.NDArray[np.float32]
 
 
 class Api(Strict):
-    """A server that embeds, asked through LiteLLM; its key comes from the environment (`OPENAI_API_KEY` …).
+    """A server that embeds, called through LiteLLM; its key comes from the environment (`OPENAI_API_KEY` …).
 
     base: URL of an OpenAI-compatible server, with a model name that begins with `openai/`
-    dimensions: how many the server shall give, where the model lets one choose
+    dimensions: of the vectors, if the model has a choice
     tokenizer: an embedding model (registry name or folder) whose tokens are counted, so that a chunk that is
         too long is found before it is sent; without one, the server refuses it
-    retries: further attempts after a rate limit or a server's passing failure
+    retries: further attempts after a rate limit or a transient failure
     timeout: seconds that the server may stay silent
     budget_usd: no request is sent once that much was spent by one process
     """
@@ -43,26 +43,24 @@ class Api(Strict):
 
 
 class EmbedderRecipe(Recipe):
-    """Which model turns texts into vectors, and what it does with texts that are too long for it.
+    """A model that turns texts into vectors.
 
     model: a name of the model registry (`assay models list`), a hub id (`owner/name`) with `revision`, a
-        folder (`./path`), or with `api` the name that LiteLLM knows it by
+        folder (`./path`, from where the command is run), or with `api` the name in LiteLLM
     revision: the commit of a hub id, 40 hex digits
-    max_tokens: how many tokens the model reads, its special tokens included (all-MiniLM-L6-v2: 256 as
-        published, 512 at most); 256 unless the registry says otherwise of the model
+    max_tokens: tokens that the model reads, special tokens included (all-MiniLM-L6-v2: 256 as published, 512
+        at most); default: 256, or what the registry has for the model
     overflow: a longer chunk is an error (`fail`), is cut (`truncate`, as BEIR does), or its windows are
         embedded one by one and averaged (`average`)
-    query_prefix, passage_prefix: what stands before a question or a chunk when it is embedded;
-        default: what a model of the registry was trained
-        with
-    query_prompt, passage_prompt: the same, by the name under which the model keeps it (`query`, `document`)
+    query_prefix, passage_prefix: text before a question or a chunk when it is embedded; default: what a model
+        of the registry was trained with
+    query_prompt, passage_prompt: the same, by its name in the model (`query`, `document`)
     normalise: bring vectors to length 1, so that their dot product is the cosine
-    dtype: the numbers that the model computes with; bf16 is faster on processors that have it, and its
-        distance to fp32 is measured
-    device: where it computes; `auto` takes the first of cuda, mps, cpu that there is
+    dtype: number format; bf16 is faster on processors that have it, and its distance to fp32 is measured
+    device: `auto` takes the first of cuda, mps and cpu that is available
     batch_size: texts that are computed (or sent) together; changes no vector
-    similarities: store how similar each chunk is to the title and to the tags of its document, which embeds
-        these too
+    similarities: store the cosine of each chunk with the title and the tags of its document; embeds these
+        too, which may double the work
     api: a server that embeds in place of this machine
     """
 

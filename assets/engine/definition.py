@@ -129,6 +129,7 @@ IDENTITY_TAG = "assay/identity"
 ASKS_MODELS = "asks_models"
 """The tag that says whether building any key of an asset may cost money: `paid` or `free`."""
 BUILT = "built"
+BUILT_MEANS = "The partition could be built. A failure says why it could not."
 """The check that says of each key that failed why, and that it is there once it was built."""
 REASONS = "reasons"
 """The entry of a failed run's metadata that says, by key, why it failed and what it needs is damaged."""
@@ -199,8 +200,7 @@ def as_assets(
 
 
 def _check_specs(stage: Stage, partitions_def: dg.PartitionsDefinition[str]) -> list[dg.AssetCheckSpec]:
-    built = "The partition could be built. A failure says why it could not."
-    wanted = [(asset_key(stage), name, text) for name, text in {**stage.checks, BUILT: built}.items()]
+    wanted = [(asset_key(stage), name, text) for name, text in {**stage.checks, BUILT: BUILT_MEANS}.items()]
     if said := stage.headline:
         wanted.append((asset_key(stage, said.asset), said.check, f"{said.value} is what it was before."))
     return [

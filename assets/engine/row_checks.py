@@ -9,7 +9,7 @@ from rag_assay.warehouse.status import Status
 
 FIRST = 10  # rows with a fault that are named
 LONGEST = 200  # characters of a row's name: it may be crawled text
-WITHIN_BUDGET = "Nothing was left unasked because what may be spent was spent; the next run asks it."
+WITHIN_BUDGET = "No call was left out because the budget was spent; the next run makes it."
 
 
 def at_most(

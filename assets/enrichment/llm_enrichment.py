@@ -37,7 +37,7 @@ QUESTION_LENGTH = 300  # characters: a longer one is a model that lost its way
 
 
 class Enrichment(ChatModel):
-    """What a model is asked about the documents and chunks of a chunking; nothing unless a study says so.
+    """What a language model adds to the documents and chunks of a chunking; default: nothing.
 
     summary: a summary of each document
     questions: how many questions each chunk is given that it answers (doc2query: Nogueira et al., 2019)

@@ -94,9 +94,8 @@ class Chunking(Strict):
 
     chunker: what cuts them; a study writes its `{kind: {its parameters}}` beside the other keys
     tokenizer: the embedding model whose tokens are counted: a name of the model registry, a folder (`./path`)
-        or
-        `owner/name@commit` of the hub; default: all-MiniLM-L6-v2
-    enrich: what a language model is asked about its chunks and documents; default: nothing
+        or `owner/name@commit` of the hub
+    enrich: what a language model adds to chunks and documents; default: nothing
     """
 
     tokenizer: str = TOKENIZER
@@ -133,9 +132,11 @@ class Chunking(Strict):
 class Corpus(Strict):
     """A named set of sources whose documents are chunked and searched together.
 
+    name: of the corpus, shared with other studies that search the same sources
+    sources: their names
     near_duplicates: leave out documents that are copies of another one, the same text or one whose Jaccard
-        similarity by word 5-grams is at least this, in (0, 1]; all documents are kept unless it is given
-    index: how its indexes are searched by vectors: default: exactly below 50,000 chunks
+        similarity by word 5-grams is at least this, in (0, 1]; default: all documents are kept
+    index: how its indexes are searched by vectors; default: exactly below 50,000 chunks
     """
 
     name: Name
@@ -150,7 +151,13 @@ class Corpus(Strict):
 
 
 class BuildHalf(Strict):
-    """What has to be built before anything can be asked."""
+    """What has to be built before anything can be asked.
+
+    sources: where documents come from
+    corpus: which sources are searched together
+    chunkings: how documents are split, and what a model adds to chunks
+    embedders: models that turn text into vectors
+    """
 
     sources: Annotated[dict[Name, Source], Field(min_length=1)]
     corpus: Corpus

@@ -30,11 +30,11 @@ _VERSION = "1"  # of how values are made of a request
 
 
 class PromptOptions(Strict):
-    """How a model is asked.
+    """The prompt of a generator.
 
-    language: of the prompt's own text, en | de; default: the question's, or English
-    domain: what the documents are about, as in `EU energy law`; questions about other things are refused
-    file: a template of one's own (docs/studies.md), from the study's folder; it serves all languages
+    language: of the instructions, en | de; default: the question's, or English
+    domain: topic of the documents, as in `EU energy law`; questions about other topics are refused
+    file: a template of your own (docs/grid.md), from the study's folder; it serves all languages
     """
 
     language: Literal["en", "de"] | None = None

@@ -247,7 +247,7 @@ TRIES = 8  # limits that are tried until the bins, as the model counts them, fit
 
 
 class LlmBinned(Llm):
-    """Asks a language model about a context of any length, bin by bin.
+    """Calls a language model for a context of any length, bin by bin.
 
     What fits into the model's window, and into `bin_tokens`, is asked as `llm` asks it. A longer context is
     cut into bins of contiguous sentences, in the order of the documents, and the model answers from each;

@@ -250,7 +250,7 @@ class Generator(ChatComponent, ContextBudget):
     writes_markers: whether a number in brackets in its text names a passage of the request; those are read by
         `answer`. A generator that knows otherwise where its text stands gives the citations itself
     varies: whether it may answer the same request otherwise the next time, so that replicates tell something
-    gate: refuses by the scores of the passages, before anything is asked; None: none
+    gate: refuses by the scores of the passages, before a model is called; default: none
     """
 
     reads: ClassVar[Reads] = "ranking"

@@ -1,7 +1,7 @@
 """The date, number, amount or name that a question asks for, out of the sentence that answers it.
 
 Rules, with what each kind is worth: a short answer is given only where one candidate stands out, and of a
-kind that was right often enough on questions of several collections (docs/answering.md).
+kind that was right often enough on questions of several collections (docs/proof.md).
 """
 
 from __future__ import annotations

@@ -84,13 +84,13 @@ def fitted() -> dict[str, Any]:
 
 
 class Extractive(Generator):
-    """Quotes the best sentences of the first passages within a token budget; needs no model but the embedder.
+    """Quotes the best sentences of the first passages within a token budget; needs only the embedder.
 
     A date, number or name that is asked for comes first. It declines where no sentence is likely to answer.
 
     max_tokens: budget of the answer, by the tokenizer of the embedder
-    min_score: below this probability that the best sentence answers it says that the documents do not say;
-        None: never, which is the default of one with a `gate`
+    min_score: it refuses if the probability that the best sentence answers is lower; null: it never refuses,
+        which is the default of one with a `gate`
     """
 
     kind: ClassVar[str] = "extractive"

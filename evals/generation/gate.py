@@ -21,7 +21,7 @@ DEFAULT: Feature = "top"
 
 
 class Gate(Recipe):
-    """Refuses a question whose ranking scores below a threshold; no model is asked then.
+    """Refuses a question whose ranking scores below a threshold, without calling a model.
 
     feature: top (the best score) | margin (the best less the second); in the retriever's own scale
     threshold: a number; `tuned`: fitted on the train questions of the study, for each cell

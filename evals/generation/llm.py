@@ -33,13 +33,14 @@ Result = TypeVar("Result")
 
 
 class Llm(ChatModel, Generator):
-    """Asks a language model through LiteLLM.
+    """Calls a language model through LiteLLM.
 
-    prompt: how it is asked: language, domain, a template of one's own
-    window: tokens that the model reads, prompt and answer together; default: what is known of it
-    history_tokens: of what was said before the question, the newest turns; default: 512
-    sufficiency: the passages are checked first, and more are looked for where they do not suffice;
-        default: no check
+    prompt: language, domain, or a template of your own
+    window: tokens that the model reads, prompt and answer together; default: 4,096 for a local model, else
+        LiteLLM's value
+    history_tokens: of the conversation before the question, newest turns first; default: 512
+    sufficiency: the model checks the passages first, and more are searched if they do not suffice; default:
+        no check
     """
 
     kind: ClassVar[str] = "llm"

@@ -39,7 +39,7 @@ class ImportedGenerator(Generator):
 
 
 class OracleContext(Llm):
-    """Asks a language model with the reference passages as its passages: the ceiling of any retriever.
+    """Calls a language model with the reference passages: an upper bound for any retriever.
 
     passages: how many pieces of evidence it reads
     sufficiency: there is nothing to be searched for
@@ -53,7 +53,7 @@ class OracleContext(Llm):
 
 
 class NoContext(Llm):
-    """Asks a language model without any passage: what it knows without the documents.
+    """Calls a language model without passages (closed book).
 
     passages: it reads none
     context_tokens: it reads none

@@ -163,9 +163,9 @@ class Judge(ChatComponent, Component):
     data, and nothing in it is followed as an instruction.
 
     varies: whether it may judge the same case otherwise the next time
-    replicates: how often it judges each case; once where it cannot vary
-    vote: what several replicates come to: their `mean`, or the value that more than half of them gave
-        (`majority`; where no value has one, there is no value)
+    replicates: judgements of each case; a judge that cannot vary judges once
+    vote: value of several replicates: their `mean`, or the value that more than half of them gave
+        (`majority`; none without one)
     """
 
     varies: ClassVar[bool] = True

@@ -187,12 +187,11 @@ class _Task:
 class CriteriaJudge(PromptedJudge):
     """Calls a language model to rate an answer by criteria, ours or a study's, with a reason for each.
 
-    metrics: which of our own: correctness (as the ground truth has it), relevance, conciseness, helpfulness,
-        detail
-    criteria: further ones, metric to wording, or to a mapping of `ask` and `needs`
-    scale: a grade from 1 to so many, the value of which is (grade - 1) / (scale - 1); or binary: met or not
-    shown: what the model sees beside question and answer whatever the criterion: ground_truth, passages
-    together: all criteria of a case by one call; false: a call each
+    metrics: built-in criteria: correctness (by the ground truth), relevance, conciseness, helpfulness, detail
+    criteria: your own, metric to wording, or to a mapping of `ask` and `needs`
+    scale: grades from 1 to this; a grade's value is (grade - 1) / (scale - 1). `binary`: met or not
+    shown: inputs of all criteria beside question and answer: ground_truth, passages
+    together: one call for all criteria of a case; false: a call each
     """
 
     kind: ClassVar[str] = "criteria"

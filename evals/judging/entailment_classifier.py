@@ -58,12 +58,12 @@ class EntailmentClassifier(PairModel, Splitting, contract.Judge):
     over the sentences of the probability of entailment, which is the highest of all windows of the premise
     (SummaC, Laban and others, TACL 2022, arXiv:2111.09525). Pronouns stay, facts are not split.
 
-    metrics: those that are judged; default: all
-    labels: what the model's outputs mean, in their order; default: as its config.json has it
-    batch_size: pairs of premise and hypothesis that are read together; changes no value
-    max_length: tokens of both that are read, at most as many as the model has places; a longer premise is
-        read in windows of whole sentences, each of which begins with the last one of the window before
-    most_sentences: of a text; one with more is not judged (`truncated`)
+    metrics: default: all
+    labels: meaning of the model's outputs, in their order; default: from its config.json
+    batch_size: pairs of premise and hypothesis in one batch; changes no value
+    max_length: tokens of both, at most the model's limit; a longer premise is read in windows of whole
+        sentences, each of which begins with the last one of the previous window
+    most_sentences: a text with more is not judged (`truncated`)
     """
 
     kind: ClassVar[str] = "entailment_classifier"

@@ -56,7 +56,8 @@ class PairwiseJudge(PromptedJudge):
 
     against: the other cell, without the study, as in `tokens-128.minilm.bm25.extractive`
     ask: the question to the judge; default: the built-in wording
-    shown: what the model sees beside the question and the answers: ground_truth, passages of the cell
+    shown: inputs beside the question and the answers: ground_truth, passages (of the judged cell, which
+        favours its answer)
     """
 
     model_config = ConfigDict(serialize_by_alias=True)

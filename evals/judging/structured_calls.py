@@ -301,7 +301,7 @@ def _grade(named: Mapping[str, str | None], scale: int) -> int | None:
 class ModelJudge(ChatModel, Judge):
     """A judge that is a language model.
 
-    window: tokens that the model reads, prompt and reply together; default: what is known of it
+    window: tokens that the model reads, prompt and reply together; default: the model's, if known
     """
 
     unless_said: ClassVar[frozenset[str]] = frozenset({"window"})
@@ -320,8 +320,8 @@ class ModelJudge(ChatModel, Judge):
 class PromptedJudge(ModelJudge):
     """A judge that asks in one prompt of its kind, `prompts/KIND.LANGUAGE.j2`, which holds the passages.
 
-    language: of the prompt's own text, en | de; default: the question's, or English
-    window: tokens that the model reads; default: what is known of it. Passages are cut to fit
+    language: language of the prompt, en | de; default: the question's, or English
+    window: tokens that the model reads; default: the model's, if known. Passages are cut to fit
     """
 
     unless_said: ClassVar[frozenset[str]] = frozenset({"language", "window"})

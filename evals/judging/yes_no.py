@@ -60,11 +60,10 @@ class YesNo(PromptedJudge):
     The value is P(yes) / (P(yes) + P(no)) over the likeliest first tokens. Where the server does not give
     their probabilities, the word of the reply is read: 1 or 0.
 
-    metrics: which of our own questions are asked: supported (by the passages), correct (as the ground truth
-        has it), relevant
-    questions: further ones, metric to question, or to a mapping of `ask` and `needs`
-    top_logprobs: first tokens that the server is asked for; most servers give 20 at most
-    least_share: of all first tokens that yes and no must have together, else there is no value
+    metrics: built-in questions: supported (by the passages), correct (by the ground truth), relevant
+    questions: your own, metric to question, or to a mapping of `ask` and `needs`
+    top_logprobs: number of first tokens requested; most servers give 20 at most
+    least_share: least total probability of yes and no; below it there is no value
     """
 
     kind: ClassVar[str] = "yes_no"

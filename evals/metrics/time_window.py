@@ -3,7 +3,7 @@
 For questions that ask for a time ("who won the derby in May 2019?"), of documents that repeat each other from
 season to season: a document of another year is a miss, although its words match. Documents out of the frame
 keep their ranks, and so push the others down. A document without a known day of publication is not within any
-frame; of a partial date, the first day counts, as in filters (docs/indexes.md).
+frame; of a partial date, the first day counts, as in filters (docs/grid.md).
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ class Entities(ByModel):
     days: with on_or_after, published at most so many days after the date; None: ever after
     keywords: none | any (documents that carry one of the names) | all (documents that carry all of them).
         Default: none, since a filter never finds a document that lacks the keyword
-        (docs/retrieval-results.md); any with `by: llm`, so that names that a model was paid for are used
+        (docs/proof.md); any with `by: llm`, so that names that a model was paid for are used
     names: further names by type, for what no keyword says: `{stadium: [Waldstadion]}`
     specific: a single word ("Kohlenbach") stands for a longer keyword ("SV Kohlenbach 07") where at least
         this share of the documents that hold the word carry the keyword

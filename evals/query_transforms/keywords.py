@@ -142,7 +142,7 @@ class Keywords(ByModel):
 
     By rules, keywords are the words that are no stop words, and synonyms words of the corpus itself. With one
     synonym for each keyword, nDCG@10 fell on all of six collections, on four significantly
-    (docs/retrieval-results.md).
+    (docs/proof.md).
 
     synonyms: how many of each keyword, 0 to 2. Default: 0; 1 with `by: llm`, whose model lists them anyway
     source: vocabulary (corpus words of the same stem, and compounds with the word) | vectors (the corpus

@@ -361,7 +361,15 @@ DEFAULT = ("titles", "headings", "definitions", "dates")
 
 @dataclass(frozen=True)
 class GenerationPlan:
-    """What is to be made."""
+    """Kinds, number and seed of generated questions.
+    Left out, and counted: empty titles and headings ("Introduction", "Article 1"), the same words in more
+    than three documents, more than ten documents with a similar title, evidence that occurs twice in its
+    document, duplicates (cosine 0.9, or four of five words), more than three times a document's share, and
+    most questions that word search ranks first. Six BM25 variants (plain, stemmed, lemmatised; with and
+    without the title) try each question on passages of a hundred words; at most a third of the set may be
+    that easy, about the share of human-written questions. A corpus that gives fewer than twenty questions
+    keeps easy ones. Above 20,000 passages, questions are tried on a sample, and 10,000 titles are compared.
+    """
 
     kinds: tuple[str, ...] = DEFAULT
     n: int = 100

@@ -28,7 +28,7 @@ from rag_assay.warehouse.errors import AssayError, InputError
 HEADING = """\
 Questions made from the documents, without a model: {counts}.
 Each can be edited, and deleted; results are kept by the id. They tell less than questions that people ask:
-docs/questions.md, "Made without a model"."""
+docs/documents.md, "Generating questions without a model"."""
 
 
 def make_for(
@@ -50,7 +50,7 @@ def make_for(
         raise InputError(
             f"no question could be made of the {made_questions.documents} documents of {study.path}"
             + (f": {reasons}" if reasons else ", which have no title, heading or definition")
-            + "; write some by hand (docs/questions.md)"
+            + "; write some by hand (docs/documents.md)"
         )
     return made_questions
 

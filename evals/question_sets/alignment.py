@@ -186,7 +186,7 @@ def readable(text: str) -> str:
 
 
 SIMILAR = 0.9
-"""From here on a stretch counts as the quote (docs/questions.md says what was measured)."""
+"""From here on a stretch counts as the quote (docs/proof.md says what was measured)."""
 
 NOT_EXACT = 0.999  # the most that is said of what is not there word for word
 LONGEST = 20_000  # characters of a quote that is looked for in this way

@@ -31,7 +31,7 @@ from rag_assay.evals.question_sets.alignment import (
 from rag_assay.evals.word_lists import LANGUAGES, function_words
 
 COVERED, COVERED_WITH_QUESTION = 0.75, 0.85
-"""Share of a ground truth's words from which on a place counts as its evidence (docs/questions.md); of one
+"""Share of a ground truth's words from which on a place counts as its evidence (docs/documents.md); of one
 that is looked for together with its question it is more: a text may hold those words without the answer."""
 WITH_FACTS, SHORT_WITH_FACTS = 0.6, 0.5
 """The same for a place that holds all facts of the ground truth: numbers, dates and names that the question

@@ -24,10 +24,13 @@ UNFILLED = "Replace this by "
 
 
 class EvidenceQuote(Strict):
-    """Where an answer stands: a quote on a page, or in any document where no page is named.
+    """Where an answer is: a quote on a page, or in any document if no page is named.
 
-    source: which source's page it is, where several have the same URL
-    start, end: offsets in the text of the page's document, if they are known
+    url: of the page; for files, the path within the source
+    source: whose page it is, if several sources have the same URL
+    quote: words of the page; default: the whole document is evidence
+    grade: relevance, 1 to 10
+    start, end: offsets of the quote in the text of the document; default: the nearest match
     """
 
     url: Annotated[str | None, Field(min_length=1)] = None
@@ -54,7 +57,10 @@ class EvidenceQuote(Strict):
 
 
 class PublicationWindow(Strict):
-    """The publication window of the documents in question; both ends included."""
+    """The publication window of the documents in question.
+
+    from, to: first and last day, both included; default: open
+    """
 
     from_: Annotated[date | None, Field(alias="from")] = None
     to: date | None = None
@@ -116,9 +122,18 @@ def short_questions(questions: Iterable[tuple[str, str]]) -> str | None:
 class WrittenQuestion(Strict):
     """One question of a YAML file.
 
-    language: where it is not that of the file
-    asked_at: the day on which it is asked, which "last week" and a retriever of recent documents go by
-    conversation: what was said before it, oldest first: question and answer by turns
+    id: results are kept by it: keep it when the words change
+    type: a row of the report's breakdown; the evidence of `multi_hop` is in several documents
+    language: default: that of the file
+    question: needs a letter, digit or symbol
+    ground_truth: the right answer, in a sentence; answer metrics need it
+    answerable: `false`: no document answers it, so a refusal is correct
+    evidence: where the answer is; retrieval metrics need it
+    needs: `all` evidence, or `any` one piece of it
+    time_frame: publication dates that count, for the metrics `…_in_time`
+    asked_at: the day on which it is asked, which "last week" and a retriever of recent documents go by;
+        default: that of the file
+    conversation: turns before it, oldest first: question and answer in turn
     """
 
     id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+$")]
@@ -153,7 +168,10 @@ class WrittenQuestion(Strict):
 class QuestionFile(Strict):
     """A YAML file of questions.
 
-    asked_at: of every question that does not say it itself
+    question_set: its name
+    language: of the questions; chooses the words of refusals, stop words and prompts
+    asked_at: the day on which the questions are asked
+    questions: one or more
     """
 
     question_set: str

@@ -26,10 +26,11 @@ class RelevanceFeedback(Strict):
     """RM3 (Abdul-Jaleel et al., TREC 2004): the question mixed with a relevance model of its best chunks
     (Lavrenko and Croft, SIGIR 2001).
 
+    words: how many are added
     chunks: how many of the first search's best chunks are believed to be relevant
     original: share of the question's own words in the second question; the rest are the added ones. With the
         usual 0.5, nDCG@10 fell on three of six collections, by up to 0.05; with 0.9 on none significantly
-        (docs/retrieval-results.md)
+        (docs/proof.md)
     common: a word in a larger share of the chunks than this, and in more than ten, is not added
     """
 
@@ -78,12 +79,12 @@ DECIMALS = 6  # of a cosine that are kept: below them, it depends on the order i
 class Expand(Strict):
     """Search, beside each word of the question, the corpus' words that are nearest to it by embedding.
 
+    words: so many for each word of the question; only the first 128 different words are expanded
+    similarity: least cosine of a found word
     weight: what a found word counts, times its cosine; a word of the question itself counts 1
     only_unknown: only for words that the corpus lacks, which would otherwise find nothing
     vocabulary: how many of the corpus' words are candidates, the most frequent first, of those that stand in
         two chunks at least; each is embedded once for each embedder
-
-    The first 128 different words of a question are looked at.
     """
 
     most: ClassVar[int] = 200_000
@@ -207,7 +208,7 @@ DELTAS = {"okapi": 0.0, "plus": 1.0, "l": 0.5, "lower_bounded": 1.0}
 class WordSearch(IndexRetriever):
     """Parameters of BM25 in every implementation.
 
-    Defaults are the best values over several collections (docs/retrieval-results.md).
+    Defaults are the best values over several collections (docs/proof.md).
 
     k1, b: saturation of term frequency, strength of length normalisation
     epsilon: okapi only; a word in more than half of the chunks gets this share of the mean idf

@@ -186,6 +186,7 @@ class _Positive(Method):
     """Normalised scores that are never 0, since one 0 would make the whole mean 0.
 
     normalise: min_max | sum (z-scores may be negative, and have no such mean)
+    least: the lowest score, also of a candidate that a retriever lacks
     """
 
     normalise: Literal["min_max", "sum"] = "min_max"

@@ -24,7 +24,7 @@ class Hybrid(Retriever):
 
     bm25, dense: parameters of this retriever
     weight: share of `dense`; default: what measured best for the embedder, 0.7 for
-        multilingual-e5-small and 0.5 for all others (docs/retrieval-results.md)
+        multilingual-e5-small and 0.5 for all others (docs/proof.md)
     normalise: min_max | z_score | sum (`fuse` says how)
     depth: candidates of each retriever, or `k` where that is more; the last one sets the scale's lower end
     """

@@ -123,7 +123,7 @@ def _order(keys: list[int] | list[tuple[int, int, int]]) -> npt.NDArray[np.int64
 
 
 DECIMALS = 9  # of a drop and of a curvature that are compared
-LEAST = 10  # passages: with fewer, evidence was lost on six of six collections (docs/retrieval-results.md)
+LEAST = 10  # passages: with fewer, evidence was lost on six of six collections (docs/proof.md)
 EXACT = 1e-12  # share of a score below which differences are those of floats
 
 
@@ -173,7 +173,7 @@ class Adaptive(IndexStep):
     """Ends a ranking where its scores say so: as many passages as the question has good ones.
 
     With a smaller `min` than 10 it cuts evidence off: at `steepest` and 1, nDCG@10 fell by 0.10 on average
-    over six collections (docs/retrieval-results.md).
+    over six collections (docs/proof.md).
 
     method: steepest (before the largest drop from one score to the next) | curvature (before the point where
         the curve of the scores, brought to 0..1 both ways, bends most from falling to flat)

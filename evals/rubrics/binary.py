@@ -10,8 +10,8 @@ from rag_assay.evals.rubrics.rubric import Criterion, Rubric, Wording
 class Binary(Rubric):
     """Says yes (1) or no (0) of an answer; yes is the better one.
 
-    ask: what the annotator is asked
-    yes, no: what each of them means
+    ask: question to the annotator
+    yes, no: meaning of each
     """
 
     kind: ClassVar[str] = "binary"

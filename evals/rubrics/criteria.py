@@ -23,9 +23,9 @@ _ENDS: Mapping[Language, tuple[str, str]] = {"en": ("Fully", "Not at all"), "de"
 class WordedCriterion(Strict):
     """A criterion in a study's own words; a high value is good.
 
-    ask: what the annotator is asked
-    scale: grades from 1 to so many, or `binary`: 1 or 0; default: that of the rubric
-    anchors: value -> what it means; of grades, the lowest and the highest at least
+    ask: question to the annotator
+    scale: grades from 1 to this, or `binary`: 1 or 0; default: the rubric's
+    anchors: value -> its meaning; of grades, at least the lowest and the highest
     """
 
     ask: Wording
@@ -39,10 +39,10 @@ Worded = Annotated[WordedCriterion, BeforeValidator(accept_text)]
 class CriteriaRubric(Rubric):
     """Scores an answer by several criteria, ours or a study's, as the judge of that name does.
 
-    metrics: which of our own: correctness, relevance, conciseness, helpfulness, detail
-    criteria: further ones, name to wording, or to a mapping of `ask`, `scale` and `anchors`
-    scale: grades from 1 to so many; or binary: met (1) or not (0)
-    language: of our own wording, en | de
+    metrics: built-in criteria: correctness, relevance, conciseness, helpfulness, detail
+    criteria: your own, name to wording, or to a mapping of `ask`, `scale` and `anchors`
+    scale: grades from 1 to this; or binary: met (1) or not (0)
+    language: of the built-in wording, en | de
     """
 
     model_config = ConfigDict(serialize_by_alias=True)

@@ -28,9 +28,9 @@ def check_grades(scale: int, anchors: Mapping[float, str], place: tuple[str, ...
 class Ordinal(Rubric):
     """Grades an answer on a scale from 1.
 
-    ask: what the annotator is asked
-    scale: how many grades there are
-    anchors: grade -> what it means; the lowest and the highest at least
+    ask: question to the annotator
+    scale: number of grades
+    anchors: grade -> its meaning; at least of the lowest and the highest
     """
 
     kind: ClassVar[str] = "ordinal"

@@ -18,8 +18,8 @@ class PairwiseRubric(Rubric):
     a tie. Which answer stands first is drawn for each annotator and item.
 
     against: the other cell, without the study, as in `tokens-128.minilm.bm25.extractive`
-    ask: what the annotator is asked
-    ties: whether the annotator may call it a tie
+    ask: question to the annotator
+    ties: whether the annotator may choose a tie
     """
 
     model_config = ConfigDict(serialize_by_alias=True)

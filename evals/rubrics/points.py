@@ -16,8 +16,8 @@ DEFAULT = {
 class Points(Rubric):
     """Gives points to an answer: 5, 3 or 0, or others with their anchors in words.
 
-    ask: what the annotator is asked
-    anchors: points -> what they are given for, two or more
+    ask: question to the annotator
+    anchors: points -> their meaning, two or more
     """
 
     kind: ClassVar[str] = "points"

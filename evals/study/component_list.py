@@ -155,21 +155,25 @@ def described(kind: type) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for one in kind.__mro__:
-        if one in (BaseModel, object) or not one.__doc__:
-            continue
-        names: list[str] = []
-        texts: dict[str, str] = {}
-        for line in inspect.cleandoc(one.__doc__).splitlines():
-            match = _DESCRIBED.match(line)
-            if match:
-                names = match[1].split(", ")
-                texts |= dict.fromkeys(names, match[2])
-            elif names and line.startswith("    "):
-                texts |= {name: f"{texts[name]} {line.strip()}" for name in names}
-            else:
-                names = []
-        found = {**texts, **found}
+        if one not in (BaseModel, object) and one.__doc__:
+            found = {**described_in(one.__doc__), **found}
     return found
+
+
+def described_in(text: str) -> dict[str, str]:
+    """Return name -> description from the lines `name, name: description` of a docstring or comment."""
+    names: list[str] = []
+    texts: dict[str, str] = {}
+    for line in inspect.cleandoc(text).splitlines():
+        match = _DESCRIBED.match(line)
+        if match:
+            names = match[1].split(", ")
+            texts |= dict.fromkeys(names, match[2])
+        elif names and line.startswith("    "):
+            texts |= {name: f"{texts[name]} {line.strip()}" for name in names}
+        else:
+            names = []
+    return texts
 
 
 def _type(annotation: Any, field: FieldInfo | None = None) -> str:

@@ -32,11 +32,11 @@ _OF: dict[str, tuple[Method, ...]] = {
 
 
 class SearchBudget(Strict):
-    """What a search may ask for at most, as it is estimated before anything is asked.
+    """Limits of a search, by the estimates made before it starts.
 
-    evaluations: how many times a cell is asked a question
-    calls, tokens, usd: of the models that the study's budget pays for, by the most that `assay run --dry-run`
-        estimates
+    cells: number of cells
+    evaluations: number of questions that cells answer
+    calls, tokens, usd: of paid models, by the maximum of `assay run --dry-run` in an empty workspace
     """
 
     cells: Annotated[int, Field(ge=1)] | None = None
@@ -53,16 +53,17 @@ class SearchBudget(Strict):
 
 
 class Search(Strict):
-    """Which part of the grid is run.
+    """Which part of the grid is evaluated on all questions.
 
-    method: `one_factor_at_a_time`: a base cell, and those that differ from it on one axis; `random`: cells
+    method: `one_factor_at_a_time`: a base cell, and all that differ from it on one axis; `random`: cells
         drawn by the seed, as many as the budget allows; `successive_halving`: all cells on a few questions,
-        those that are left on more, and so on: what falls behind is dropped on the way
-    base: the base cell by its key without the study; default: the first name of each axis
-    budget: what may be asked at most; a race without one drops only what is significantly worse
-    growth: how many times as many questions the next rung has
-    alpha: chance, over all rungs together, that a cell is dropped by a test although none of the others is
-        better
+        the better ones on more, the last ones on all
+    base: key of the base cell without the study; default: the first name of each axis
+    budget: limit of the search; successive halving without one drops only significantly worse cells
+    seed: default: the study's
+    first: questions of the first rung
+    growth: factor between the numbers of questions of two rungs
+    alpha: chance, over all rungs, that a test drops a cell that is not worse
     """
 
     method: Method
@@ -107,6 +108,8 @@ MOST_MUTATED = 1_000  # answers that a judge is tried with
 class BeirQuestions(Strict):
     """The queries and relevance grades of a BEIR folder.
 
+    path: of the folder
+    name: of the question set
     split: which file under `qrels/` says what is relevant; only its queries are asked
     """
 
@@ -118,6 +121,11 @@ class BeirQuestions(Strict):
 class QuestionSource(Strict):
     """Where questions come from: a file, or a BEIR folder.
 
+    file: path of the file, from the study's folder
+    beir: a BEIR folder, in place of a file
+    format: of the file; default: as its name and columns tell
+    name: of the question set; default: that of the file
+    language, asked_at: of questions without their own; a YAML file has its own
     evidence: `ground_truth`: of questions without evidence, what is most like their ground truth is evidence;
         `none`: quotes and contexts that name no page are not looked for; default: both are
     use: what they are for: `test` questions are asked and measured; on `train` questions, what a retriever
@@ -150,10 +158,12 @@ class QuestionSource(Strict):
 
 
 class Restriction(Strict):
-    """Where a generator or a judge is used, when not everywhere.
+    """Where a generator or a judge is used; default: everywhere.
 
-    sample: only for so many questions, drawn by the study's seed; the cells of a generator are compared on
-        those questions, and a judge's metrics are measured on them
+    generators: only answers of these; of a judge
+    chunkings, embedders, retrievers: only with these
+    sample: number of questions, drawn by the study's seed; the cells of a generator are compared on those
+        questions, and a judge's metrics are measured on them
     others: of a generator: `rankings` compares the pipelines that it leaves out by their rankings alone;
         default: they are no cells
     """
@@ -176,16 +186,17 @@ class Restriction(Strict):
 
 
 class Annotation(Restriction):
-    """What people score of a study, and in which order.
+    """Which answers annotators rate, and in which order.
 
+    rubrics: default: all
     generators, chunkings, embedders, retrievers: only answers of cells with these
-    sample: only so many items, drawn by the study's seed; an item is an answer to a question, with its
-        passages, whatever cells it stands in
-    twice: share of the items that two annotators score
-    repeats: share of an annotator's items that are shown once more, to tell how steady the scores are
-    order: `random`, or `disputed`: the sooner, and the likelier in a sample, the less judges agree on an item
-    precision: wanted half width of the 95 % interval of a cell's mean, as a share of the rubric's scale;
-        without a `sample`, so many items are drawn as it needs
+    cells: only answers of these, as chunking.embedder.retriever.generator
+    sample: number of items, drawn by the study's seed; an item is a question with an answer and its passages
+    twice: share of the items that two annotators rate
+    repeats: share of an annotator's items that are shown again, to measure how consistent the ratings are
+    order: `random`, or `disputed`: items that judges disagree on come first, and are drawn more often
+    precision: wanted half width of the 95 % interval of a cell's mean, as a share of the rubric's scale; sets
+        the number of items if there is no `sample`
     """
 
     rubrics: tuple[Name, ...] | None = None
@@ -197,10 +208,10 @@ class Annotation(Restriction):
 
 
 class JudgeCard(Strict):
-    """What a judge is tried with, for its card.
+    """How a judge is tested.
 
-    labels: cases that people have labelled; without them, the judge is uncalibrated
-    mutations: how many answers of the study are made worse on purpose, in every way that there is
+    labels: cases labelled by annotators; without labels or human ratings, the judge is uncalibrated
+    mutations: number of answers that are made worse, in every applicable way; 0: none
     """
 
     labels: LabelFile | None = None
@@ -253,13 +264,14 @@ AlertKind = Literal["run", "check", "best", "leader", "budget"]
 
 
 class Alerts(Strict):
-    """Who is told what happens to a study.
+    """Who is notified of a study's events.
 
-    about: `run`: some of its keys failed; `check`: a check failed that makes results wrong; `best`: another
-        cell leads, and the one before is significantly worse; `leader`: another of the cells that tie
-        leads; `budget`: something was left unasked for want of budget
+    about: `run`: some keys failed; `check`: a check failed that makes results wrong; `best`: another cell
+        leads, and the previous leader is significantly worse; `leader`: another of the tied cells leads;
+        `budget`: questions were skipped because the budget was spent
+    log: also write a line to the log of the process
     webhook: URL that JSON is posted to; write it as `${NAME}`, since anyone who knows it can post there
-    email: addresses; the server and its password stand in the environment
+    email: addresses; the mail server and its password are set in the environment
     """
 
     about: tuple[AlertKind, ...] = ("run", "check", "best", "budget")
@@ -276,16 +288,16 @@ class Alerts(Strict):
 
 
 class StudyBudget(Strict):
-    """What a run may spend on the calls of a study's retrievers, generators and judges: money, tokens, calls.
+    """Limits of one run for the calls of a study's retrievers, generators and judges.
 
-    usd: US dollars; calls whose price is not known do not count
-    tokens: read and written together; those that a server does not count do not count
+    usd: US dollars; calls without a known price do not count
+    tokens: read and written together; calls whose tokens the server does not count do not count
+    calls: number of calls, failed ones included
 
-    A call is begun only while the budget covers it and those under way, each taken to cost as much as the
-    dearest call of its model so far. So a cap in dollars or tokens is passed by at most the calls in flight,
-    and those only by what they cost more; a cap in calls is never passed. Calls that the cache holds, and
-    those to a model of this process, count nothing. `enrich`, `date_by` and an embedder's `api` have a
-    `budget_usd` of their own.
+    A call starts only if the budget covers it and the calls in flight, each at the cost of the most expensive
+    call of its model so far. So a limit in dollars or tokens is exceeded by at most what the calls in flight
+    cost beyond that; a limit of calls is exact. Cached calls and models of this process are free. `enrich`,
+    `date_by` and an embedder's `api` have a `budget_usd` of their own.
     """
 
     usd: Annotated[float, Field(ge=0)] | None = None

@@ -48,22 +48,30 @@ MOST_REPLICATES = 50
 class Study(BuildHalf):
     """One study file.
 
-    retrievers: a powerset among them stands for all of its combinations, each by a name of its own
-    systems: RAG applications of the user's own, each one cell beside the grid
-    questions_by: the model that `assay questions make` asks; no cell does
-    judges: each by a name of its own, which no generator has; its metrics are called `JUDGE.METRIC`
-    judge_cards: what judges are tried with; those that are not named, with answers made worse alone
-    rubrics: by what people score answers; what they say is measured as `people.RUBRIC`
-    annotation: which answers people score, and in which order; default: all
-    metrics: what is measured, first what ranks the cells; all metrics of the judges are measured beside them
-    replicates: how often each cell is asked whose generator may answer otherwise the next time
-    clusters: which questions are not independent of each other, when cells are compared
+    study: its name
+    description: one line for the report
+    seed: of samples, bootstrap intervals and models
+    retrievers: how passages are found; a powerset stands for all of its combinations, each by its own name
+    generators: what answers from the passages; default: none, which compares rankings only
+    questions: files of questions, or BEIR folders
+    restrict: where a generator or judge is used, by its name; default: everywhere
+    budget: the most that the calls of one run may cost
+    systems: RAG applications of your own, each one cell beside the grid
+    questions_by: the model that `assay questions make` calls
+    judges: what rates answers and passages; names differ from those of generators, metrics are `JUDGE.METRIC`
+    judge_cards: how judges are calibrated; judges without one are tried with mutated answers only
+    rubrics: scales of human ratings, which are measured as `people.RUBRIC`
+    annotation: which answers annotators rate, and in which order; default: all
+    metrics: what is measured; the first one ranks the cells. All metrics of the judges are measured too
+    replicates: how often each cell answers whose generator can vary
+    clusters: which questions depend on each other: `documents` (they share reference documents), `ids:REGEX`
+        (the first match in their ids is the same) or `none`
     margin: a loss that does not matter, in the unit of the first metric; default: 0.02 of its range
-    prefer: what decides between cells that lose little against the leader
-    schedule: when its sources are crawled again and it is run, in Dagster; default: never
-    search: which part of the grid is run; default: all of it
-    alerts: who is told when something happens to it; None: whom the environment names
-    trace: how many candidates of each step of a retriever are kept, to tell where a question was lost
+    prefer: what decides between cells within half of the margin; `quality`: always the leader
+    schedule: when Dagster crawls the sources and runs the study; default: never
+    search: which subset of the grid is run; default: all of it
+    alerts: who is notified of events; default: as the environment says
+    trace: candidates of each retrieval step that are stored, to show where evidence was lost
     path: where it was read from; question files are looked for beside it
     """
 

@@ -46,7 +46,7 @@ from rag_assay.warehouse.source import Source
 from rag_assay.warehouse.validation_errors import Finding, lines_of
 from rag_assay.warehouse.yaml_positions import MarkedYaml, Place, load
 
-MEASURED = "docs/retrieval-results.md"
+MEASURED = "docs/proof.md"
 
 
 class _Loss(NamedTuple):

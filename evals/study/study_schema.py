@@ -197,7 +197,7 @@ class _Schema:
         """Return the schema of a system; parameters may be written inside its kind or next to it."""
         kinds = found["properties"]
         beside = {
-            name: self.field(field)
+            name: {**_beside_reference(self.field(field)), "description": described(kind)[name]}
             for kind in (CalledSystem, Python)
             for name, field in kind.model_fields.items()
             if name in {"version", "limits", "price", "input", "answers"}

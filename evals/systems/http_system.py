@@ -126,9 +126,9 @@ def _is_from_environment(text: str, value: str) -> bool:
 class HttpSystem(CalledSystem):
     """A system behind HTTP.
 
-    headers: sent with each request; write secrets as `${NAME}`. Values of secrets are no part of an identity
+    headers: sent with each request; write secrets as `${NAME}`: their values are not part of an identity
     passages: selects the passages' texts, or objects with `text`, `url`, `id` and `score`
-    urls, ids: select what names the document of each passage; default: what its object says
+    urls, ids: select the URL or id of each passage's document; default: those of the passage objects
     """
 
     address_field: ClassVar[str]
@@ -196,12 +196,12 @@ class HttpSystem(CalledSystem):
 class Http(HttpSystem):
     """Calls any endpoint that takes a question as JSON and gives JSON.
 
-    url: of the endpoint; its user, password and query are kept out of what is stored
+    url: of the endpoint; its user, password and query are never stored
     method: with GET, `body` becomes the query
     body: JSON with placeholders: `{{ question }}`, `{{ messages }}`, `{{ history }}`, `{{ language }}`,
         `{{ question_id }}`, `{{ asked_at }}`
     answer: selects the text of the answer; without it, the system only retrieves. Without any selector,
-        answer and passages are found by their names, as `answer` and `passages` or `sources`
+        answer and passages are found by common names, such as `answer`, `passages` and `sources`
     """
 
     model_config = ConfigDict(serialize_by_alias=True)
@@ -259,10 +259,10 @@ class OpenAi(HttpSystem):
     """Calls a RAG server that speaks OpenAI's protocol (`/chat/completions`).
 
     api_base: address of the server, without `/chat/completions`
-    model: that it is asked for
+    model: name of the model to request
     options: sent with each request, such as `temperature`
-    passages: default: the first of `context`, `sources`, `citations`, `documents`, `annotations` that the
-        message or the reply has
+    passages: default: the first of `context`, `sources`, `citations`, `documents`, `search_results`,
+        `tool_results`, `annotations` that the message or the reply has
     """
 
     kind: ClassVar[str] = "openai"

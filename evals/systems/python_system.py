@@ -42,7 +42,7 @@ class Python(CalledSystem):
     is called by its method: `invoke` (LangChain), `query` or `retrieve` (LlamaIndex), `run` (Haystack).
 
     call: `module:function`, or `module:object`
-    input: what it is called with in place of the question, with placeholders as in `http`
+    input: argument in place of the question, with placeholders as in `http`
     answers: false: it only retrieves
     """
 

@@ -88,7 +88,7 @@ class Recorded(System):
     there is no answer. A question without a row has the status `not_run`.
 
     file: JSON lines, JSON, CSV, Parquet, or a folder of a Hugging Face dataset
-    answers: false: its passages are measured alone
+    answers: false: only its passages are measured
     """
 
     kind: ClassVar[str] = "recorded"

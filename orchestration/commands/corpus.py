@@ -173,7 +173,7 @@ def query(
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option("--corpus", metavar="NAME", help="NamedCorpus to ask; default: the selected one."),
+        typer.Option("--corpus", metavar="NAME", help="Corpus to ask; default: the selected one."),
     ] = None,
     cell: CellOption = None,
     by: ByOption = "document",

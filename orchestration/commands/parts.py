@@ -48,7 +48,11 @@ def schema(
         Path | None, typer.Option("--output", "-o", help="File to write. Default: standard output.")
     ] = None,
 ) -> None:
-    """Write the JSON Schema of study files, by which editors complete and check them."""
+    """Write the JSON Schema of study files, by which editors complete and check them.
+
+    `assay init` writes it into the workspace and names it in the first line of the study, which the YAML
+    extensions of VS Code, Neovim and JetBrains read.
+    """
     from rag_assay.evals.study.study_schema import schema_text
     from rag_assay.warehouse.atomic_write import atomic_write
 

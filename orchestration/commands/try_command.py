@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rag_assay.warehouse.paths import Home
 
 
-AGREEMENT = "docs/questions.md"
+AGREEMENT = "docs/documents.md"
 PROSE = 100  # columns, also of a wider terminal
 TELLS = (
     "The {n} questions were made from the documents' own words: they show which chunk size keeps an answer "
@@ -58,6 +58,9 @@ def try_out(
 
     The questions are made from the documents; the study is stored in the workspace. Pipelines are shown as
     they are measured; Ctrl-C leaves the table, and the same command continues.
+
+    At most 200 pages of a website are read. Above 300,000 words there is one chunk size. A BEIR folder brings
+    its own questions.
     """
     from rag_assay.orchestration.commands.trial_screen import TrialScreen
 
@@ -90,7 +93,7 @@ def check_url(url: str) -> None:
     if not url.startswith(("http://", "https://")):
         raise InputError(
             f"--system {url}: expected a URL, such as http://127.0.0.1:9000/v1; systems in Python are "
-            "measured by `ra.evaluate` (docs/python.md) or in a study (docs/systems.md)"
+            "measured by `ra.evaluate` or in a study (docs/systems.md)"
         )
 
 

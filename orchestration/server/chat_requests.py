@@ -36,14 +36,17 @@ class _Form(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
     asked_at: Annotated[
-        str | None, Field(description="The day of asking, ISO 8601, for words such as yesterday.")
+        str | None,
+        Field(description="ISO 8601 day for words such as yesterday; default: they are not read."),
     ] = None
-    language: Annotated[str | None, Field(description="Two-letter code of the question's language.")] = None
+    language: Annotated[
+        str | None, Field(description="Two-letter code of the question's language; default: detected.")
+    ] = None
     without: Annotated[
         list[str] | None,
         Field(
             max_length=MOST_REMOVALS,
-            description="What of the question is not to be understood: `removal` of items of `understood`.",
+            description="Filters to ignore: `removal` of items of `understood`, or their kinds.",
         ),
     ] = None
 
@@ -68,7 +71,7 @@ class AnswerForm(_Form):
         list[str] | None,
         Field(
             max_length=MOST_TURNS,
-            description="What was said before: question and answer by turns, oldest first.",
+            description="The conversation before: question and answer by turns, oldest first.",
         ),
     ] = None
 
@@ -114,7 +117,12 @@ class StreamOptions(BaseModel):
 class ChatForm(_Form):
     """A request for a chat completion.
 
-    sources: whether the sources are listed below the answer, or in their field alone
+    model: the cell's key, as `GET /v1/models` lists it
+    messages: the last one is the user's question, those before it are the conversation; system messages
+        are ignored
+    stream: send the finished answer sentence by sentence as server-sent events
+    stream_options: `include_usage` ends a stream with token counts
+    sources: `markdown` lists the cited passages below the answer, `field` leaves the answer unchanged
     """
 
     model: str

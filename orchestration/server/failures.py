@@ -1,4 +1,22 @@
-"""Errors of requests in OpenAI's format, with their HTTP status."""
+"""Errors of requests in OpenAI's format, with their HTTP status.
+
+The body is `error` with `message`, `type`, `param` and `code`. A failure after the first five seconds of a
+stream is an error event.
+
+| status | when |
+|---|---|
+| 400 | a field is wrong (`param`), or the prompt exceeds the model's window (`context_length_exceeded`) |
+| 401 | the token is missing or wrong |
+| 403, 421 | a script of another origin, or a `Host` that is no name of this machine |
+| 404 | another model or path; a cell without a generator has `/retrieve` only |
+| 408 | the body did not arrive within 30 s |
+| 413 | the request is larger than `--max-body` |
+| 429 | too many requests or wrong tokens (`rate_limit_exceeded`, with `Retry-After`) |
+| 429 | the budget is spent (`insufficient_quota`) |
+| 500 | the search failed |
+| 502, 503 | the model's answer cannot be read; its server cannot be reached or refuses |
+| 504 | no answer within `--timeout` |
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ corpus: {{name: {name}, sources: [{source_names}]}}
 chunkings: # windows in tokens of the embedder, and how much neighbours share
   tokens-128-42: {{tokens: {{size: 128, overlap: 42}}}}
   tokens-256-85: {{tokens: {{size: 256, overlap: 85}}}}
-  # sections: {{structure: {{limit: 256, prefix_heading: true}}}}   # docs/chunking.md has eight ways
+  # sections: {{structure: {{limit: 256, prefix_heading: true}}}}   # docs/grid.md has eight ways
 
 embedders:
   {embedder}
@@ -40,8 +40,8 @@ retrievers:
   bm25: {{bm25: {{k: 50}}}} # words are read by the language of the documents
   dense: {{dense: {{k: 50}}}}
   hybrid: {{hybrid: {{k: 50}}}} # the scores of both, added
-  # What a question says of dates and names narrows the documents (docs/understanding.md), and the neighbours
-  # of what is found are delivered with it (docs/retrieval.md):
+  # What a question says of dates and names narrows the documents (docs/grid.md), and the neighbours
+  # of what is found are delivered with it (docs/grid.md):
   # narrowed: [{{time_frame: {{}}}}, {{entities: {{}}}}, {{dense: {{k: 50}}}}, {{neighbours: {{n: 1}}}}]
 
 {questions_part}"""

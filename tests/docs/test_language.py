@@ -37,6 +37,7 @@ BANNED = {
 PHRASE = re.compile("|".join(rf"\b{phrase}\b".replace(" ", r"[\s#\"']+") for phrase in BANNED), re.IGNORECASE)
 DOCS = [
     *(REPOSITORY / name for name in ("README.md", "CONTRIBUTING.md", "Makefile", ".ci/run")),
+    *sorted((REPOSITORY / "examples").rglob("README.md")),
     # docs/parts.md is printed from descriptions in the code.
     *(path for path in sorted((REPOSITORY / "docs").glob("*.md")) if path.name != "parts.md"),
 ]

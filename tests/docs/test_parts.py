@@ -6,26 +6,25 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
-from rag_assay.evals.study.component_list import REGISTRIES, PartFacts, part_list
+from rag_assay.evals.study.component_list import REGISTRIES, part_list
 from rag_assay.orchestration.terminal.components_view import markdown_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 OURS = [one for one in part_list() if one.package is None]
 WHERE = {
-    "spiders": "sources.md",
-    "readers": "sources.md",
-    "chunkers": "chunking.md",
-    "embedders": "embeddings.md",
-    "retrievers": "retrieval.md",
-    "steps": "retrieval.md",
-    "query_transforms": "understanding.md",
-    "generators": "studies.md",
+    "spiders": "documents.md",
+    "readers": "documents.md",
+    "chunkers": "grid.md",
+    "embedders": "grid.md",
+    "retrievers": "grid.md",
+    "steps": "grid.md",
+    "query_transforms": "grid.md",
+    "generators": "grid.md",
     "systems": "systems.md",
     "judges": "judging.md",
-    "rubrics": "people.md",
-    "metrics": "studies.md",
+    "rubrics": "judging.md",
+    "metrics": "grid.md",
 }
 
 
@@ -46,13 +45,3 @@ def test_each_part_is_named_where_its_kind_is_explained(group: str) -> None:
     named = set(re.findall(r"`([a-z_0-9]+)", (DOCS / WHERE[group]).read_text(encoding="utf-8")))
     own = {one.name for one in OURS if one.group == group} - {"chain"}  # which is written as a list
     assert own <= named, own - named
-
-
-@pytest.mark.parametrize("part", [one for one in OURS if one.group == "chunkers"], ids=lambda part: part.name)
-def test_defaults_in_the_table_of_chunkers_are_those_of_the_code(part: PartFacts) -> None:
-    row = re.search(rf"^\| `{part.name}` \|.*\|([^|]*)\|$", (DOCS / "chunking.md").read_text("utf-8"), re.M)
-    assert row is not None
-    known = {one.name: one.default for one in part.parameters}
-    assert set(re.findall(r"`(\w+)`", row[1])) == set(known)
-    for name, written in re.findall(r"`(\w+)`[^(,]*\(([^)]*)\)", row[1]):
-        assert yaml.safe_load(written) == known[name], name

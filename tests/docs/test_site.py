@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from rag_assay.evals.study.component_list import described_in
 from tests.fakes.browser import chromium
 
 REPOSITORY = Path(__file__).parents[2]
@@ -17,7 +20,7 @@ REPOSITORY = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     done = subprocess.run(
         command, cwd=REPOSITORY, env=environment, capture_output=True, text=True, check=False, timeout=240
@@ -28,13 +31,40 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_reference_is_written_from_the_code(site: Path) -> None:
     for page, words in {
-        "cli": ["assay try", "--fail-under"],
+        "cli": ["assay try", "--fail-under", "Exit codes"],
         "study": ["chunkings", "map of names to"],
+        "questions": ["ground_truth", "leaks_title"],
         "python": ["Result.compare", "Study.run"],
-        "views": ["current_verdict", "usage_questions"],
+        "http": ["stream_options", "turns_left_out", "Retry-After"],
+        "assets": ["few_dropped", "best_cell_unchanged"],
+        "views": ["current_verdict", "usage_questions", "the smallest true difference"],
     }.items():
         text = (site / "reference" / f"{page}.html").read_text(encoding="utf-8")
         assert [word for word in words if word not in text] == []
+
+
+def test_every_block_of_code_is_one(site: Path) -> None:
+    broken = [path.name for path in sorted(site.rglob("*.html")) if "```" in path.read_text(encoding="utf-8")]
+    assert broken == []
+    quickstart = (site / "quickstart.html").read_text(encoding="utf-8")
+    assert '<span class="filename">handbook/ferry.md</span>' in quickstart
+
+
+def test_views_are_described_by_the_comments_of_their_migrations() -> None:
+    spec = importlib.util.spec_from_file_location("hooks", REPOSITORY / "docs" / "site" / "hooks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    hooks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    comments = hooks.comments_of_views()
+    sections = hooks.views().split("\n## ")[1:]
+    assert {section.split("\n")[0] for section in sections} == set(comments)
+    for section in sections:
+        view = section.split("\n")[0]
+        assert section.split("\n")[2], view
+        assert set(described_in(comments[view])) <= set(re.findall(r"^\| `(\w+)` ", section, re.MULTILINE)), (
+            view
+        )
 
 
 def test_pages_from_disk_need_no_network_and_can_be_searched(site: Path) -> None:

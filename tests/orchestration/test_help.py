@@ -12,6 +12,7 @@ import typer.main
 from typer.core import TyperGroup
 from typer.testing import CliRunner
 
+from rag_assay.evals.metrics import METRICS
 from rag_assay.orchestration.cli import COMMANDS, app
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +56,17 @@ def test_commands_are_few_and_grouped() -> None:
     assert "ASSAY_HOME" in help_of()
 
 
+def parse(written: str) -> None:
+    """Refuse a command that does not exist, or that has arguments and options that it does not know."""
+    program, *words = shlex.split(written, comments=True)
+    assert program == "assay"
+    command = TOP
+    while isinstance(command, TyperGroup) and words:
+        command = command.commands[words.pop(0)]
+    if not isinstance(command, TyperGroup):
+        command.make_context(written, words)
+
+
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
 def test_each_help_is_short_and_has_an_example(path: tuple[str, ...]) -> None:
     text = help_of(*path)
@@ -63,13 +75,7 @@ def test_each_help_is_short_and_has_an_example(path: tuple[str, ...]) -> None:
     assert examples
     assert not BANNED.search(text), BANNED.search(text)
     for written in examples:
-        program, *words = shlex.split(written)
-        assert program == "assay"
-        command = TOP
-        while isinstance(command, TyperGroup) and words:
-            command = command.commands[words.pop(0)]
-        if not isinstance(command, TyperGroup):
-            command.make_context(written, words)  # refuses what it does not know
+        parse(written)
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
@@ -79,6 +85,16 @@ def test_no_option_repeats_its_values(path: tuple[str, ...]) -> None:
         if values:
             words = line.split(">", 1)[1].split("[default")[0]
             assert not all(one in words for one in values[1].split("|")), line
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+)
+def test_commands_of_a_page_have_the_options_that_it_gives_them(page: str) -> None:
+    text = (ROOT / page).read_text("utf-8").replace("\\\n", " ")
+    blocks = re.findall(r"^```(?:sh|console)[^\n]*\n(.*?)^```", text, re.M | re.S)
+    for line in re.findall(r"^(?:\$ )?(?:[A-Z_]+=\S+ )*(assay .*)$", "\n".join(blocks), re.M):
+        parse(line)
 
 
 def test_texts_name_commands_that_exist() -> None:
@@ -99,3 +115,10 @@ def test_texts_name_commands_that_exist() -> None:
                 unknown.append(f"{path.relative_to(ROOT)}: assay {found}")
     assert len(modules) > 500
     assert unknown == []
+
+
+def test_gates_of_pages_name_metrics_that_exist() -> None:
+    text = "".join(page.read_text("utf-8") for page in sorted((ROOT / "docs").glob("*.md")))
+    gates = re.findall(r"--fail-under '?([a-z_]+)[\w@.:*-]*=", text)
+    assert gates
+    assert set(gates) <= set(METRICS.built_in)

@@ -55,12 +55,12 @@ Address = Annotated[str, AfterValidator(_is_address)]
 
 
 class CallLimits(Strict):
-    """How a server is treated; what is not said is the gateway's own.
+    """How a server is treated.
 
-    timeout: seconds that it may stay silent
-    retries: further attempts after a passing failure; rate limits are waited out beside them, unless it is 0
-    at_once: calls in flight; of a model of this process no more than there are cores
-    requests_per_minute, tokens_per_minute: of prompts and answers, in any minute; None: no limit but the
+    timeout: seconds that it may stay silent; default: 120
+    retries: further attempts after a transient failure, default: 2; rate limits use up none, unless it is 0
+    at_once: calls in flight, default: 32; of a model of this process one for each core, at most four
+    requests_per_minute, tokens_per_minute: of prompts and answers, in any minute; default: no limit but the
         server's own
 
     They hold for the model. The models of one server share the largest numbers among theirs.
@@ -85,13 +85,13 @@ class TokenPrice(Strict):
 
 
 class CallOptions(Recipe):
-    """How one language model is asked.
+    """How one language model is called.
 
-    api_base: address of an OpenAI-compatible server, where it is not the provider's own
+    api_base: address of an OpenAI-compatible server; default: the provider's own
     temperature: default: 0
     max_tokens: of an answer; default: what the task needs
-    seed: sent with each call; none unless the task has one
-    limits: timeout, retries, calls in flight and in a minute
+    seed: sent with each call; default: that of the task, if it has one
+    limits: timeout, retries, concurrent calls, rates
     price: for a model whose price LiteLLM does not know
 
     What was not said is left out of what is stored of a recipe, so that a new parameter here leaves every
@@ -123,10 +123,10 @@ _OPTIONAL = {"temperature", "max_tokens", "seed", "fallback", *_WITHOUT_EFFECT}
 
 
 class Fallback(CallOptions):
-    """A further model, which is asked where those before it cannot answer.
+    """A further model, which is called if those before it cannot answer.
 
     model: a LiteLLM name, or `local/NAME` for a model of the registry
-    api_base: address of its server, where it is not the provider's own; the first model's is not taken over
+    api_base: address of its server; default: the provider's own, not that of the first model
     temperature, max_tokens, seed, limits: default: those of the first model
     """
 
@@ -141,10 +141,10 @@ FallbackModel = Annotated[Fallback, BeforeValidator(_written_out)]
 
 
 class ChatOptions(CallOptions):
-    """How a language model is asked, and who is where it cannot answer.
+    """How a language model is called, and what is called if it cannot answer.
 
-    fallback: further models in order, each a name or a mapping; the next is asked where one cannot be
-        reached, refuses its key, or fails for good by an error, a rate limit or silence
+    fallback: further models in order, each a name or a mapping; the next is called if one cannot be reached,
+        refuses its key, or fails permanently by an error, a rate limit or silence
     """
 
     fallback: Annotated[tuple[FallbackModel, ...], Field(max_length=10)] | None = None
@@ -165,10 +165,10 @@ class ChatOptions(CallOptions):
 
 
 class ChatModel(ChatOptions):
-    """A language model, how it is asked, and what it may cost.
+    """A language model, how it is called, and what it may cost.
 
     model: a LiteLLM name (`openai/gpt-4o-mini`), or `local/NAME` for a model of the registry
-    budget_usd: no more calls are made once that much was spent in one run; None: no limit of its own
+    budget_usd: no more calls are made once that much was spent in one run; default: no limit of its own
     """
 
     model: ModelName

@@ -55,6 +55,7 @@ CREATE VIEW current_scores AS
 CREATE VIEW current_answers AS
     SELECT p.key AS cell, a.* EXCLUDE (artifact_id) FROM answers a
     JOIN pointers p ON p.stage = 'answers' AND p.artifact_id = a.artifact_id;
+-- A passage of a ranking.
 CREATE VIEW current_hits AS
     SELECT p.key AS ranking, h.* EXCLUDE (artifact_id) FROM hits h
     JOIN pointers p ON p.stage = 'rankings' AND p.artifact_id = h.artifact_id;

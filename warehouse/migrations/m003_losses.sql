@@ -3,6 +3,7 @@ CREATE TABLE losses (
     artifact_id VARCHAR, question_id VARCHAR, evidence BIGINT, url VARCHAR, lost_at VARCHAR, step VARCHAR,
     found_at BIGINT
 );
+-- Evidence that a ranking misses, and the first step that lost it.
 CREATE VIEW current_losses AS
     SELECT p.key AS ranking, l.* EXCLUDE (artifact_id) FROM losses l
     JOIN pointers p ON p.stage = 'rankings' AND p.artifact_id = l.artifact_id;

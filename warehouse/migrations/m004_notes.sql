@@ -4,6 +4,7 @@ CREATE TABLE notes (
     artifact_id VARCHAR, question_id VARCHAR, kind VARCHAR, question VARCHAR, status VARCHAR, reason VARCHAR,
     raw VARCHAR
 );
+-- What was understood of a question, or why that failed.
 CREATE VIEW current_notes AS
     SELECT p.key AS ranking, n.* EXCLUDE (artifact_id) FROM notes n
     JOIN pointers p ON p.stage = 'rankings' AND p.artifact_id = n.artifact_id;

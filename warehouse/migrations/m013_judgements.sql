@@ -7,8 +7,8 @@ CREATE TABLE judgements (
     model VARCHAR, case_id VARCHAR
 );
 
--- The key of judgements is that of the cell, or of a further replicate of it, with the judge behind it:
--- `….generator.by.judge`, `….generator.2.by.judge`. `replicate` is the judge's.
+-- Judgement of an answer by a judge.
+-- replicate: of the judge; the key of judgements is the cell's with `.by.JUDGE` behind it
 CREATE VIEW current_judgements AS
     SELECT array_to_string(list_slice(string_split(p.key, '.'), 1, 5), '.') AS cell,
            coalesce(try_cast(split_part(p.key, '.', 6) AS BIGINT), 1) AS cell_replicate,

@@ -4,6 +4,7 @@ CREATE TABLE judge_cards (
     "value" DOUBLE, low DOUBLE, high DOUBLE, n BIGINT, reason VARCHAR
 );
 
+-- A measure of a judge: parse rate, agreement, bias, cost.
 CREATE VIEW current_judge_cards AS
     SELECT c.* EXCLUDE (artifact_id)
     FROM judge_cards c JOIN pointers p ON p.stage = 'judge_cards' AND p.artifact_id = c.artifact_id;

@@ -28,7 +28,9 @@ CREATE TABLE annotations (
     annotators BIGINT, low DOUBLE, high DOUBLE, skipped BIGINT, item_id VARCHAR, probability DOUBLE
 );
 
--- `cell` is the key of the cell, `cell_replicate` says which try of it.
+-- A human rating of an answer of a study, or what annotators agreed on.
+-- cell: key of the cell
+-- cell_replicate: number of the replicate
 CREATE VIEW current_annotations AS
     SELECT p.key AS study, array_to_string(list_slice(string_split(a.cell, '.'), 1, 5), '.') AS cell,
            coalesce(try_cast(split_part(a.cell, '.', 6) AS BIGINT), 1) AS cell_replicate,

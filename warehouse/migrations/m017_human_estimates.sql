@@ -9,6 +9,7 @@ CREATE TABLE human_estimates (
     leader VARCHAR, difference DOUBLE, difference_low DOUBLE, difference_high DOUBLE, reason VARCHAR
 );
 
+-- A mean of human ratings, of a judge, or of both combined.
 CREATE VIEW current_human_estimates AS
     SELECT e.* EXCLUDE (artifact_id)
     FROM human_estimates e JOIN pointers p ON p.stage = 'human_estimates' AND p.artifact_id = e.artifact_id;

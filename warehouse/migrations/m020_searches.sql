@@ -10,10 +10,12 @@ CREATE TABLE search_values (
     artifact_id VARCHAR, cell VARCHAR, question_id VARCHAR, rung BIGINT, "value" DOUBLE
 );
 
+-- A cell of a search, and when and why it was dropped.
 CREATE VIEW current_searches AS
     SELECT s.* EXCLUDE (artifact_id)
     FROM searches s JOIN pointers p ON p.stage = 'searches' AND p.artifact_id = s.artifact_id;
 
+-- Value of a question in a cell of a search.
 CREATE VIEW current_search_values AS
     SELECT p.key AS study, v.* EXCLUDE (artifact_id)
     FROM search_values v JOIN pointers p ON p.stage = 'searches' AND p.artifact_id = v.artifact_id;

@@ -1,4 +1,4 @@
--- What the page of `assay usage` shows, a view a panel (docs/usage.md). A row is one answer, or one call of a
+-- What the page of `assay usage` shows, a view a panel (docs/app.md). A row is one answer, or one call of a
 -- model: whoever reads a view counts, and keeps to a study, a cell or some days, as they like. Days and hours
 -- are those of the session's time zone (`SET TimeZone = 'Europe/Berlin'`); `is_demo` rows are generated.
 
@@ -12,7 +12,12 @@ CREATE MACRO wilson_high(hits, n) AS CASE WHEN n > 0 THEN least(1.0, (
     + 1.959963984540054 * sqrt(hits / n * (1 - hits / n) / n + 0.960364705173531 / (n * n))
 ) / (1 + 3.841458820694124 / n)) END;
 
--- An answer of a cell to a question. Two cells side by side answer one question: it has one `question_key`.
+-- An answer of a cell to a question of a user.
+-- question_key: one for both answers of a blind comparison
+-- weekday: 1 is Monday
+-- person: NULL if no name was given
+-- side: a or b in a blind comparison
+-- outcome: answered, declined (refused or no context) or failed
 CREATE VIEW usage_questions AS
     SELECT t.study, t.conversation_id, t.conversation_id || '/' || t."number" AS question_key, t.turn_id, t."at",
            CAST(t."at" AS DATE) AS day, isodow(t."at") AS weekday, hour(t."at") AS hour, nullif(c.person, '') AS person,
@@ -22,7 +27,9 @@ CREATE VIEW usage_questions AS
            t.reason, t.answer, coalesce(t.is_demo, FALSE) AS is_demo
     FROM chat_turns t LEFT JOIN conversations c USING (study, conversation_id);
 
--- An answer that a thumb or a sentence was given; what was taken back is not here.
+-- An answer with a thumb or a comment; withdrawn ones are left out.
+-- thumbs: 1 up, -1 down, 0 only a comment
+-- said_at: when the feedback was given
 CREATE VIEW usage_feedback AS
     SELECT q.study, q.conversation_id, q.turn_id, q."at", q.day, q.person, q.cell, q.question, q.answer, q.outcome,
            f.thumbs, nullif(trim(f."comment"), '') AS "comment", f."at" AS said_at, q.is_demo
@@ -64,13 +71,18 @@ CREATE VIEW usage_scores AS
         FROM chat_passages GROUP BY ALL
     ) p USING (study, conversation_id, turn_id);
 
--- Which cell led a study when, by its history.
+-- A result in a study's history, without demo data.
+-- since: when the result was first seen
+-- cell: the leader
+-- tied: cells that were tied with it
+-- cells, documents, questions: how many the result had
 CREATE VIEW usage_leaders AS
     SELECT study, "number", since, CAST(since AS DATE) AS day, metric, leader AS cell, "value", low, high, tied, cells,
            documents, questions
     FROM history;
 
--- A document that an answer was given from.
+-- A document of the passages of an answer.
+-- passages: how many of them are of this document
 CREATE VIEW usage_documents AS
     SELECT q.study, q.turn_id, q."at", q.day, q.cell, p.doc_id, p.title, p.url, p.cited, p.passages, q.outcome, q.is_demo
     FROM usage_questions q

@@ -1,4 +1,5 @@
--- Human ratings of one cell leave the view with their cell; those of an item are of every cell that shows it.
+-- Latest human rating of each annotator, without withdrawn ones. Ratings of one cell leave the view with their
+-- cell; those of an item stay for every cell that shows it.
 CREATE OR REPLACE VIEW current_human_scores AS
     SELECT * EXCLUDE (later)
     FROM (

@@ -193,15 +193,15 @@ class Entailment(ModelJudge, Splitting):
     begins with the last sentence of the question. `answer_refusal` and `truth_refusal` are 1 where the first
     sentences of the text refuse to answer. A sentence that cannot be judged leaves its pair without a value.
 
-    metrics: those that are judged; default: all
-    pronouns: whether pronouns are replaced; sentences whose reply cannot be used stand as they were written
-    pronoun_batch: sentences of one prompt that replaces pronouns
-    most_sentences: of a text; one with more is not judged (`truncated`)
-    tags: what a fact counts
-    refusal_sentences: of a text that are read for a refusal
-    refusal_batch: texts of one prompt that looks for refusals. With more than one, a verdict may depend on
-        the other texts of its prompt, which are those that are judged together: another run may differ
-    window: tokens that the model reads, prompt and reply together; default: what is known of it. A
+    metrics: default: all
+    pronouns: whether pronouns are replaced; a sentence whose reply is unusable stays as it is
+    pronoun_batch: sentences in one prompt that replaces pronouns
+    most_sentences: a text with more is not judged (`truncated`)
+    tags: value of a fact by its tag; default: entailed 1, neutral and contradicted 0
+    refusal_sentences: first sentences of a text that are searched for a refusal
+    refusal_batch: texts in one prompt that looks for refusals. With more than one, a verdict may depend on
+        the other texts, and another run may differ
+    window: tokens that the model reads, prompt and reply together; default: the model's, if known. A
         sentence whose premise does not fit is not judged (`truncated`)
     """
 

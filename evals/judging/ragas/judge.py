@@ -129,10 +129,10 @@ MetricName = Literal[
 class Ragas(ModelJudge):
     """The metrics of RAGAS that need a model, by the prompts and steps of ragas 0.4.3 (Es et al., 2023).
 
-    metrics: which of them
-    passages: how many of a case are looked at where each is judged by itself (`context_precision`,
-        `context_utilization`, `noise_sensitivity`): the first ones; all others read all of them
-    questions: how many `answer_relevancy` has written of an answer (ragas: strictness)
+    metrics: metrics to compute
+    passages: number of first passages that metrics judge one by one (`context_precision`,
+        `context_utilization`, `noise_sensitivity`); all others read all passages
+    questions: number of questions that `answer_relevancy` generates (ragas: strictness)
     """
 
     kind: ClassVar[str] = "ragas"

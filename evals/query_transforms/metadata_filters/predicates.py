@@ -145,6 +145,10 @@ Scalar = str | int | float | date
 class Expression(Strict):
     """One of: a condition (`field`, `op`, `value`), `and`, `or` (lists of expressions), `not` (one).
 
+    and, or: lists of expressions; at most 8 levels and 100 parts
+    not: an expression
+    field: doc_id, url, title, language, source, published_on, keywords, tags, ordinal, n_tokens or page
+    value: that the field is compared with; an unknown value of a field meets no condition
     op: = != < <= > >= · in (one of a list) · contains (a piece of text, as written) · any, all (of a list,
         for keywords and tags) · known (value true or false)
     """

@@ -250,8 +250,31 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 class Reason(StrEnum):
-    """Why a question is dropped. The first ones are about the reply, the next about its words, the last are
-    verdicts of the model.
+    """Why a question is dropped: its `fault` in the review file. The first reason counts.
+
+    truncated: the reply was cut at `max_tokens`
+    unreadable: the reply is not JSON of the expected shape, after one more try
+    empty: the reply is empty
+    refused: the model withheld the reply
+    call_failed: a call failed in a way that may pass, or the budget is spent; the same command repeats it
+    no_partner: of `multi_hop`: no other document goes with the passage
+    no_question: it is not a question
+    no_answer: the answer is a refusal
+    quote_not_found: no text of the document has a similarity of 0.9 with the quote
+    quote_too_short: the quote has fewer than 12 characters
+    names_the_passage: it says "the passage", "this text", "laut Text", which users have not seen
+    leaks_title: it holds the title of the document, or four fifths of its words
+    answer_in_question: all words of the answer are in the question
+    wrong_language: question, answer or conversation are not in the document's language
+    wrong_type: a `yes_no` question is not answered by yes or no, a `normal` one is; a `hypothetical` one
+        opens no case (English, German)
+    off_topic: of `unanswerable`: it shares few words with the documents
+    near_duplicate: an earlier question has much the same words or meaning
+    not_supported: the model does not confirm that the quotes prove the answer
+    known_without_document: without the passage, the model gives much the same answer
+    one_document_suffices: of `multi_hop`: one of the two quotes alone proves the answer
+    answered_by_corpus: of `unanswerable`: the best five passages, by words and meaning, may answer it
+    stands_alone: of `follow_up`: neither rules nor the model need the conversation
     """
 
     TRUNCATED = "truncated"

@@ -269,7 +269,7 @@ def test_a_step_that_measured_as_a_loss_is_told_with_its_line(
 ) -> None:
     (warning,) = check_study(edit(path, (BM25, step)), Home(tmp_path / "var")).warnings
     assert warning.startswith(f"{path}:{line}: {words}")
-    assert "docs/retrieval-results.md" in warning
+    assert "docs/proof.md" in warning
 
 
 def test_defaults_and_names_of_steps_are_no_loss(path: Path, tmp_path: Path) -> None:
