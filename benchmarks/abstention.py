@@ -24,7 +24,7 @@ from benchmarks.defaults import MINILM, OWN, in_language
 from benchmarks.defaults_data import Queries, collections, opened
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.evals.generation.extractive import extract_many
-from rag_assay.evals.generation.gate import Feature, Gate, feature_of, fit_threshold
+from rag_assay.evals.generation.gate import Gate, ScoreFeature, feature_of, fit_threshold
 from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.ranking import Ranking
 from rag_assay.evals.study.registry import read_retriever
@@ -32,7 +32,7 @@ from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.paths import home
 
 READ = 5  # passages that are read
-FEATURES: tuple[Feature, ...] = get_args(Feature)
+FEATURES: tuple[ScoreFeature, ...] = get_args(ScoreFeature)
 ARMS: list[dict[str, Any]] = [{"bm25": {"k": 100, "language": OWN}}, {"dense": {"k": 100}}]
 RETRIEVERS: dict[str, dict[str, Any]] = {
     "bm25": {"bm25": {"k": READ, "language": OWN}},
@@ -70,7 +70,7 @@ def pairs(asked: Queries, written: dict[str, Any]) -> list[Pair]:
     return found
 
 
-def values(rankings: Sequence[Ranking], feature: Feature) -> Floats:
+def values(rankings: Sequence[Ranking], feature: ScoreFeature) -> Floats:
     """Return a feature of each ranking; the lowest of all where one is empty."""
     found = [feature_of(ranking.scores.tolist(), feature) for ranking in rankings]
     return np.array([-np.inf if one is None else one for one in found])
@@ -86,21 +86,24 @@ def auroc(yes: Floats, no: Floats) -> float:
     return float(below.sum() / (2 * len(yes) * len(no)))
 
 
-def balanced(gate: Gate, found: Sequence[Pair]) -> float:
+def balanced(gate: Gate, feature: ScoreFeature, found: Sequence[Pair]) -> float:
     """Return the balanced accuracy of a gate."""
-    passed = np.mean([gate.refusal(one.answerable.scores.tolist()) is None for one in found])
-    refused = np.mean([gate.refusal(one.unanswerable.scores.tolist()) is not None for one in found])
+    yes, no = (
+        values([getattr(one, kind) for one in found], feature) for kind in ("answerable", "unanswerable")
+    )
+    passed = np.mean([gate.refusal(value) is None for value in yes.tolist()])
+    refused = np.mean([gate.refusal(value) is not None for value in no.tolist()])
     return float(passed + refused) / 2
 
 
-def of_gate(found: Sequence[Pair], feature: Feature) -> tuple[float, float]:
+def of_gate(found: Sequence[Pair], feature: ScoreFeature) -> tuple[float, float]:
     """Return the balanced accuracy of a gate on the half that it is fitted on, and on the other half."""
     train, test = [one for one in found if one.train], [one for one in found if not one.train]
     yes, no = (
         values([getattr(one, kind) for one in train], feature) for kind in ("answerable", "unanswerable")
     )
     fit = fit_threshold(feature, yes[np.isfinite(yes)].tolist(), no[np.isfinite(no)].tolist())
-    return fit.value, balanced(Gate(feature=feature, threshold=fit.threshold), test)
+    return fit.value, balanced(Gate(feature=feature, threshold=fit.threshold), feature, test)
 
 
 def of_min_score(asked: Queries, found: Sequence[Pair], embedder: CachedEmbedder) -> tuple[float, float]:

@@ -29,7 +29,7 @@ from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.evals.generation.answer_sentences import passage_stretches
 from rag_assay.evals.generation.context_budget import within
 from rag_assay.evals.generation.contract import Passage
-from rag_assay.evals.generation.extractive import SENTENCE_FEATURES, Candidate, Draft, embedded, fitted
+from rag_assay.evals.generation.quotation import SENTENCE_FEATURES, Candidate, Draft, embedded, fitted
 from rag_assay.evals.pipeline.passages import passage_of
 from rag_assay.evals.question_sets.evidence import gold_of
 from rag_assay.evals.retrieval.context import RetrievalContext

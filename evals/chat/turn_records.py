@@ -24,7 +24,7 @@ LIKE = 0.3  # share of a claim's words, each by its rarity, from which on a sent
 AS_GOOD = 0.8  # share of the best sentence's likeness from which on another one is marked, too
 MOST_READ = 20_000  # characters of a passage
 _WORD = re.compile(r"\w+")
-_STEM = 6  # letters, as of `evals.generation.extractive`
+_STEM = 6  # letters, as of `evals.generation.quotation`
 SentencePlaces = tuple[tuple[int, int], ...]
 
 

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
 from rag_assay.evals.generation.citations import public_url, read_markers
 from rag_assay.evals.generation.context_budget import ContextBudget, Cut, with_cut, within
-from rag_assay.evals.generation.gate import DEFAULT, Gate, feature_of
+from rag_assay.evals.generation.gate import DEFAULT, Gate, feature_values
 from rag_assay.evals.question_sets.no_answer_sentence import unanswered
 from rag_assay.evals.retrieval.query import Removal
 from rag_assay.warehouse.components import OneOf
@@ -176,7 +176,7 @@ class Answer:
     model: the language model that answered; None where none did
     citations: the passages that it names, in the order of its sentences: by the markers in its text or, of a
         generator that quotes, by where each sentence stands
-    confidence: how sure the answer is, of no scale, higher is surer: a feature of the passages' scores
+    confidence: how sure the answer is, of no scale, higher is surer: a feature of the passages
         (`gate.py`), unless the generator knows better; None where nothing says
     passages: what was read in place of the passages of the request, where the generator looked again, or its
         budget of context ends before they do
@@ -250,7 +250,7 @@ class Generator(ChatComponent, ContextBudget):
     writes_markers: whether a number in brackets in its text names a passage of the request; those are read by
         `answer`. A generator that knows otherwise where its text stands gives the citations itself
     varies: whether it may answer the same request otherwise the next time, so that replicates tell something
-    gate: refuses by the scores of the passages, before a model is called; default: none
+    gate: refuses by the passages, before a model is called; default: none
     """
 
     reads: ClassVar[Reads] = "ranking"
@@ -300,12 +300,13 @@ class Generator(ChatComponent, ContextBudget):
 
     def answer(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
         given = [request.within(self.context_tokens) for request in requests]
-        closed = [self._without_asking(request) for request in given]
+        sure = self._confidences(given, context)
+        closed = [self._without_asking(request, value) for request, value in zip(given, sure, strict=True)]
         ready = [request for request, one in zip(given, closed, strict=True) if one is None]
         found = iter(self._counted(ready, context))
         answers = [
-            self._cited(next(found), request) if one is None else one
-            for request, one in zip(given, closed, strict=True)
+            self._cited(next(found), request, value) if one is None else one
+            for request, value, one in zip(given, sure, closed, strict=True)
         ]
         return [
             answer
@@ -314,12 +315,12 @@ class Generator(ChatComponent, ContextBudget):
             for answer, read, request in zip(answers, given, requests, strict=True)
         ]
 
-    def _without_asking(self, request: Request) -> Answer | None:
+    def _without_asking(self, request: Request, confidence: float | None) -> Answer | None:
         """Return the answer to a request that is not asked: it has no passages, or the gate is closed."""
         if not request.passages:
             nothing = Answer(Status.NO_CONTEXT, _NO_PASSAGE[self.reads])
             return nothing if self.needs_passages else None
-        reason = self.gate.refusal(_scores(request)) if self.gate else None
+        reason = self.gate.refusal(confidence) if self.gate else None
         if reason is None:
             return None
         return Answer(
@@ -332,18 +333,18 @@ class Generator(ChatComponent, ContextBudget):
             completion_tokens=0,
             usd=0.0,
             cached=False,
-            confidence=self._confidence(request),
+            confidence=confidence,
         )
 
-    def _confidence(self, request: Request) -> float | None:
-        """Return how sure the ranking makes an answer: what the gate reads, of any gate or none."""
+    def _confidences(self, requests: Sequence[Request], context: GenerationContext) -> list[float | None]:
+        """Return how sure the passages make each answer: what the gate reads, of any gate or none."""
         if self.reads != "ranking":
-            return None
-        return feature_of(_scores(request), self.gate.feature if self.gate else DEFAULT)
+            return [None] * len(requests)
+        return feature_values(self.gate.feature if self.gate else DEFAULT, requests, context.embed)
 
-    def _cited(self, answer: Answer, request: Request) -> Answer:
+    def _cited(self, answer: Answer, request: Request, confidence: float | None) -> Answer:
         if answer.confidence is None:
-            answer = replace(answer, confidence=self._confidence(request))
+            answer = replace(answer, confidence=confidence)
         if not self.writes_markers or answer.citations or not answer.text:
             return answer
         read = request if answer.passages is None else replace(request, passages=answer.passages)
@@ -354,10 +355,6 @@ class Generator(ChatComponent, ContextBudget):
         if len(answers) != len(requests):
             raise ValueError(f"{self.kind} gave {len(answers)} answers to {len(requests)} requests")
         return answers
-
-
-def _scores(request: Request) -> list[float]:
-    return [passage.score for passage in request.passages]
 
 
 def written_citations(answer: Answer, request: Request) -> list[Citation]:

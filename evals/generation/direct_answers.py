@@ -93,7 +93,7 @@ _UNIT = re.compile(r"\b(?:how many|how much|wie ?viele?n?|(?:what|which|welche[r
 _DURATION = re.compile(r"\b(?:how (?:long|quickly|soon|old|late)|wie (?:lange|schnell|alt))\b", re.IGNORECASE)
 _TIMES = re.compile(
     r"\b(?:(?:second|minute|hour|day|week|month|year|season)s?|(?:sekunde|minute|stunde|woche|saison)n?"
-    r"|tage?n?|monate?n?|jahre?n?|spiele?n?|spielzeiten)\b",
+    r"|tage?n?|monate?n?|jahre?n?|jährige[nmrs]?|spiele?n?|spielzeiten)\b",
     re.IGNORECASE,
 )
 _SHARE = re.compile(r"\b(?:percentage|percent|proportion|share|anteil|prozent)\b", re.IGNORECASE)
@@ -162,6 +162,8 @@ def candidates(wanted: Expected, question: str, sentence: str) -> list[tuple[int
     '14 days'
     >>> direct_answer(wanted, "What does a ticket cost?", "A ticket of 2 parts is 30 €.")
     '30'
+    >>> candidates(wanted, "Wie alt ist er?", "Er wird Nachfolger von 2 Trainern, sagte der 51-Jährige.")
+    [(45, 47)]
     """
     if wanted.kind == "name":
         return list(_names(question, sentence))

@@ -1,42 +1,17 @@
 """Extractive answers: the sentences of the passages that answer a question best; no model writes them.
 
-Each sentence has features: the cosine of the question with it, and with twice it and its neighbours, summed;
-the share of the question's terms that it holds, each weighted by its rarity among the sentences,
-``log((N + 1) / (df + 0.5))`` with N sentences, df of them holding the term; the share of its groups of four
-letters, which related words and German compounds have in common, in the sentence and around it; the rank of
-its passage; whether it has the date, number or name that is asked for. Their weighted sum orders the
-sentences; that of the best one, as a probability, is how sure the answer is. Both were fitted on questions
-with and without an answer (`extractive.json` says on which; `benchmarks/answer_weights.py` fits them).
-
-Where each sentence stands is known, so that citations need no markers in the text.
+`quotation.py` chooses them. Where each sentence stands is known, so citations need no markers in the text.
 """
 
 from __future__ import annotations
 
-import json
-import math
-import re
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, lru_cache
-from itertools import accumulate
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from rag_assay.assets.embedding.embedder import EmbedderRecipe
-from rag_assay.evals.generation.answer_sentences import (
-    PassageStretch,
-    Unit,
-    answer_units,
-    holder,
-    passage_stretches,
-)
 from rag_assay.evals.generation.citations import claims
 from rag_assay.evals.generation.contract import (
     Answer,
@@ -47,40 +22,19 @@ from rag_assay.evals.generation.contract import (
     Request,
     citation,
 )
-from rag_assay.evals.generation.direct_answers import (
-    Expected,
-    candidates,
-    direct_answer,
-    expected_answer,
+from rag_assay.evals.generation.quotation import (
+    CountTokens,
+    Draft,
+    Embed,
+    Quoted,
+    counted,
+    embedded,
+    fitted,
+    sentences_of,
+    weights_revision,
 )
 from rag_assay.evals.question_sets.no_answer_sentence import unanswered
-from rag_assay.evals.word_lists import entries
-from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.schemas import Status
-
-Embed = Callable[[list[str]], npt.NDArray[np.floating]]
-"""Texts -> their embeddings: (n, d), each row of length 1."""
-
-CountTokens = Callable[[Sequence[str]], list[int]]
-Floats = npt.NDArray[np.float64]
-
-_WORD = re.compile(r"\w+")
-_STEM = 6  # letters: a crude stem that serves German and English alike ("directive", "directives")
-_GRAM = 4  # letters of the groups that related words share
-_REMEMBERED = 1024  # texts whose groups of letters are kept, about 6 kB each
-_CLOSE, _CLOSE_BESIDE = 0.5, 2.0
-"""By how much a further sentence may be worse than the best one, as log odds: of another text, of its own."""
-_CUT = 1.0  # log odds that a sentence loses which a chunk's edge cut
-_FEW_TERMS = 4  # a shorter sentence says little by itself
-_MOST = 2  # sentences that are chosen; what completes them comes with them
-_SURE = 0.7  # below this probability no short answer is put first
-
-
-@cache
-def fitted() -> dict[str, Any]:
-    """Return the weights, and what they were fitted on."""
-    found: dict[str, Any] = json.loads(Path(__file__).with_name("extractive.json").read_text("utf-8"))
-    return found
 
 
 class Extractive(Generator):
@@ -94,7 +48,7 @@ class Extractive(Generator):
     """
 
     kind: ClassVar[str] = "extractive"
-    code_version: ClassVar[str] = "8"
+    code_version: ClassVar[str] = "9"
     varies: ClassVar[bool] = False
     writes_markers: ClassVar[bool] = False
 
@@ -118,10 +72,10 @@ class Extractive(Generator):
         """
         drafts = [Draft.of(request.question, request.passages) for request in requests]
         vectors = embedded(drafts, context.embed)
-        passages = _counted(
+        passages = counted(
             (passage.text for request in requests for passage in request.passages), context.count_tokens
         )
-        counts = _counted(_sentences_of(drafts), context.count_tokens)
+        counts = counted(sentences_of(drafts), context.count_tokens)
         quoted = []
         for draft in drafts:
             begin = time.perf_counter()
@@ -146,7 +100,7 @@ class Extractive(Generator):
         ]
 
     def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
-        return [embedder.revision(), digest([fitted()["sentence"], fitted()["confidence"]])]
+        return [embedder.revision(), weights_revision()]
 
 
 def _reason(found: Quoted, minimum: float | None) -> str:
@@ -202,314 +156,5 @@ def extract_many(
     """Answer many (question, passages) as `extract` does, embedding each distinct text once, in one batch."""
     drafts = [Draft.of(question, list(map(Passage, passages))) for question, passages in requests]
     vectors = embedded(drafts, embed)
-    counts = _counted(_sentences_of(drafts), count_tokens)
+    counts = counted(sentences_of(drafts), count_tokens)
     return [draft.answer(vectors, max_tokens, counts, count_tokens, minimum).text for draft in drafts]
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A sentence that may answer.
-
-    place: among the candidates, in reading order
-    passage: the first one that holds it, from 0
-    stretch: which stretch of text it stands in; those with the same number are read without a gap
-    terms: of the sentence
-    around: the heading, title and list that it stands in
-    """
-
-    unit: Unit
-    place: int
-    passage: int
-    stretch: int
-    terms: frozenset[str]
-    around: str
-
-    @property
-    def text(self) -> str:
-        return f"{self.unit.text} …" if self.unit.goes_on else self.unit.text
-
-
-class QuotedPiece(NamedTuple):
-    """Characters of a quoted text, and the passage that they stand in, from 0."""
-
-    start: int
-    end: int
-    passage: int
-
-
-class Quoted(NamedTuple):
-    """An answer; confidence: the probability that it is one, None where there is no sentence."""
-
-    text: str = ""
-    pieces: tuple[QuotedPiece, ...] = ()
-    confidence: float | None = None
-
-
-@dataclass(frozen=True)
-class Vectors:
-    """Unit vectors, shape (texts, dimensions), and the row of each text."""
-
-    matrix: npt.NDArray[np.floating]
-    rows: Mapping[str, int]
-
-
-SENTENCE_FEATURES = (
-    *("cosine", "context", "overlap", "grams", "rank"),
-    *("has_kind", "lacks_kind", "short", "colon"),
-)
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A question and the sentences that may answer it, in reading order."""
-
-    question: str
-    wanted: Expected | None
-    candidates: list[Candidate]
-    seconds: float
-
-    @staticmethod
-    def of(question: str, passages: Sequence[Passage]) -> Draft:
-        begin = time.perf_counter()
-        found = _candidates(passages)
-        return Draft(question, expected_answer(question), found, time.perf_counter() - begin)
-
-    def answer(
-        self,
-        vectors: Vectors,
-        max_tokens: int,
-        counts: Mapping[str, int],
-        count_tokens: CountTokens,
-        minimum: float | None,
-    ) -> Quoted:
-        """Return the quotation; ``counts`` has the tokens of each of its sentences."""
-        if not self.candidates:
-            return Quoted()
-        features = self.features(vectors)
-        scores = sentence_scores(features)
-        scores = scores - _CUT * np.array([one.unit.goes_on for one in self.candidates])
-        order = sorted(range(len(scores)), key=lambda at: (-scores[at], at))
-        confidence = _probability(float(scores[order[0]]))
-        if minimum is not None and confidence < minimum:
-            return Quoted(confidence=confidence)
-        best = self.candidates[order[0]]
-        if counts[best.text] > max_tokens:
-            cut = _cut(best.text, max_tokens, count_tokens)
-            return Quoted(cut, (QuotedPiece(0, len(cut), best.passage),), confidence)
-        first = self._direct(best, confidence)
-        room = max_tokens - (count_tokens([first])[0] if first else 0)
-        if room < counts[best.text]:
-            first, room = "", max_tokens
-        chosen = self._chosen(order, scores, room, counts)
-        return _composed(first, best, chosen, confidence)
-
-    def features(self, vectors: Vectors) -> Floats:
-        """Return the features of each sentence, shape (sentences, `SENTENCE_FEATURES`)."""
-        rows = [vectors.rows[candidate.text] for candidate in self.candidates]
-        matrix = np.asarray(vectors.matrix[rows], np.float64)
-        question = np.asarray(vectors.matrix[vectors.rows[self.question]], np.float64)
-        held = [one.terms for one in self.candidates]
-        grams = [_grams(one.text) for one in self.candidates]
-        terms, parts = _Rarity.of(_terms(self.question), held), _Rarity.of(_grams(self.question), grams)
-        asks = self.wanted is not None and self.wanted.kind != "yes_no"
-        found = np.zeros((len(rows), len(SENTENCE_FEATURES)))
-        for at, one in enumerate(self.candidates):
-            beside = self._beside(at)
-            context = 2 * matrix[at] + matrix[beside].sum(axis=0)
-            kind = bool(self.wanted and candidates(self.wanted, self.question, one.text))
-            found[at] = (
-                matrix[at] @ question,
-                context @ question / max(float(np.linalg.norm(context)), 1e-9),
-                terms.share(one.terms),
-                parts.share(grams[at].union(_grams(one.around), *(grams[other] for other in beside))),
-                1 / (1 + one.passage),
-                asks and kind,
-                asks and not kind,
-                len(one.terms) < _FEW_TERMS,
-                one.text.endswith(":"),
-            )
-        # Rounded, so that the last bits, which depend on the batch, never break a tie.
-        return np.round(found, 6)
-
-    def _beside(self, at: int) -> list[int]:
-        """Return the sentences before and after one, in its stretch."""
-        near = range(max(at - 1, 0), min(at + 2, len(self.candidates)))
-        of = self.candidates[at].stretch
-        return [other for other in near if other != at and self.candidates[other].stretch == of]
-
-    def _direct(self, best: Candidate, confidence: float) -> str:
-        """Return the short answer that is put first; "" where none stands out."""
-        if self.wanted is None or confidence < _SURE:
-            return ""
-        found = direct_answer(self.wanted, self.question, best.text)
-        return _finished(found) if found else ""
-
-    def _chosen(
-        self, order: Sequence[int], scores: Floats, room: int, counts: Mapping[str, int]
-    ) -> list[Candidate]:
-        """Return the best sentences that fit, with what completes them, in reading order a stretch."""
-        taken: dict[int, Candidate] = {}
-        n_chosen = 0
-        for at in order:
-            one = self.candidates[at]
-            close = _CLOSE_BESIDE if one.stretch == self.candidates[order[0]].stretch else _CLOSE
-            if n_chosen >= _MOST or at in taken or scores[at] < scores[order[0]] - close:
-                continue
-            if counts[one.text] > room:
-                continue
-            n_chosen += 1
-            for other in (one, *self._completing(at)):
-                if other.place not in taken and counts[other.text] <= room:
-                    taken[other.place] = other
-                    room -= counts[other.text]
-        groups = dict.fromkeys(self.candidates[at].stretch for at in order if at in taken)
-        return [one for group in groups for _, one in sorted(taken.items()) if one.stretch == group]
-
-    def _completing(self, at: int) -> Iterator[Candidate]:
-        """Yield what a sentence needs to be understood: the clause before a list, its items, or a name."""
-        one = self.candidates[at]
-        near = [other for other in self.candidates if other.stretch == one.stretch]
-        if one.unit.lead:
-            yield from (other for other in near if other.text == one.unit.lead)
-        elif one.text.endswith(":"):
-            yield from (other for other in near if other.unit.lead == one.text and other.place > at)
-        elif _points_back(one.text) and at > 0:
-            before = self.candidates[at - 1]
-            if before.stretch == one.stretch and before.unit.paragraph in {
-                one.unit.paragraph,
-                one.unit.paragraph - 1,
-            }:
-                yield before
-
-
-def sentence_scores(features: Floats) -> Floats:
-    """Return the log odds of each sentence; rounded, so that the last bits never break a tie."""
-    known = fitted()["sentence"]
-    return np.asarray(np.round(features @ np.array([known[one] for one in SENTENCE_FEATURES]), 6))
-
-
-def _probability(score: float) -> float:
-    known = fitted()["confidence"]
-    return round(1 / (1 + math.exp(-(known["slope"] * score + known["intercept"]))), 4)
-
-
-def _finished(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
-
-
-def _points_back(text: str) -> bool:
-    """Whether a sentence begins with a word that stands for something in the one before."""
-    found = _WORD.search(text)
-    return found is not None and found[0].casefold() in _pronouns()
-
-
-@cache
-def _pronouns() -> frozenset[str]:
-    return frozenset(entries("extractive", "pronouns"))
-
-
-def embedded(drafts: Sequence[Draft], embed: Embed) -> Vectors:
-    texts = dict.fromkeys(draft.question for draft in drafts)
-    texts.update(dict.fromkeys(_sentences_of(drafts)))
-    matrix = embed(list(texts)) if texts else np.empty((0, 1))
-    return Vectors(matrix, {text: row for row, text in enumerate(texts)})
-
-
-def _sentences_of(drafts: Sequence[Draft]) -> Iterator[str]:
-    return (candidate.text for draft in drafts for candidate in draft.candidates)
-
-
-def _counted(texts: Iterable[str], count_tokens: CountTokens) -> dict[str, int]:
-    distinct = list(dict.fromkeys(texts))
-    return dict(zip(distinct, count_tokens(distinct), strict=True)) if distinct else {}
-
-
-def _candidates(passages: Sequence[Passage]) -> list[Candidate]:
-    """Return the distinct sentences in reading order.
-
-    Chunks overlap, so one also begins or ends within a sentence: a part of another candidate is left out, and
-    what a chunk's edge cut, where there is anything whole; the beginning of a sentence after another stays.
-    """
-    distinct: dict[str, tuple[Unit, int, PassageStretch]] = {}
-    for number, stretch in enumerate(passage_stretches(passages)):
-        for unit in answer_units(stretch.text, stretch.start == 0):
-            key = unit.text.casefold()
-            known = distinct.get(key)
-            if known is None or (known[0].is_broken and not unit.is_broken):
-                distinct.pop(key, None)  # what replaces it has the place where it was read
-                distinct[key] = (unit, number, stretch)
-    whole = {
-        key: found for key, found in distinct.items() if not found[0].is_broken or found[0].goes_on
-    } or distinct
-    together = "\n".join(whole)  # sentences hold no line feed
-    kept = [found for key, found in whole.items() if together.count(key) == 1]
-    found = []
-    for place, (unit, number, stretch) in enumerate(kept):
-        passage = holder(stretch.start + unit.start, stretch.start + unit.end, stretch, passages)
-        of = passages[passage]
-        around = " ".join([unit.lead, unit.heading, of.title or "", *of.section])
-        found.append(Candidate(unit, place, passage, number, _terms(unit.text), around))
-    return found
-
-
-@cache
-def _stop_words() -> frozenset[str]:
-    return frozenset(entries("extractive", "stop_words"))
-
-
-def _terms(text: str) -> frozenset[str]:
-    words = (word.casefold() for word in _WORD.findall(text))
-    stop_words = _stop_words()
-    return frozenset(word if word.isdigit() else word[:_STEM] for word in words if word not in stop_words)
-
-
-@lru_cache(maxsize=_REMEMBERED)
-def _grams(text: str) -> frozenset[str]:
-    """Return the groups of four letters of a text's words, with their beginnings and ends.
-
-    >>> sorted(_grams("the fee"))
-    ['<fee', 'fee>']
-    """
-    words = {f"<{word}>" for word in map(str.casefold, _WORD.findall(text)) if word not in _stop_words()}
-    return frozenset(word[at : at + _GRAM] for word in words for at in range(max(1, len(word) - _GRAM + 1)))
-
-
-class _Rarity(NamedTuple):
-    """What each of a question's terms weighs, by how few of some texts hold it."""
-
-    weights: Mapping[str, float]
-    total: float
-
-    @classmethod
-    def of(cls, terms: frozenset[str], held: Sequence[frozenset[str]]) -> _Rarity:
-        counts = Counter(term for one in held for term in terms & one)
-        weights = {term: math.log((len(held) + 1) / (counts[term] + 0.5)) for term in sorted(terms)}
-        return cls(weights, sum(weights.values()))
-
-    def share(self, held: frozenset[str]) -> float:
-        return sum(self.weights[term] for term in self.weights if term in held) / (self.total or 1.0)
-
-
-def _composed(first: str, best: Candidate, chosen: Sequence[Candidate], confidence: float) -> Quoted:
-    """Join the short answer, which is of the best sentence's passage, and the sentences."""
-    parts = [(first, best.passage), *((one.text, one.passage) for one in chosen)]
-    parts = [part for part in parts if part[0]]
-    ends = list(accumulate((len(text) + 1 for text, _ in parts), initial=0))
-    pieces = (
-        QuotedPiece(start, start + len(text), passage)
-        for start, (text, passage) in zip(ends, parts, strict=False)
-    )
-    return Quoted(" ".join(text for text, _ in parts), tuple(pieces), confidence)
-
-
-def _cut(text: str, max_tokens: int, count_tokens: CountTokens) -> str:
-    """Return the longest beginning of whole words that fits, marked with an ellipsis; at least one word."""
-    words = text.split()
-    low, high = 1, len(words)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count_tokens([" ".join(words[:middle]) + " …"])[0] <= max_tokens:
-            low = middle
-        else:
-            high = middle - 1
-    return " ".join(words[:low]) + " …"

@@ -12,8 +12,9 @@ from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.embedding.hashing import Hashing
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.assets.recipes.build_half import TOKENIZER
-from rag_assay.evals.generation.contract import GenerationContext, Generator, Retrieve
-from rag_assay.evals.generation.gate import FittedThreshold, Gate, feature_of, fit_threshold
+from rag_assay.evals.generation.contract import GenerationContext, Generator, Request, Retrieve
+from rag_assay.evals.generation.gate import FittedThreshold, feature_values, fit_threshold
+from rag_assay.evals.pipeline.passages import passage_of
 from rag_assay.evals.pipeline.retrieval import OpenRetrieval
 from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.pipeline.stage_inputs import budget_of, read_questions
@@ -107,44 +108,49 @@ def with_fitted_gate(
     texts, recipe = train["question"].to_list(), study.embedders[cell.embedder]
     resources = work.resource(RunResources)
     runner = retrieval.runner(resources.query_vectors(texts, recipe) if retrieval.embedder else {})
-    searched = _searched(gate, generator, train, runner, work)
-    found = fit_threshold(gate.feature, searched.answerable, searched.unanswerable)
-    record = GateRecord(found, len(known) - len(train), searched.failed)
+    tried = _tried(generator, train, runner, work)
+    embed = generation_context(study, cell, work).embed
+    values = feature_values(gate.feature, [*tried.answerable, *tried.unanswerable], embed)
+    kinds = values[: len(tried.answerable)], values[len(tried.answerable) :]
+    # Without passages there is nothing to be gated.
+    yes, no = ([value for value in kind if value is not None] for kind in kinds)
+    found = fit_threshold(gate.feature, yes, no, gate.wrong_refusals)
+    record = GateRecord(found, len(known) - len(train), tried.failed)
     return generator.model_copy(update={"gate": gate.at(found.threshold)}), record
 
 
-class _Searched(NamedTuple):
-    """Features of the rankings of train questions with and without an answer in the documents."""
+class _Tried(NamedTuple):
+    """Train questions with what was found for them, with and without an answer in the documents."""
 
-    answerable: list[float]
-    unanswerable: list[float]
+    answerable: list[Request]
+    unanswerable: list[Request]
     failed: int
 
 
-def _searched(
-    gate: Gate, generator: Generator, train: pl.DataFrame, runner: QueryRunner, work: BuildContext
-) -> _Searched:
-    documents = runner.index.column("doc_id")
-    answerable: list[float] = []
-    unanswerable: list[float] = []
+def _tried(generator: Generator, train: pl.DataFrame, runner: QueryRunner, work: BuildContext) -> _Tried:
+    index = runner.index
+    documents = index.column("doc_id")
+    answerable: list[Request] = []
+    unanswerable: list[Request] = []
     failed = 0
     for number, row in enumerate(train.iter_rows(named=True), 1):
         gold = [*gold_of(row).documents]
         held: Mask = documents.is_in(gold).to_numpy()
-        tries: list[tuple[list[float], Mask | None]] = [
+        tries: list[tuple[list[Request], Mask | None]] = [
             (answerable if row["answerable"] else unanswerable, None)
         ]
         tries += [(unanswerable, ~held)] if row["answerable"] and held.any() else []
-        for values, allowed in tries:
+        for requests, allowed in tries:
             found = runner.ask(row, remembered=allowed is None, allowed=allowed)
             read = generator.n_read([hit.end - hit.start for hit in found.hits])
-            value = feature_of([hit.score for hit in found.hits[:read]], gate.feature)
+            passages = tuple(
+                passage_of(index, hit.chunk_id, hit.start, hit.end, hit.score) for hit in found.hits[:read]
+            )
             failed += found.status is not Status.OK
-            if value is not None:  # without passages there is nothing to be gated
-                values.append(value)
+            requests.append(Request(row["question"], passages=passages).within(generator.context_tokens))
         if number % 25 == 0:
             work.progress("fitting the gate on train questions", number, len(train))
-    return _Searched(answerable, unanswerable, failed)
+    return _Tried(answerable, unanswerable, failed)
 
 
 def record_of_gate(record: GateRecord | None) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from rag_assay.evals.pipeline.retrieval import (
 )
 from rag_assay.evals.pipeline.run_resources import RunResources
 from rag_assay.evals.query_transforms.follow_up import FollowUp
+from rag_assay.evals.query_transforms.rules.follow_up_cues import without_opener
 from rag_assay.evals.question_sets.losses import losses_of
 from rag_assay.evals.retrieval.contract import OpenTransform, Searcher
 from rag_assay.evals.retrieval.query import Query, QueryInterpretation, Removal
@@ -94,15 +95,18 @@ Decliner = Literal["no_passages", "gate", "min_score", "model"]
 sentence reached; the language model, which said so."""
 
 
-def decliner_of(generator: Generator, request: Request, answer: Answer) -> Decliner | None:
+def decliner_of(generator: Generator, answer: Answer) -> Decliner | None:
     if answer.status is Status.NO_CONTEXT:
         return "no_passages"
     if answer.status is not Status.REFUSED:
         return None
-    scores = [passage.score for passage in request.passages]
-    if generator.gate is not None and generator.gate.refusal(scores) is not None:
+    if generator.gate is not None and generator.gate.refusal(answer.confidence) is not None:
         return "gate"
     return "model" if generator.chat is not None else "min_score"
+
+
+def _sureness(answer: Answer) -> tuple[bool, float]:
+    return answer.status is Status.OK, answer.confidence or 0.0
 
 
 Row = dict[str, Any]
@@ -197,9 +201,10 @@ class Pipeline(Closeable):
             return result
         if result.found.status is not Status.OK:
             return replace(result, answer=Answer(Status.NOT_RUN, "its ranking failed"))
-        request = self._request(result, without)
-        answer = self.generator.answer([request], self.context)[0]
-        return replace(result, answer=answer, declined=decliner_of(self.generator, request, answer))
+        requests = self._requests(result, without)
+        answers = self.generator.answer(requests, self.context)
+        answer = max(answers, key=_sureness)
+        return replace(result, answer=answer, declined=decliner_of(self.generator, answer))
 
     def search_row(self, question: Row, *, without: Collection[Removal] = ()) -> PipelineResult:
         found = self.retrieval.ask(question, without)
@@ -214,19 +219,29 @@ class Pipeline(Closeable):
         read = self.generator.n_read([len(one.text) for one in passages]) if self.generator else 0
         return PipelineResult(self.cell, question, found, passages, None, read, tuple(losses))
 
-    def _request(self, result: PipelineResult, without: Collection[Removal]) -> Request:
+    def _requests(self, result: PipelineResult, without: Collection[Removal]) -> list[Request]:
+        """Return one request, or two readings of a follow-up for a generator that quotes: with the words of
+        the conversation and, if it can be read so, as it was asked.
+        """
         question = result.question
         # What quotes knows nothing of a conversation; a model is given it with the question.
         quotes = self.follows_up and self.generator is not None and self.generator.chat is None
-        return Request(
-            result.standalone if quotes else question["question"],
-            question["language"],
-            tuple(question["conversation"] or ()),
-            result.passages[: result.read],
-            question["question_id"],
-            question["asked_at"],
-            tuple(without),
-        )
+        readings = [result.standalone if quotes else question["question"]]
+        own = without_opener(question["question"]) if quotes and len(question["conversation"] or ()) else None
+        if own is not None and readings[0] != question["question"]:
+            readings.append(own)
+        return [
+            Request(
+                reading,
+                question["language"],
+                tuple(question["conversation"] or ()),
+                result.passages[: result.read],
+                question["question_id"],
+                question["asked_at"],
+                tuple(without),
+            )
+            for reading in readings
+        ]
 
     def close(self) -> None:
         self.retrieval.close()

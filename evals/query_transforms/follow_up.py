@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 from rag_assay.assets.tokenization.words import plain_tokens
 from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.query_transforms.query_rewriting import rewritten
-from rag_assay.evals.query_transforms.rules.follow_up_cues import OPENERS, depends, is_courtesy
+from rag_assay.evals.query_transforms.rules.follow_up_cues import ASKS, OPENERS, depends, is_courtesy
 from rag_assay.evals.query_transforms.rules.named_dates import Dated, find_dates, shift_date, shift_in
 from rag_assay.evals.query_transforms.rules.periods import month_pattern
 from rag_assay.evals.retrieval.context import RetrievalContext
@@ -54,9 +54,6 @@ _LEADS = (
     r"(?:in|im|for|für|at|bei|from|aus|of|von|on|auf|to|nach|about|über|with|mit|against|gegen|under|unter)"
 )
 _LED_BY = re.compile(rf"\W*(?:(?:the one|that|die|der|das) )?({_LEADS})\s", re.IGNORECASE)
-_ASKS = re.compile(
-    r"\W*(?:wh\w+|how|wer|wen|wem|was|wann|wo\w*|warum|weshalb|wieso|wie|welche\w*)\b", re.IGNORECASE
-)
 _ARTICLE = re.compile(r"\W*(?:the|der|die|das|den|dem)\s", re.IGNORECASE)
 _DATE_LED = re.compile(
     r"\b(?:am|im|in|vom|on|at|of|from|between|zwischen|since|seit|vor|before|nach|after|bis|until|by)\s+"
@@ -207,7 +204,7 @@ def _of_its_own(text: str, before: str) -> str | None:
     """
     rest = OPENERS.sub("", text).strip(" ,:;–-")
     new_names = [name for name in names(rest) if name not in names(before)]
-    if not (_ASKS.match(rest) and new_names) or depends(rest) or find_dates(before):
+    if not (ASKS.match(rest) and new_names) or depends(rest) or find_dates(before):
         return None
     if any(re.search(rf"{_DETERMINED}{re.escape(name)}", rest, re.IGNORECASE) for name in new_names):
         return None
@@ -287,7 +284,7 @@ def _swapped(text: str, before: str) -> str | None:
 def _renamed(rest: str, before: str, *, is_dated: bool) -> str | None:
     """Put the one name of "Hammerlohe?" or "in Bayern?" where the question before has its like."""
     new_names = names(rest)
-    if len(new_names) != 1 or len(content(rest)) > len(words(new_names[0])) or _ASKS.match(rest):
+    if len(new_names) != 1 or len(content(rest)) > len(words(new_names[0])) or ASKS.match(rest):
         return None
     new, old_names = new_names[0], names(before.partition("? (")[0])  # without what it carries itself
     if len(old_names) > MOST_NAMES:

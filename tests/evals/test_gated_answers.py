@@ -23,9 +23,14 @@ EXTRACTIVE, SETS = (
     "  extractive: {extractive: {passages: 2, max_tokens: 40}}\n",
     "  - file: ferry.questions.yaml\n",
 )
-GATED = "  gated: {extractive: {passages: 2, max_tokens: 40, gate: {threshold: tuned}}}\n"
+GATED = """\
+  gated: {extractive: {passages: 2, max_tokens: 40, gate: {threshold: tuned}}}
+  likely:
+    extractive:
+      {passages: 2, max_tokens: 40, gate: {feature: quote, threshold: tuned, wrong_refusals: 0.4}}
+"""
 WITH_TRAIN = {EXTRACTIVE: EXTRACTIVE + GATED, SETS: f"{SETS}  - {{file: train.questions.yaml, use: train}}\n"}
-KEY = "tiny.t16.minilm.bm25.gated"
+KEY, LIKELY = (f"tiny.t16.minilm.bm25.{name}" for name in ("gated", "likely"))
 TRAIN = """\
 question_set: train
 language: en
@@ -57,18 +62,20 @@ def test_the_threshold_is_fitted_on_train_questions_alone(make_bench: MakeBench,
     bench = bench_of(make_bench, tmp_path)
     built = bench.build()
     assert all(outcome.ok for outcomes in built.values() for outcome in outcomes), built
-    gate = bench.artifact("answers", KEY).meta["gate"]
-    assert (gate["feature"], gate["answerable"]) == ("top", 2)
-    assert 1 <= gate["unanswerable"] <= 3, "two without their documents, one without an answer"
-    assert gate["value"] >= 0.75
-    gated, plain = rows(bench, KEY), rows(bench, "tiny.t16.minilm.bm25.extractive")
-    assert set(gated) == {"noon", "tickets", "captain"}
-    for name, row in gated.items():
-        if row["confidence"] < gate["threshold"]:
-            assert row["status"] == "refused"
-            assert row["reason"].startswith("retrieval score ")
-        else:
-            assert (row["status"], row["answer"]) == ("ok", plain[name]["answer"])
+    plain = rows(bench, "tiny.t16.minilm.bm25.extractive")
+    for key, feature, reason in ((LIKELY, "quote", "probability of the"), (KEY, "top", "retrieval score ")):
+        gate = bench.artifact("answers", key).meta["gate"]
+        assert (gate["feature"], gate["answerable"]) == (feature, 2)
+        assert 1 <= gate["unanswerable"] <= 3, "two without their documents, one without an answer"
+        assert gate["value"] >= 0.75
+        gated = rows(bench, key)
+        assert set(gated) == {"noon", "tickets", "captain"}
+        for name, row in gated.items():
+            if row["confidence"] < gate["threshold"]:
+                assert row["status"] == "refused"
+                assert row["reason"].startswith(reason)
+            else:
+                assert (row["status"], row["answer"]) == ("ok", plain[name]["answer"])
     assert gated["captain"]["status"] == "refused"
     assert gated["noon"]["status"] == "ok"
     recipe = study_facts(bench.study, bench.store).recipes["gated"]

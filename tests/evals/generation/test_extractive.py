@@ -8,7 +8,8 @@ import numpy.typing as npt
 import pytest
 
 from rag_assay.evals.generation.contract import Passage
-from rag_assay.evals.generation.extractive import Draft, Vectors, extract, extract_many, fitted
+from rag_assay.evals.generation.extractive import extract, extract_many
+from rag_assay.evals.generation.quotation import Draft, Vectors, embedded, fitted
 
 Floats = npt.NDArray[np.floating]
 
@@ -17,8 +18,14 @@ def words(texts: Sequence[str]) -> list[int]:
     return [len(text.split()) for text in texts]
 
 
+PROBES = fitted()["probes"]
+
+
 class Embedding:
-    """Texts -> unit vectors from a table; a text that is not in it is at a right angle to all others."""
+    """Texts -> unit vectors from a table; a text that is not in it is at a right angle to all others.
+
+    The mean of the probes is 0.
+    """
 
     def __init__(self, cosines: dict[str, float]) -> None:
         self.cosines = cosines
@@ -26,7 +33,8 @@ class Embedding:
 
     def __call__(self, texts: list[str]) -> Floats:
         self.batches.append(texts)
-        cosines = np.array([self.cosines.get(text, 0.0) for text in texts])
+        known = {probe: (-1.0) ** at for at, probe in enumerate(PROBES)} | self.cosines
+        cosines = np.array([known.get(text, 0.0) for text in texts])
         return np.stack([cosines, np.sqrt(1 - cosines**2)], axis=1)
 
 
@@ -138,8 +146,10 @@ def test_equal_scores_go_to_what_is_read_first() -> None:
 
 def test_noise_in_the_last_bits_breaks_no_tie() -> None:
     def embed(texts: list[str]) -> Floats:
-        noise = np.array([[1.0, 0.0] if text.endswith("?") else [0.5, 0.0] for text in texts])
-        noise[-1] += 1e-9
+        noise = Embedding({text: 1.0 if text.endswith("?") else 0.5 for text in set(texts) - set(PROBES)})(
+            texts
+        )
+        noise[texts.index("Two there.")] += 1e-9
         return noise
 
     assert extract("Nothing alike?", ["One here. Two there."], embed, 2, words) == "One here."
@@ -179,7 +189,7 @@ def test_many_questions_are_embedded_in_one_batch_each_text_once() -> None:
     ]
     answers = extract_many(requests, embedding, 6, words)
     (batch,) = embedding.batches
-    assert sorted(batch) == sorted({QUESTION, HIGH, OLD, CARS, "When was it built?", "Why?"})
+    assert sorted(batch) == sorted({QUESTION, HIGH, OLD, CARS, "When was it built?", "Why?", *PROBES})
     assert answers[:2] == [HIGH, HIGH]
     assert answers[3] == ""
     alone = [extract(question, passages, Embedding(COSINES), 6, words) for question, passages in requests]
@@ -204,3 +214,20 @@ def test_a_real_embedder_finds_the_sentence_in_either_language(weights: Callable
         "The tower, built in 1874, is 54 metres high.",
         "Der Turm wurde am 3. Mai 1874 eröffnet.",
     ]
+
+    def narrow(texts: list[str]) -> Floats:  # as of multilingual-e5-small, whose cosines are all high
+        moved = embed(texts) + 2 * np.ones(384) / np.sqrt(384)
+        return np.asarray(moved / np.linalg.norm(moved, axis=1, keepdims=True))
+
+    asked = ["When was the tower built?", "Who pays for the school bus?"]
+    drafts = [Draft.of(question, [Passage(english[0])]) for question in asked]
+    assert (narrow(asked) @ narrow(english).T).min() > 0.75
+    likely, unlikely, narrow_likely, narrow_unlikely = (
+        draft.confidence(embedded(drafts, one)) for one in (embed, narrow) for draft in drafts
+    )
+    assert likely is not None
+    assert unlikely is not None
+    assert unlikely < 0.2
+    assert likely > 0.5
+    assert narrow_likely == pytest.approx(likely, abs=0.15)
+    assert narrow_unlikely == pytest.approx(unlikely, abs=0.15)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from pydantic import ValidationError
@@ -40,15 +42,15 @@ def test_a_threshold_lies_between_the_kinds_and_decides_as_it_says() -> None:
     found = fit_threshold("top", [8.0, 9.0, 4.0], [1.0, 5.0, 2.0])
     assert 2.0 < found.threshold < 4.0 or 5.0 < found.threshold < 8.0
     gate = Gate(threshold=found.threshold)
-    right = [gate.refusal([x]) is None for x in (8.0, 9.0, 4.0)] + [
-        gate.refusal([x]) is not None for x in (1.0, 5.0, 2.0)
+    right = [gate.refusal(x) is None for x in (8.0, 9.0, 4.0)] + [
+        gate.refusal(x) is not None for x in (1.0, 5.0, 2.0)
     ]
     assert np.mean(right) == pytest.approx(found.value)
 
 
 def test_of_equally_good_thresholds_the_middle_one_is_taken_and_a_score_that_reaches_it_passes() -> None:
     assert fit_threshold("top", [2.0, 3.0, 4.0], [1.0, 2.0, 3.0]).threshold == 2.5  # of 1.5, 2.5 and 3.5
-    assert Gate(threshold=0.5).refusal([0.5, 0.25]) is None
+    assert Gate(threshold=0.5).refusal(0.5) is None
 
 
 def test_kinds_count_alike_however_many_there_are() -> None:
@@ -103,6 +105,46 @@ def test_confidence_is_what_the_gate_reads_and_without_one_the_probability(tmp_p
     assert 0 <= plain.confidence <= 1, "the probability of the best sentence"
 
 
+def test_the_feature_quote_is_the_probability_that_quoting_has_whoever_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    passage = Passage("The ferry leaves at noon. Bread is sold in the town.", "c", score=9.0)
+    asked = [
+        Request(question, passages=(passage,))
+        for question in ("When does the ferry leave?", "Who is the mayor?")
+    ]
+    with FakeOpenAI(respond=lambda _: answer("At noon.")) as server, Gateway(Home(tmp_path)) as gateway:
+        context = context_of(gateway)
+        quoted = Extractive(min_score=None).answer(asked, context)
+        likely, unlikely = (one.confidence for one in quoted)
+        assert likely is not None
+        assert unlikely is not None
+        assert likely > unlikely
+        gate = Gate(feature="quote", threshold=(likely + unlikely) / 2)
+        generators = Extractive(gate=gate), Llm(model="openai/any", api_base=server.api_base, gate=gate)
+        for generator in generators:
+            yes, no = generator.answer([*asked, request()], context)[:2]
+            assert (yes.status, yes.confidence) == (Status.OK, likely)
+            assert (no.status, no.confidence) == (Status.REFUSED, unlikely)
+            assert (no.reason or "").startswith("probability of the best sentence 0.")
+        assert len(server.requests) == 1
+
+
+def test_wrong_refusals_limits_the_fitted_threshold_alone() -> None:
+    chance = np.random.default_rng(3)
+    yes, no = chance.normal(1, 1, 200), chance.normal(0, 1, 200)
+    for share in (0.01, 0.1, 0.3):
+        found = fit_threshold("quote", yes.tolist(), no.tolist(), share)
+        assert (yes < found.threshold).mean() <= share
+        kept = [at for at in np.concatenate([yes, no]) if (yes < at).mean() <= share]
+        assert found.value == pytest.approx(
+            max(((yes >= at).mean() + (no < at).mean()) / 2 for at in kept), abs=0.003
+        )
+    with pytest.raises(ValidationError, match="write `threshold: tuned`"):
+        Gate(threshold=0.5, wrong_refusals=0.1)
+
+
 def test_a_gate_that_was_not_fitted_is_no_open_one(tmp_path) -> None:
     with Gateway(Home(tmp_path)) as gateway, pytest.raises(InputError, match="was not fitted"):
         Extractive(gate=Gate(threshold="tuned")).answer([request(3.0)], context_of(gateway))
@@ -115,9 +157,11 @@ def test_a_gate_is_part_of_the_identity_and_none_is_not() -> None:
         Gate(threshold=0.5),
         Gate(feature="margin", threshold=0.4),
         Gate(threshold="tuned"),
+        Gate(feature="quote", threshold=0.4),
+        Gate(threshold="tuned", wrong_refusals=0.1),
     ]
     identities = {one.identity() for one in (plain, *(Extractive(gate=gate) for gate in gates))}
-    assert len(identities) == 5
+    assert len(identities) == 7
     assert "gate" not in plain.meaning()
     assert "gate" not in plain.model_dump()
     again = read_generator({"extractive": {"gate": {"threshold": "tuned"}}})
@@ -132,6 +176,8 @@ def test_a_gate_is_part_of_the_identity_and_none_is_not() -> None:
         {"threshold": 1, "feature": "bottom"},
         {"threshold": float("nan")},
         {"threshold": True},
+        {"threshold": 0.5, "wrong_refusals": 0.1},
+        {"threshold": "tuned", "wrong_refusals": 1},
         3,
     ],
 )

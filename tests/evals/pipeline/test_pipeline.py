@@ -194,6 +194,18 @@ def test_a_cell_that_reads_no_follow_ups_can_be_had_with_them(bench: Bench, work
             assert [one.status for one in bare.understood] == ["removed"]
             assert record_of(followed)["understood"][0]["removable"]
 
+        said = ("Whence comes heating for workplaces beside boats, barges and rafts?", "From a pump.")
+        followed = pipeline.ask("And when does the ferry leave the harbour?", conversation=said)
+        rewritten = plain.ask(followed.standalone)
+        assert "(" in followed.standalone
+        assert rewritten.answer is not None
+        assert followed.answer is not None
+        assert rewritten.answer.confidence is not None
+        assert followed.answer.confidence is not None
+        assert followed.answer.confidence > rewritten.answer.confidence, (
+            "it needs no word of the conversation"
+        )
+
 
 def test_words_of_a_question_find_it_however_they_are_typed(bench: Bench, work: BuildContext) -> None:
     assert StudyQuestions(bench.study, work).named("noon") is None, "nothing was run"
