@@ -10,6 +10,7 @@ from types import FrameType
 
 from rag_assay.orchestration import unchanged
 from rag_assay.orchestration.collection import collect_seldom
+from rag_assay.orchestration.lazy_imports import import_lazily
 from rag_assay.orchestration.shutdown import STOPPED, end_at_once_after, guard, stopped_sentence, was_stopped
 
 
@@ -39,6 +40,9 @@ def run() -> None:
     before = signal.signal(signal.SIGTERM, _stopping(os.getpid()))
     try:
         try:
+            if unchanged.is_look(sys.argv[1:]):
+                os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would search every package
+                import_lazily("numpy", "polars", "httpx", "httpcore")
             from rag_assay.orchestration.cli import main as command
 
             is_stopped = was_stopped()  # a module that was being imported may have swallowed it

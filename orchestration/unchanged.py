@@ -1,5 +1,5 @@
 """Answers `assay run STUDY` from the last run that had nothing to do, if nothing that it read has changed;
-`assay list` and `assay verdict STUDY` from the last time they were called.
+`assay list`, `check STUDY`, `verdict STUDY` and `run STUDY --dry-run` from the last time they were called.
 
 A run that finds everything up to date stores the state of what it has read: of the files that were opened and
 the folders that were listed (both by an audit hook), of all files of the workspace, of the modules that were
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 FOLDER = "unchanged"  # of the workspace
 VERSION = 1
+DRY_RUN = "--dry-run"
 IDLE = "; nothing was to be done"
 _VOLATILE = (
     "_",
@@ -59,7 +60,7 @@ def answer(arguments: Sequence[str]) -> bool:
         return False
     with suppress(BrokenPipeError):
         is_shown = sys.stdout.isatty() or sys.stderr.isatty()
-        if arguments[0] == "run" and not is_shown:  # as a run does that shows no progress bars
+        if not is_look(arguments) and not is_shown:  # as a run does that shows no progress bars
             _write("stderr", f"{time.perf_counter() - begin:.1f} s in all{IDLE}\n\n")
         for name, text in stored:
             _write(name, text)
@@ -68,8 +69,16 @@ def answer(arguments: Sequence[str]) -> bool:
 
 def _is_answered(arguments: Sequence[str]) -> bool:
     if list(arguments[:1]) == ["run"]:
-        return len(arguments) == 2 and not arguments[1].startswith("-")
-    return list(arguments) == ["list"] or list(arguments[:1]) == ["verdict"]
+        studies = [one for one in arguments[1:] if one != DRY_RUN]
+        return len(studies) == 1 and len(arguments) <= 3 and not studies[0].startswith("-")
+    return list(arguments) == ["list"] or list(arguments[:1]) in (["check"], ["verdict"])
+
+
+def is_look(arguments: Sequence[str]) -> bool:
+    """Return whether a command builds nothing: it reads and prints, in one thread."""
+    return list(arguments[:1]) in (["check"], ["list"], ["verdict"]) or (
+        list(arguments[:1]) == ["run"] and DRY_RUN in arguments
+    )
 
 
 def _write(name: str, text: str) -> None:
@@ -209,6 +218,7 @@ class Recorder:
         folders = {os.path.dirname(one) for one in files} | set(map(os.path.abspath, self.listed))  # noqa: PTH120
         folders = {one for one in folders if not f"{one}/".startswith((here, *python, *_SYSTEM))}
         packages = {one for one in sys.path if f"{one}/".startswith(python)}
+        files |= {os.path.abspath(one) for one in self.arguments[1:]}  # noqa: PTH100 -- a name may become a path
         return sorted(files | modules), sorted(folders - scratch | packages)
 
 

@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_assay.warehouse.artifact_records import (
     BUILDING,
@@ -32,9 +33,11 @@ from rag_assay.warehouse.artifact_records import (
     stamp_artifact,
 )
 from rag_assay.warehouse.atomic_write import atomic_write, temporary_beside
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote import artifacts_of
 from rag_assay.warehouse.remote.store import DamagedObjectError
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.paths import Home
 
 __all__ = ["Artifact", "ArtifactStore"]
 

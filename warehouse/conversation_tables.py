@@ -22,11 +22,12 @@ from rag_assay.warehouse.conversations import (
 )
 from rag_assay.warehouse.errors import LockedError
 from rag_assay.warehouse.parquet import frame
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import UTC_TIME, Schema
 
 if TYPE_CHECKING:
     import duckdb
+
+    from rag_assay.warehouse.paths import Home
 
 _WHOSE: Schema = {"study": pl.String, "conversation_id": pl.String}
 CONVERSATIONS: Schema = {

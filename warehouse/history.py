@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from rag_assay.warehouse.journal import append, read_lines
 from rag_assay.warehouse.parquet import frame
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import UTC_TIME, Schema
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.paths import Home
 
 HISTORY: Schema = {
     "study": pl.String,

@@ -11,14 +11,16 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.journal import append, read_lines
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import HUMAN_SCORES
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.paths import Home
 
 LONGEST_NAME = 80  # characters
 

@@ -14,10 +14,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 SMALL = 16_384  # bytes of a body up to which it goes into a pack
 BLOCK = 32_768  # bytes of the bodies of a block: what is unpacked for the sake of one
@@ -25,8 +27,9 @@ SUFFIX = ".pack"
 
 _MAGIC = b"\x89RAP"
 _HEAD = struct.Struct("<4sIIII")  # magic, bodies, their bytes, bytes packed, CRC-32 of these and the table
-_ENTRY = np.dtype([("sha256", "V32"), ("size", "<u4")])
-_PLACE = np.dtype([("key", "<u8"), ("pack", "<u4"), ("at", "<u8"), ("begin", "<u4"), ("size", "<u4")])
+_ENTRY = [("sha256", "V32"), ("size", "<u4")]
+_ENTRY_SIZE = 36  # bytes
+_PLACE = [("key", "<u8"), ("pack", "<u4"), ("at", "<u8"), ("begin", "<u4"), ("size", "<u4")]
 
 
 class PackWriter:
@@ -185,10 +188,10 @@ def _block_at(file: IO[bytes], at: int, size: int) -> _Block | None:
     if len(head) < _HEAD.size or not head.startswith(_MAGIC):
         return None
     _, number, raw, packed, crc = _HEAD.unpack(head)
-    begin = at + _HEAD.size + number * _ENTRY.itemsize
+    begin = at + _HEAD.size + number * _ENTRY_SIZE
     if begin + packed > size:
         return None
-    table = file.read(number * _ENTRY.itemsize)
+    table = file.read(number * _ENTRY_SIZE)
     if _sum(number, raw, packed, table) != crc:
         return None
     return _Block(begin, begin + packed, np.frombuffer(table, _ENTRY))

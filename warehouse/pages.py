@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -24,9 +24,10 @@ from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest_strings, sha256_bytes
 from rag_assay.warehouse.packs import Packs
 from rag_assay.warehouse.parquet import frame, read_parquet
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote import mirror_of
-from rag_assay.warehouse.schemas import CRAWLS, PAGES
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.paths import Home
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +51,8 @@ def read_manifest(home: Home, source: str, *, gone: bool = False) -> pl.DataFram
     """Return the newest state of every page of a source (`schemas.PAGES`), sorted by URL. A source that was
     never crawled has no pages: the frame is empty.
     """
+    from rag_assay.warehouse.schemas import PAGES
+
     path = manifest_file(home, source)
     if not path.exists():
         return pl.DataFrame(schema=PAGES)
@@ -62,6 +65,8 @@ def write_manifest(home: Home, source: str, manifest: pl.DataFrame, origin: str 
 
 
 def _write(manifest: pl.DataFrame, path: Path, origin: str) -> None:
+    from rag_assay.warehouse.schemas import PAGES
+
     rows = manifest.select(list(PAGES)).sort("url")
     with atomic_write(path) as temporary:
         rows.write_parquet(temporary, compression="zstd", metadata={_ORIGIN: origin})
@@ -79,6 +84,8 @@ def keep_manifest(home: Home, source: str, manifest: pl.DataFrame, origin: str) 
 
 
 def kept_manifest(home: Home, source: str, origin: str) -> pl.DataFrame:
+    from rag_assay.warehouse.schemas import PAGES
+
     try:
         return read_parquet(home.pages(source) / f"{origin}.parquet", list(PAGES))
     except CorruptFileError:  # or none was kept
@@ -207,6 +214,8 @@ def read_crawls(home: Home, source: str, known: Collection[str] = frozenset()) -
     """Return one row a crawl of a source (`schemas.CRAWLS`), oldest first, but for those of ``known`` ids. A
     record that cannot be read is put aside, with a warning: it only tells of a crawl, and stops none.
     """
+    from rag_assay.warehouse.schemas import CRAWLS
+
     rows = []
     for path in sorted((home.crawls / source).glob("*.json")):
         if path.stem in known:
@@ -221,6 +230,8 @@ def read_crawls(home: Home, source: str, known: Collection[str] = frozenset()) -
 
 
 def _crawl(record: Any) -> dict[str, Any]:
+    from rag_assay.warehouse.schemas import CRAWLS
+
     times = {name: datetime.fromisoformat(record[name]) for name in ("started_at", "ended_at")}
     row = {name: record.get(name) for name in CRAWLS} | times
     if not all(isinstance(row[name], str) for name in ("crawl_id", "source", "outcome", "failed")):

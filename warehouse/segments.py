@@ -26,18 +26,18 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from rag_assay.warehouse.atomic_write import atomic_write
 
-Matrix = npt.NDArray[np.float32]
-Keys = npt.NDArray[np.uint64]
-Counts = npt.NDArray[np.int32]
-Places = npt.NDArray[np.intp]
-Digests = npt.NDArray[np.uint8]  # shape (texts, 32)
+Matrix: TypeAlias = "npt.NDArray[np.float32]"
+Keys: TypeAlias = "npt.NDArray[np.uint64]"
+Counts: TypeAlias = "npt.NDArray[np.int32]"
+Places: TypeAlias = "npt.NDArray[np.intp]"
+Digests: TypeAlias = "npt.NDArray[np.uint8]"  # shape (texts, 32)
 log = logging.getLogger(__name__)
 
 UNKNOWN = -1  # tokens of a text that were not counted

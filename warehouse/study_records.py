@@ -18,11 +18,12 @@ import polars as pl
 from rag_assay.warehouse.artifacts import Artifact, StillArtifacts
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.connection import connect
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote import mirror_of
 
 if TYPE_CHECKING:
     import duckdb
+
+    from rag_assay.warehouse.paths import Home
 
 Keys = Mapping[str, Iterable[str]]
 Pins = Mapping[str, Mapping[str, str]]

@@ -5,16 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import ErrorDetails
 
 from rag_assay.warehouse.components import one_of
 from rag_assay.warehouse.errors import Mistake
 from rag_assay.warehouse.suggestions import did_you_mean
 from rag_assay.warehouse.yaml_positions import MarkedYaml, Place
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
+    from pydantic_core import ErrorDetails
 
 
 class Finding(NamedTuple):

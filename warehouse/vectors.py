@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,6 @@ import numpy.typing as npt
 from rag_assay.warehouse.atomic_write import sweep
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.locks import try_lock
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote import mirror_of
 from rag_assay.warehouse.segments import (
     UNKNOWN,
@@ -42,6 +41,9 @@ from rag_assay.warehouse.segments import (
     seed_of,
     write,
 )
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.paths import Home
 
 PATTERN = ".claim-*"
 
@@ -117,7 +119,7 @@ class CachedVectors(NamedTuple):
     known: npt.NDArray[np.bool_]
 
 
-Mask = npt.NDArray[np.bool_]
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
 # Of texts at rows of a segment: which need no other one
 _Read = Callable[[VectorSegment, Places, Places], Mask]
 

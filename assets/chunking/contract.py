@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_assay.assets.tokenization.tokenizer import Tokenizer
 from rag_assay.warehouse.components import Component
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class Section(NamedTuple):

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Tools, strip_span
 from rag_assay.assets.chunking.ruler import Place, Ruler, at_most, fit_chunks, pack
-from rag_assay.assets.tokenization.tokenizer import Ints, Tokenizer
+
+if TYPE_CHECKING:
+    from rag_assay.assets.tokenization.tokenizer import Ints, Tokenizer
 
 SEPARATORS = ("\n\n", "\n", " ")
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unicodedata import combining
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_assay.assets.chunking.contract import ChunkSpan
 from rag_assay.assets.tokenization.tokenizer import Ints, Tokenizer, Words
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 def pack(sums: Ints, size: int, shared: Ints) -> list[tuple[int, int]]:

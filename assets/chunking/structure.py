@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import takewhile
-from typing import Annotated, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -12,7 +12,9 @@ from rag_assay.assets.chunking.recursive import recursive_spans
 from rag_assay.assets.chunking.ruler import fit_chunks
 from rag_assay.assets.chunking.sections import SectionSpan, SectionTree
 from rag_assay.assets.chunking.tokens import token_windows
-from rag_assay.assets.tokenization.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from rag_assay.assets.tokenization.tokenizer import Tokenizer
 
 
 class Structure(Chunker):

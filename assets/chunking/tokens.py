@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from rag_assay.assets.chunking.contract import Chunker, ChunkerInput, ChunkSpan, Tools, strip_span
 from rag_assay.assets.chunking.ruler import Ruler, at_least, fit_chunks, pack
-from rag_assay.assets.tokenization.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from rag_assay.assets.tokenization.tokenizer import Tokenizer
 
 
 class TokenWindows(Chunker):

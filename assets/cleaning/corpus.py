@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import polars as pl
 
 from rag_assay.assets.cleaning.duplicates import CODE_VERSION, find_duplicates
-from rag_assay.assets.engine.stage import BuildContext
-from rag_assay.warehouse.artifacts import Artifact
 from rag_assay.warehouse.errors import AssayError, CorruptFileError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
 from rag_assay.warehouse.schemas import DOCUMENTS
+
+if TYPE_CHECKING:
+    from rag_assay.assets.engine.stage import BuildContext
+    from rag_assay.warehouse.artifacts import Artifact
 
 CORPUS_COLUMNS = (
     *("doc_id", "version", "source", "url", "title", "text"),

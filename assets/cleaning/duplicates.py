@@ -14,19 +14,20 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from rag_assay.warehouse.identity import sha256_text
 from rag_assay.warehouse.parquet import frame
-from rag_assay.warehouse.schemas import DUPLICATES, UTC_TIME
 
-Keys = npt.NDArray[np.uint64]
-Numbers = npt.NDArray[np.int64]
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd: no word of an n-gram is lost by the multiplication
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Keys: TypeAlias = "npt.NDArray[np.uint64]"
+Numbers: TypeAlias = "npt.NDArray[np.int64]"
+_FACTOR = 0x9E3779B97F4A7C15  # odd: no word of an n-gram is lost by the multiplication
 _KEYS_HELD = 8_192  # documents whose keys are written at once
 ALONE = -1
 
@@ -84,7 +85,7 @@ _HELD = 512  # shingle sets of kept documents in memory
 _REMEMBERED = 500_000  # words whose hash is remembered: some 60 MB
 _BATCH = 4096  # shingles: 4096 x 128 x 8 bytes = 4 MB at once
 
-Hashes = npt.NDArray[np.uint64]
+Hashes: TypeAlias = "npt.NDArray[np.uint64]"
 _WORD = re.compile(r"\w+")
 
 
@@ -94,6 +95,8 @@ def find_duplicates(
     """Link every copy to its first copy; return `schemas.DUPLICATES`, sorted by id. By date of publication
     (undated last), then URL, each is linked to the first earlier one that is no copy and similar enough.
     """
+    from rag_assay.warehouse.schemas import DUPLICATES, UTC_TIME
+
     moments = pl.Series("moment", [_moment(text) for text in documents["published_at"]], UTC_TIME)
     ordered = (
         documents.select("doc_id", "url", "text")

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
 from rag_assay.assets.embedding.windows import average_windows, first_windows, refuse_long, unit
 from rag_assay.assets.tokenization.tokenizer import load_tokenizer
 from rag_assay.warehouse.encodable import all_encodable
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import sha256_text
 from rag_assay.warehouse.inference.embedding_api import EmbeddingApi
-from rag_assay.warehouse.vectors import VectorCache
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
+    from rag_assay.warehouse.vectors import VectorCache
 
 PROBE = "The ferry leaves at noon."  # a text whose vector tells a server's model from another one
 SAME = 0.99  # least cosine of two vectors of one text by one model: servers do not always sum alike

@@ -6,14 +6,17 @@ import heapq
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from rag_assay.assets.chunking.document_chunks import naming_damage
-from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.warehouse.encodable import all_encodable
 from rag_assay.warehouse.identity import sha256_text
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 
 ROWS = 8192  # chunks in a block at most
 CHARACTERS = 32_000_000  # in a block, as soon as it has them

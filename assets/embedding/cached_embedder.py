@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -21,12 +21,14 @@ from rag_assay.assets.tokenization.tokenizer import Ints, Tokenizer, load_tokeni
 from rag_assay.warehouse.encodable import all_encodable
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import sha256_text
-from rag_assay.warehouse.inference.models import Progress
 from rag_assay.warehouse.inference.ordered_map import side_by_side
 from rag_assay.warehouse.inference.throttle import AT_ONCE
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.segments import UNKNOWN
 from rag_assay.warehouse.vectors import VectorCache
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.models import Progress
+    from rag_assay.warehouse.paths import Home
 
 FLUSH = 256  # texts a segment, unless more are computed together
 FLUSH_SECONDS = 5.0  # after which what is finished is kept, however few they are: what a kill can cost

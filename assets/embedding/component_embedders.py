@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import (
     SerializationInfo,
@@ -18,10 +18,12 @@ from pydantic import (
 
 from rag_assay.assets.embedding.embedder import Embedder, EmbedderRecipe
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.inference.models import Progress
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.recipe import error_at
 from rag_assay.warehouse.registry import BrokenComponentError, Registry
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.models import Progress
+    from rag_assay.warehouse.paths import Home
 
 NOT_ITS_OWN = ("model", "commit", "query_prompt", "passage_prompt", "dtype", "device", "api")
 """Fields of a recipe that say how weights are found and run, which such an embedder does by itself."""

@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol, Self, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import ConfigDict, Field, model_validator
 
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference import models, weights
 from rag_assay.warehouse.inference.chat_model import Address
-from rag_assay.warehouse.inference.models import Progress
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.recipe import Recipe, Strict
 
-Matrix = npt.NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from rag_assay.warehouse.inference.models import Progress
+    from rag_assay.warehouse.paths import Home
+
+Matrix: TypeAlias = "npt.NDArray[np.float32]"
 
 
 class Api(Strict):

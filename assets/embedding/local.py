@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
-from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
 from rag_assay.assets.embedding.numpy_bert import is_registered_bert
 from rag_assay.assets.embedding.torch_bert import TorchBert
 from rag_assay.assets.embedding.windows import average_windows, count_tokens, refuse_long, unit
@@ -22,6 +21,8 @@ from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+    from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
 
 BATCH_TOKENS = 1_024  # of a batch on a processor: larger ones leave its cache
 

@@ -12,15 +12,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
 from rag_assay.assets.embedding.windows import unit
 from rag_assay.warehouse.encodable import all_encodable
 from rag_assay.warehouse.inference import weights
-from rag_assay.warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
+    from rag_assay.warehouse.paths import Home
 
 FEW = 32  # for more texts, importing torch is faster
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rag_assay.assets.embedding.embedder import Matrix
 from rag_assay.assets.embedding.numpy_bert import Bert
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.embedder import Matrix
 
 
 class TorchBert(Bert):

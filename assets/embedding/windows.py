@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rag_assay.assets.chunking.tokens import token_windows
-from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
-from rag_assay.assets.tokenization.tokenizer import Tokenizer
 from rag_assay.warehouse.errors import InputError
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
+    from rag_assay.assets.tokenization.tokenizer import Tokenizer
 
 COUNTED = 1024  # texts that are tokenised together: their tokens are held only to be counted
 

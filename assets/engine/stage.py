@@ -10,15 +10,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from rag_assay.assets.engine.layout import ProjectLayout
-from rag_assay.assets.engine.table import StageTable
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.budget import Budgets
-from rag_assay.warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from rag_assay.assets.engine.table import StageTable
+    from rag_assay.warehouse.paths import Home
 
 Progress = Callable[[str, int, int], None]
 

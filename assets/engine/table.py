@@ -11,13 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import polars as pl
 
 from rag_assay.warehouse.errors import CorruptFileError
-from rag_assay.warehouse.schemas import Schema
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.schemas import Schema
 
 WIDTH, HEIGHT, FOOT = 240, 60, 12  # pixels of a histogram, and of the line below it
 BINS = 16
@@ -126,7 +128,7 @@ ROWS = 5  # of a preview
 CELL = 60  # characters of a cell of a preview
 READ = 5_000  # rows that a plot looks at
 
-Draw = Callable[[pl.DataFrame], str | None]
+Draw: TypeAlias = "Callable[[pl.DataFrame], str | None]"
 
 
 class Plot(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
@@ -11,12 +11,14 @@ from rag_assay.warehouse.encodable import all_encodable
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.inference.chat_model import ChatModel
-from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.prompt import Prompt
 from rag_assay.warehouse.inference.quoting import Frames
-from rag_assay.warehouse.inference.replies import Reply
 from rag_assay.warehouse.inference.structured import schema_only
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.status import Status
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.gateway import Gateway
+    from rag_assay.warehouse.inference.replies import Reply
 
 SUMMARY = Prompt(
     system=(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-Matrix = npt.NDArray[np.float32]
+Matrix: TypeAlias = "npt.NDArray[np.float32]"
 
 
 def tags_text(tags: Sequence[str] | None) -> str | None:

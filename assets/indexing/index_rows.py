@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import polars as pl
@@ -16,11 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from rag_assay.assets.chunking.document_chunks import naming_damage
-from rag_assay.assets.embedding.embedder import Matrix
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.schemas import CHUNKS
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.embedder import Matrix
 
 _ISO = re.compile(
     r"(?P<year>\d{4})"

@@ -23,7 +23,6 @@ import polars as pl
 import pyarrow as pa
 import pydantic
 
-from rag_assay.assets.embedding.embedder import Matrix
 from rag_assay.assets.embedding.windows import unit
 from rag_assay.assets.indexing.index_recipe import (
     FACTS,
@@ -41,6 +40,8 @@ from rag_assay.warehouse.errors import CorruptFileError
 
 if TYPE_CHECKING:
     from lancedb.table import Table
+
+    from rag_assay.assets.embedding.embedder import Matrix
 
 RECALL = 0.95
 """Recall@10 that an approximate index must reach."""

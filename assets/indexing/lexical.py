@@ -11,16 +11,18 @@ from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import IO, Any, NamedTuple, Self
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from rag_assay.assets.tokenization.words import plain_tokens
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.parquet import read_parquet, write_parquet
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 def release_pages(array: npt.NDArray[Any]) -> None:
@@ -70,13 +72,16 @@ class Lexical:
             release_pages(self.counts)
 
 
-NOTHING = Lexical([], np.zeros(1, np.int64), *(np.zeros((3, 0), np.int32)))
+def _nothing() -> Lexical:
+    return Lexical([], np.zeros(1, np.int64), *(np.zeros((3, 0), np.int32)))
+
+
 """The lexical index of no text."""
 
 
 def lexical_of(texts: Iterable[str]) -> Lexical:
     """Count the plain words of texts in memory; `assets.indexing.lexical.invert` does it on disk."""
-    return next(runs_of(texts, None), NOTHING)
+    return next(runs_of(texts, None), None) or _nothing()
 
 
 def runs_of(texts: Iterable[str], most: int | None) -> Iterator[Lexical]:
@@ -179,8 +184,8 @@ RUN = 4_000_000
 """Postings of a run that is inverted in memory: some 130 MB while it is sorted."""
 RANGE = 2_000_000  # postings that are merged at once, unless one word has more: some 70 MB
 
-Ints = npt.NDArray[np.int32]
-Places = npt.NDArray[np.int64]
+Ints: TypeAlias = "npt.NDArray[np.int32]"
+Places: TypeAlias = "npt.NDArray[np.int64]"
 
 
 class PostingsWriter:
@@ -258,7 +263,7 @@ def invert(texts: Iterable[str], folder: Path, run: int = RUN, merged: int = RAN
     """
     folder.mkdir(parents=True, exist_ok=True)
     runs = runs_of(texts, run)
-    first, second = next(runs, NOTHING), next(runs, None)
+    first, second = next(runs, None) or _nothing(), next(runs, None)
     if second is None:
         write_lexical(first, folder)
         return

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +29,7 @@ SPAN = 16 * BATCH
 """Rows that are brought into their order in memory; more are first dealt out to files of so many."""
 _MOST_FILES = 64  # open at once: beyond so many spans, spans are longer
 
-Positions = npt.NDArray[np.int64]
+Positions: TypeAlias = "npt.NDArray[np.int64]"
 
 
 class OrderedRows:

@@ -12,11 +12,12 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from rag_assay.assets.indexing.index_recipe import IndexFacts
 from rag_assay.assets.indexing.row_files import Positions, read_rows
 
 if TYPE_CHECKING:
     from lancedb.table import Table
+
+    from rag_assay.assets.indexing.index_recipe import IndexFacts
 
 REBUILD_SHARE = 0.3
 """Above this share of rows written, removed or dead in the files, a table is made whole again."""

@@ -8,22 +8,23 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from unicodedata import east_asian_width
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference import weights
-from rag_assay.warehouse.paths import Home
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from tokenizers import Encoding
     from tokenizers import Tokenizer as RawTokenizer
 
+    from rag_assay.warehouse.paths import Home
 
-Ints = npt.NDArray[np.int64]
+
+Ints: TypeAlias = "npt.NDArray[np.int64]"
 
 
 class Words(NamedTuple):
@@ -39,7 +40,7 @@ def no_words() -> Words:
     return Words(empty, empty, empty)
 
 
-Flags = npt.NDArray[np.bool_]
+Flags: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 def loose_words(encoding: Encoding, text: str) -> Words:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from rag_assay.crawlers.items import Page
-from rag_assay.crawlers.readers.contract import Reader
 from rag_assay.warehouse.source import UNLIMITED, Source
 from rag_assay.warehouse.source_kinds import READERS
+
+if TYPE_CHECKING:
+    from rag_assay.crawlers.items import Page
+    from rag_assay.crawlers.readers.contract import Reader
 
 
 def pages_of(source: Source) -> Iterator[Page]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rag_assay.crawlers.items import Page
 from rag_assay.warehouse.components import Component
 from rag_assay.warehouse.files import fingerprint
-from rag_assay.warehouse.source import Source
+
+if TYPE_CHECKING:
+    from rag_assay.crawlers.items import Page
+    from rag_assay.warehouse.source import Source
 
 
 class Reader(Component):

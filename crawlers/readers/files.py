@@ -10,13 +10,15 @@ import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from rag_assay.crawlers.items import Page
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.files import is_folder, is_text, walk
 from rag_assay.warehouse.pages import PASSING, decode
-from rag_assay.warehouse.source import Source
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.source import Source
 
 Found = Iterator[tuple[str, Path]]
 UNREADABLE = (OSError, EOFError, zlib.error, ValueError)  # of a damaged, missing or irregular file

@@ -6,14 +6,16 @@ import math
 from collections.abc import Mapping
 from datetime import date, datetime
 from numbers import Number
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_assay.crawlers.items import Page
 from rag_assay.crawlers.readers.files import failed_page
 from rag_assay.warehouse.identity import canonical
 from rag_assay.warehouse.iso_dates import iso
 from rag_assay.warehouse.pages import decode
-from rag_assay.warehouse.source import Column, Source
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.source import Column, Source
 
 CONTENT_TYPE = "application/x-beir+json"
 

@@ -8,9 +8,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, ClassVar, NoReturn
+from typing import IO, TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from rag_assay.crawlers.items import Page
 from rag_assay.crawlers.readers.contract import Reader
 from rag_assay.crawlers.readers.files import UNREADABLE, as_text, failed_page, files_of, open_file, unreadable
 from rag_assay.crawlers.readers.passages import Passages
@@ -19,7 +18,10 @@ from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.extras import require
 from rag_assay.warehouse.files import delimiter_of, read_bounded
 from rag_assay.warehouse.office_packages import KINDS, MAX_UNPACKED, why_not
-from rag_assay.warehouse.source import Column, Source
+
+if TYPE_CHECKING:
+    from rag_assay.crawlers.items import Page
+    from rag_assay.warehouse.source import Column, Source
 
 Rows = Iterator[Sequence[Any]]
 

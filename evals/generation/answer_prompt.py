@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, SerializationInfo, SerializerFunctionWrapHandler, model_serializer
 
@@ -14,9 +14,11 @@ from rag_assay.evals.generation.contract import Passage, Request
 from rag_assay.evals.generation.templates import Template, Values, bundled_template
 from rag_assay.evals.question_sets.no_answer_sentence import UNANSWERED
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.inference.gateway import Messages
 from rag_assay.warehouse.inference.quoting import quote_line, quote_text
 from rag_assay.warehouse.recipe import Strict, in_identity
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.gateway import Messages
 
 LANGUAGES = ("en", "de")
 """Languages that our own prompts are written in; all others are answered by the first."""

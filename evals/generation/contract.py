@@ -6,23 +6,25 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
 from rag_assay.evals.generation.citations import public_url, read_markers
 from rag_assay.evals.generation.context_budget import ContextBudget, Cut, with_cut, within
 from rag_assay.evals.generation.gate import DEFAULT, Gate, feature_values
 from rag_assay.evals.question_sets.no_answer_sentence import unanswered
-from rag_assay.evals.retrieval.query import Removal
 from rag_assay.warehouse.components import OneOf
 from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.inference.chat_part import CallsEach, ChatComponent
-from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.replies import Reply, sum_of_known
 from rag_assay.warehouse.registry import Registry
-from rag_assay.warehouse.schemas import RETRYABLE, Status
+from rag_assay.warehouse.status import RETRYABLE, Status
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
+    from rag_assay.evals.retrieval.query import Removal
+    from rag_assay.warehouse.inference.gateway import Gateway
 
 
 def with_costs(answer: Answer, parts: Sequence[Answer | Reply], seconds: float = 0.0) -> Answer:

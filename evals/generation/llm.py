@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Annotated, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, TypeVar
 
 from pydantic import Field
 
-from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.evals.generation.answer_prompt import PromptOptions, Prompts
 from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Request
 from rag_assay.evals.generation.prompt_fitting import HISTORY_TOKENS, ContextWindow, fit_prompt, with_recent
@@ -24,9 +23,12 @@ from rag_assay.evals.generation.sufficiency import (
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.chat_part import CallsEach
-from rag_assay.warehouse.inference.replies import Reply
 from rag_assay.warehouse.inference.structured import MOST_ASKED, Structured
-from rag_assay.warehouse.schemas import RETRYABLE, Status
+from rag_assay.warehouse.status import RETRYABLE, Status
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.embedder import EmbedderRecipe
+    from rag_assay.warehouse.inference.replies import Reply
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

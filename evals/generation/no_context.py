@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import Field
 
-from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.evals.generation.answer_prompt import PromptOptions, Prompts
 from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Reads, Request
 from rag_assay.evals.generation.llm import Llm
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.status import Status
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.embedder import EmbedderRecipe
 
 BY_SHEET = "its answers are those of a sheet"
 

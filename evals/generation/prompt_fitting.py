@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_assay.evals.generation.context_budget import WORTH, Count, Cut, bound_count, sentence_ends, word_ends
-from rag_assay.evals.generation.contract import Request
-from rag_assay.warehouse.inference.chat_model import ChatModel
-from rag_assay.warehouse.inference.gateway import Gateway, Messages
 from rag_assay.warehouse.inference.token_counts import known_window, most_tokens
+
+if TYPE_CHECKING:
+    from rag_assay.evals.generation.contract import Request
+    from rag_assay.warehouse.inference.chat_model import ChatModel
+    from rag_assay.warehouse.inference.gateway import Gateway, Messages
 
 HISTORY_TOKENS = 512  # of a conversation, unless a generator says another number
 

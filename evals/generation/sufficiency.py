@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, StringConstraints
 
 from rag_assay.evals.generation.context_budget import with_cut
 from rag_assay.evals.generation.contract import Answer, Attempt, Passage, Request, Retrieve, with_costs
-from rag_assay.warehouse.inference.replies import Reply
 from rag_assay.warehouse.inference.structured import Structured
 from rag_assay.warehouse.recipe import Strict
-from rag_assay.warehouse.schemas import RETRYABLE
+from rag_assay.warehouse.status import RETRYABLE
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.replies import Reply
 
 VERDICT_TOKENS = 160  # of the model's verdict
 

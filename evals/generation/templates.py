@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import StrictUndefined, TemplateSyntaxError, nodes
 from jinja2.meta import find_undeclared_variables
@@ -19,8 +19,10 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.files import read_bounded
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.inference.gateway import Messages
 from rag_assay.warehouse.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.gateway import Messages
 
 MOST_BYTES = 1_000_000
 Values = Mapping[str, object]

@@ -6,22 +6,24 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
 
-from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
-from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.metrics.semantic_similarity import JUDGE as RULER
 from rag_assay.warehouse.components import Component, OneOf
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.inference.call_tags import Purpose
-from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.chat_part import CallsEach, ChatComponent
-from rag_assay.warehouse.inference.gateway import Gateway
 from rag_assay.warehouse.inference.structured import MOST_ASKED
 from rag_assay.warehouse.registry import Registry
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.status import Status
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
+    from rag_assay.evals.generation.contract import Passage
+    from rag_assay.warehouse.inference.chat_model import ChatModel
+    from rag_assay.warehouse.inference.gateway import Gateway
 
 LONGEST_REASON, LONGEST_RAW = 1_000, 20_000  # characters that are kept; the cache of calls has all of it
 LONGEST_STATEMENT, MOST_STATEMENTS = 500, 200  # characters of a statement, statements of a judgement

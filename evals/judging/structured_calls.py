@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, Field
 
@@ -23,9 +23,11 @@ from rag_assay.evals.word_lists import entries
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.inference import structured
 from rag_assay.warehouse.inference.chat_model import ChatModel
-from rag_assay.warehouse.inference.gateway import Gateway, Messages
 from rag_assay.warehouse.inference.replies import FirstTokens, Reply, together
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.status import Status
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.gateway import Gateway, Messages
 
 DECLINED = "the model declines to judge"
 LOOK = 300  # characters in which a model that declines says so

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -34,9 +34,11 @@ from rag_assay.evals.judging.structured_calls import (
     word_of,
 )
 from rag_assay.warehouse.inference.chat_part import CallsEach
-from rag_assay.warehouse.inference.gateway import Messages
-from rag_assay.warehouse.inference.replies import Reply
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.status import Status
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.gateway import Messages
+    from rag_assay.warehouse.inference.replies import Reply
 
 WORD_TOKENS = 16  # of a reply whose words are read
 

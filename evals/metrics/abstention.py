@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rag_assay.evals.metrics.contract import AnsweredCase, AnswerMetric, Score
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.status import Status
 
 if TYPE_CHECKING:
     from rag_assay.evals.metrics.context import MetricContext

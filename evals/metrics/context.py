@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rag_assay.warehouse.inference.budget import Budget
 from rag_assay.warehouse.inference.call_tags import Purpose
-from rag_assay.warehouse.paths import Home
 
 if TYPE_CHECKING:
     from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
     from rag_assay.assets.embedding.embedder import EmbedderRecipe
+    from rag_assay.warehouse.inference.budget import Budget
     from rag_assay.warehouse.inference.gateway import Gateway
+    from rag_assay.warehouse.paths import Home
 
 
 class MetricContext:

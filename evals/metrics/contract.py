@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 from rag_assay.evals.metrics.context import MetricContext
 from rag_assay.warehouse.inference.chat_part import CallsEach, ChatComponent
 from rag_assay.warehouse.inference.structured import MOST_ASKED
-from rag_assay.warehouse.schemas import Status
 from rag_assay.warehouse.spans import Span
+from rag_assay.warehouse.status import Status
 
 if TYPE_CHECKING:
     from rag_assay.evals.metrics.context import MetricContext

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from rag_assay.evals.metrics.contract import Case, EvaluatedAnswer, Metric, Score, no_answer, no_ranking
-from rag_assay.warehouse.schemas import MIN_COVERAGE, RETRYABLE, Status
+from rag_assay.warehouse.status import MIN_COVERAGE, RETRYABLE, Status
 
 if TYPE_CHECKING:
     from rag_assay.evals.metrics.context import MetricContext

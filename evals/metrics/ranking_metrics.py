@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import log2
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric, Sees, documents_in_order
-from rag_assay.warehouse.spans import Span
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.spans import Span
 
 
 class EvidenceCoverage(RetrievalMetric):

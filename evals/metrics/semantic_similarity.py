@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag_assay.assets.embedding.embedder import EmbedderRecipe, Matrix
 from rag_assay.evals.metrics.contract import AnsweredCase, AnswerMetric, Score
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.status import Status
 
 if TYPE_CHECKING:
     from ragas.embeddings.base import BaseRagasEmbedding
@@ -46,6 +45,8 @@ class SemanticSimilarity(AnswerMetric):
                 pair: float((await metric.ascore(reference=pair[0], response=pair[1])).value)
                 for pair in sorted(set(pairs))
             }
+
+        import asyncio
 
         found = asyncio.run(score())
         return [Score(Status.OK, found[pair]) for pair in pairs]

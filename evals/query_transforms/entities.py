@@ -7,7 +7,7 @@ from datetime import date
 from functools import reduce
 from importlib.util import find_spec
 from operator import and_, or_
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, StringConstraints, model_validator
@@ -22,14 +22,16 @@ from rag_assay.evals.query_transforms.metadata_filters.predicates import (
 from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.query_transforms.rules.named_dates import Dated, day_of, find_dates
 from rag_assay.evals.query_transforms.rules.publication_windows import date_spans, relation
-from rag_assay.evals.retrieval.context import LoadedModels, RetrievalContext
 from rag_assay.evals.retrieval.gazetteer import SPECIFIC, Gazetteer, entity, learnt
-from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Entity, Query, QueryInterpretation
 from rag_assay.evals.retrieval.question_words import MAX_READ
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.inference.prompt import Prompt
 from rag_assay.warehouse.recipe import Strict
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.context import LoadedModels, RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
 
 DEFAULTS = {"spacy": "de_core_news_sm", "gliner": "urchade/gliner_multi-v2.1"}
 LABELS = ("person", "organisation", "club", "place", "event", "law", "product")

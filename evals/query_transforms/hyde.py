@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import StringConstraints
 
 from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.query_transforms.query_rewriting import keyword_form, statement, vector_of
-from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.question_words import MAX_READ
 from rag_assay.warehouse.inference.prompt import Prompt
 from rag_assay.warehouse.recipe import Strict
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.context import RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
+    from rag_assay.evals.retrieval.query import Query
 
 PROMPT = Prompt(
     system=(

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.query_transforms.query_rewriting import keyword_form, rewritten, with_text
-from rag_assay.evals.retrieval.context import Embed, RetrievalContext
-from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.question_words import MAX_READ, Language, content, language
 from rag_assay.warehouse.inference.prompt import Prompt
 from rag_assay.warehouse.recipe import Strict
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from rag_assay.evals.retrieval.context import Embed, RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
+    from rag_assay.evals.retrieval.query import Query
+
 Source = Literal["vocabulary", "vectors"]
-Matrix = npt.NDArray[np.float32]
+Matrix: TypeAlias = "npt.NDArray[np.float32]"
 SHORTEST = 5  # letters of a word that may be a part of a compound
 MOST_WORDS = 4_000  # corpus words that are embedded: the most frequent ones of two chunks or more
 NEAR = 0.6  # least cosine of two words that count as synonyms

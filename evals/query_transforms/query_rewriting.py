@@ -5,14 +5,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rag_assay.evals.retrieval.context import Embed
-from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.question_words import content
-from rag_assay.evals.retrieval.ranking import Vector
 from rag_assay.evals.word_lists import alternation
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.context import Embed
+    from rag_assay.evals.retrieval.query import Query
+    from rag_assay.evals.retrieval.ranking import Vector
 
 
 @cache

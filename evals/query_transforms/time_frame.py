@@ -6,18 +6,20 @@ from dataclasses import replace
 from datetime import date
 from functools import reduce
 from operator import and_, or_
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from rag_assay.evals.query_transforms.metadata_filters.predicates import IfEmpty, in_window, prefilter_query
 from rag_assay.evals.query_transforms.model_transform import DATA_ONLY, ByModel, quote_input
 from rag_assay.evals.query_transforms.rules.publication_windows import DateWindow, windows
-from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query, window_value
 from rag_assay.warehouse.inference.prompt import Prompt
 from rag_assay.warehouse.recipe import Strict
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.context import RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
 
 PROMPT = Prompt(
     system=(

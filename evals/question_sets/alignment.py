@@ -13,15 +13,17 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Indel
 
-Ids = npt.NDArray[np.int32]
-Weights = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Ids: TypeAlias = "npt.NDArray[np.int32]"
+Weights: TypeAlias = "npt.NDArray[np.float64]"
 _UNSPACED = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"  # written without spaces
 _WORD = re.compile(r"\w+")
 _SIGN_OR_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group, RenderableType
@@ -12,7 +13,6 @@ from rich.text import Text
 
 from rag_assay.evals.reporting import caveats
 from rag_assay.evals.reporting.contexts import context_words, contexts
-from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import MISSING, percent, plain, several, truncate
 from rag_assay.evals.reporting.effects import effects, effects_words
 from rag_assay.evals.reporting.human_ratings.section import people_sentences
@@ -28,6 +28,9 @@ from rag_assay.evals.reporting.standings import (
     subsets,
     varying_axes,
 )
+
+if TYPE_CHECKING:
+    from rag_assay.evals.reporting.data import MetricInfo, ReportData
 
 MOST_METRICS = 5
 ROWS = 12  # with the verdict they fill a screen of 30 lines

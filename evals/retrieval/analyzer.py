@@ -6,16 +6,18 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_assay.assets.indexing.lexical import Lexical
 from rag_assay.assets.tokenization.stems import LANGUAGES as CODES
 from rag_assay.assets.tokenization.stems import Language, stemmer
 from rag_assay.assets.tokenization.words import plain_tokens
 from rag_assay.evals.word_lists import LANGUAGES, function_words
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Tokenizer = Literal["plain", "stemmed", "lemmatised"]
 _CONTRACTION = re.compile(r"(?<=[a-z])['’](?:s|t|d|m|ll|re|ve)\b", re.IGNORECASE)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, Field, model_validator
 
 from rag_assay.assets.indexing.lexical import Lexical
 from rag_assay.assets.tokenization.stems import Language
 from rag_assay.evals.retrieval.analyzer import Analyzer, Tokenizer, lemma_code, question_tokens
-from rag_assay.evals.retrieval.context import Embed, RetrievalContext
 from rag_assay.evals.retrieval.contract import Depth, IndexRetriever, Retriever
-from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Query
-from rag_assay.evals.retrieval.ranking import Ranking
 from rag_assay.evals.retrieval.terms import Parameters, Variant, WordsOfChunks
 from rag_assay.warehouse.recipe import Strict
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from rag_assay.evals.retrieval.context import Embed, RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
+    from rag_assay.evals.retrieval.query import Query
+    from rag_assay.evals.retrieval.ranking import Ranking
 
 
 class RelevanceFeedback(Strict):
@@ -72,7 +75,7 @@ def interpolate_models(
     return mixed
 
 
-Vectors = npt.NDArray[np.float32]
+Vectors: TypeAlias = "npt.NDArray[np.float32]"
 DECIMALS = 6  # of a cosine that are kept: below them, it depends on the order in which a processor adds
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, ClassVar, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple, Self, TypeVar
 
 from pydantic import Field, ValidationError, model_validator
 
 from rag_assay.evals.retrieval.component_kinds import AnyLink
-from rag_assay.evals.retrieval.context import Embed, RetrievalContext
 from rag_assay.evals.retrieval.contract import (
     OpenStep,
     OpenTransform,
@@ -21,11 +20,14 @@ from rag_assay.evals.retrieval.contract import (
 )
 from rag_assay.evals.retrieval.fusion import either, fuse_rankings
 from rag_assay.evals.retrieval.fusion_methods import Rrf
-from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Kind, Query
 from rag_assay.evals.retrieval.ranking import Ranking, nothing
 from rag_assay.evals.retrieval.retriever_references import SharedSearcher
 from rag_assay.warehouse.recipe import error_at
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.context import Embed, RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
 
 Item = TypeVar("Item")
 RRF = 60  # constant of the fusion of several queries (Cormack et al., 2009)

@@ -7,16 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 import pyarrow as pa
 
 from rag_assay.assets.indexing.row_files import BATCH, CHUNKS, read_columns
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.spans import Span
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _DIGESTS = "row_hash"  # of rows, for the next build
 
@@ -119,7 +121,7 @@ class SortedKeyIndex(Mapping[str, int]):
         return len(self._keys)
 
 
-Rows = npt.NDArray[np.int64]
+Rows: TypeAlias = "npt.NDArray[np.int64]"
 
 
 class DocumentRows(Mapping[str, Rows]):

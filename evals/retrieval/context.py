@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, TypeVarTuple
 
 import numpy as np
 
-from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
 from rag_assay.assets.embedding.embedder import Matrix
 from rag_assay.evals.retrieval.clock import Clock, Spent
 from rag_assay.evals.retrieval.query import Note, QueryInterpretation, TraceStep
@@ -16,6 +15,7 @@ from rag_assay.evals.retrieval.ranking import Mask, Ranking
 from rag_assay.warehouse.inference.call_tags import Purpose
 
 if TYPE_CHECKING:
+    from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
     from rag_assay.warehouse.inference.gateway import Gateway
 
 

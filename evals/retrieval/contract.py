@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import Field
 
-from rag_assay.evals.retrieval.context import RetrievalContext
-from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Kind, Query
 from rag_assay.evals.retrieval.ranking import Ranking, nothing
 from rag_assay.warehouse.components import Component
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.context import RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
 
 Depth = Annotated[int, Field(ge=1, le=10_000)]
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
 from rag_assay.assets.indexing.index_recipe import Ef, Kind, Probes, Refinement, SearchParameters
-from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import Depth, IndexRetriever
-from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.ranking import Ranking, Vector
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.context import RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
+    from rag_assay.evals.retrieval.query import Query
 
 KNOWN: dict[Kind, tuple[str, ...]] = {
     "exact": (),

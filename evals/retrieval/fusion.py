@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 from rag_assay.evals.retrieval.component_kinds import AnyRetriever
-from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
 from rag_assay.evals.retrieval.fusion_methods import (
     Arithmetic,
@@ -22,11 +21,14 @@ from rag_assay.evals.retrieval.fusion_methods import (
     Rrf,
     Weighted,
 )
-from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.ranking import Mask, Ranking, Rows
 from rag_assay.evals.retrieval.retriever_references import SharedSearcher
 from rag_assay.warehouse.errors import InputError
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.context import RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
+    from rag_assay.evals.retrieval.query import Query
 
 METHODS = ("rrf", "weighted", "relative_score", "max", "arithmetic", "geometric", "harmonic")
 Weight = Annotated[float, Field(ge=0, le=1_000_000)]

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field
 
-from rag_assay.evals.retrieval.ranking import Ranking, Scores
 from rag_assay.warehouse.recipe import Strict
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from rag_assay.evals.retrieval.ranking import Ranking, Scores
 
 Normalisation = Literal["min_max", "z_score", "sum"]
 
@@ -66,7 +69,7 @@ NORMALISED: dict[Normalisation, Callable[[Scores], Scores]] = {
 }
 
 
-Floats = npt.NDArray[np.float64]
+Floats: TypeAlias = "npt.NDArray[np.float64]"
 LEAST = 0.001  # of [0, 1]: far below any other score of a ranking of 1,000, and above 0
 DIGITS = 11  # of a fused score that are kept, of what the best possible candidate would get
 

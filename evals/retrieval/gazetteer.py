@@ -11,12 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Entity
 from rag_assay.evals.retrieval.question_words import MAX_READ, fold_text, stop_words, words
 from rag_assay.evals.word_lists import alternation, entries
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.index import OpenIndex
 
 SPECIFIC = 0.2  # of the documents that hold a word: the share that must carry the keyword it stands for
 LONG_ENOUGH = 6  # letters of a name for a near miss of it to count

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field, model_validator
 
-from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import IndexStep
-from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Kind, Query
 from rag_assay.evals.retrieval.ranking import Ranking, Rows, Scores
 from rag_assay.evals.retrieval.step_retrievers import Around
 from rag_assay.warehouse.recipe import Strict
 
-Square = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from rag_assay.evals.retrieval.context import RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
+
+Square: TypeAlias = "npt.NDArray[np.float64]"
 DECIMALS = 6  # of a similarity, so that equal vectors are equally near whatever the order of a sum
 ROUNDS, ENOUGH = 200, 1e-13
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
 from rag_assay.evals.retrieval.bm25 import Bm25
-from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher
 from rag_assay.evals.retrieval.dense import Dense
 from rag_assay.evals.retrieval.fusion import Fuse
 from rag_assay.evals.retrieval.fusion_methods import Normalisation, Weighted
-from rag_assay.evals.retrieval.index import OpenIndex
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.context import RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
 
 LANCEDBS = ("reranker", "constant", "fill")
 

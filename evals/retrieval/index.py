@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, TypeVarTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 MAPPED_ROWS = 65_536  # vectors that are mapped at once: 100 MB of 384 numbers
 
-Vectors = npt.NDArray[np.float32]
+Vectors: TypeAlias = "npt.NDArray[np.float32]"
 
 
 def read_vectors(path: Path, shape: tuple[int, int]) -> Vectors:
@@ -93,7 +93,7 @@ def take_rows(vectors: Vectors, rows: npt.NDArray[np.int64]) -> Vectors:
 HELD = 8_000_000
 """Postings that are put together in memory: some 500 MB on the way."""
 
-Places = npt.NDArray[np.int64]
+Places: TypeAlias = "npt.NDArray[np.int64]"
 
 
 def count_forms(

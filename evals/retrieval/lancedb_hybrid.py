@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import Depth, IndexRetriever
 from rag_assay.evals.retrieval.dense import Dense
-from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.ranking import Ranking, Rows, Scores
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from lancedb.rerankers import Reranker
+
+    from rag_assay.evals.retrieval.context import RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
+    from rag_assay.evals.retrieval.query import Query
 
 
 AHEAD = 50  # asked for beyond k, so that equal scores at the cut can be ordered by chunk id

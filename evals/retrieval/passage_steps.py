@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 from pydantic import Field, model_validator
 
-from rag_assay.evals.retrieval.chunk_spans import ChunkSpans
-from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import Depth, IndexStep
-from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Kind, Query
 from rag_assay.evals.retrieval.ranking import Ranking, Scores
 from rag_assay.warehouse.spans import Span
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from rag_assay.evals.retrieval.chunk_spans import ChunkSpans
+    from rag_assay.evals.retrieval.context import RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
 
 
 class GroupByDocument(IndexStep):

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Annotated, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
 from pydantic import Field, field_validator, model_validator
 
 from rag_assay.evals.retrieval.chain import Chain
 from rag_assay.evals.retrieval.component_kinds import AnyRetriever
-from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import Depth, IndexRetriever, Retriever
 from rag_assay.evals.retrieval.fusion import METHODS, Fuse
-from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Query
 from rag_assay.evals.retrieval.ranking import Ranking, nothing
 from rag_assay.warehouse.components import Component
 from rag_assay.warehouse.recipe import error_at
 from rag_assay.warehouse.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.context import RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
+    from rag_assay.evals.retrieval.query import Query
 
 
 class Nothing(IndexRetriever):

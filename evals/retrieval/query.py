@@ -6,12 +6,14 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import date
-from typing import Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_assay.evals.retrieval.ranking import Mask, Ranking, Rows, Vector
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 Use = Literal["used", "unused", "relaxed", "removed"]
 """What became of it: it was searched with; it limits nothing (a day to come, a name that no document

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-Vector = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.int64]
-Scores = npt.NDArray[np.float64]
-Mask = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Vector: TypeAlias = "npt.NDArray[np.float32]"
+Rows: TypeAlias = "npt.NDArray[np.int64]"
+Scores: TypeAlias = "npt.NDArray[np.float64]"
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
 
 
 @dataclass(frozen=True)

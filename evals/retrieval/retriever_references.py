@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from rag_assay.evals.retrieval.context import RetrievalContext, SearchResult
 from rag_assay.evals.retrieval.contract import Retriever, Searcher
-from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.query import Query, Trace, TraceStep
-from rag_assay.evals.retrieval.ranking import Ranking
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.index import OpenIndex
+    from rag_assay.evals.retrieval.ranking import Ranking
 
 
 class SharedSearcher(Searcher):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from typing import TYPE_CHECKING
 
 from rag_assay.evals.retrieval.chain import ChainSearcher, TakenStep
 from rag_assay.evals.retrieval.component_kinds import AnyRetriever
-from rag_assay.evals.retrieval.context import RetrievalContext
 from rag_assay.evals.retrieval.contract import Depth, Retriever, Searcher, Step
-from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.retrieval.retriever_references import SharedSearcher
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.context import RetrievalContext
+    from rag_assay.evals.retrieval.index import OpenIndex
 
 
 class Around(Retriever):

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from rag_assay.assets.indexing.lexical import Lexical
 from rag_assay.evals.retrieval.ranking import Mask, Ranking, Rows, lower_bound
 
-Floats = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from rag_assay.assets.indexing.lexical import Lexical
+
+Floats: TypeAlias = "npt.NDArray[np.float64]"
 Variant = Literal["okapi", "plus", "l", "lower_bounded"]
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rag_assay.evals.metrics.context import MetricContext
 from rag_assay.evals.metrics.contract import Case, Metric, Score
 from rag_assay.evals.rubrics.rubric import PEOPLE, Criterion, Rubric, metric_name
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.status import Status
+
+if TYPE_CHECKING:
+    from rag_assay.evals.metrics.context import MetricContext
 
 UNDECIDED = "could not say"
 UNRATED = "not rated yet"

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
@@ -31,9 +31,10 @@ from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import CorruptFileError, InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, read_parquet, write_batches
-from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.schemas import IMPORTED
 from rag_assay.warehouse.validation_errors import NAME_PATTERN, NAME_RULE
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.paths import Home
 
 ROWS, SHEET, STUDY_FILE, QUESTIONS_FILE = "rows.parquet", "sheet.json", "study.yaml", "questions.jsonl"
 SHEETS = "sheets"
@@ -142,11 +143,15 @@ def replace_text(path: Path, text: str) -> bool:
 
 
 def _write_rows(rows: Sequence[Row], path: Path) -> None:
+    from rag_assay.warehouse.schemas import IMPORTED
+
     batches = (frame(list(rows[at : at + AT_ONCE]), IMPORTED) for at in range(0, len(rows), AT_ONCE))
     write_batches(batches, IMPORTED, path)
 
 
 def _rows(path: Path) -> pl.DataFrame:
+    from rag_assay.warehouse.schemas import IMPORTED
+
     try:
         return read_parquet(path).select(list(IMPORTED))
     except (CorruptFileError, pl.exceptions.PolarsError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -19,7 +19,9 @@ from rag_assay.evals.study.sections import expand_powersets
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.suggestions import did_you_mean
 from rag_assay.warehouse.validation_errors import Finding
-from rag_assay.warehouse.yaml_positions import Place
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.yaml_positions import Place
 
 _JUDGE: TypeAdapter[Judge] = TypeAdapter(AnyJudge)
 _RUBRIC: TypeAdapter[Rubric] = TypeAdapter(AnyRubric)

@@ -6,20 +6,18 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.engine.stage import BuildContext, Stage
 from rag_assay.evals.judging.cards.labels import read_labels
 from rag_assay.evals.judging.cards.mutations import MUTATIONS, ORIGINALS
-from rag_assay.evals.judging.contract import Judge, JudgedMetric
 from rag_assay.evals.judging.judge_metrics import JudgedScores
-from rag_assay.evals.metrics.contract import Metric
 from rag_assay.evals.query_transforms.model_transform import ByModel
 from rag_assay.evals.query_transforms.multi_query import MultiQuery
 from rag_assay.evals.study.cells import Cell, JudgedCell
+from rag_assay.evals.study.chunk_windows import window_of
 from rag_assay.evals.study.grid import read_questions_of, read_train_questions_of
 from rag_assay.evals.study.run_plan import (
     PROMPT_TOKENS,
@@ -31,19 +29,23 @@ from rag_assay.evals.study.run_plan import (
     estimate,
     of_chat,
     questions_to_ask,
-    window_of,
 )
 from rag_assay.evals.study.servers import nested_recipes
-from rag_assay.evals.study.study import Study
 from rag_assay.evals.systems.contract import CalledSystem
-from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.inference.chat_part import JSON_TOKENS
 from rag_assay.warehouse.inference.prices import price_of
 from rag_assay.warehouse.inference.structured import MOST_ASKED
 from rag_assay.warehouse.parquet import read_parquet
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import RETRYABLE, Status
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.embedder import EmbedderRecipe
+    from rag_assay.evals.judging.contract import Judge, JudgedMetric
+    from rag_assay.evals.metrics.contract import Metric
+    from rag_assay.evals.study.study import Study
+    from rag_assay.warehouse.artifacts import ArtifactStore
+    from rag_assay.warehouse.paths import Home
 
 CASE_TOKENS = 8_000  # of a question, its passages, its ground truth and its answer, at most about
 Rows = list[dict[str, Any]]

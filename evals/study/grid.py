@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_assay.assets.recipes.build_half import Build
 from rag_assay.evals.question_sets.readers import WrittenSet, read_set, read_sets, suffix_of
 from rag_assay.evals.question_sets.readers.contract import SetFile
 from rag_assay.evals.study.cells import MARK, NO_GENERATOR, Cell, JudgedCell
-from rag_assay.evals.study.sections import BeirQuestions, QuestionSource
-from rag_assay.evals.study.study import Study
 from rag_assay.warehouse.identity import digest
+
+if TYPE_CHECKING:
+    from rag_assay.evals.study.sections import BeirQuestions, QuestionSource
+    from rag_assay.evals.study.study import Study
 
 
 def written_questions(grid: Grid, key: str) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, field_validator, model_validator
 
@@ -16,9 +16,11 @@ from rag_assay.evals.spreadsheet_import.bundle import Axes, SheetCell, sheet_cel
 from rag_assay.evals.spreadsheet_import.mapping import AXES
 from rag_assay.evals.study.cells import Cell
 from rag_assay.evals.study.gridless_study import GridlessStudy
-from rag_assay.evals.study.sections import QuestionSource
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.validation_errors import Finding
+
+if TYPE_CHECKING:
+    from rag_assay.evals.study.sections import QuestionSource
 
 IMPORTS = "imports"
 """The key by which a study file says that its answers are those of sheets."""

@@ -8,33 +8,35 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
-from rag_assay.assets.chunking import Chunker
 from rag_assay.assets.embedding.blocks import blocks, texts_of
 from rag_assay.assets.embedding.cached_embedder import CachedEmbedder
-from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.engine.stage import BuildContext, PartitionRef, Stage
 from rag_assay.assets.enrichment.similarity import tags_text
-from rag_assay.evals.study.cells import Cell
+from rag_assay.evals.study.chunk_windows import WINDOW, window_of
 from rag_assay.evals.study.grid import read_questions_of
-from rag_assay.evals.study.sections import StudyBudget
-from rag_assay.evals.study.study import Study
-from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import sha256_text
 from rag_assay.warehouse.inference.budget import Amount, Caps
-from rag_assay.warehouse.inference.chat_model import ChatModel
-from rag_assay.warehouse.inference.chat_part import CallsEach
 from rag_assay.warehouse.inference.model_servers import LOCAL
-from rag_assay.warehouse.inference.prices import Price
 from rag_assay.warehouse.pages import read_manifest
 from rag_assay.warehouse.parquet import read_parquet
-from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.schemas import RETRYABLE, Status
+from rag_assay.warehouse.status import RETRYABLE, Status
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.embedder import EmbedderRecipe
+    from rag_assay.evals.study.cells import Cell
+    from rag_assay.evals.study.sections import StudyBudget
+    from rag_assay.evals.study.study import Study
+    from rag_assay.warehouse.artifacts import ArtifactStore
+    from rag_assay.warehouse.inference.chat_model import ChatModel
+    from rag_assay.warehouse.inference.chat_part import CallsEach
+    from rag_assay.warehouse.inference.prices import Price
+    from rag_assay.warehouse.paths import Home
 
 
 class CostRange(NamedTuple):
@@ -183,8 +185,6 @@ def _only(chosen: list[bool], values: Sequence[Any]) -> list[Any]:
 PROMPT_TOKENS = 120  # of the instructions around the passages, about
 ANSWER_TOKENS = 256  # that an answer may have, where a generator sets no bound
 MEAN_PASSAGE = 0.85  # of a window's size: what a passage has on average, where there are no chunks to look at
-WINDOW = 256  # tokens, where a chunking says no size
-CHARACTERS_PER_TOKEN = 4  # of English or German text, about
 
 
 @dataclass(frozen=True)
@@ -394,15 +394,3 @@ def _passage_tokens(study: Study, chunking: str, done: set[PartitionRef], home: 
     means = read_parquet(_file(need, home), columns).select(pl.all().mean())
     tokens, characters, begin, end = means.row(0)
     return round(tokens * (end - begin) / characters)
-
-
-def window_of(chunker: Chunker) -> float:
-    """Return the most tokens delivered for one chunk.
-
-    >>> from rag_assay.assets.chunking import CHUNKERS
-    >>> [window_of(CHUNKERS[kind]()) for kind in ("recursive", "structure", "parent", "document")]
-    [250.0, 256.0, 1024.0, 256.0]
-    """
-    parameters = chunker.model_dump()
-    size = parameters.get("parent_size") or parameters.get("size") or parameters.get("limit") or WINDOW
-    return size / (CHARACTERS_PER_TOKEN if parameters.get("unit") == "characters" else 1)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_assay.evals.spreadsheet_import.bundle import imported_files
 from rag_assay.evals.study.slice_selection import (
@@ -18,7 +19,6 @@ from rag_assay.evals.study.slice_selection import (
     is_slice,
     known_slices,
 )
-from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import (
     StudyCollection,
     is_path,
@@ -33,9 +33,12 @@ from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote import mirror_of
 from rag_assay.warehouse.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from rag_assay.evals.study.study import Study
+    from rag_assay.warehouse.paths import Home
 
 
 @dataclass(frozen=True)

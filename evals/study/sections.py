@@ -6,19 +6,21 @@ import re
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from rag_assay.assets.recipes.build_half import Name
 from rag_assay.evals.judging.cards.labels import LabelFile
 from rag_assay.evals.question_sets.readers import SUFFIXES, Evidence, Form, suffix_of
-from rag_assay.evals.retrieval.contract import Retriever
 from rag_assay.evals.retrieval.powerset import Powerset
 from rag_assay.warehouse.cron import check_cron
 from rag_assay.warehouse.inference.budget import Caps
 from rag_assay.warehouse.inference.redaction import know_url
 from rag_assay.warehouse.recipe import Strict, error_at
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.contract import Retriever
 
 Method = Literal["one_factor_at_a_time", "random", "successive_halving"]
 _OF: dict[str, tuple[Method, ...]] = {

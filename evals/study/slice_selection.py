@@ -11,20 +11,20 @@ from contextlib import suppress
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rag_assay.evals.study.cells import MARK, NO_GENERATOR, Cell, Layer, Slice
 from rag_assay.evals.study.grid import read_questions_of
-from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.study_records import remove_study_record, study_of
 from rag_assay.warehouse.suggestions import did_you_mean, near_names
-from rag_assay.warehouse.tables import OF_STUDIES
+
+if TYPE_CHECKING:
+    from rag_assay.evals.study.study import Study
+    from rag_assay.warehouse.paths import Home
 
 _WILD = frozenset("*?[")
 
@@ -178,6 +178,9 @@ def forget_slice(name: str, home: Home) -> list[Path]:
 
 def forget_results(name: str, home: Home) -> list[Path]:
     """Remove a study's pointers, record and report; return the report's files."""
+    from rag_assay.warehouse.study_records import remove_study_record, study_of
+    from rag_assay.warehouse.tables import OF_STUDIES
+
     store = ArtifactStore(home)
     for stage in (*OF_STUDIES, "report"):
         store.unpoint(stage, [key for key in store.keys(stage) if study_of(key) == name])

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, ClassVar, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, field_validator, model_validator
 
@@ -17,7 +17,6 @@ from rag_assay.evals.judging.judge_metrics import JudgedScores
 from rag_assay.evals.metrics import get_metric
 from rag_assay.evals.metrics.contract import Metric, RetrievalMetric
 from rag_assay.evals.retrieval.contract import Retriever
-from rag_assay.evals.retrieval.powerset import Powerset
 from rag_assay.evals.rubrics.human_rating_metrics import PeopleScores, people_metrics
 from rag_assay.evals.rubrics.rubric import AnyRubric, Rubric
 from rag_assay.evals.study import sections
@@ -29,6 +28,9 @@ from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.validation_errors import display_place
+
+if TYPE_CHECKING:
+    from rag_assay.evals.retrieval.powerset import Powerset
 
 
 def _is_metric(name: str) -> str:

@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from rag_assay.assets.cleaning.corpus import corpus_documents
 from rag_assay.assets.cleaning.folder_language import language_of as folder_language
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.assets.recipes.build_half import absolute
@@ -32,19 +31,21 @@ from rag_assay.evals.question_sets.readers.contract import SetFile
 from rag_assay.evals.retrieval.bm25 import RelevanceFeedback, word_searches
 from rag_assay.evals.retrieval.graph import Graph
 from rag_assay.evals.retrieval.passage_steps import Adaptive, GroupByDocument, Threshold
+from rag_assay.evals.study.chunk_windows import window_of
 from rag_assay.evals.study.grid import Grid, read_questions_of, written_questions
 from rag_assay.evals.study.registry import GENERATORS, JUDGES
-from rag_assay.evals.study.run_plan import window_of
 from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.inference.chat_model import ChatModel
 from rag_assay.warehouse.inference.model_servers import unreachable
-from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.registry import Registry
-from rag_assay.warehouse.source import Source
 from rag_assay.warehouse.validation_errors import Finding, lines_of
 from rag_assay.warehouse.yaml_positions import MarkedYaml, Place, load
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.paths import Home
+    from rag_assay.warehouse.registry import Registry
+    from rag_assay.warehouse.source import Source
 
 MEASURED = "docs/proof.md"
 
@@ -134,12 +135,14 @@ class CheckedStudy(NamedTuple):
 
 def check_study(path: Path, home: Home) -> CheckedStudy:
     errors: list[str] = []
-    study = None
+    study, questions = None, []
     try:
         study = read_study(path)
+        questions = read_questions_of(study)
     except InputError as error:
         errors += error.findings
-    errors += _mistakes_of_questions(path, study)
+    if study is None:
+        errors += _mistakes_of_questions(path)
     errors += _mistakes_of_labels(study) if study else []
     marked = _marked(path)
     if marked is not None:
@@ -152,7 +155,6 @@ def check_study(path: Path, home: Home) -> CheckedStudy:
         losses = _found(marked.data.get("retrievers"), ("retrievers",))
         remarks = lines_of(marked, [*losses, *foreign_documents(study, home)])
     warnings = [*remarks, *unequal_contexts(study), *cut_off(study), *lost_evidence(study, home)]
-    questions = read_questions_of(study)
     if short := short_questions((row["question_id"], row["question"]) for row in questions):
         warnings.append(f"{study.path}: {short}")
     return CheckedStudy(study, len(questions), warnings)
@@ -171,13 +173,7 @@ def _marked(path: Path) -> MarkedYaml | None:
     return marked if isinstance(marked.data, dict) else None
 
 
-def _mistakes_of_questions(path: Path, study: Study | None) -> list[str]:
-    if study is not None:
-        try:
-            read_questions_of(study)
-        except InputError as error:
-            return list(error.findings)
-        return []
+def _mistakes_of_questions(path: Path) -> list[str]:
     found: list[str] = []
     marked = _marked(path)
     items = marked.data.get("questions") if marked else None
@@ -367,6 +363,8 @@ def lost_evidence(study: Study, home: Home) -> list[str]:
     inputs = [artifact for artifact in documents if artifact is not None]
     if len(inputs) < len(documents):
         return []
+    from rag_assay.assets.cleaning.corpus import corpus_documents
+
     columns = corpus_documents(inputs, work).select("doc_id", "source", "url", "text")
     texts = list(columns.iter_rows(named=True))
     grid = Grid([study])

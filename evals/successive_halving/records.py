@@ -9,21 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
-from rag_assay.evals.study.cells import Cell
-from rag_assay.evals.study.study import Study
-from rag_assay.evals.successive_halving.elimination import EliminationRound
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.attempts import attempt
 from rag_assay.warehouse.errors import CorruptFileError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import frame, read_parquet, write_parquet
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.schemas import SEARCH_VALUES, SEARCHES
 from rag_assay.warehouse.tables import sync, use_database
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from rag_assay.evals.study.cells import Cell
+    from rag_assay.evals.study.study import Study
+    from rag_assay.evals.successive_halving.elimination import EliminationRound
+    from rag_assay.warehouse.paths import Home
 
 STAGE = "searches"
 CODE_VERSION = "1"

@@ -7,11 +7,10 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 from pydantic import Field, JsonValue, PrivateAttr
 
-from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Passage, Reads, Request
 from rag_assay.evals.generation.refusals import is_refusal
 from rag_assay.evals.systems.given_passages import GivenPassage, UnreadableError
@@ -24,7 +23,10 @@ from rag_assay.warehouse.inference.replies import Call, Completion, Reply
 from rag_assay.warehouse.inference.throttle import Pace
 from rag_assay.warehouse.recipe import error_at
 from rag_assay.warehouse.registry import Registry
-from rag_assay.warehouse.schemas import RETRYABLE, Status
+from rag_assay.warehouse.status import RETRYABLE, Status
+
+if TYPE_CHECKING:
+    from rag_assay.assets.embedding.embedder import EmbedderRecipe
 
 ONLY_PASSAGES = "the system gives passages and no answers"
 """Why a system that only retrieves has no answers: no further run changes it."""

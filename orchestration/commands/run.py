@@ -20,7 +20,7 @@ from rag_assay.orchestration.commands.pull_request import (
 from rag_assay.orchestration.commands.run_stages import search_of, show, walk
 from rag_assay.orchestration.commands.study_arguments import files_of, home_of, prepare_home, study_as_written
 from rag_assay.orchestration.terminal.cli_errors import DONE, FAILED, GATE_FAILED, StudyArgument, plainly, say
-from rag_assay.orchestration.unchanged import Recorder, recorder
+from rag_assay.orchestration.unchanged import Recorder, recorder, remembered
 from rag_assay.warehouse.errors import InputError
 
 if TYPE_CHECKING:
@@ -161,16 +161,16 @@ def run(  # noqa: PLR0913, PLR0917 - the options of a command
     workers: WorkersOption = 2,
 ) -> int:
     """Run a study: build what is missing or outdated, write the report, show the result."""
+    whole = study_as_written(study)
+    found = slice_of(whole, cells, questions)
+    if dry_run:
+        return _show_plan(found, whole=not (only or recrawl or again))
     from rag_assay.evals.reporting.thresholds import read_gates
     from rag_assay.evals.study.run_studies import note
     from rag_assay.evals.study.slice_selection import note_slice
     from rag_assay.evals.successive_halving.records import narrow_study
     from rag_assay.warehouse.inference.budget import Budgets
 
-    whole = study_as_written(study)
-    found = slice_of(whole, cells, questions)
-    if dry_run:
-        return _show_plan(found, whole=not (only or recrawl or again))
     _refuse_unknown(found, recrawl or [])
     stages = stages_up_to(found, only)
     gates = read_gates(fail_under or (), found)
@@ -261,13 +261,15 @@ def _show_plan(study: Study, *, whole: bool) -> int:
     from rag_assay.orchestration.stages import stages_of
     from rag_assay.orchestration.terminal.plan_view import show_plan
 
-    where = prepare_home()
-    found = narrow_study(study, where)
-    if found.search is not None and not found.is_narrowed and found.slice is None:
-        say("This is the plan of the whole grid: what its `search` leaves out is known after a run.")
-    stages = stages_of(Grid([found]))
-    planned = plan(found, stages, where)
-    show_plan(planned, estimates(found, planned, stages, where), found.budget)
+    where, named = prepare_home(), set[Path]()
+    with remembered(where, named):
+        found = narrow_study(study, where)
+        if found.search is not None and not found.is_narrowed and found.slice is None:
+            say("This is the plan of the whole grid: what its `search` leaves out is known after a run.")
+        stages = stages_of(Grid([found]))
+        planned = plan(found, stages, where)
+        show_plan(planned, estimates(found, planned, stages, where), found.budget)
+        named |= files_of(found)
     return DONE
 
 

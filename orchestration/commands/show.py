@@ -20,15 +20,17 @@ def check(study: StudyArgument) -> None:
     from rag_assay.evals.study.run_studies import known_path
     from rag_assay.evals.study.study_check import check_study
 
-    where = home_to_look_at()
-    path = known_path(study, where)
-    found = check_study(path, where)
-    for warning in found.warnings:
-        say(f"warning: {warning}")
-    say(
-        f"{path}: good. {len(found.study.cells())} cells, {found.questions} questions, "
-        f"{len(found.study.measured)} metrics."
-    )
+    where, named = home_to_look_at(), set[Path]()
+    with remembered(where, named):
+        path = known_path(study, where)
+        found = check_study(path, where)
+        for warning in found.warnings:
+            say(f"warning: {warning}")
+        say(
+            f"{path}: good. {len(found.study.cells())} cells, {found.questions} questions, "
+            f"{len(found.study.measured)} metrics."
+        )
+        named |= files_of(found.study)
 
 
 @plainly

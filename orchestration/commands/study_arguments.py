@@ -62,9 +62,8 @@ def whole_study_of(name: str) -> Study:
 
 
 def files_of(study: Study) -> set[Path]:
-    """Return the file of a study, and the files and folders that its texts may be the paths of."""
-    named = _paths(study.path, study.model_dump(mode="json"))
-    return {study.path, *(path for path in named if path.exists())}
+    """Return the file of a study, and what its texts may be the paths of, there or not."""
+    return {study.path, *_paths(study.path, study.model_dump(mode="json"))}
 
 
 def files_of_broken(path: Path) -> set[Path]:

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
-from rich.console import JustifyMethod, RenderableType
 from rich.table import Table
-from rich.text import Text
 
-from rag_assay.evals.reporting.data import ReportData
 from rag_assay.evals.reporting.display import MISSING, listed, several
 from rag_assay.evals.reporting.sections import Block, Definitions, Details, TitledPage, plain_text
 from rag_assay.evals.reporting.sections import Table as PageTable
-from rag_assay.evals.reporting.terminal import ROWS, leaderboard_table
-from rag_assay.evals.study.run_studies import KnownStudy
 from rag_assay.orchestration.run_report import REASONS, RunReport, StageReport, by_reason
 from rag_assay.orchestration.terminal.cli_errors import console, text, width
 from rag_assay.orchestration.unchanged import IDLE
 from rag_assay.warehouse.inference import models
-from rag_assay.warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod, RenderableType
+    from rich.text import Text
+
+    from rag_assay.evals.reporting.data import ReportData
+    from rag_assay.evals.study.run_studies import KnownStudy
+    from rag_assay.warehouse.paths import Home
 
 
 def show_page(page: TitledPage) -> None:
@@ -75,6 +78,8 @@ LEAST = 5  # cells that are shown however low the terminal is
 
 def show_leaderboard(data: ReportData) -> None:
     """Print the leaderboard and then the headline to standard output, as many cells as the screen holds."""
+    from rag_assay.evals.reporting.terminal import ROWS, leaderboard_table
+
     out = console(width=width())
     height = shutil.get_terminal_size((100, 0)).lines if out.is_terminal else 0
     rows = ROWS

@@ -12,14 +12,15 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rag_assay.orchestration import unchanged
 from rag_assay.orchestration.unchanged import Recorder, answer, workspace_state
 from rag_assay.warehouse.paths import Home
-from tests.fakes.commands import assay_process
-from tests.orchestration.conftest import Finished
+from tests.fakes.commands import assay, assay_process
+from tests.orchestration.conftest import QUESTIONS, Finished, write_study
 
 ARGUMENTS = ("run", "study.yaml")
 HEAVY = ("dagster", "polars", "torch", "numpy", "pyarrow", "duckdb", "pydantic", "typer", "litellm", "scrapy")
@@ -143,6 +144,8 @@ def test_another_situation_leads_to_an_ordinary_run(place: Place, monkeypatch: p
     for others in (
         ("run", "other.yaml"),
         ("run", "study.yaml", "--dry-run"),
+        ("run", "study.yaml", "--dry-run", "--again"),
+        ("run", "--dry-run"),
         ("check", "study.yaml"),
         ("run",),
     ):
@@ -243,12 +246,17 @@ def test_a_look_writes_only_to_a_workspace(
 def test_a_look_is_answered_until_what_it_shows_is_different(finished: Finished, tmp_path: Path) -> None:
     absent, broken = tmp_path / "docs", tmp_path / "broken.yaml"
     broken.write_text(finished.path.read_text().replace("path: texts", "path: ${NAMED}"))
+    (own := tmp_path / "own").mkdir()
+    study = str(write_study(own))
     environment = {"ASSAY_STUDIES": str(tmp_path), "NAMED": str(absent)}
     looks: list[tuple[list[str], Callable[[], object]]] = [
         (["list"], absent.mkdir),
         (["verdict", str(finished.path)], lambda: finished.edit("path: texts", "path:  texts")),
+        (["check", study], lambda: (own / "texts" / "quay.txt").write_text("The quay is long.")),
+        (["run", "--dry-run", study], lambda: (own / "town.questions.yaml").write_text(QUESTIONS + "\n")),
     ]
     for command, change in looks:
+        time.sleep(0.1)
         first = assay_process(*command, **environment)
         assert first.returncode == 0, first.stderr
         (kept,) = (finished.home.root / unchanged.FOLDER).glob("*.json")
@@ -257,3 +265,38 @@ def test_a_look_is_answered_until_what_it_shows_is_different(finished: Finished,
         change()
         assert not assay_process(*command, **environment).stdout.startswith("STORED")
         kept.unlink()
+
+
+def test_all_that_a_look_asks_the_system_about_is_watched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python tells an audit hook which files are opened, and not which are asked about."""
+    study, root, here, asked = write_study(tmp_path), tmp_path / "var", tmp_path / "here", set[str]()
+    of_system = os.stat
+    here.mkdir()
+    (root / "studies").mkdir(parents=True)
+    (root / "run.lock").touch()
+    time.sleep(0.1)
+
+    def stat(path: Any, *given: Any, **named: Any) -> os.stat_result:
+        if not isinstance(path, int):
+            asked.add(os.path.abspath(os.fsdecode(path)))  # noqa: PTH100 -- of text
+        return of_system(path, *given, **named)
+
+    monkeypatch.setattr(os, "stat", stat)
+    monkeypatch.setenv("ASSAY_HOME", str(root))
+    monkeypatch.setenv("DAGSTER_HOME", "")
+    for look in (["check", study.stem], ["run", study.stem, "--dry-run"], ["list"]):
+        asked.clear()
+        monkeypatch.setattr(unchanged, "_recorder", Recorder(look))
+        done = assay(*look, folder=here, ASSAY_STUDIES=str(tmp_path))
+        assert done.returncode == 0, done.stderr
+        (kept,) = (root / unchanged.FOLDER).glob("*.json")
+        record = json.loads(kept.read_text())
+        kept.unlink()
+        seen = {one for one in asked if one.startswith(f"{tmp_path}/") and not one.startswith(str(root))}
+        assert str(study) in seen
+        watched = {*record["files"], *record["folders"]}
+        assert not {one for one in seen - watched if str(Path(one).parent) not in record["folders"]}
+        if study.stem in look:
+            assert str(here / study.stem) in record["files"], "a file of that name would be the study"

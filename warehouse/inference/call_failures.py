@@ -17,7 +17,7 @@ from rag_assay.warehouse.inference.chat_completions import MissingKeyError, NoCo
 from rag_assay.warehouse.inference.egress import NotAllowedError
 from rag_assay.warehouse.inference.http_limits import ReplyTooLargeError
 from rag_assay.warehouse.inference.model_servers import UnknownServerError, litellm, unreachable
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.status import Status
 
 _BY_CODE = {
     "content_policy_violation": Status.REFUSED,

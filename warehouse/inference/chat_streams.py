@@ -26,7 +26,7 @@ from rag_assay.warehouse.inference.chat_completions import (
 )
 from rag_assay.warehouse.inference.http_clients import lent_line
 from rag_assay.warehouse.inference.streaming import Drafting, join_surrogates
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.status import Status
 
 DONE = "[DONE]"
 """What servers send as the last event of a completion."""

@@ -9,7 +9,7 @@ import re
 import threading
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,9 +31,9 @@ from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.inference.replies import price
 from rag_assay.warehouse.inference.single_call import LETTERS_A_TOKEN, send_with_retries
 from rag_assay.warehouse.inference.throttle import LeftAloneError, Pace, Ticket, throttle_of
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.status import Status
 
-Matrix = npt.NDArray[np.float32]
+Matrix: TypeAlias = "npt.NDArray[np.float32]"
 PACE = Pace()
 
 OF_ALL = Budget(None)

@@ -19,12 +19,10 @@ from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.inference import call_failures, local_llm, models
 from rag_assay.warehouse.inference.budget import Budget
-from rag_assay.warehouse.inference.call_tags import Purpose
 from rag_assay.warehouse.inference.chat_model import CallLimits, ChatModel
 from rag_assay.warehouse.inference.local_llm import LocalServers
 from rag_assay.warehouse.inference.model_servers import LOCAL, server_of
 from rag_assay.warehouse.inference.ordered_map import side_by_side
-from rag_assay.warehouse.inference.prices import Price
 from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.inference.replies import (
     Call,
@@ -47,12 +45,14 @@ from rag_assay.warehouse.inference.structured import (
 )
 from rag_assay.warehouse.inference.throttle import LeftAloneError, Pace
 from rag_assay.warehouse.inference.token_counts import estimated_tokens, local_tokens
-from rag_assay.warehouse.paths import Home
-from rag_assay.warehouse.schemas import RETRYABLE, Status
+from rag_assay.warehouse.status import RETRYABLE, Status
 
 if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.call_tags import Purpose
     from rag_assay.warehouse.inference.chat_model import ChatModel
+    from rag_assay.warehouse.inference.prices import Price
     from rag_assay.warehouse.inference.replies import Reply
+    from rag_assay.warehouse.paths import Home
 
 PASSED_ON = RETRYABLE - {Status.OVER_BUDGET}
 """How a call ends that may go well with another model: unreachable, refused key, rate limit, error, timeout.

@@ -21,13 +21,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import sha256_file
 from rag_assay.warehouse.inference.model_registry import REGISTRY, Model, Wheel, digest, get, known
-from rag_assay.warehouse.paths import Home
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.paths import Home
 
 Progress = Callable[[str], None]
 BLOCK = 1 << 20  # bytes

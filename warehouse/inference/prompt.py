@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rag_assay.warehouse.identity import digest
-from rag_assay.warehouse.inference.gateway import Messages
 from rag_assay.warehouse.recipe import Strict
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.gateway import Messages
 
 
 class Prompt(Strict):

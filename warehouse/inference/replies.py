@@ -9,12 +9,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rag_assay.warehouse.encodable import encodable
 from rag_assay.warehouse.identity import digest_canonical
-from rag_assay.warehouse.inference.call_tags import Purpose
-from rag_assay.warehouse.inference.chat_completions import NoCompletionError
 from rag_assay.warehouse.inference.model_servers import litellm
 from rag_assay.warehouse.inference.prices import Price, is_priced
 from rag_assay.warehouse.inference.redaction import (
@@ -23,9 +21,12 @@ from rag_assay.warehouse.inference.redaction import (
     without_key,
     without_secrets,
 )
-from rag_assay.warehouse.inference.streaming import Drafting
 from rag_assay.warehouse.json_encoder import json_encoder
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.status import Status
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.call_tags import Purpose
+    from rag_assay.warehouse.inference.streaming import Drafting
 
 FirstTokens = tuple[tuple[str, float], ...]
 """Tokens with the natural logarithm of their probability, likeliest first, each once."""
@@ -203,6 +204,8 @@ def read_litellm(response: Any) -> Completion:
             first_tokens=first_tokens(whole["choices"][0]),
         )
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        from rag_assay.warehouse.inference.chat_completions import NoCompletionError
+
         raise NoCompletionError(f"The server's answer is no chat completion ({error}).") from error
 
 
@@ -230,6 +233,8 @@ def read_json(response: dict[str, Any]) -> Completion:
         )
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError | AttributeError) else error
+        from rag_assay.warehouse.inference.chat_completions import NoCompletionError
+
         raise NoCompletionError(f"The server's answer is no chat completion ({reason}).") from error
 
 

@@ -7,14 +7,16 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
-from pydantic.fields import FieldInfo
 
 from rag_assay.warehouse.inference.redaction import one_line
 from rag_assay.warehouse.inference.replies import Reply, together
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.status import Status
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 Shape = TypeVar("Shape", bound=BaseModel)
 Chat = list[dict[str, str]]

@@ -11,14 +11,16 @@ import shutil
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import AssayError, InputError
 from rag_assay.warehouse.identity import digest, sha256_file
 from rag_assay.warehouse.inference import models
-from rag_assay.warehouse.inference.models import Progress
 from rag_assay.warehouse.paths import Home, home
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.inference.models import Progress
 
 Place = Literal["registry", "hub", "folder"]
 

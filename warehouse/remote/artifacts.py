@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rag_assay.warehouse.artifact_records import (
     DAMAGED,
@@ -32,8 +33,10 @@ from rag_assay.warehouse.artifact_records import (
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.locks import try_lock
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote.store import DamagedObjectError, ObjectInfo, RemoteStore, at_once
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.paths import Home
 
 GIGABYTES = 20.0
 _STEP = 20  # the scratch is measured again when this part of its limit was fetched

@@ -14,12 +14,15 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from rag_assay.warehouse.atomic_write import atomic_write
 from rag_assay.warehouse.cancellation import cancellable_sleep
 from rag_assay.warehouse.errors import AssayError
-from rag_assay.warehouse.paths import Home
 from rag_assay.warehouse.remote.store import ObjectInfo, RemoteStore, Version, at_once
+
+if TYPE_CHECKING:
+    from rag_assay.warehouse.paths import Home
 
 FOLDER = "turns"
 BEAT = 10.0  # seconds between two signs of life

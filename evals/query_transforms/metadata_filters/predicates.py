@@ -7,20 +7,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
-from typing import Annotated, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from pydantic import Field, field_validator, model_validator
 
-from rag_assay.evals.retrieval.index import OpenIndex
-from rag_assay.evals.retrieval.query import Query, QueryInterpretation
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.recipe import Strict
 from rag_assay.warehouse.suggestions import did_you_mean
 
-Mask = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from rag_assay.evals.retrieval.index import OpenIndex
+    from rag_assay.evals.retrieval.query import Query, QueryInterpretation
+
+Mask: TypeAlias = "npt.NDArray[np.bool_]"
 IfEmpty = Literal["relax", "keep"]
 
 
@@ -259,12 +262,6 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
-    "text": pl.String,
-    "list": pl.List(pl.String),
-    "date": pl.Date,
-    "number": pl.Float64,
-}
 
 
 def compile_filter(expression: Expression, index: OpenIndex) -> Prefilter:
@@ -274,7 +271,8 @@ def compile_filter(expression: Expression, index: OpenIndex) -> Prefilter:
     if missing:
         known = ", ".join(name for name in FIELDS if name in there)
         raise InputError(f"filter: the index has no column `{missing[0]}`; it has {known}")
-    frame = pl.DataFrame([index.column(name).cast(_TYPES[FIELDS[name]]) for name in names])
+    types = {"text": pl.String, "list": pl.List(pl.String), "date": pl.Date, "number": pl.Float64}
+    frame = pl.DataFrame([index.column(name).cast(types[FIELDS[name]]) for name in names])
     mask = frame.select(mask_of(expression).alias("mask"))["mask"].to_numpy().astype(np.bool_)
     return Prefilter(mask, lance_predicate(expression), words(expression))
 

@@ -1,0 +1,70 @@
+"""A library that is imported lazily is the library, as soon as something of it is used."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from rag_assay.orchestration.lazy_imports import import_lazily
+
+PACKAGE = """
+import time
+import acme_lazy.inner
+from acme_lazy.inner import TWO
+ONE = 1
+time.sleep(0.05)
+LAST = TWO + ONE
+def __getattr__(name):
+    if name == "late":
+        return LAST
+    raise AttributeError(name)
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "acme_lazy"
+    folder.mkdir()
+    (folder / "__init__.py").write_text(PACKAGE)
+    (folder / "inner.py").write_text("import acme_lazy as whole\nTWO = 2\nAT = lambda: whole.ONE")
+    (folder / "other.py").write_text("import acme_lazy\nFOUND = acme_lazy.LAST")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("acme_lazy", "acme_lazy.inner", "acme_lazy.other"):
+        monkeypatch.setitem(sys.modules, name, None)  # type: ignore[arg-type] -- so that it is restored
+        del sys.modules[name]
+    import_lazily("acme_lazy", "acme_absent")
+    return folder
+
+
+def test_a_package_is_executed_at_its_first_use(package: Path) -> None:
+    whole, again = import_module("acme_lazy"), import_module("acme_lazy")
+    assert whole is again is sys.modules["acme_lazy"]
+    assert "ONE" not in vars(whole)
+    assert "acme_absent" not in sys.modules
+    assert (whole.LAST, whole.late, whole.inner.AT()) == (3, 3, 1)
+    with pytest.raises(AttributeError):
+        _ = whole.nothing
+    import_lazily("acme_lazy")
+    assert import_module("acme_lazy").LAST == 3, "what is imported stays"
+
+
+def test_a_part_of_it_is_imported_after_it(package: Path) -> None:
+    assert import_module("acme_lazy.other").FOUND == 3
+
+
+def test_threads_wait_for_it(package: Path) -> None:
+    whole = import_module("acme_lazy")
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(lambda _: whole.LAST, range(8))) == {3}
+
+
+def test_what_is_wrong_with_it_is_told_at_each_use(package: Path) -> None:
+    (package / "inner.py").write_text("raise ImportError('no such library')")
+    whole = import_module("acme_lazy")
+    for _ in range(2):
+        with pytest.raises(ImportError, match="no such library"):
+            _ = whole.LAST
