@@ -152,6 +152,9 @@ _ANCHOR = re.compile(  # text of a link beside a heading or a listing that leads
     r"|skip to (?:main )?content)?\W*",
     re.I,
 )
+_LEVELS = {f"h{level}": level for level in range(1, 7)}
+_WORD_SIGN = re.compile(r"\w")
+_WORDS = re.compile(r"\w+")
 _FORMULA = re.compile(r"\b(?:math|formula|tex|equation)\w*\b")
 _TEX = {
     "mfrac": r"\frac{%s}{%s}",
@@ -188,7 +191,7 @@ class PageBlock:
 
 
 def words_of(text: str) -> list[str]:
-    return re.findall(r"\w+", text.casefold())
+    return _WORDS.findall(text.casefold())
 
 
 def read_blocks(node: Element) -> list[PageBlock]:
@@ -238,12 +241,12 @@ class _Reader:
             self._gathered.append(f"${(node.text or '').strip()}$")
         if tag in _HIDDEN or _is_hidden(node):
             return
-        level = re.fullmatch(r"h([1-6])", tag)
+        level = _LEVELS.get(tag, 0)
         if depth > _DEEPEST:
             self._gathered.append(" ".join(node.itertext()))
         elif level or node.get("role") == "heading":
             said = re.fullmatch("[1-6]", str(node.get("aria-level")))
-            self._whole(node, "heading", depth, int(level[1]) if level else int(said[0]) if said else 2)
+            self._whole(node, "heading", depth, level or (int(said[0]) if said else 2))
         elif tag == "pre" or _is_listing(node):
             lines = map(code_of, node.iterfind("div[@class='line']"))
             self._take("code", code_of(node) if tag == "pre" else "\n".join(lines), node)
@@ -274,10 +277,13 @@ class _Reader:
             self.flush()
 
     def flush(self) -> None:
-        lines = (collapse_whitespace(line) for line in "".join(self._gathered).split(_BREAK))
-        text = "\n".join(line for line in lines if line)
+        gathered = "".join(self._gathered)
         self._gathered.clear()
-        if re.search(r"\w", text):
+        lines = (
+            map(collapse_whitespace, gathered.split(_BREAK)) if gathered and not gathered.isspace() else ()
+        )
+        text = "\n".join(line for line in lines if line)
+        if _WORD_SIGN.search(text):
             self._append(PageBlock(self._kind, text, _path(self._holder), mark=self._mark))
             if self._kind != "quote":  # what follows in the same item stands below its text
                 self._mark = " " * len(self._mark)
@@ -379,8 +385,10 @@ class _Reader:
 def _tag(node: Element) -> str:
     if not isinstance(node.tag, str):
         return "script"  # a comment
-    name: str = node.tag.rpartition("}")[2]
-    return name.removeprefix("m:") if name.startswith("m:") else name
+    name: str = node.tag
+    if "}" in name:
+        name = name.rpartition("}")[2]
+    return name.removeprefix("m:")
 
 
 def _path(node: Element) -> tuple[Element, ...]:
@@ -388,7 +396,8 @@ def _path(node: Element) -> tuple[Element, ...]:
 
 
 def _is_hidden(node: Element) -> bool:
-    style = str(node.get("style") or "").replace(" ", "")
+    style = node.get("style")
+    style = style.replace(" ", "") if style else ""
     return (
         node.get("hidden") is not None
         or "display:none" in style

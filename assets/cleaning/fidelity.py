@@ -10,12 +10,12 @@ from rag_assay.assets.cleaning.blocks import PageBlock, words_of
 from rag_assay.assets.cleaning.tree import Element
 from rag_assay.assets.cleaning.unicode import collapse_whitespace
 
-BESIDE = (
+BESIDE = (  # each attribute is read once: the condition is tried at every element
     "self::nav or self::footer or self::header[not(ancestor::main)] or self::aside or self::form or "
-    "@role='navigation' or @role='search' or @role='contentinfo' or @role='dialog' or @hidden or "
-    "contains(@class, 'sidebar') or contains(@class, 'nav') or contains(@class, 'toc') or "
-    "contains(@id, 'toc') or contains(@class, 'footer') or contains(@id, 'footer') or "
-    "contains(@class, 'related') or contains(@class, 'breadcrumb') or contains(@style, 'display:none')"
+    "@role[.='navigation' or .='search' or .='contentinfo' or .='dialog'] or @hidden or "
+    "@class[contains(., 'sidebar') or contains(., 'nav') or contains(., 'toc') or contains(., 'footer') or "
+    "contains(., 'related') or contains(., 'breadcrumb')] or "
+    "@id[contains(., 'toc') or contains(., 'footer')] or @style[contains(., 'display:none')]"
 )
 """XPath condition of an element outside the main text: navigation, footer and the like."""
 KINDS = ("headings", "items", "definitions", "rows", "code", "images", "charts", "formulas")

@@ -119,7 +119,7 @@ def clean_html(
     return clean_article(body, content_type, url, fetched)
 
 
-CODE_VERSION = "15"
+CODE_VERSION = "16"
 """Raised with every change of what a page gives; pages cleaned by another version are cleaned again."""
 
 _SHOWN = (
@@ -131,7 +131,6 @@ DAMAGED = "the stored page is damaged"
 """Reason of a drop whose page is to be fetched again."""
 
 log = logging.getLogger(__name__)
-logging.getLogger("trafilatura").setLevel(logging.CRITICAL)  # its complaints are our recorded reasons
 
 
 _PASSAGE = "application/x-beir+json"

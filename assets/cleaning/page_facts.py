@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from lxml import etree
+
 from rag_assay.assets.cleaning.tree import Element
-from rag_assay.assets.cleaning.unicode import collapse_whitespace
+from rag_assay.assets.cleaning.unicode import collapse_whitespace, without_invisible
 from rag_assay.warehouse.iso_dates import Node, first_iso, nodes_in, strings
 
 SEPARATOR = re.compile(r"\s+(?:[|·•»«›‹<>~/]|::?|[-–—])\s+")
@@ -124,16 +126,16 @@ _NO_PERSON = re.compile(
 )
 _PLACES = ("author", "article:author", "dc.creator", "parsely-author", "twitter:misc:written by")
 
-_CLASS = "translate(@class, 'ABEHILNORTUY', 'abehilnortuy')"
+_LOWER = "translate(., 'ABEHILNORTUY', 'abehilnortuy')"
 _MAIN = (
     "[not(ancestor-or-self::nav or ancestor-or-self::aside or ancestor-or-self::footer or ancestor::figure"
-    f" or ancestor-or-self::*[contains({_CLASS}, 'comment')])]"
+    f" or ancestor-or-self::*/@class[contains({_LOWER}, 'comment')])]"
 )
 _BYLINE = (
-    f".//*[@rel='author' or @itemprop='author' or contains({_CLASS}, 'author')"
-    f" or contains({_CLASS}, 'autor') or contains({_CLASS}, 'byline')]{_MAIN}"
+    f".//*[@rel='author' or @itemprop='author' or @class[contains({_LOWER}, 'author')"
+    f" or contains({_LOWER}, 'autor') or contains({_LOWER}, 'byline')]]{_MAIN}"
 )
-_LINES = f".//*[self::p or self::li or self::div or self::span or self::address][not(ancestor::a)]{_MAIN}"
+_OF_THE_TEXT = etree.XPath(f"boolean(self::*[not(ancestor::a)]{_MAIN})")
 _LONGEST = 120  # characters of a byline
 _MOST = 8  # elements in it
 
@@ -177,13 +179,27 @@ def _is_person(name: str, sites: set[str]) -> bool:
 def _shown(root: Element, sites: set[str]) -> tuple[str, ...]:
     marked = (collapse_whitespace(" ".join(node.itertext())) for node in root.xpath(_BYLINE))
     lines = (
-        collapse_whitespace("".join(node.itertext())) for node in root.xpath(_LINES) if len(node) <= _MOST
+        collapse_whitespace("".join(node.itertext()))
+        for node in root.iterdescendants("p", "li", "div", "span", "address")
+        if len(node) <= _MOST and _may_lead(node) and _OF_THE_TEXT(node)
     )
     for text in (*marked, *(line for line in lines if _LEAD.match(line))):
         names = [name for name in names_in(text) if _is_person(name, sites)] if len(text) <= _LONGEST else []
         if names and all(_is_name(name) for name in names) and any(" " in name for name in names):
             return _distinct_names(names)
     return ()
+
+
+def _may_lead(node: Element) -> bool:
+    """Return whether an element's text begins with a letter that `_LEAD` begins with, or an entity."""
+    return next(
+        (
+            text[0] in "vbtaweVBTAWE&"
+            for part in node.itertext()
+            if (text := without_invisible(part).lstrip())
+        ),
+        False,
+    )
 
 
 def names_in(text: str) -> list[str]:

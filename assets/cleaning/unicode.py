@@ -21,7 +21,11 @@ _INVISIBLE = re.compile("[\u00ad\u200b\u200c\u200d\u2060\ufeff]")
 def collapse_whitespace(text: str) -> str:
     """Return a text without entities, soft hyphens and runs of white space."""
     plain = html.unescape(text) if "&" in text else text
-    return " ".join(_INVISIBLE.sub("", plain).split())
+    return " ".join(without_invisible(plain).split())
+
+
+def without_invisible(text: str) -> str:
+    return text if text.isascii() else _INVISIBLE.sub("", text)
 
 
 def count_words(text: str) -> int:
@@ -40,7 +44,7 @@ def repair_encoding(text: str) -> str:
     >>> repair_encoding("FuÃŸball"), repair_encoding("Fußball")
     ('Fußball', 'Fußball')
     """
-    if not _SUSPECT.search(text):
+    if text.isascii() or not _SUSPECT.search(text):
         return text
     import ftfy
 
@@ -50,5 +54,7 @@ def repair_encoding(text: str) -> str:
 
 def tidy(text: str) -> str:
     """Bring Unicode to NFC and take out characters that no reader sees (NUL, lone surrogates)."""
+    if text.isascii():
+        return text.replace("\0", "").strip()
     whole = text.encode("utf-8", "ignore").decode()
     return unicodedata.normalize("NFC", whole.replace("\0", "")).strip()

@@ -113,6 +113,19 @@ def test_a_heading_whose_id_is_a_word_of_navigation_stays() -> None:
     assert [one["heading"] for one in draft.sections] == ["Settings", "nav", "copyright"]
 
 
+def test_the_title_above_the_text_and_a_heading_above_links_alone_stay() -> None:
+    sections = "".join(f"<h3>Pier {pier}</h3><p>{LONG} Pier {pier}.</p>" for pier in "ABCDEFGH")
+    links = "<p><a href=t>Tides</a>, <a href=f>Ferries</a></p>"
+    draft = clean(  # the extractor passes over what is of class `banner`
+        "<title>Moorings: The Harbour</title><body><div class=banner><h3>The Harbour</h3>Open</div>"
+        "<div class=banner><table><tr><td><h2>Moorings</h2><p>All of them</p></td></tr></table></div>"
+        f"<div>{sections}<h3>See also</h3>{links}</div><div>{MENU}</div></body>"
+    )
+    piers = [f"Pier {pier}" for pier in "ABCDEFGH"]
+    assert [one["heading"] for one in draft.sections] == ["Moorings", *piers, "See also"]
+    assert draft.text.endswith("See also\n\nTides, Ferries")
+
+
 def test_nested_tables_with_code_are_read_in_a_time_that_does_not_explode() -> None:
     def seconds(depth: int) -> float:
         root = parse_page("<table><tr><td>1</td><td><pre>x</pre>" * depth)
