@@ -49,13 +49,22 @@ LONGEST = (
 )
 """What the names of files begin with, those first that take longest; all others come after them."""
 
-PRELOADED = ("rag_assay.orchestration.driver", "sentence_transformers")
+PRELOADED = (
+    "rag_assay.orchestration.driver",
+    "rag_assay.orchestration.cli",
+    "sentence_transformers",
+    "litellm",
+    "rouge_score.rouge_scorer",
+    "dagster_webserver.app",
+    "scrapy.crawler",
+)
 """Modules that tests of most files import: workers are forked with them."""
-OF_COMMANDS = (*PRELOADED, "rag_assay.orchestration.cli", "lancedb", "litellm", "dagster_webserver.app")
+OF_COMMANDS = (*PRELOADED, "lancedb")
 """Modules that commands import."""
 
 # Threads of OpenMP that wait for each other in turn take eight times the processor on a machine that is busy.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else its import asks the internet
 forking.install()  # in tests, and in what Dagster and our code start in them
 gc.disable()  # until all is collected: there is no garbage in modules and tests that stay to the end
 

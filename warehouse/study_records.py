@@ -7,6 +7,7 @@ finished: study file and artifacts of the last run that reached its leaderboard
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from rag_assay.warehouse.paths import Home
 
+log = logging.getLogger(__name__)
 Keys = Mapping[str, Iterable[str]]
 Pins = Mapping[str, Mapping[str, str]]
 
@@ -120,7 +122,7 @@ class PinnedArtifacts(StillArtifacts):
 
     @contextmanager
     def connect(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        with connect(self.home.database) as connection:
+        with connect(self.home.database, notify=log.warning) as connection:
             if self.pins:
                 rows = [
                     [s, key, identity] for s, named in self.pins.items() for key, identity in named.items()

@@ -289,7 +289,8 @@ def on_whole_database(function: Callable[P, T]) -> Callable[P, T]:
     @wraps(function)
     def called(*args: P.args, **kwargs: P.kwargs) -> T:
         (home,) = (argument for argument in (*args, *kwargs.values()) if isinstance(argument, Home))
-        use_database(home, lambda _: None, log.warning)
+        if not home.database.exists():
+            use_database(home, lambda _: None, log.warning)
         try:
             return function(*args, **kwargs)
         except DamagedDatabaseError as error:

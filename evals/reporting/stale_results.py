@@ -47,12 +47,14 @@ class StoredResult:
 
     store: resolves keys as they were at that run
     board: its leaderboard (schemas.LEADERBOARD)
+    verdicts: its verdict, one row (schemas.VERDICTS)
     note: says that the study file has changed since, if so
     """
 
     study: Study
     store: PinnedArtifacts
     board: pl.DataFrame
+    verdicts: pl.DataFrame
     note: str = ""
 
     @property
@@ -61,14 +63,7 @@ class StoredResult:
 
     @cached_property
     def verdict(self) -> Verdict:
-        return _verdict(self.study.study, self.store, self.store.home)
-
-
-@on_whole_database
-def _verdict(study: str, store: PinnedArtifacts, home: Home) -> Verdict:
-    with store.connect() as connection:
-        rows = select_rows(connection, "SELECT * FROM current_verdict WHERE study = ?", [study], VERDICTS)
-    return Verdict.of_row(rows.row(0, named=True))
+        return Verdict.of_row(self.verdicts.row(0, named=True))
 
 
 @on_whole_database
@@ -83,19 +78,19 @@ def stored_result(study: Study, home: Home, *, as_run: bool = False) -> StoredRe
     """
     _refuse_namesake(study, home)
     store = pinned_artifacts(home, study.study)
-    board = _leaderboard(study, store)
+    board, verdicts = _leaderboard(study, store)
     try:
         refuse_changed(study, store, board)
     except InputError:
         earlier = _as_it_was_run(study, store) if as_run else None
         if earlier is None:
             raise
-        board = _leaderboard(earlier, store)
+        board, verdicts = _leaderboard(earlier, store)
         with suppress(InputError):
             refuse_changed(earlier, store, board)
-            return StoredResult(earlier, store, board, _CHANGED.format(study=study))
+            return StoredResult(earlier, store, board, verdicts, _CHANGED.format(study=study))
         raise  # files that the study names have changed, too
-    return StoredResult(study, store, board)
+    return StoredResult(study, store, board, verdicts)
 
 
 def _refuse_namesake(study: Study, home: Home) -> None:
@@ -125,19 +120,22 @@ def _as_it_was_run(study: Study, store: PinnedArtifacts) -> Study | None:
     return None
 
 
-def _leaderboard(study: Study, store: PinnedArtifacts) -> pl.DataFrame:
+def _leaderboard(study: Study, store: PinnedArtifacts) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return schemas.LEADERBOARD and VERDICTS."""
     with store.connect() as connection:
-        board = select_rows(
-            connection, "SELECT * FROM current_leaderboard WHERE study = ?", [study.study], LEADERBOARD
+        board, verdicts = (
+            select_rows(connection, f"SELECT * FROM {view} WHERE study = ?", [study.study], schema)  # noqa: S608
+            for view, schema in (("current_leaderboard", LEADERBOARD), ("current_verdict", VERDICTS))
         )
     if not len(board):
         raise InputError(f"the study {study.study} has no results yet; run `assay run {study.path}` first")
     order = {name: place for place, name in enumerate(study.measured)}
-    return (
+    board = (
         board.with_columns(pl.col("metric").replace_strict(order, default=len(order)).alias("_order"))
         .sort("subset", "_order", "rank", "cell", nulls_last=True)
         .drop("_order")
     )
+    return board, verdicts
 
 
 def refuse_changed(study: Study, store: ArtifactStore, board: pl.DataFrame) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+OF_COLOURS = ("color-contrast", "link-in-text-block")  # rules of axe that depend on the colour scheme
 LONGEST = 120_000  # milliseconds: compiling Streamlit's scripts took 12 s at a load of 15 a core
 UNREAD = 320  # milliseconds for which a new item takes no key, and some
 
@@ -122,14 +123,18 @@ def _clean(page: Any) -> None:
         one.close()
 
 
-def axe_violations(page: Any, within: str = "body") -> list[str]:
-    """Return what axe-core finds serious or critical inside an element: rule, element and what is wrong.
+def axe_violations(page: Any, rules: Sequence[str] = ()) -> list[str]:
+    """Return what axe-core finds serious or critical: rule, element and what is wrong.
 
     The page's security policy allows no script of ours, so axe is evaluated in it, and not added to it.
+
+    rules: only these; default: all
     """
     axe = pytest.importorskip("axe_playwright_python", reason="axe-playwright-python is not installed")
-    page.evaluate((files(axe) / "axe.min.js").read_text(encoding="utf-8"))
-    found = page.evaluate("within => axe.run(within, {resultTypes: ['violations'], preload: false})", within)
+    if not page.evaluate("'axe' in window"):
+        page.evaluate((files(axe) / "axe.min.js").read_text(encoding="utf-8"))
+    options = {"resultTypes": ["violations"], "preload": False, **({"runOnly": list(rules)} if rules else {})}
+    found = page.evaluate("options => axe.run(document.body, options)", options)
     return [
         f"{one['id']}: {node['html'][:200]} ({node['failureSummary']})"
         for one in found["violations"]

@@ -12,15 +12,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
 from unittest.mock import patch
 
+import typer.main
+
 from rag_assay.orchestration import start
 from tests.fakes.processes import ROOT, assay_command
 
 Done = subprocess.CompletedProcess[str]
+_command_of = cache(typer.main.get_command)  # takes longer than many commands
 
 
 def assay(*arguments: str, folder: Path = ROOT, **environment: str) -> Done:
@@ -32,6 +36,7 @@ def assay(*arguments: str, folder: Path = ROOT, **environment: str) -> Done:
         TemporaryFile() as err,
         patch.dict(os.environ, environment),
         patch.object(sys, "argv", ["assay", *arguments]),
+        patch.object(typer.main, "get_command", _command_of),
         patch.object(logging.getLogger(), "handlers", []),  # warnings go to stderr, not to pytest
     ):
         with _leading_to(1, out), _leading_to(2, err):

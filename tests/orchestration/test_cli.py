@@ -127,12 +127,11 @@ def test_unknown_study_and_unfinished_study(assay_home: Home, study_path: Path) 
     assert "assay run" in early.stderr
 
 
-def test_failed_cells_exit_1(assay_home: Home, study_path: Path) -> None:
-    text = study_path.read_text().replace(
-        "generators:\n", "generators:\n  gone: {llm: {model: openai/x, api_base: 'http://127.0.0.1:9/v1'}}\n"
-    )
-    study_path.write_text(text.replace("  meaning: {dense: {k: 5}}\n", ""))
-    done = assay("run", str(study_path))
+def test_failed_cells_exit_1(finished: Finished) -> None:
+    gone = "  gone: {llm: {model: openai/x, api_base: 'http://127.0.0.1:9/v1'}}\n"
+    finished.edit("generators:\n", f"generators:\n{gone}")
+    finished.edit("  meaning: {dense: {k: 5}}\n", "")
+    done = assay("run", str(finished.path))
     assert done.returncode == 1
     assert "(town.t16.minilm.words.gone)" in done.stderr
     assert "connection refused: nothing listens at http://127.0.0.1:9/v1" in done.stderr

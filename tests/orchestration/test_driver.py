@@ -122,27 +122,27 @@ def test_what_a_check_blocks_is_left_out_with_the_sentence_of_the_check(finished
 
 
 def test_failing_model_is_recorded_and_only_its_failures_are_asked_again(
-    assay_home: Home, study_path: Path, edit: Callable[[str, str], Study], monkeypatch: pytest.MonkeyPatch
+    finished: Finished, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(call_failures, "fault_of", lambda _error: call_failures.CallFailure(is_passing=False))
     good = answer("Twelve pounds.")
     with FakeOpenAI(good, failure(500, "broken"), good, good) as server:
         model = f"{{model: openai/fake, api_base: {server.api_base}}}"
-        study = edit(
+        study = finished.edit(
             "generators:\n",
             f"restrict: {{asked: {{retrievers: [meaning]}}}}\ngenerators:\n  asked: {{llm: {model}}}\n",
         )
-        first = Driver(study, assay_home).run()
+        first = Driver(study, finished.home).run()
         assert not first.ok
         failed = {stage.stage: list(stage.failed) for stage in first.stages if stage.failed}
         assert failed == {"answers": ["town.t16.minilm.meaning.asked"]}
         assert rows(
-            assay_home,
+            finished.home,
             "SELECT status, count(*) FROM current_answers WHERE cell = 'town.t16.minilm.meaning.asked' "
             "GROUP BY 1 ORDER BY 1",
         ) == [("error", 1), ("ok", 2)]
         missing = rows(
-            assay_home,
+            finished.home,
             "SELECT value, reason FROM current_scores WHERE cell = 'town.t16.minilm.meaning.asked' "
             "AND metric = 'rouge_l' AND status = 'error'",
         )
@@ -150,7 +150,7 @@ def test_failing_model_is_recorded_and_only_its_failures_are_asked_again(
         assert missing[0][0] is None
         assert missing[0][1]
         assert len(server.requests) == 3
-        second = Driver(study, assay_home).run()
+        second = Driver(study, finished.home).run()
         assert second.ok
         assert len(server.requests) == 4, "only the failed question is asked again"
         assert built(second) == {"answers": 1, "scores": 1, "leaderboard": 1, "report": 1}
@@ -309,42 +309,40 @@ def test_cell_that_cannot_be_run_stays_on_the_leaderboard_without_values(
     assert rows(assay_home, sql + "AND chunking = 't400' GROUP BY ALL")[0][3] == 2
 
 
-def test_a_budget_is_what_all_stages_of_a_run_spend_together(
-    assay_home: Home, edit: Callable[[str, str], Study]
-) -> None:
+def test_a_budget_is_what_all_stages_of_a_run_spend_together(finished: Finished) -> None:
     # Each call costs 0.15 USD, so that two of them spend the budget; the cells would make six.
     with FakeOpenAI(
         respond=lambda _: answer("Words.", prompt_tokens=1_000_000, completion_tokens=0)
     ) as server:
         model = f"model: openai/gpt-4o-mini, api_base: {server.api_base}"
-        edit("quote: {extractive: {passages: 2, max_tokens: 40}}", f"words: {{llm: {{{model}}}}}")
-        edit("study: town", "study: town\nbudget: {usd: 0.3}")
-        study = edit("words: {bm25: {k: 5}}", f"words: [{{hyde: {{by: llm, {model}}}}}, {{bm25: {{k: 5}}}}]")
-        report = Driver(study, assay_home).run()
+        finished.edit("quote: {extractive: {passages: 2, max_tokens: 40}}", f"words: {{llm: {{{model}}}}}")
+        finished.edit("study: town", "study: town\nbudget: {usd: 0.3}")
+        study = finished.edit(
+            "words: {bm25: {k: 5}}", f"words: [{{hyde: {{by: llm, {model}}}}}, {{bm25: {{k: 5}}}}]"
+        )
+        report = Driver(study, finished.home).run()
         assert not report.ok
         assert len(server.requests) == 2
-        spent = rows(assay_home, "SELECT sum(usd) FROM llm_calls")
+        spent = rows(finished.home, "SELECT sum(usd) FROM llm_calls")
     assert spent == [(pytest.approx(0.3),)]
 
 
-def test_credentials_in_an_address_are_in_no_file_of_the_workspace(
-    assay_home: Home, edit: Callable[[str, str], Study]
-) -> None:
+def test_credentials_in_an_address_are_in_no_file_of_the_workspace(finished: Finished) -> None:
     with FakeOpenAI(respond=lambda _: answer("Words.")) as server:
         address = f"{server.api_base}?token=t0ken-one".replace("://", "://robot-one:pa55-word@")
         model = f"{{llm: {{model: openai/x, api_base: '{address}'}}}}"
-        study = edit("quote: {extractive: {passages: 2, max_tokens: 40}}", f"words: {model}")
-        assert Driver(study, assay_home).run().ok
+        study = finished.edit("quote: {extractive: {passages: 2, max_tokens: 40}}", f"words: {model}")
+        assert Driver(study, finished.home).run().ok
         assert server.requests
-    record = read_study_record(assay_home, "town")
+    record = read_study_record(finished.home, "town")
     assert record is not None
     assert record.finished is not None
     assert f"api_base: '{server.api_base}'" in record.finished.text
-    kept = [path.read_bytes() for path in assay_home.root.rglob("*") if path.is_file()]
+    kept = [path.read_bytes() for path in finished.home.root.rglob("*") if path.is_file()]
     for secret in (b"robot-one", b"pa55-word", b"t0ken-one"):
         assert not any(secret in data for data in kept)
-    edit("k: 5", "k: 6")
-    shown = report_data(read_study(study.path), assay_home)
+    finished.edit("k: 5", "k: 6")
+    shown = report_data(read_study(study.path), finished.home)
     assert any("the study file changed since this run" in note for note in shown.notes)
 
 

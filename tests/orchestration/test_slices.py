@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from html import unescape
 
 import pytest
 
 from rag_assay.evals.study.slice_selection import slice_study
-from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.driver import Driver
 from rag_assay.warehouse.artifacts import ArtifactStore
@@ -89,23 +87,23 @@ def test_a_slice_beside_its_study(finished: Finished) -> None:
     assert of_whole(home) == before
 
 
-def test_calls_of_a_slice_are_not_paid_again(
-    assay_home: Home, study_path: object, edit: Callable[[str, str], Study]
-) -> None:
+def test_calls_of_a_slice_are_not_paid_again(finished: Finished) -> None:
     with FakeOpenAI(respond=lambda _: answer("Twelve pounds.")) as server:
         model = f"{{model: openai/fake, api_base: {server.api_base}}}"
-        study = edit("  quote: {extractive: {passages: 2, max_tokens: 40}}\n", f"  asked: {{llm: {model}}}\n")
-        first = Driver(slice_study(study, ["*.words.*"], "q1,q2"), assay_home).run()
+        study = finished.edit(
+            "  quote: {extractive: {passages: 2, max_tokens: 40}}\n", f"  asked: {{llm: {model}}}\n"
+        )
+        first = Driver(slice_study(study, ["*.words.*"], "q1,q2"), finished.home).run()
         assert first.ok
         assert len(server.requests) == 2
-        whole = Driver(study, assay_home).run()
+        whole = Driver(study, finished.home).run()
         assert whole.ok
         asked = [json.dumps(one.body, sort_keys=True) for one in server.requests]
         assert len(asked) == len(set(asked)) > 2, "nothing that was asked is asked again"
-        later = Driver(slice_study(study, (), "2"), assay_home).run()
+        later = Driver(slice_study(study, (), "2"), finished.home).run()
         assert later.ok
         assert len(server.requests) == len(asked)
-        assert Driver(study, assay_home).run().unchanged
+        assert Driver(study, finished.home).run().unchanged
 
 
 def test_stages_are_walked_with_what_they_need(assay_home: Home, study_path: object) -> None:

@@ -271,7 +271,8 @@ def compile_filter(expression: Expression, index: OpenIndex) -> Prefilter:
     if missing:
         known = ", ".join(name for name in FIELDS if name in there)
         raise InputError(f"filter: the index has no column `{missing[0]}`; it has {known}")
-    types = {"text": pl.String, "list": pl.List(pl.String), "date": pl.Date, "number": pl.Float64}
+    strings = pl.List(pl.String)
+    types: dict[str, Any] = {"text": pl.String, "list": strings, "date": pl.Date, "number": pl.Float64}
     frame = pl.DataFrame([index.column(name).cast(types[FIELDS[name]]) for name in names])
     mask = frame.select(mask_of(expression).alias("mask"))["mask"].to_numpy().astype(np.bool_)
     return Prefilter(mask, lance_predicate(expression), words(expression))
