@@ -49,7 +49,8 @@ class Embeddings(Stage):
     upstream = ("chunks", "enrichments")
     family = "embedders"
     checks: ClassVar[dict[str, str]] = {
-        "chunks_fit": "Every chunk fits into what the model reads, unless the recipe truncates or averages.",
+        "chunks_fit": "Every chunk fits into what the model reads; else nothing is embedded, unless the "
+        "recipe truncates or averages.",
         "few_truncated": f"At most {CUT_AT_MOST:.0%} of the chunks are cut before they are embedded; what is "
         "cut off is not found by its vector.",
         "close_to_fp32": f"The vectors of a faster backend have a cosine of at least {CLOSE} to fp32.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, module_from_spec
 from threading import RLock
 from types import ModuleType
@@ -23,26 +24,62 @@ class _LazyModule(ModuleType):
         with _lock:
             if spec.name in _loading:  # it asks for a part of its own that is not there yet
                 raise AttributeError(f"module {spec.name!r} has no attribute {name!r}")
-            if type(self) is _LazyModule:
-                _loading.add(spec.name)
-                try:
-                    self.__path__ = spec.submodule_search_locations or []
-                    spec.loader.exec_module(self)
-                    self.__class__ = ModuleType  # type: ignore[assignment]
-                except BaseException:
-                    del self.__path__
-                    raise
-                finally:
-                    _loading.discard(spec.name)
+            _execute(self)
         return getattr(self, name)
+
+
+def _execute(module: ModuleType) -> None:
+    spec: Any = module.__spec__
+    with _lock:
+        if type(module) is _LazyModule and spec.name not in _loading:
+            _loading.add(spec.name)
+            try:
+                spec.loader.exec_module(module)
+                module.__class__ = ModuleType  # type: ignore[assignment]
+            finally:
+                _loading.discard(spec.name)
+
+
+class _Parts:
+    """Finder that executes a lazy package before a part of it is imported.
+
+    The package may import that part itself: it must not be executed a second time.
+    """
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
+        package = sys.modules.get(name.partition(".")[0])
+        if type(package) is not _LazyModule or package.__name__ in _loading:
+            return None
+        _execute(package)
+        part = sys.modules.get(name)
+        if part is None:
+            return None
+        part.__spec__ = ModuleSpec(name, _Imported(part.__spec__))  # type: ignore[arg-type]
+        return part.__spec__
+
+
+class _Imported:
+    """Loader of a module that has been imported while it was searched for."""
+
+    def __init__(self, spec: ModuleSpec | None) -> None:
+        self._spec = spec
+
+    @staticmethod
+    def create_module(spec: ModuleSpec) -> ModuleType:
+        return sys.modules[spec.name]
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec
 
 
 def import_lazily(*packages: str) -> None:
     """Let `import NAME` of these top-level packages do nothing yet; to be called while one thread runs."""
+    if _Parts not in sys.meta_path:
+        sys.meta_path.insert(0, _Parts)
     for name in packages:
         spec = None if name in sys.modules else find_spec(name)
         if spec is not None:
             module = module_from_spec(spec)
-            del module.__path__  # else its parts would be imported without it
             module.__class__ = _LazyModule
             sys.modules[name] = module

@@ -3,7 +3,8 @@
 
 A run that finds everything up to date stores the state of what it has read: of the files that were opened and
 the folders that were listed (both by an audit hook), of all files of the workspace, of the modules that were
-imported, and the environment; and what it printed. The next `assay run` of the same arguments compares names,
+imported, and the environment; and what it printed. It stores nothing if it has started a program (git) or
+asked a server: what those have read is not known. The next `assay run` of the same arguments compares names,
 sizes, times and inodes, and prints its result again, before anything heavy is imported. It is an ordinary run
 where any of them differs or cannot be read. A run stores nothing where an input changed after it began.
 """
@@ -44,6 +45,9 @@ _OWN = ("run.lock", FOLDER, "studies")  # parts of the workspace that an idle ru
 _SYSTEM = ("/proc/", "/sys/", "/dev/null", "/dev/urandom", "/dev/tty")
 _MOST = 50_000  # files of a folder beside an input; more are not looked through
 _SLACK = 50_000_000  # nanoseconds: file systems tell times in steps of some milliseconds
+_COARSE = 2_000_000_000  # the step of those that tell whole seconds only (FAT, some network drives)
+_BEYOND = {"subprocess.Popen", "os.posix_spawn", "os.exec", "os.system", "socket.connect"}
+_OF_PYTHON = {"file", "uname"}  # programs that `platform` starts, for PyTorch
 _recorder: Recorder | None = None
 
 
@@ -126,7 +130,8 @@ def remembered(home: Home, named: set[Path]) -> Iterator[None]:
 
 
 def _changed_since(moment: int, facts: Iterable[Sequence[Any]]) -> bool:
-    return any(max(times) >= moment for _, *times in facts if times[0] is not None)
+    latest = (max(times) for _, *times in facts if times[0] is not None)
+    return any(one + (0 if one % 1_000_000_000 else _COARSE) >= moment for one in latest)
 
 
 def _stored(arguments: Sequence[str]) -> list[tuple[str, str]] | None:
@@ -153,6 +158,7 @@ class Recorder:
         self.started = time.time_ns() - _SLACK
         self.opened: set[str] = set()
         self.listed: set[str] = set()
+        self.is_complete = True  # nothing was read that is not heard
         self.printed: list[tuple[str, str]] = []
         self.before: str | None = None  # the state of the workspace when the run began
         self.within: str | None = None  # the workspace, once its state is known: its files are not heard
@@ -167,6 +173,8 @@ class Recorder:
                 self.opened.add(path)
         elif event in {"os.scandir", "os.listdir"} and isinstance(given[0], str | bytes | os.PathLike):
             self.listed.add(os.fsdecode(given[0]))
+        elif event in _BEYOND and not (event == "subprocess.Popen" and given[0] in _OF_PYTHON):
+            self.is_complete = False
 
     @contextmanager
     def printing(self) -> Iterator[None]:
@@ -183,7 +191,7 @@ class Recorder:
         study: the record of the study in the workspace, if that was run
         named: files that the study names, opened or not
         """
-        if self.before is None or (after := workspace_state(root)) != self.before:
+        if not self.is_complete or self.before is None or (after := workspace_state(root)) != self.before:
             return False
         files, folders = self._inputs(root, named)
         facts = _facts(files, folders)
@@ -218,6 +226,8 @@ class Recorder:
         folders = {os.path.dirname(one) for one in files} | set(map(os.path.abspath, self.listed))  # noqa: PTH120
         folders = {one for one in folders if not f"{one}/".startswith((here, *python, *_SYSTEM))}
         packages = {one for one in sys.path if f"{one}/".startswith(python)}
+        # A study file that is gone may come back.
+        files |= {str(json.loads(one)["path"]) for one in _study_records(root)}
         files |= {os.path.abspath(one) for one in self.arguments[1:]}  # noqa: PTH100 -- a name may become a path
         return sorted(files | modules), sorted(folders - scratch | packages)
 
@@ -274,7 +284,8 @@ def _situation(arguments: Sequence[str]) -> str:
     environment = sorted(one for one in os.environ.items() if one[0] not in _VOLATILE)
     streams = [(one.isatty(), one.encoding) for one in (sys.stdout, sys.stderr)]
     size = os.get_terminal_size(1).columns if streams[0][0] else 0
-    return _digest([sys.version, sys.executable, str(Path.cwd()), *arguments, environment, streams, size])
+    process = [sys.version, sys.executable, str(Path.cwd()), os.geteuid()]
+    return _digest([*process, *arguments, environment, streams, size])
 
 
 def _facts(files: Iterable[str], folders: Iterable[str]) -> list[list[Any]]:
@@ -310,11 +321,16 @@ def workspace_state(root: Path) -> str:
         _walk(found, str(studies / part), f"studies/{part}")
     if (models := os.environ.get("ASSAY_MODELS")) and Path(models).expanduser().is_dir():
         _walk(found, str(Path(models).expanduser()), "models")
-    records = sorted((root / "studies").glob("*.json"), key=lambda one: one.stat().st_mtime_ns)
-    texts = [one.read_text(encoding="utf-8") for one in records]
     # Of files with one name, the one that was run last is meant by it.
-    found.update(json.dumps(sorted(texts, key=lambda one: str(json.loads(one)["study"]))).encode())
+    texts = sorted(_study_records(root), key=lambda one: str(json.loads(one)["study"]))
+    found.update(json.dumps(texts).encode())
     return found.hexdigest()
+
+
+def _study_records(root: Path) -> list[str]:
+    """Return the records of studies that were run (run_studies.note), the last one at the end."""
+    records = sorted((root / "studies").glob("*.json"), key=lambda one: one.stat().st_mtime_ns)
+    return [one.read_text(encoding="utf-8") for one in records]
 
 
 def _walk(found: Any, path: str, name: str) -> None:

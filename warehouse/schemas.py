@@ -361,11 +361,11 @@ LEADERBOARD: Schema = {
     "value": pl.Float64,  # mean over the questions that have a value: the mean over their replicates
     "n": pl.Int64,  # questions that the metric applies to: the same in every cell of the subset
     "coverage": pl.Float64,  # share of them that have a value, in each replicate
-    "low": pl.Float64,  # bootstrap interval
+    "low": pl.Float64,  # 95 % interval
     "high": pl.Float64,
     "worst": pl.Float64,  # the mean if every missing value were the metric's worst …
     "best": pl.Float64,  # … or best possible one; NULL for metrics without bounds
-    "rank": pl.Int64,  # by the study's first metric; NULL below MIN_COVERAGE
+    "rank": pl.Int64,  # by the study's first metric; NULL below a coverage of 98 %
     "leader": pl.String,  # the cell that leads the subset by the study's first metric; NULL if none is ranked
     "difference": pl.Float64,  # mean of value - leader's value over the questions of both, if compared
     "difference_low": pl.Float64,  # its interval (evals.statistics.significance)

@@ -31,8 +31,9 @@ from rag_assay.assets.cleaning.written_dates import shown_date
 from rag_assay.warehouse.iso_dates import iso
 from rag_assay.warehouse.pages import decode
 
-for _library in ("trafilatura", "htmldate"):  # their complaints are our recorded reasons
-    logging.getLogger(_library).setLevel(logging.CRITICAL)
+# Their complaints are our recorded reasons. Not by level: trafilatura sets that of htmldate once imported.
+for _library in ("trafilatura", "htmldate"):
+    logging.getLogger(_library).propagate = False
 
 _HIT = 0.75  # of a block's word trigrams that the extractor's text must hold
 _SHARE = 0.9  # of the words of all hits that the region must hold
@@ -60,7 +61,7 @@ RELATED = re.compile(
 )
 _ARTICLE_SIGNS = ('"@type"', "article:published_time", "og:type", "itemtype", "itemprop", "<article")
 _URL_DAY = re.compile(r"\d{4}[-_/]?\d\d[-_/]?\d\d")
-_TIME_DAY = re.compile(r"<time[^>]*\sdatetime=[\"']\d{4}-\d\d-\d\d", re.I)
+_TIME_DAY = re.compile(r"<time[^>]*\sdatetime=[\"']?\d{4}-\d\d-\d\d", re.I)
 _FURNITURE_TAGS = frozenset({"nav", "footer", "aside", "form"})
 _FURNITURE_ROLES = frozenset(
     "banner complementary contentinfo dialog directory doc-toc menu menubar navigation search toolbar".split()  # noqa: SIM905 -- readable
@@ -82,6 +83,7 @@ _CONSENT = re.compile(
     r"|\b(?:agree|accept|consent)\w*\b.*\bcookies\b",
     re.I | re.S,
 )
+_SEE_ALSO = re.compile(r"\W*(?:see also|siehe auch|further reading|references)\W*", re.I)
 _RIGHTS = re.compile(r"\W*(?:©|\(c\)|copyright)\W*(?:\d{4}|by\b|©|\(c\))", re.I)
 
 
@@ -309,13 +311,12 @@ class MainContent:
 
     def _is_notice(self, place: int) -> bool:
         block = self._blocks[place]
-        is_under_heading = place > 0 and self._blocks[place - 1].kind == "heading"  # as "See also"
         if place in self._hits:
             return False
-        is_links = block.kind == "text" and len(block.words) <= 6 and block.linked >= 0.8 * len(block.words)
-        return (is_links and not is_under_heading) or (
-            len(block.words) < 80 and _CONSENT.search(block.text) is not None
-        )
+        is_links = block.kind == "text" and len(block.words) <= 6 and _is_linked(block)
+        if is_links and place > 0 and _SEE_ALSO.fullmatch(self._blocks[place - 1].text):
+            return False
+        return is_links or (len(block.words) < 80 and _CONSENT.search(block.text) is not None)
 
 
 def _holds(node: Element, *tags: str) -> bool:
@@ -381,7 +382,10 @@ def refuse_chrome(html: str) -> None:
     places = (tree.findall(f".//{tag}") for tag in ("main", "article"))
     counts = [_words(found[0]) for found in places if len(found) == 1 and not _holds_facts(found[0])]
     if counts and max(counts) < MIN_WORDS:
-        raise UnusablePage(f"too short: {max(counts)} words in the page's own content")
+        found = max(counts)
+        raise UnusablePage(
+            f"too short: {found} {'word' if found == 1 else 'words'} in the page's own content"
+        )
 
 
 def _holds_facts(element: Any) -> bool:
@@ -595,7 +599,7 @@ def find_date(
     if day and re.search("[-_/]?".join(day[:10].split("-")), url):
         return day, "url"
     shown = shown_date(blocks)
-    if shown is None and day and re.search(rf"<time[^>]*\sdatetime=[\"']{day[:10]}", html, re.I):
+    if shown is None and day and re.search(rf"<time[^>]*\sdatetime=[\"']?{day[:10]}", html, re.I):
         shown = day
     if shown is None or shown[:10] > (fetched or datetime.now(UTC).date()).isoformat():
         return None, "none"
@@ -626,8 +630,21 @@ def _prepared(html: str) -> tuple[Any, Marks | None]:
     root: Any = load_html(html)
     if root is None:
         return None, None
+    _drop_nested(root)
     wrap_loose(root)
     return root, mark_code(root)
+
+
+def _drop_nested(root: Any) -> None:
+    """Drop what trafilatura deletes where it stands within its like, as `svg` in `svg`: of a tag it deletes
+    none after the first such pair, and loses the text behind an icon that stays.
+    """
+    from trafilatura.settings import MANUALLY_CLEANED
+
+    deleted = {*MANUALLY_CLEANED} - {"form", "figure"}  # which it may keep
+    for node in list(root.iter(*deleted)):
+        if next(node.iterancestors(node.tag), None) is not None:
+            node.drop_tree()
 
 
 def _extracted(page: Any) -> Any:

@@ -119,7 +119,7 @@ def clean_html(
     return clean_article(body, content_type, url, fetched)
 
 
-CODE_VERSION = "16"
+CODE_VERSION = "17"
 """Raised with every change of what a page gives; pages cleaned by another version are cleaned again."""
 
 _SHOWN = (
@@ -223,7 +223,7 @@ def _document(source: str, page: dict[str, Any], home: Home, language: str | Non
     as_it_is = draft.repaired or "id" in fields  # passages are data sets
     text = tidy(draft.text if as_it_is else repair_encoding(draft.text))
     if "id" not in fields and (words := count_words(text)) < MIN_WORDS:
-        raise UnusablePage(f"too short: {words} words")
+        raise UnusablePage(f"too short: {words} {'word' if words == 1 else 'words'}")
     detected, language_source = language_of(language, draft.language, text)
     published, date_source = _published_at(page, fields, draft)
     metadata = {

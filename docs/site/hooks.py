@@ -11,6 +11,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
@@ -33,8 +34,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/assets.md": assets,
         "reference/views.md": views,
     }
-    for path, text in pages.items():
-        files.append(File.generated(config, path, content=without_dead_anchors(text())))
+    for path, written in pages.items():
+        files.append(File.generated(config, path, content=without_dead_anchors(written())))
     for source, path in COPIED.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, path, content=as_page(text)))
@@ -408,6 +409,27 @@ def comments_of_views() -> dict[str, str]:
     }
 
 
+def comments_of_columns() -> dict[str, dict[str, str]]:
+    """Return the comments of warehouse/schemas.py by table and column."""
+    text = (ROOT / "warehouse" / "schemas.py").read_text(encoding="utf-8")
+    return {
+        name.lower(): {
+            column: _resolved(comment)
+            for column, comment in re.findall(r'^ {4}"(\w+)": [^#\n]*# (.*)$', body, re.MULTILINE)
+        }
+        for name, body in re.findall(r"^(\w+): Schema = \{\n(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+    }
+
+
+def _resolved(comment: str) -> str:
+    """Put the values of an enum or a mapping in place of its name at the beginning."""
+    if not (found := re.match(r"(evals(?:\.\w+)+)\.(\w+)", comment)):
+        return comment
+    values = getattr(import_module(f"rag_assay.{found[1]}"), found[2])
+    named = [f"`{one}` ({values[one]})" if isinstance(values, dict) else f"`{one}`" for one in values]
+    return ", ".join(named) + comment[found.end() :]
+
+
 def views() -> str:
     """Return the views of a migrated, empty database with their columns."""
     from rag_assay.evals.study.component_list import described_in
@@ -423,10 +445,10 @@ def views() -> str:
     for view, column, kind in rows:
         found.setdefault(view, {})[column] = kind
     parts = ["# DuckDB views", "Views of `assay.duckdb` in the [workspace](../dagster.md#sql-views)."]
-    comments = comments_of_views()
+    comments, tables = comments_of_views(), comments_of_columns()
     for view, columns in found.items():
-        comment = comments.get(view, "")
-        meanings = described_in(comment)
+        comment, name = comments.get(view, ""), view.removeprefix("current_")
+        meanings = {**tables.get(name, tables.get(f"{name}s", {})), **described_in(comment)}
         told = [(f"`{name}`", kind, meanings.get(name, "")) for name, kind in columns.items()]
         parts += [f"## {view}", _first_lines(comment), table(("column", "type", "meaning"), told)]
     return "\n\n".join(parts)

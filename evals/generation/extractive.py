@@ -23,6 +23,7 @@ from rag_assay.evals.generation.contract import (
     citation,
 )
 from rag_assay.evals.generation.quotation import (
+    CODE_VERSION,
     CountTokens,
     Draft,
     Embed,
@@ -34,7 +35,7 @@ from rag_assay.evals.generation.quotation import (
     weights_revision,
 )
 from rag_assay.evals.question_sets.no_answer_sentence import unanswered
-from rag_assay.warehouse.schemas import Status
+from rag_assay.warehouse.status import Status
 
 
 class Extractive(Generator):
@@ -48,7 +49,7 @@ class Extractive(Generator):
     """
 
     kind: ClassVar[str] = "extractive"
-    code_version: ClassVar[str] = "9"
+    code_version: ClassVar[str] = CODE_VERSION
     varies: ClassVar[bool] = False
     writes_markers: ClassVar[bool] = False
 

@@ -14,7 +14,14 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, Protocol, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from rag_assay.evals.generation.quotation import Draft, Embed, QuotablePassage, embedded, weights_revision
+from rag_assay.evals.generation.quotation import (
+    CODE_VERSION,
+    Draft,
+    Embed,
+    QuotablePassage,
+    embedded,
+    weights_revision,
+)
 from rag_assay.warehouse.errors import InputError
 from rag_assay.warehouse.recipe import Recipe
 
@@ -46,7 +53,7 @@ class Gate(Recipe):
         return self
 
     def versions(self) -> list[str]:
-        return [*super().versions(), *([weights_revision()] if self.feature == "quote" else [])]
+        return [*super().versions(), *([CODE_VERSION, weights_revision()] if self.feature == "quote" else [])]
 
     @property
     def needs_tuning(self) -> bool:
@@ -97,7 +104,10 @@ def feature_values(feature: Feature, requests: Sequence[GatedRequest], embed: Em
         return [feature_of([one.score for one in request.passages], feature) for request in requests]
     drafts = [Draft.of(request.question, request.passages) for request in requests]
     vectors = embedded(drafts, embed)
-    return [draft.confidence(vectors) for draft in drafts]
+    return [
+        draft.confidence(vectors) if request.passages else None
+        for draft, request in zip(drafts, requests, strict=True)
+    ]
 
 
 def feature_of(scores: Sequence[float], feature: ScoreFeature) -> float | None:

@@ -21,10 +21,9 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_assay.evals.generation.answer_sentences import (
     PassageStretch,
@@ -43,11 +42,17 @@ from rag_assay.evals.generation.direct_answers import (
 from rag_assay.evals.word_lists import entries
 from rag_assay.warehouse.identity import digest
 
-Embed = Callable[[list[str]], npt.NDArray[np.floating]]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Embed: TypeAlias = "Callable[[list[str]], npt.NDArray[np.floating]]"
 """Texts -> their embeddings: (n, d), each row of length 1."""
 
 CountTokens = Callable[[Sequence[str]], list[int]]
-Floats = npt.NDArray[np.float64]
+Floats: TypeAlias = "npt.NDArray[np.float64]"
+
+CODE_VERSION = "9"
+"""Raised when another sentence, or another probability, comes of the same passages and vectors."""
 
 _WORD = re.compile(r"\w+")
 _STEM = 6  # letters: a crude stem that serves German and English alike ("directive", "directives")
@@ -175,9 +180,9 @@ class Draft:
         chosen = self._chosen(order, scores, room, counts)
         return _composed(first, best, chosen, confidence)
 
-    def confidence(self, vectors: Vectors) -> float | None:
-        """Return the probability that the best sentence answers; None where there is no sentence."""
-        return _probability(float(self.scores(vectors).max())) if self.candidates else None
+    def confidence(self, vectors: Vectors) -> float:
+        """Return the probability that the best sentence answers; 0 where there is no sentence."""
+        return _probability(float(self.scores(vectors).max())) if self.candidates else 0.0
 
     def scores(self, vectors: Vectors) -> Floats:
         """Return the log odds of each sentence."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
+from rag_assay.evals.generation.contract import Passage
 from rag_assay.evals.generation.templates import Template, Values
 from rag_assay.evals.judging.contract import JudgeCase, JudgedMetric, Need
 from rag_assay.evals.word_lists import groups
@@ -18,7 +19,6 @@ from rag_assay.warehouse.inference.quoting import Frames, quote_line, quote_text
 from rag_assay.warehouse.recipe import Strict, error_at
 
 if TYPE_CHECKING:
-    from rag_assay.evals.generation.contract import Passage
     from rag_assay.warehouse.inference.gateway import Messages
 
 TAGS = (

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import log2
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric, Sees, documents_in_order
-
-if TYPE_CHECKING:
-    from rag_assay.warehouse.spans import Span
+from rag_assay.warehouse.spans import Span
 
 
 class EvidenceCoverage(RetrievalMetric):

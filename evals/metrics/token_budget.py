@@ -7,15 +7,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from rag_assay.evals.metrics.contract import Gold, RetrievalMetric, Sees
 from rag_assay.evals.metrics.ranking_metrics import EvidenceCoverage, Recall, covered_characters
-
-if TYPE_CHECKING:
-    from rag_assay.warehouse.spans import Span
+from rag_assay.warehouse.spans import Span
 
 CHARACTERS_A_TOKEN = 4
 """By this contexts are measured in tokens: the same for all cells, whatever tokenizer or model they have."""

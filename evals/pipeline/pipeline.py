@@ -16,6 +16,7 @@ from rag_assay.assets.embeddings import Embeddings
 from rag_assay.assets.engine.stage import BuildContext, Stage, is_by_recipe_of_now
 from rag_assay.assets.indexes import Indexes
 from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Passage, Request
+from rag_assay.evals.generation.extractive import Extractive
 from rag_assay.evals.pipeline.gate_fitting import (
     FitInputs,
     GenerationRequest,
@@ -91,7 +92,7 @@ def _holds_follow_up(part: object) -> bool:
 
 
 Decliner = Literal["no_passages", "gate", "min_score", "model"]
-"""The retriever, which found nothing; the gate, by the scores of the passages; the least score, which no
+"""The retriever, which found nothing; the gate, by its feature; the least score, which no
 sentence reached; the language model, which said so."""
 
 
@@ -220,15 +221,16 @@ class Pipeline(Closeable):
         return PipelineResult(self.cell, question, found, passages, None, read, tuple(losses))
 
     def _requests(self, result: PipelineResult, without: Collection[Removal]) -> list[Request]:
-        """Return one request, or two readings of a follow-up for a generator that quotes: with the words of
-        the conversation and, if it can be read so, as it was asked.
+        """Return one request, or two readings of a follow-up for `extractive`, which costs nothing: with the
+        words of the conversation and, if it can be read so, as it was asked.
         """
         question = result.question
         # What quotes knows nothing of a conversation; a model is given it with the question.
         quotes = self.follows_up and self.generator is not None and self.generator.chat is None
         readings = [result.standalone if quotes else question["question"]]
-        own = without_opener(question["question"]) if quotes and len(question["conversation"] or ()) else None
-        if own is not None and readings[0] != question["question"]:
+        own = without_opener(question["question"])
+        is_rewritten = readings[0] != question["question"]
+        if own is not None and is_rewritten and isinstance(self.generator, Extractive):
             readings.append(own)
         return [
             Request(

@@ -72,7 +72,7 @@ class FilterReply(Strict):
 class Filter(ByModel):
     """Keeps a question to the chunks whose metadata an expression names.
 
-    where: the expression, see `metadata_filters/predicates.py`; with `by: llm`, what is used where the model
+    where: the expression (docs/grid.md); with `by: llm`, what is used where the model
         gives nothing usable (None: no filter)
     if_empty: keep (find nothing) | relax (search without the filter, with a note); default: `keep`, since
         a filter that a person wrote is meant

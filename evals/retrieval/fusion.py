@@ -38,10 +38,15 @@ LEAST_WEIGHT = 0.000001  # of the largest: products with smaller ones run out of
 class Fuse(Retriever):
     """Fuse the rankings of several retrievers, by one method; rrf unless another one is given.
 
-    rrf, weighted, relative_score, max, arithmetic, geometric, harmonic: see `fusion_methods.py`
-    of: the arms, each a retriever with its own depth
+    rrf: sum of weight / (k + rank)
+    weighted: sum of weight * normalised score
+    relative_score: `weighted` of min_max scores, by weights that add up to 1
+    max: largest weight * normalised score
+    arithmetic, geometric, harmonic: weighted mean of normalised scores
+    of: retrievers, each with its own depth
     weights: one per retriever, 0 to 1,000,000 and not all below 0.000001; default: all 1; `tuned`:
-        chosen on the train questions of the study. What only an arm of weight 0 found stays a candidate
+        chosen on the train questions of the study. What only a retriever of weight 0 found stays a
+        candidate
     """
 
     kind: ClassVar[str] = "fuse"
@@ -77,8 +82,8 @@ class Fuse(Retriever):
         wide = [number for number, arm in enumerate(self.of, 1) if arm.widens]
         if wide:
             raise ValueError(
-                f"arm {wide[0]} delivers passages wider than chunks (`neighbours`), which a fusion of chunks "
-                "would undo; put that step after the fusion"
+                f"retriever {wide[0]} delivers passages wider than chunks (`neighbours`), which a fusion of "
+                "chunks would undo; put that step after the fusion"
             )
         return self
 
@@ -86,7 +91,8 @@ class Fuse(Retriever):
     def _has_a_weight_an_arm(self) -> Self:
         if isinstance(self.weights, tuple):
             if len(self.weights) != len(self.of):
-                raise ValueError(f"{len(self.of)} arms need {len(self.of)} weights, not {len(self.weights)}")
+                many = len(self.of)
+                raise ValueError(f"{many} retrievers need {many} weights, not {len(self.weights)}")
             if max(self.weights) < LEAST_WEIGHT:
                 raise ValueError(f"at least one weight must be {LEAST_WEIGHT:f} or above")
         return self

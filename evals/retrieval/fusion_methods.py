@@ -116,9 +116,9 @@ class _Summed(Method):
 
 
 class Rrf(_Summed):
-    """Reciprocal rank fusion: a chunk's score is the sum of weight / (k + rank) over the arms that hold it.
+    """Reciprocal rank fusion: a chunk's score is the sum of weight / (k + rank) over its retrievers.
 
-    Cormack, Clarke and Büttcher, SIGIR 2009. Ranks count from 1; an arm that lacks the chunk adds nothing.
+    Cormack, Clarke and Büttcher, SIGIR 2009. Ranks count from 1; a retriever that lacks the chunk adds 0.
 
     k: 60 in the paper; larger values level the ranks
     """
@@ -130,11 +130,10 @@ class Rrf(_Summed):
 
 
 class _Scored(Method):
-    """Normalised scores; an arm that lacks a candidate gives what it gives to its own last one.
+    """Normalised scores; a retriever that lacks a candidate gives what it gives to its own last one.
 
-    normalise: min_max | z_score | sum. With min_max and sum the last of an arm gets 0, and so does a
-        candidate that the arm lacks; with z_score that is the arm's lowest z (below 0); an empty arm gives
-        0 to all
+    normalise: min_max | z_score | sum. With min_max and sum the last passage of a retriever gets 0, and
+        so does one that it lacks; with z_score that is its lowest z (below 0). An empty ranking gives 0
     """
 
     normalise: Normalisation = "min_max"
@@ -147,13 +146,13 @@ class _Scored(Method):
 
 
 class Weighted(_Summed, _Scored):
-    """The sum of weight * normalised score over the arms (CombSUM of Fox and Shaw, TREC-2, with weights)."""
+    """The sum of weight * normalised score (CombSUM of Fox and Shaw, TREC-2, with weights)."""
 
 
 class Max(_Scored):
-    """The largest weight * normalised score of any arm (CombMAX): the best opinion counts.
+    """The largest weight * normalised score of any retriever (CombMAX): the best opinion counts.
 
-    An arm of weight 0 has none: beside z-scores below 0 its 0 would be the best.
+    A retriever of weight 0 has none: beside z-scores below 0 its 0 would be the best.
     """
 
     def combined(self, points: Floats, weights: Floats) -> Floats:
@@ -166,7 +165,7 @@ class Max(_Scored):
 
 
 class Arithmetic(_Summed, _Scored):
-    """The weighted arithmetic mean of normalised scores: the order of `weighted`, on the arms' own scale."""
+    """The weighted arithmetic mean of normalised scores: the order of `weighted`, on their own scale."""
 
     def combined(self, points: Floats, weights: Floats) -> Floats:
         return super().combined(points, weights) / weights.sum(axis=1)
@@ -175,7 +174,7 @@ class Arithmetic(_Summed, _Scored):
 class RelativeScore(_Summed):
     """Relative score fusion, as Weaviate has it: min-max scores, weights made to sum to 1, added.
 
-    A candidate that an arm lacks gets 0 from it. The scores lie in [0, 1].
+    A candidate that a retriever lacks gets 0 from it. The scores lie in [0, 1].
     """
 
     def points(self, ranking: Ranking) -> Scores:

@@ -251,7 +251,7 @@ def grid(arms: int, points: int = POINTS) -> Floats:
     (178, 171, 165)
     """
     if arms < 2 or points < arms:
-        raise InputError(f"Weights of {arms} arms cannot be chosen among {points} points.")
+        raise InputError(f"Weights of {arms} retrievers cannot be chosen among {points} points.")
     steps = 1
     while comb(steps + arms, arms - 1) <= points:
         steps += 1

@@ -55,7 +55,7 @@ class Hybrid(Retriever):
         for name in ("bm25", "dense"):
             arm = getattr(self, name)
             if arm.k != type(arm)().k:  # a recipe that is written out says the default
-                raise ValueError(f"`depth` says how many candidates an arm has: leave `k` of `{name}` out")
+                raise ValueError(f"`depth` is the number of candidates of each: leave `k` of `{name}` out")
         return self
 
     @property

@@ -47,7 +47,7 @@ class Powerset(Component):
     of: 1 to 8 retrievers: by its kind, with that kind's defaults, or `{kind: {its parameters}}`
     fuse: how two and more become one: the name of a method of `fuse`, or `{method: {its parameters}}`
     k: passages that each combination returns
-    depth: candidates of each arm of a fusion, where the arm does not say its own `k`
+    depth: candidates of each retriever of a fusion that does not say its own `k`
 
     A combination of one retriever is that retriever alone; the empty one finds nothing for any question.
     """

@@ -9,6 +9,7 @@ costs less where nothing differs, and loses far less than taking the simplest of
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from html import escape
@@ -69,7 +70,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "cost": ("cheaper", "billiger"),
     "latency": ("faster", "schneller"),
     "simplicity": ("simpler", "einfacher"),
-    "usd": (" ({a} against {b} for 1,000 questions)", " ({a} statt {b} für 1.000 Fragen)"),
+    "usd": (" ({a} against {b} for 1,000 questions)", " ({a} statt {b} für 1,000 Fragen)"),
     "seconds": (" ({a} s against {b} s a question)", " ({a} s statt {b} s je Frage)"),
     "all_worse": (
         "Every other pipeline is significantly worse.",
@@ -167,7 +168,10 @@ def verdict_sentences(
     lines += words.leader(leader, chosen) if chosen == leader else words.cheaper(leader, chosen)
     lines += words.others()
     lines += words.limits(chosen)
-    return (*lines, words("judged")) if judged else tuple(lines)
+    if judged:
+        lines.append(words("judged"))
+    # A comma is a decimal sign in German; the app groups digits by thin spaces.
+    return tuple(re.sub(r"(?<=\d),(?=\d{3})", "\u202f", one) if german else one for one in lines)
 
 
 @dataclass(frozen=True)

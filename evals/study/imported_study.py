@@ -35,9 +35,9 @@ OF_SHEETS = (*((key,) for key in BUILT), (SHEET_CELLS,))
 
 
 class ImportedStudy(GridlessStudy):
-    """A study that compares the answers of sheets.
+    """A study that compares the answers of spreadsheets.
 
-    imports: the folder of the sheets (`evals.spreadsheet_import.bundle`)
+    imports: folder of the imported spreadsheets
     """
 
     imports: str

@@ -159,23 +159,14 @@ class QuestionSource(Strict):
         return self.format == "yaml" or (self.format is None and SUFFIXES.get(suffix, "yaml") == "yaml")
 
 
-class Restriction(Strict):
-    """Where a generator or a judge is used; default: everywhere.
-
-    generators: only answers of these; of a judge
-    chunkings, embedders, retrievers: only with these
-    sample: number of questions, drawn by the study's seed; the cells of a generator are compared on those
-        questions, and a judge's metrics are measured on them
-    others: of a generator: `rankings` compares the pipelines that it leaves out by their rankings alone;
-        default: they are no cells
-    """
+class Selection(Strict):
+    """Some cells, and a sample of what they answer."""
 
     generators: tuple[Name, ...] | None = None
     chunkings: tuple[Name, ...] | None = None
     embedders: tuple[Name, ...] | None = None
     retrievers: tuple[Name, ...] | None = None
     sample: Annotated[int, Field(ge=1)] | None = None
-    others: Literal["rankings"] | None = None
 
     def allows(self, chunking: str, embedder: str, retriever: str, generator: str | None = None) -> bool:
         wanted = (
@@ -187,7 +178,21 @@ class Restriction(Strict):
         return all(values is None or value in values for values, value in wanted)
 
 
-class Annotation(Restriction):
+class Restriction(Selection):
+    """Where a generator or a judge is used; default: everywhere.
+
+    generators: only answers of these; of a judge
+    chunkings, embedders, retrievers: only with these
+    sample: number of questions, drawn by the study's seed; the cells of a generator are compared on those
+        questions, and a judge's metrics are measured on them
+    others: of a generator: `rankings` compares the pipelines that it leaves out by their rankings alone;
+        default: they are no cells
+    """
+
+    others: Literal["rankings"] | None = None
+
+
+class Annotation(Selection):
     """Which answers annotators rate, and in which order.
 
     rubrics: default: all

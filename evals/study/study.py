@@ -70,7 +70,7 @@ class Study(BuildHalf):
         (the first match in their ids is the same) or `none`
     margin: a loss that does not matter, in the unit of the first metric; default: 0.02 of its range
     prefer: what decides between cells within half of the margin; `quality`: always the leader
-    schedule: when Dagster crawls the sources and runs the study; default: never
+    schedule: when Dagster crawls the sources and runs the study; default: Mondays at 06:00 UTC, switched off
     search: which subset of the grid is run; default: all of it
     alerts: who is notified of events; default: as the environment says
     trace: candidates of each retrieval step that are stored, to show where evidence was lost

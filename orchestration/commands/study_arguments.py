@@ -86,7 +86,7 @@ def _texts(value: object) -> Iterator[str]:
 
 def _paths(file: Path, written: object) -> Iterator[Path]:
     """Yield what texts in a study file may be the paths of, as `absolute` reads them."""
-    for text in _texts(written):
+    for text in filter(None, _texts(written)):
         with suppress(OSError, ValueError, RuntimeError):  # too long, with a zero byte, of an unknown `~user`
             for base in (file.parent, Path.cwd()):
                 path = base / Path(text).expanduser()

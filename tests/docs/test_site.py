@@ -57,7 +57,12 @@ def test_views_are_described_by_the_comments_of_their_migrations() -> None:
     hooks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(hooks)
     comments = hooks.comments_of_views()
-    sections = hooks.views().split("\n## ")[1:]
+    page = hooks.views()
+    assert "`alpha` (Krippendorff's alpha" in page, (
+        "values of a column are named in place of the code that has them"
+    )
+    assert not re.search(r"\bevals\.", page)
+    sections = page.split("\n## ")[1:]
     assert {section.split("\n")[0] for section in sections} == set(comments)
     for section in sections:
         view = section.split("\n")[0]

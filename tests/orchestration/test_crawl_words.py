@@ -186,11 +186,11 @@ def test_sentences() -> None:
     meta = {
         "documents": 3,
         "dropped": 12,
-        "dropped_by_reason": {"too short: 1 words": 12},
-        "dropped_first": [[f"u{n}", "too short: 1 words"] for n in range(10)],
+        "dropped_by_reason": {"too short: 1 word": 12},
+        "dropped_first": [[f"u{n}", "too short: 1 word"] for n in range(10)],
     }
     said = document_sentences("s", meta)
-    assert said[0] == "documents of s: 3; 12 pages gave none (12 too short: 1 words)"
-    assert said[1] == "  dropped u0: too short: 1 words"
+    assert said[0] == "documents of s: 3; 12 pages gave none (12 too short: 1 word)"
+    assert said[1] == "  dropped u0: too short: 1 word"
     assert (len(said), said[-1]) == (12, "  … and 2 more, in dropped.parquet")
     assert document_sentences("s", {"documents": 3, "dropped": 0}) == ["documents of s: 3"]

@@ -14,7 +14,7 @@ from rag_assay.orchestration.lazy_imports import import_lazily
 PACKAGE = """
 import time
 import acme_lazy.inner
-from acme_lazy.inner import TWO
+from acme_lazy.inner import AT, TWO
 ONE = 1
 time.sleep(0.05)
 LAST = TWO + ONE
@@ -54,6 +54,16 @@ def test_a_package_is_executed_at_its_first_use(package: Path) -> None:
 
 def test_a_part_of_it_is_imported_after_it(package: Path) -> None:
     assert import_module("acme_lazy.other").FOUND == 3
+
+
+def test_a_part_that_it_imports_itself_is_executed_once(package: Path) -> None:
+    """Else a library has two classes of an error, and `except` misses one."""
+    part = import_module("acme_lazy.inner")
+    whole = import_module("acme_lazy")
+    assert whole.inner is part is sys.modules["acme_lazy.inner"]
+    assert whole.AT is part.AT
+    assert part.__spec__ is not None
+    assert part.__spec__.origin == str(package / "inner.py")
 
 
 def test_threads_wait_for_it(package: Path) -> None:

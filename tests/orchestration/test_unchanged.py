@@ -6,6 +6,8 @@ import fcntl
 import importlib.util
 import json
 import os
+import platform
+import socket
 import subprocess
 import sys
 import time
@@ -159,6 +161,9 @@ def test_another_situation_leads_to_an_ordinary_run(place: Place, monkeypatch: p
     with monkeypatch.context() as changed:
         changed.setattr(sys, "version", "3.99")
         assert not answer(ARGUMENTS)
+    with monkeypatch.context() as changed:  # who may not read what was read
+        changed.setattr(os, "geteuid", lambda: 4711)
+        assert not answer(ARGUMENTS)
     with ExitStack() as stack:  # another run is under way
         lock = stack.enter_context((place.root / "run.lock").open("a"))
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -172,6 +177,23 @@ def test_another_situation_leads_to_an_ordinary_run(place: Place, monkeypatch: p
 def test_what_changes_while_it_is_read_is_not_relied_on(place: Place, change: str) -> None:
     assert not place.run(lambda: CHANGES[change](place))
     assert not answer(ARGUMENTS)
+
+
+def test_what_other_programs_and_servers_say_is_not_relied_on(place: Place) -> None:
+    def call() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(server.getsockname()).close()
+
+    assert not place.run(lambda: subprocess.run(["true"], check=True))
+    assert not place.run(call)
+    assert place.run(platform.architecture), "PyTorch asks that of the program `file`"
+
+
+def test_files_of_whole_seconds_are_relied_on_two_seconds_later() -> None:
+    """A drive that tells whole seconds may hide a second edit."""
+    second = 1_000_000_000
+    for time_of, is_late in ((7 * second, False), (8 * second, True), (9 * second - 1, False)):
+        assert unchanged._changed_since(9 * second + 1, [["study.yaml", time_of]]) is is_late
 
 
 def test_weights_elsewhere_belong_to_it(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,6 +238,17 @@ def test_study_files_in_the_workspace_are_watched(place: Place) -> None:
     assert place.run()
     assert answer(ARGUMENTS)
     study.write_text("study: mine too")
+    assert not answer(ARGUMENTS)
+
+
+def test_a_study_file_that_comes_back_is_noticed(place: Place) -> None:
+    away = place.folder / "drive" / "own.yaml"
+    away.parent.mkdir()
+    (place.root / "studies" / "own.json").write_text(json.dumps({"study": "own", "path": str(away)}))
+    time.sleep(0.1)
+    assert place.run()
+    assert answer(ARGUMENTS)
+    away.write_text("study: own")
     assert not answer(ARGUMENTS)
 
 
@@ -267,6 +300,24 @@ def test_a_look_is_answered_until_what_it_shows_is_different(finished: Finished,
         kept.unlink()
 
 
+def test_the_plan_of_a_git_repository_is_not_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, root = write_study(tmp_path), tmp_path / "var"
+    study.write_text(study.read_text().replace("reader: folder", "reader: git"))
+    author = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+    for command in (["init", "-q"], ["add", "."], [*author, "commit", "-qm", "First"]):
+        subprocess.run(["git", *command], cwd=tmp_path / "texts", check=True)
+    (root / "studies").mkdir(parents=True)
+    (root / "run.lock").touch()
+    time.sleep(0.1)
+    monkeypatch.setenv("ASSAY_HOME", str(root))
+    monkeypatch.setenv("DAGSTER_HOME", "")
+    look = ["run", str(study), "--dry-run"]
+    monkeypatch.setattr(unchanged, "_recorder", Recorder(look))
+    done = assay(*look)
+    assert done.returncode == 0, done.stderr
+    assert not list(root.glob(f"{unchanged.FOLDER}/*.json")), "a commit changes no file that Python opened"
+
+
 def test_all_that_a_look_asks_the_system_about_is_watched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,6 +348,7 @@ def test_all_that_a_look_asks_the_system_about_is_watched(
         seen = {one for one in asked if one.startswith(f"{tmp_path}/") and not one.startswith(str(root))}
         assert str(study) in seen
         watched = {*record["files"], *record["folders"]}
+        assert str(tmp_path.parent) not in record["folders"], "an empty text names no file beside the folder"
         assert not {one for one in seen - watched if str(Path(one).parent) not in record["folders"]}
         if study.stem in look:
             assert str(here / study.stem) in record["files"], "a file of that name would be the study"

@@ -60,8 +60,8 @@ class CallLimits(Strict):
     timeout: seconds that it may stay silent; default: 120
     retries: further attempts after a transient failure, default: 2; rate limits use up none, unless it is 0
     at_once: calls in flight, default: 32; of a model of this process one for each core, at most four
-    requests_per_minute, tokens_per_minute: of prompts and answers, in any minute; default: no limit but the
-        server's own
+    requests_per_minute: in any minute; default: no limit but the server's own
+    tokens_per_minute: of prompts and answers, in any minute; default: no limit but the server's own
 
     They hold for the model. The models of one server share the largest numbers among theirs.
     """

@@ -46,8 +46,8 @@ CREATE VIEW usage_latency AS
     WHERE s.seconds IS NOT NULL;
 
 -- What models were asked and paid. `used_by` chat: an answer of a conversation; study: a call that a run paid. A
--- call of a question that was asked by `assay chat`, `ask` or `serve` ('asked') is no run's. `usd`: what was
--- paid, 0 for what the cache had or this machine computed, NULL where the price is not known.
+-- call of a question that was asked in the chat, by `assay ask` or by `serve` ('asked') is no run's. `usd`: what
+-- was paid, 0 for what the cache had or this machine computed, NULL where the price is not known.
 CREATE VIEW usage_models AS
     SELECT 'chat' AS used_by, q.study, q."at", q.day, q.cell, 'answers' AS purpose,
            coalesce(t.model, CASE WHEN q.outcome = 'failed' THEN '(none answered)' ELSE '(no language model)' END) AS model,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+from logging.handlers import BufferingHandler
 from pathlib import Path
 
 import pytest
@@ -150,6 +152,24 @@ def test_a_year_alone_is_no_date() -> None:
     assert clean(page(extra="<p>Veröffentlicht am 1. Januar 2019</p>")).published_at == "2019-01-01"
 
 
+@pytest.mark.parametrize("quote", ["", "'", '"'])
+def test_the_day_of_a_time_element_counts_without_its_words_and_quotes(quote: str) -> None:
+    published = f"<p><time datetime={quote}2019-01-05T10:00{quote}>Vor drei Tagen</time></p>"
+    assert clean(page(extra=published)).published_at == "2019-01-05"
+
+
+@pytest.mark.parametrize("tag", ["svg", "nav", "aside", "noscript"])
+def test_elements_within_their_like_leave_nothing_behind(tag: str) -> None:
+    noise = f"<{tag}>\n <b>Noise</b>\n</{tag}>"
+    said = "The harbour master counts all boats of the summer each evening before the lamps are lit at pier"
+    lines = "".join(f"<p>{said} <a href=x>\n {noise} Pier {pier}</a>.</p>" for pier in "ABCDEFG")
+    head = '<meta property="og:type" content="article"><title>Piers</title>'
+    opened, closed = 3 * f"<{tag}>", 3 * f"</{tag}>"
+    whole = f"<html>{head}<body>{opened}Noise<p>{closed}<article>{lines}</article>"
+    text = clean(whole.encode()).text
+    assert text.splitlines() == [f"{said} Pier {pier}." for pier in "ABCDEFG"]
+
+
 def test_headings_are_sections() -> None:
     one, two, three = (BODY.replace("Satz", word) for word in ("Absatz", "Teil", "Stück"))
     parts = f"<h2>Die Halle</h2><p>{one}</p><h3>Das Dach</h3><p>{two}</p><h2>Die Gäste</h2><p>{three}</p>"
@@ -173,6 +193,17 @@ def test_headings_stand_where_they_do_when_their_charset_was_wrong() -> None:
 def test_a_missing_date_says_so() -> None:
     draft = clean(page())
     assert (draft.published_at, draft.metadata["date_source"]) == (None, "none")
+
+
+def test_the_extractors_write_nothing_into_the_log() -> None:
+    from htmldate import validators
+
+    log = BufferingHandler(99)
+    logging.root.addHandler(log)
+    validators.is_valid_format.cache_clear()  # which complains once a process
+    clean(page())
+    logging.root.removeHandler(log)
+    assert [record.getMessage() for record in log.buffer] == []
 
 
 def test_html_pages_go_to_the_cleaner_of_their_family() -> None:

@@ -126,6 +126,22 @@ def test_the_title_above_the_text_and_a_heading_above_links_alone_stay() -> None
     assert draft.text.endswith("See also\n\nTides, Ferries")
 
 
+def test_links_below_the_text_under_a_heading_are_no_text() -> None:
+    sections = "".join(f"<h3>Pier {pier}</h3><p>{LONG} Pier {pier}.</p>" for pier in "ABCDEFGH")
+    menus = "".join(
+        f"<h3>{head}</h3><p>{links}</p>"
+        for head, links in (
+            ("Follow us", "<a href=f>Facebook</a>"),
+            ("Service", "<a href=c>Contact</a> | <a href=i>Imprint</a>"),
+            ("Login", "<a href=s>Sign in</a>"),
+        )
+    )
+    draft = clean(f"<title>Moorings</title><body><div><h1>Moorings</h1>{sections}{menus}</div></body>")
+    assert draft.text.startswith("Moorings")
+    for link in ("Facebook", "Contact", "Imprint", "Sign in"):
+        assert link not in draft.text
+
+
 def test_nested_tables_with_code_are_read_in_a_time_that_does_not_explode() -> None:
     def seconds(depth: int) -> float:
         root = parse_page("<table><tr><td>1</td><td><pre>x</pre>" * depth)

@@ -142,7 +142,7 @@ def test_what_gives_no_document_is_listed_with_the_reason(home: Home) -> None:
     expected = {
         "empty": " ",
         "no text": "no main text found",
-        "one word": "too short: 1 words",
+        "one word": "too short: 1 word",
         "blank": "the file is empty",
         "image": "no reader for image/png",
         "untyped": "no reader for an unknown type",
@@ -292,7 +292,7 @@ def blog_page(path: str) -> bytes:
 def test_the_test_page_of_the_sample_blog_is_dropped(home: Home) -> None:
     found, dropped = cleaned(home, page(home, "test", blog_page("2020/04/28/test")))
     assert not found
-    assert dropped["test"].startswith("too short: 1 words")
+    assert dropped["test"].startswith("too short: 1 word")
 
 
 def test_no_post_of_the_sample_blog_is_dropped(home: Home) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from rag_assay.evals.generation import gate as gate_module
 from rag_assay.evals.generation.contract import Passage, Request
 from rag_assay.evals.generation.extractive import Extractive
 from rag_assay.evals.generation.gate import Gate, feature_of, fit_threshold
@@ -128,6 +130,8 @@ def test_the_feature_quote_is_the_probability_that_quoting_has_whoever_answers(
             assert (yes.status, yes.confidence) == (Status.OK, likely)
             assert (no.status, no.confidence) == (Status.REFUSED, unlikely)
             assert (no.reason or "").startswith("probability of the best sentence 0.")
+            (empty,) = generator.answer([replace(asked[0], passages=(Passage("# Ferries", "c"),))], context)
+            assert (empty.status, empty.confidence) == (Status.REFUSED, 0.0), "no sentence is no answer"
         assert len(server.requests) == 1
 
 
@@ -143,6 +147,15 @@ def test_wrong_refusals_limits_the_fitted_threshold_alone() -> None:
         )
     with pytest.raises(ValidationError, match="write `threshold: tuned`"):
         Gate(threshold=0.5, wrong_refusals=0.1)
+
+
+def test_another_way_to_score_sentences_is_another_gate_by_quotes(monkeypatch: pytest.MonkeyPatch) -> None:
+    gates = [Gate(feature="quote", threshold=0.4), Gate(threshold=0.4)]
+    before = [Llm(model="openai/any", gate=gate).identity() for gate in gates]
+    monkeypatch.setattr(gate_module, "CODE_VERSION", "another")
+    quote, top = (Llm(model="openai/any", gate=gate).identity() for gate in gates)
+    assert quote != before[0]
+    assert top == before[1]
 
 
 def test_a_gate_that_was_not_fitted_is_no_open_one(tmp_path) -> None:

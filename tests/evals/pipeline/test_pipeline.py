@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 import pytest
 
+from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.export.loader import open_exported
 from rag_assay.evals.export.writer import export
+from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Request
 from rag_assay.evals.pipeline.cell_items import StudyQuestions
 from rag_assay.evals.pipeline.pipeline import PipelineResult, open_pipeline, record_of
 from rag_assay.evals.retrieval.query import Removal
@@ -167,6 +169,20 @@ TURNS = {
 }
 
 
+class Calls(Generator):
+    """Of another package, without a model that we know of."""
+
+    kind: ClassVar[str] = "acme_calls"
+    asked: ClassVar[list[str]] = []
+
+    def generate(self, requests: Sequence[Request], context: GenerationContext) -> list[Answer]:
+        self.asked.extend(request.question for request in requests)
+        return [Answer(Status.OK, text="noon", usd=0.01) for _ in requests]
+
+    def dependencies(self, seed: int, embedder: EmbedderRecipe) -> list[str | int]:
+        return []
+
+
 def test_a_cell_that_reads_no_follow_ups_can_be_had_with_them(bench: Bench, work: BuildContext) -> None:
     bench.build("chunks", "enrichments", "embeddings", "indexes", "questions")
     cell = next(cell for cell in bench.study.cells() if cell.retriever == "dense")
@@ -205,6 +221,9 @@ def test_a_cell_that_reads_no_follow_ups_can_be_had_with_them(bench: Bench, work
         assert followed.answer.confidence > rewritten.answer.confidence, (
             "it needs no word of the conversation"
         )
+        called = replace(pipeline, generator=Calls())
+        called.ask("And when does the ferry leave the harbour?", conversation=said)
+        assert Calls.asked == [followed.standalone], "what may cost is called once"
 
 
 def test_words_of_a_question_find_it_however_they_are_typed(bench: Bench, work: BuildContext) -> None:

@@ -181,8 +181,8 @@ WIDE: list[dict[str, Any]] = [{"bm25": {}}, {"neighbours": {"n": 1}}]
 @pytest.mark.parametrize(
     ("recipe", "said"),
     [
-        ({"fuse": {"of": [{"bm25": {}}, WIDE]}}, "arm 2 delivers passages wider than chunks"),
-        ({"fuse": {"of": [[WIDE, {"top": {"k": 3}}], {"bm25": {}}]}}, "arm 1 delivers"),
+        ({"fuse": {"of": [{"bm25": {}}, WIDE]}}, "retriever 2 delivers passages wider than chunks"),
+        ({"fuse": {"of": [[WIDE, {"top": {"k": 3}}], {"bm25": {}}]}}, "retriever 1 delivers"),
         ({"graph": {"of": WIDE}}, "would undo `neighbours` in its `of`"),
         ([*WIDE, {"graph": {}}], "`graph` ranks chunks, and would undo `neighbours`"),
         ([WIDE, {"graph": {}}], "`graph` ranks chunks, and would undo `neighbours`"),

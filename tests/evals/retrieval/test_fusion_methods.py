@@ -144,7 +144,7 @@ def test_a_study_names_one_method_or_none(written: dict[str, Any], tmp_path: Pat
     ("given", "message"),
     [
         ({"rrf": {}, "max": {}}, "exactly one method"),
-        ({"weights": [1]}, "2 arms need 2 weights, not 1"),
+        ({"weights": [1]}, "2 retrievers need 2 weights, not 1"),
         ({"weights": [0, 0]}, "0.000001 or above"),
         ({"weights": [1e-320, 1e-320]}, "0.000001 or above"),
         ({"weights": [1e308, 1e308]}, "less than or equal to 1000000"),
@@ -169,5 +169,5 @@ def test_tuned_weights_must_have_been_chosen(tmp_path: Path) -> None:
     chosen = recipe.with_weights([0.25, 0.75])
     assert chosen.weights == (0.25, 0.75)
     assert len(searched(chosen, query("ferry"), index)) == 2
-    with pytest.raises(ValidationError, match="2 arms need 2 weights, not 3"):
+    with pytest.raises(ValidationError, match="2 retrievers need 2 weights, not 3"):
         recipe.with_weights([1, 1, 1])

@@ -62,7 +62,7 @@ def test_lancedbs_rerankers_have_a_name_of_their_own() -> None:
 
 
 def test_an_arm_has_the_depth_of_both() -> None:
-    with pytest.raises(ValidationError, match="`depth` says how many candidates"):
+    with pytest.raises(ValidationError, match="`depth` is the number of candidates of each"):
         Hybrid.model_validate({"bm25": {"k": 50}})
     again = Hybrid.model_validate(Hybrid(k=7).model_dump(mode="json"))
     assert again == Hybrid(k=7)

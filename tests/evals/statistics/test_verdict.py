@@ -82,12 +82,13 @@ def verdict(
     assert len(german) == len(found.sentences)
     assert not set(german) & set(found.sentences)
     assert not re.search(r"\b(?:the|is|are|of|pipeline|question|document)\b", " ".join(german)), german
+    assert not re.search(r"\d,\d", " ".join(german)), "a decimal comma to its readers"
     assert _numbers(german) == _numbers(found.sentences)
     return found
 
 
 def _numbers(sentences: tuple[str, ...]) -> list[list[str]]:
-    return [sorted(re.findall(r"\d+(?:[.,]\d+)*", one.replace("1.000", "1,000"))) for one in sentences]
+    return [sorted(re.findall(r"\d+(?:[.,]\d+)*", one.replace("\u202f", ","))) for one in sentences]
 
 
 def taken(

@@ -293,6 +293,7 @@ RUBRICS = [
     ("order: random", "order: easy", 25, "literal_error"),
     ("order: random", "precision: 0", 25, "greater_than"),
     ("order: random", "precision: .nan", 25, "finite_number"),
+    ("order: random", "others: rankings", 25, "unknown_key"),
     ("order: random", "rubrics: [points, piont]", 25, "unknown_rubric"),
     ("order: random", "rubrics: []", 25, "no_cell"),
     ("order: random", "cells: []", 25, "no_cell"),
