@@ -20,7 +20,7 @@ JOURNEY: Mapping[str, str] = {
     "Evidence": "Beleg",
     "– the question has none": "– die Frage hat keinen",
     "Metric": "Metrik",
-    "B less A": "B minus A",
+    "B - A": "B minus A",
     "better": "besser",
     "worse": "schlechter",
     "Scores": "Werte",

@@ -1,4 +1,4 @@
-"""Write the screenshots of the app for README and docs, of the demo and of demo data of its usage.
+"""Write the screenshots of app and report for README and docs, of the demo and of demo data of its usage.
 
     python -m tests.docs.app_screenshots HOME [FOLDER]
 
@@ -28,6 +28,7 @@ from rag_assay.orchestration.loopback import free_loopback_port
 from rag_assay.orchestration.settings import Settings, prepare
 from rag_assay.orchestration.web.page_context import UiOptions
 from rag_assay.orchestration.web.page_process import Site, serve_script
+from rag_assay.warehouse.paths import Home
 from tests.conftest import REPOSITORY
 from tests.fakes.browser import chromium, tab
 from tests.fakes.commands import assay
@@ -102,6 +103,23 @@ def shoot(url: str, folder: Path) -> None:
                     sys.stdout.flush()
 
 
+COMPARED = ("demo.articles.minilm.dense.extractive", "demo.articles.minilm.bilingual.extractive")
+QUESTION = "blog-24"
+
+
+def shoot_report(report: Path, folder: Path) -> None:
+    """Write the first screen of the report, and a question in two cells."""
+    a, b = COMPARED
+    with chromium() as browser, tab(browser, 1280, 860) as shown:
+        shown.page.goto(report.as_uri())
+        save(shown.page, folder / "report.png")
+        shown.page.goto(f"{report.as_uri()}#q={QUESTION}&a={a}&b={b}")
+        shown.page.wait_for_selector(f".journey article[data-shown='{QUESTION}']")
+        shown.page.set_viewport_size({"width": 1280, "height": 1400})
+        shown.page.locator(".journey article").evaluate("one => one.scrollIntoView()")
+        save(shown.page, folder / "journey.png")
+
+
 def save(page: Any, path: Path) -> None:
     """Write a picture with few colours: small, and as sharp."""
     page.screenshot(path=path)
@@ -132,6 +150,7 @@ def main() -> None:
         with serve_script(site) as server:
             server.wait_until_ready()
             shoot(site.url, pictures)
+        shoot_report(Home(folder / "var").report("demo"), pictures)
 
 
 if __name__ == "__main__":

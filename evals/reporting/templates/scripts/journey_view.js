@@ -30,7 +30,7 @@ const journeyView = (() => {
   const scores = (one, sides) => {
     const heads = [node("th", { scope: "col" }, say("Metric")),
       ...sides.map((side) => node("th", { scope: "col", class: "num" }, side.name))];
-    if (sides.length > 1) heads.push(node("th", { scope: "col", class: "num" }, say("B less A")));
+    if (sides.length > 1) heads.push(node("th", { scope: "col", class: "num" }, say("B - A")));
     const lines = one.metrics.flatMap((metric, at) => {
       const values = sides.map((side) => side.values[at]);
       const missing = sides.map((side) => side.why[at]);
@@ -89,7 +89,7 @@ const journeyView = (() => {
     if (side.lost === ".") return node("p", {}, say("The ranking holds the evidence that the question needs."));
     const step = one.steps[side.lost.charCodeAt(0) - 97];
     const at = side.losses.find((piece) => piece.lost_at === step.name)?.step;
-    return node("p", { class: "lost-at" }, node("b", {}, `${say("Lost at")} ${say(step.label)}${at ? ` (${at})` : ""}. `), step.means, " ", step.try);
+    return node("p", { class: "lost-at" }, node("b", {}, `${say("Lost at")} ${say(step.label)}${at ? ` (${at})` : ""}. `), `${step.means} ${step.try}`.replaceAll("`", ""));
   };
 
   // Markers that the answer's citations have become buttons that lead to their passages.
