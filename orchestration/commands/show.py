@@ -17,6 +17,7 @@ from rag_assay.warehouse.errors import InputError
 @plainly
 def check(study: StudyArgument) -> None:
     """Report all mistakes of a study file and the files it names; run nothing."""
+    from rag_assay.evals.reporting.display import several
     from rag_assay.evals.study.run_studies import known_path
     from rag_assay.evals.study.study_check import check_study
 
@@ -27,8 +28,8 @@ def check(study: StudyArgument) -> None:
         for warning in found.warnings:
             say(f"warning: {warning}")
         say(
-            f"{path}: good. {len(found.study.cells())} cells, {found.questions} questions, "
-            f"{len(found.study.measured)} metrics."
+            f"{path}: good. {several(len(found.study.cells()), 'cell')}, "
+            f"{several(found.questions, 'question')}, {several(len(found.study.measured), 'metric')}."
         )
         named |= files_of(found.study)
 
