@@ -40,7 +40,7 @@ def run() -> None:
     before = signal.signal(signal.SIGTERM, _stopping(os.getpid()))
     try:
         try:
-            if unchanged.is_look(sys.argv[1:]):
+            if sys.argv[1:2] != ["run"] and unchanged.is_look(sys.argv[1:]):  # a plan uses them all
                 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # it would search every package
                 import_lazily("numpy", "polars", "httpx", "httpcore")
             from rag_assay.orchestration.cli import main as command

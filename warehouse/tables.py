@@ -145,8 +145,9 @@ def write_llm_calls(connection: duckdb.DuckDBPyConnection, home: Home) -> int:
         found[row["call_id"]] = {**whole, "call_id": row["call_id"]} if whole and is_this else row
     if not found:
         return 0
-    connection.execute("DELETE FROM llm_calls WHERE list_contains(?, call_id)", [[*found]])
-    return insert_rows(connection, "llm_calls", frame(list(found.values()), CALLS))
+    with transaction(connection):
+        connection.execute("DELETE FROM llm_calls WHERE list_contains(?, call_id)", [[*found]])
+        return insert_rows(connection, "llm_calls", frame(list(found.values()), CALLS))
 
 
 def write_human_scores(connection: duckdb.DuckDBPyConnection, home: Home) -> int:

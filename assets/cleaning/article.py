@@ -328,10 +328,9 @@ def _is_furniture(node: Element) -> bool:
         return True
     if node.tag in {"pre", "code", "td", "th", "tr", "body", "html"}:
         return False
-    is_name = node.tag != "section" and not re.fullmatch(
-        "h[1-6]", node.tag
-    )  # whose id is made of the heading
-    return _names_furniture(node.get("class") or "", node.get("id") or "" if is_name else "")
+    # The id of a section or heading is made of the heading's text.
+    is_made = node.tag == "section" or re.fullmatch("h[1-6]", node.tag)
+    return _names_furniture(node.get("class") or "", "" if is_made else node.get("id") or "")
 
 
 @lru_cache(4096)  # a site's pages share their classes
