@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
@@ -71,17 +70,6 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
 def test_yaml_can_be_read(page: Path) -> None:
     for block in re.findall(r"^```ya?ml[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S):
         yaml.safe_load(block)
-
-
-@pytest.fixture(scope="module")
-def reference() -> ModuleType:
-    """The pages of the site that are written from the code."""
-    spec = importlib.util.spec_from_file_location("hooks", REPOSITORY / "docs" / "site" / "hooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    hooks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hooks)
-    return hooks
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -50,14 +50,9 @@ def test_every_block_of_code_is_one(site: Path) -> None:
     assert '<span class="filename">handbook/ferry.md</span>' in quickstart
 
 
-def test_views_are_described_by_the_comments_of_their_migrations() -> None:
-    spec = importlib.util.spec_from_file_location("hooks", REPOSITORY / "docs" / "site" / "hooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    hooks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hooks)
-    comments = hooks.comments_of_views()
-    page = hooks.views()
+def test_views_are_described_by_the_comments_of_their_migrations(reference: ModuleType) -> None:
+    comments = reference.comments_of_views()
+    page = reference.views()
     assert "`alpha` (Krippendorff's alpha" in page, (
         "values of a column are named in place of the code that has them"
     )
