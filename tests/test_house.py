@@ -131,6 +131,20 @@ def test_no_file_takes_private_names_of_another() -> None:
     assert private_imports(trees(*ROOMS, "benchmarks")) == []
 
 
+def test_polars_calls_no_function_of_ours() -> None:
+    """It would in a thread of its pool, which then needs the GIL; a thread that converts a frame to pandas,
+    as Streamlit does, holds the GIL and waits for the pool: both wait forever.
+    """
+    names = {"map_elements", "map_batches", "map_groups", "map_rows"}
+    calls = [
+        f"{path}:{node.lineno}"
+        for path, tree in trees(*ROOMS, *BESIDE).items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in names
+    ]
+    assert calls == []
+
+
 def tree_of(**files: str) -> dict[Path, ast.Module]:
     return {Path(name.replace("__", "/") + ".py"): ast.parse(text) for name, text in files.items()}
 

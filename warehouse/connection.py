@@ -132,7 +132,9 @@ def _open(path: Path, wait: float, notify: Callable[[str], None] | None) -> duck
         try:
             return duckdb.connect(str(path))
         except duckdb.Error as error:
-            holder = _holder(str(error))
+            # A thread of this process closes the file at this moment: DuckDB then refuses to open it.
+            is_ours = isinstance(error, duckdb.ResourceInUseException)
+            holder = f"this process ({os.getpid()})" if is_ours else _holder(str(error))
             if "Cannot open file" in str(error):  # the system refuses it; nothing is wrong with its content
                 raise AssayError(f"{path}: {_first_line(error)}") from error
             if holder is None:
@@ -141,7 +143,7 @@ def _open(path: Path, wait: float, notify: Callable[[str], None] | None) -> duck
                 raise LockedError(
                     f"{path} is held by {holder}; waited {wait:.0f} s. End that process, or try again later."
                 ) from error
-            if notify and not notified:
+            if notify and not notified and not is_ours:
                 notify(f"waiting for {path.name}, held by {holder} …")
                 notified = True
             time.sleep(0.05)

@@ -254,8 +254,8 @@ def _answers(
         return {}, {"answer": "", "citations": "", "answer_cost": ""}
     rows = read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
     if with_markers:
-        plain = pl.col("answer").map_elements(without_markers, pl.String)
-        rows = rows.with_columns(citing=pl.col("answer"), answer=plain)
+        plain = [text and without_markers(text) for text in rows["answer"]]
+        rows = rows.with_columns(citing=pl.col("answer"), answer=pl.Series(plain, dtype=pl.String))
     texts = ["question_id", "status", "reason", "answer"]
     costs = ["seconds", "prompt_tokens", "completion_tokens"]
     citations = [_citations(row, with_markers) for row in rows.iter_rows(named=True)]

@@ -202,9 +202,11 @@ def read_answers(
     rows = read_parquet(work.store.folder("answers", artifact.identity) / "answers.parquet")
     kept = ["question_id", "status", "reason", "answer", "chunk_ids", "cuts"]
     rows = conform_rows(rows.select(name for name in kept if name in rows.columns), ANSWERS)
+    found = {row["question_id"]: row for row in rows.iter_rows(named=True)}
     if study.generators[cell.generator].writes_markers and not markers:
-        rows = rows.with_columns(pl.col("answer").map_elements(without_markers, pl.String))
-    return {row["question_id"]: row for row in rows.iter_rows(named=True)}
+        for row in found.values():
+            row["answer"] = row["answer"] and without_markers(row["answer"])
+    return found
 
 
 # Passages --------------------------------------------------------------------------------------------------

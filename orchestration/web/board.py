@@ -109,7 +109,7 @@ def table(
     with st.expander(_words()("table", title=title), key=f"fold_{key}") if folded else st.container():
         if note:
             st.caption(label(note, 400))
-        shown = rows.select(_shown(name, kind, column) for name, kind in rows.schema.items())
+        shown = pl.DataFrame([_shown(one).alias(column(one.name)) for one in rows])
         st.dataframe(shown, placeholder="–", hide_index=True, key=f"table_{key}", alt=title)
         st.download_button(
             "CSV",
@@ -122,10 +122,10 @@ def table(
         )
 
 
-def _shown(name: str, kind: pl.DataType, title: Callable[[str], str]) -> pl.Expr:
-    column = pl.col(name).alias(title(name))
-    if kind == pl.String:
+def _shown(column: pl.Series) -> pl.Series:
+    if column.dtype == pl.String:
         # Of a code, as in `thumbs_down`, the words; texts of users stay as they are.
-        is_code, words = name in _CODES, words_in(OUTCOMES, language_here())
-        return column.map_elements(lambda text: plain(outcome(text, words) if is_code else text), pl.String)
-    return column.dt.replace_time_zone(None) if isinstance(kind, pl.Datetime) else column
+        is_code, words = column.name in _CODES, words_in(OUTCOMES, language_here())
+        texts = [text and plain(outcome(text, words) if is_code else text) for text in column]
+        return pl.Series(column.name, texts, pl.String)
+    return column.dt.replace_time_zone(None) if isinstance(column.dtype, pl.Datetime) else column

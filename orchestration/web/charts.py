@@ -139,9 +139,7 @@ def over_time(rows: pl.DataFrame, what: str, column: Column) -> Chart:
 
 def heat(rows: pl.DataFrame, weekdays: Sequence[str], column: Column) -> alt.Chart:
     """Return a week by hours. rows: `weekday` from 1, `hour`, `questions`."""
-    named = rows.with_columns(
-        pl.col("weekday").map_elements(lambda n: weekdays[n - 1], pl.String).alias("name")
-    )
+    named = rows.with_columns(pl.Series("name", [weekdays[n - 1] for n in rows["weekday"]], pl.String))
     return (
         alt.Chart(named)
         .mark_rect()

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -63,6 +64,19 @@ def test_a_lock_that_is_released_in_time_is_waited_for(tmp_path: Path) -> None:
 
         with connect(path, wait=30, notify=release) as connection:
             assert connection.execute("SELECT count(*) FROM answers").fetchone() == (0,)
+
+
+def test_threads_that_open_and_close_at_the_same_time_wait_for_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "assay.duckdb"
+    with connect(path):
+        pass
+
+    def look(_n: int) -> int:
+        with connect(path) as connection:
+            return len(connection.execute("SELECT 1").fetchall())
+
+    with ThreadPoolExecutor(6) as pool:
+        assert sum(pool.map(look, range(400))) == 400
 
 
 def test_the_environment_says_how_long_to_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

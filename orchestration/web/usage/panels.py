@@ -139,7 +139,7 @@ def _feedback(panels: Panels) -> None:
         if len(cells):
             best = cells.sort("up", descending=True).head(_BARS)
             named = best.select(
-                pl.col("cell").map_elements(_short, pl.String).alias("name"),
+                pl.Series("name", map(_short, best["cell"]), pl.String),
                 value="share",
                 low="low",
                 high="high",
@@ -157,18 +157,9 @@ def _votes(panels: Panels) -> None:
         return
     with panels.section("votes"):
         st.markdown(label(labels.votes_words(words, rows.row(0, named=True)), 400))
-        named = (
-            rows.filter(pl.col("share").is_not_null())
-            .head(_BARS)
-            .select(
-                pl.struct("cell", "rival")
-                .map_elements(lambda row: _pair(row, words), pl.String)
-                .alias("name"),
-                value="share",
-                low="low",
-                high="high",
-            )
-        )
+        shown = rows.filter(pl.col("share").is_not_null()).head(_BARS)
+        pairs = [_pair(row, words) for row in shown.iter_rows(named=True)]
+        named = shown.select(pl.Series("name", pairs, pl.String), value="share", low="low", high="high")
         if len(named):
             chart(charts.intervals(named, words("axis_votes"), panels.column, (0, 1)), words("alt_votes"))
         panels.table("votes")
@@ -200,11 +191,8 @@ def _models(panels: Panels) -> None:
     with panels.section("models"):
         spent = {who: labels.paid(words, rows, who) for who in ("chat", "study")}
         st.markdown(label(words("money_spent", **spent), 400))
-        named = rows.with_columns(
-            name=pl.concat_str(
-                "used_by", "purpose", "model", separator=" · ", ignore_nulls=True
-            ).map_elements(lambda text: truncate(text, _NAME), pl.String)
-        )
+        names = [" · ".join(filter(None, row)) for row in rows.select("used_by", "purpose", "model").rows()]
+        named = rows.with_columns(pl.Series("name", [truncate(text, _NAME) for text in names], pl.String))
         parts = {"prompt_tokens": charts.BLUE, "completion_tokens": charts.GREEN}
         chart(
             charts.lying_bars(
@@ -212,11 +200,8 @@ def _models(panels: Panels) -> None:
             ),
             words("alt_models"),
         )
-        told = rows.with_columns(
-            paid=pl.struct("usd", "unpriced", "calls").map_elements(
-                lambda one: labels.money(words, one["usd"], one["unpriced"], one["calls"]), pl.String
-            )
-        ).drop("usd")
+        paid = [labels.money(words, *row) for row in rows.select("usd", "unpriced", "calls").rows()]
+        told = rows.with_columns(pl.Series("paid", paid, pl.String)).drop("usd")
         table("models", words("title_models"), told, panels.column, lambda: rows)
 
 
@@ -272,8 +257,9 @@ def _leaders(panels: Panels) -> None:
                 tied=several(words, "n_tied", others) if others else "",
             )
             st.markdown(label(said, 400))
-        named = mine.filter(pl.col("value").is_not_null()).select(
-            "since", pl.col("leader").map_elements(_short, pl.String).alias("name"), "value", "low", "high"
+        known = mine.filter(pl.col("value").is_not_null())
+        named = known.select(
+            "since", pl.Series("name", map(_short, known["leader"]), pl.String), "value", "low", "high"
         )
         if len(named):
             chart(
