@@ -124,7 +124,7 @@ def _databases_begin_migrated(tmp_path_factory: pytest.TempPathFactory) -> Itera
     migrated = tmp_path_factory.mktemp("database") / "migrated.duckdb"
     with connection.connect(migrated):
         pass
-    opened = connection._open
+    attached = connection._attach
 
     def copied(path: Path, *arguments: Any) -> Any:
         if not path.exists():
@@ -134,10 +134,10 @@ def _databases_begin_migrated(tmp_path_factory: pytest.TempPathFactory) -> Itera
                     new.write(migrated.read_bytes())
                     new.flush()
                     os.link(new.name, path)
-        return opened(path, *arguments)
+        return attached(path, *arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connection, "_open", copied)
+        patch.setattr(connection, "_attach", copied)
         yield
 
 

@@ -1,17 +1,20 @@
-"""Short DuckDB connections behind one lock-and-retry helper.
+"""Short uses of DuckDB files.
 
-A process that writes the file locks out all others, readers too. So a connection is opened late, closed soon,
-and a locked file is waited for; who holds it is said by name.
+A process that has a file open locks out all others, readers too. So it is opened late and closed soon, and a
+locked file is waited for; the message names the process that holds it.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +22,8 @@ from typing import TYPE_CHECKING
 from rag_assay.warehouse.errors import AssayError, CorruptFileError, InputError, LockedError
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     import duckdb
     import polars as pl
 
@@ -42,19 +47,17 @@ def connect(
     """
     import duckdb
 
-    connection = _open(path, _patience() if wait is None else wait, notify)
-    try:
-        connection.execute("SET TimeZone = 'UTC'")
-        migrate(connection)
-        yield connection
-    except duckdb.Error as error:
-        if _is_damage(error):
-            raise _damaged(path, error) from error
-        if isinstance(error, duckdb.IOException):
-            raise AssayError(f"{path}: {_first_line(error)}") from error
-        raise
-    finally:
-        connection.close()
+    with _attached(path, _patience() if wait is None else wait, notify) as connection:
+        try:
+            connection.execute("SET TimeZone = 'UTC'")
+            migrate(connection)
+            yield connection
+        except duckdb.Error as error:
+            if _is_damage(error):
+                raise _damaged(path, error) from error
+            if isinstance(error, duckdb.IOException):
+                raise AssayError(f"{path}: {_first_line(error)}") from error
+            raise
 
 
 @contextmanager
@@ -94,7 +97,7 @@ _DAMAGE = re.compile(
 )
 
 
-def _is_damage(error: duckdb.Error) -> bool:
+def _is_damage(error: BaseException) -> bool:
     import duckdb
 
     kinds = (duckdb.FatalException, duckdb.InternalException, duckdb.SerializationException)
@@ -122,22 +125,96 @@ def _patience() -> float:
     return seconds
 
 
-def _open(path: Path, wait: float, notify: Callable[[str], None] | None) -> duckdb.DuckDBPyConnection:
+class _Instance:
+    """DuckDB of this process, in memory. Files are attached to it while they are used: an instance for each
+    use takes four times as long.
+    """
+
+    def __init__(self, path: Path) -> None:
+        import duckdb
+
+        self._root = duckdb.connect(config={"temp_directory": f"{path}.tmp"})
+        self._lock = threading.Lock()
+        self._uses: dict[str, tuple[str, int]] = {}  # file -> the name it is attached by, number of uses
+
+    def attach(self, path: Path) -> str:
+        """Attach a file, unless it is attached, and return its real path; raises what DuckDB does."""
+        file = os.path.realpath(path)
+        with self._lock:
+            name, count = self._uses.get(file, ("", 0))
+            if not count:
+                taken = {name for name, _ in self._uses.values()}
+                name = next(one for n in itertools.count() if (one := f"assay_{n}") not in taken)
+                quoted = file.replace("'", "''")
+                self._root.execute(f"ATTACH '{quoted}' AS {name}")
+            self._uses[file] = name, count + 1
+        return file
+
+    def cursor(self, file: str) -> duckdb.DuckDBPyConnection:
+        return self._root.cursor().execute(f"USE {self._uses[file][0]}")
+
+    def detach(self, file: str) -> None:
+        """Detach a file if nobody else uses it."""
+        with self._lock:
+            name, count = self._uses.pop(file)
+            if count > 1:
+                self._uses[file] = name, count - 1
+            else:
+                self._root.execute(f"DETACH {name}")
+
+
+_instances: list[_Instance] = []  # one at most
+_starting = threading.Lock()
+os.register_at_fork(before=_instances.clear)  # its threads would be missing in the other process
+
+
+@contextmanager
+def _attached(
+    path: Path, wait: float, notify: Callable[[str], None] | None
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    import duckdb
+
+    instance, file = _attach(path, wait, notify)
+    try:
+        with instance.cursor(file) as connection:
+            yield connection
+    except BaseException as error:
+        if _is_damage(error.__cause__ or error):
+            _forget(instance)
+        raise
+    finally:
+        try:
+            instance.detach(file)
+        except duckdb.Error:
+            _forget(instance)
+
+
+def _forget(instance: _Instance) -> None:
+    """Let others start a new one: after a fatal error, DuckDB refuses whatever it is asked."""
+    with _starting, suppress(ValueError):
+        _instances.remove(instance)
+
+
+def _attach(path: Path, wait: float, notify: Callable[[str], None] | None) -> tuple[_Instance, str]:
     import duckdb
 
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + wait
     notified = False
     while True:
+        with _starting:
+            instance = _instances[0] if _instances else _Instance(path)
+            _instances[:] = [instance]
         try:
-            return duckdb.connect(str(path))
+            return instance, instance.attach(path)
         except duckdb.Error as error:
-            # A thread of this process closes the file at this moment: DuckDB then refuses to open it.
+            # A forgotten instance still closes the file: DuckDB then refuses to open it.
             is_ours = isinstance(error, duckdb.ResourceInUseException)
             holder = f"this process ({os.getpid()})" if is_ours else _holder(str(error))
             if "Cannot open file" in str(error):  # the system refuses it; nothing is wrong with its content
                 raise AssayError(f"{path}: {_first_line(error)}") from error
             if holder is None:
+                _forget(instance)
                 raise _damaged(path, error) from error
             if time.monotonic() >= deadline:
                 raise LockedError(
@@ -173,22 +250,21 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> list[str]:
         "CREATE TABLE IF NOT EXISTS migrations (name VARCHAR PRIMARY KEY, applied_at TIMESTAMPTZ)"
     )
     done = {name for (name,) in connection.execute("SELECT name FROM migrations").fetchall()}
-    scripts = sorted(
-        (entry for entry in files("rag_assay.warehouse.migrations").iterdir() if entry.name.endswith(".sql")),
-        key=lambda entry: entry.name,
-    )
-    unknown = done - {script.name for script in scripts}
-    if unknown:
+    scripts = _migrations()
+    if unknown := done - scripts.keys():
         raise AssayError(
             f"the database was written by a newer rag-assay (it has the migration {max(unknown)}); "
             "update rag-assay"
         )
-    applied = []
-    for script in scripts:
-        if script.name in done:
-            continue
+    missing = sorted(scripts.keys() - done)
+    for name in missing:
         with transaction(connection):
-            connection.execute(script.read_text())
-            connection.execute("INSERT INTO migrations VALUES (?, now())", [script.name])
-        applied.append(script.name)
-    return applied
+            connection.execute(scripts[name].read_text())
+            connection.execute("INSERT INTO migrations VALUES (?, now())", [name])
+    return missing
+
+
+@cache
+def _migrations() -> dict[str, Traversable]:
+    scripts = files("rag_assay.warehouse.migrations").iterdir()
+    return {one.name: one for one in scripts if one.name.endswith(".sql")}

@@ -253,7 +253,10 @@ def export_tables(study: Study, home: Home, folder: Path) -> list[Path]:
     """
     store, paths = pinned_artifacts(home, study.study), []
     with store.connect() as connection:
-        views = "SELECT view_name FROM duckdb_views() WHERE view_name LIKE 'current_%' OR view_name = 'cells'"
+        views = (
+            "SELECT view_name FROM duckdb_views() WHERE database_name = current_database() "
+            "AND (view_name LIKE 'current_%' OR view_name = 'cells')"
+        )
         frames = {
             name: _rows_of(connection, name, study.study) for (name,) in connection.execute(views).fetchall()
         }

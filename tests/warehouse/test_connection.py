@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 
 import duckdb
@@ -79,6 +79,50 @@ def test_threads_that_open_and_close_at_the_same_time_wait_for_each_other(tmp_pa
         assert sum(pool.map(look, range(400))) == 400
 
 
+def test_a_file_is_free_when_its_last_use_ends_and_files_of_one_name_stay_apart(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine" / "assay.duckdb", tmp_path / "other" / "assay.duckdb"
+    with connect(mine) as outer, connect(other) as second:
+        with connect(mine) as inner:
+            inner.execute("INSERT INTO llm_calls (call_id) VALUES ('c1')")
+        assert len(outer.execute("SELECT call_id FROM llm_calls").fetchall()) == 1
+        assert second.execute("SELECT call_id FROM llm_calls").fetchall() == []
+        with pytest.raises(subprocess.CalledProcessError):
+            _open_elsewhere(mine)
+    _open_elsewhere(mine)
+    _open_elsewhere(other)
+    assert not list(tmp_path.rglob("*.wal"))
+
+
+def _open_elsewhere(path: Path) -> None:
+    code = "import duckdb, sys; duckdb.connect(sys.argv[1]).close()"
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True, capture_output=True, timeout=280)
+
+
+def test_a_fatal_error_stays_with_the_file_that_had_it(tmp_path: Path) -> None:
+    mine, other = tmp_path / "mine.duckdb", tmp_path / "other.duckdb"
+    with connect(other) as second:
+        with pytest.raises(CorruptFileError), connect(mine):
+            raise duckdb.FatalException("database has been invalidated")
+        with connect(mine) as connection:
+            assert connection.execute("SELECT 1").fetchall() == [(1,)]
+        assert second.execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_a_fork_opens_files_of_its_own(tmp_path: Path) -> None:
+    with connect(tmp_path / "assay.duckdb"):
+        pass
+    process = get_context("fork").Process(target=_use, args=(tmp_path / "assay.duckdb",))
+    process.start()
+    process.join(60)
+    assert process.exitcode == 0
+    _use(tmp_path / "assay.duckdb")
+
+
+def _use(path: Path) -> None:
+    with connect(path) as connection:
+        connection.execute("SELECT count(*) FROM range(1000000)").fetchall()
+
+
 def test_the_environment_says_how_long_to_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_LOCK_WAIT", "0.1")
     with held(tmp_path / "assay.duckdb"), pytest.raises(LockedError), connect(tmp_path / "assay.duckdb"):
@@ -124,8 +168,7 @@ def test_the_file_is_free_again_after_an_error_in_the_block(tmp_path: Path) -> N
     path = tmp_path / "assay.duckdb"
     with pytest.raises(RuntimeError), connect(path):
         raise RuntimeError
-    command = [sys.executable, "-c", "import duckdb, sys; duckdb.connect(sys.argv[1]).close()", str(path)]
-    subprocess.run(command, check=True, env=dict(os.environ), timeout=280)
+    _open_elsewhere(path)
 
 
 @pytest.mark.parametrize("given", ["soon", "nan", "-1", "inf"])
