@@ -16,7 +16,7 @@ from rag_assay.orchestration.event_log import open_instance
 from rag_assay.orchestration.interrupts import INTERRUPTIONS
 from rag_assay.orchestration.names import identifiers
 from rag_assay.orchestration.run_report import RunReport
-from rag_assay.orchestration.runs.home_lock import hold_home, process_tags
+from rag_assay.orchestration.runs.home_lock import hold_home, workspace_tag
 from rag_assay.orchestration.runs.jobs import STUDY_TAG, study_job
 from rag_assay.orchestration.runs.run import RunObserver, RunSelection, Spread, StudyRun
 from rag_assay.orchestration.settings import instance_folder
@@ -103,7 +103,7 @@ class Driver:
                 run_id=run_id,
                 run_config={"again": run.part.again, "keys": list(run.part.keys or ())},
                 op_selection=list(steps),
-                tags={**process_tags(), **_ONCE},
+                tags={**workspace_tag(self.home), **_ONCE},
             )
         is_canceled = result.dagster_run.status is dg.DagsterRunStatus.CANCELED
         # Dagster has caught Ctrl-C or a SIGTERM, in a step or between two, and ended its run in good order.

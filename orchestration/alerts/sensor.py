@@ -11,12 +11,12 @@ from rag_assay.assets.engine.stage import Stage
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.alerts.delivery import channels_of, tell
 from rag_assay.orchestration.alerts.journal import AlertEvent
+from rag_assay.orchestration.runs.home_lock import WORKSPACE_TAG
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.paths import home
 
 LOOK = 60  # seconds between two looks
-WALKED = "assay/pid"  # a tag of runs whose walk tells by itself
 PARTITION = ("dagster/partition", "dagster/asset_partition_range_start")
 MOST = 100  # failed runs that are looked at
 
@@ -72,7 +72,7 @@ def _failed(
 ) -> Iterator[tuple[dg.DagsterRun, str]]:
     wanted = dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE], updated_after=since)
     for run in instance.get_runs(wanted, limit=MOST):
-        if WALKED not in run.tags:
+        if WORKSPACE_TAG not in run.tags:  # which tells by itself
             for name in _studies_of(run, studies):
                 yield run, name
 

@@ -7,16 +7,13 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 
 import dagster as dg
 
 from rag_assay.assets.engine.stage import Progress
 from rag_assay.orchestration.interrupts import watch_interrupts
 from rag_assay.orchestration.log_errors import plain_failures
-from rag_assay.orchestration.run_history import prune
 from rag_assay.orchestration.runs.run_monitor import close_lost_runs
 from rag_assay.orchestration.settings import instance_folder
 from rag_assay.warehouse.errors import LockedError
@@ -33,7 +30,7 @@ def hold_home(
 ) -> Iterator[tuple[dg.DagsterInstance, Callable[[], bool]]]:
     """Hold a home for one walk; yield Dagster's instance and what says whether the walk was interrupted.
 
-    What killed processes have left is tidied up before, and the log of runs is pruned after it.
+    What killed processes have left is tidied up before.
 
     opened: gives the instance, once the home is ours
     run_id: the run in which this happens, where there is one already
@@ -46,28 +43,19 @@ def hold_home(
         instance = opened()
         if run_id is None:
             stack.enter_context(instance)
-        close_dead_runs(instance, run_id)
+        close_dead_runs(instance, home)
         close_lost_runs(instance)
+        if run_id is not None:
+            instance.add_run_tags(run_id, workspace_tag(home))
         yield instance, interrupted
-        prune(instance)
 
 
-PID_TAG = "assay/pid"
-HOST_TAG = "assay/host"
+WORKSPACE_TAG = "assay/workspace"
 
 
-def process_tags() -> dict[str, str]:
-    """Return the tags by which it is found out whether the process of a run still lives."""
-    return {PID_TAG: str(os.getpid()), HOST_TAG: this_host()}
-
-
-@cache
-def this_host() -> str:
-    """Return the name of this machine since it was started, for which numbers of processes hold."""
-    with suppress(OSError):  # a system without it: the name alone
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{platform.node()}/{boot}"
-    return platform.node()
+def workspace_tag(home: Home) -> dict[str, str]:
+    """Return the tag of a run that holds the lock of a workspace, which others of this machine may not."""
+    return {WORKSPACE_TAG: f"{platform.node()}:{home.root}"}
 
 
 @contextmanager
@@ -99,39 +87,15 @@ def alone(home: Home, progress: Progress, patience: float = 600) -> Iterator[Non
         yield
 
 
-def close_dead_runs(instance: dg.DagsterInstance, besides: str | None = None) -> int:
-    """Mark as failed the runs of ours whose process is gone (killed); return how many there were.
+def close_dead_runs(instance: dg.DagsterInstance, home: Home) -> int:
+    """Mark as failed the runs that held this workspace and were killed; return how many there were.
 
-    Runs of other machines are theirs. Of runs of earlier versions, which name no machine, those are taken for
-    ours whose process is not here.
-
-    besides: a run that is this process' own
+    To be called by the process that holds its lock, before its own run has the tag.
     """
-    runs = instance.get_runs(
-        dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING])
-    )
-    dead = [
-        run
-        for run in runs
-        if run.run_id != besides
-        and PID_TAG in run.tags
-        and run.tags.get(HOST_TAG, this_host()) == this_host()
-        and not _alive(int(run.tags[PID_TAG]))
-    ]
+    under_way = [dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING]
+    dead = instance.get_runs(dg.RunsFilter(statuses=under_way, tags=workspace_tag(home)))
     for run in dead:
         instance.report_run_failed(
             run, "its process ended before the run did; the next run goes on from what it stored"
         )
     return len(dead)
-
-
-def _alive(pid: int) -> bool:
-    if pid == os.getpid():
-        return False  # an earlier process with our number: but for the run that is named, we have none yet
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -23,7 +23,7 @@ from rag_assay.orchestration.alerts import delivery
 from rag_assay.orchestration.log_errors import plain_failures
 from rag_assay.orchestration.names import job_name
 from rag_assay.orchestration.run_report import StageReport, failure_text, stage_counts
-from rag_assay.orchestration.runs.home_lock import hold_home, process_tags
+from rag_assay.orchestration.runs.home_lock import hold_home
 from rag_assay.orchestration.runs.run import RunSelection, StudyRun
 from rag_assay.orchestration.settings import instance_folder
 from rag_assay.orchestration.stages import stages_of
@@ -253,7 +253,6 @@ class LaunchedRun:
         self._context = context
         try:
             if self._begun is None:
-                context.instance.add_run_tags(context.run_id, process_tags())
                 note(self.study, home())
                 held = hold_home(home(), lambda: context.instance, self._tell, context.run_id)
                 self._begun = self._stack.enter_context(held)

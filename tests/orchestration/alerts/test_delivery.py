@@ -129,7 +129,7 @@ def test_the_sensor_tells_what_no_walk_has_told(finished: Finished, told: Hook) 
         def refresh() -> None:
             breaks()
 
-        @dg.job(tags={"assay/study": "town", "assay/pid": "1"})
+        @dg.job(tags={"assay/study": "town", "assay/workspace": "here"})
         def walked() -> None:
             breaks()
 

@@ -26,7 +26,7 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.run_studies import note
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.driver import Driver
-from rag_assay.orchestration.runs.home_lock import HOST_TAG, PID_TAG, close_dead_runs, process_tags
+from rag_assay.orchestration.runs.home_lock import WORKSPACE_TAG, close_dead_runs, workspace_tag
 from rag_assay.orchestration.runs.run import Spread
 from rag_assay.orchestration.runs.run_monitor import (
     RETRY_OF,
@@ -61,7 +61,7 @@ def test_runs_that_dagster_launches_give_the_rows_of_one_process(finished: Finis
     assert (counts["rankings"], counts["answers"]) == (1, 1)
     with dg.DagsterInstance.get() as instance:
         away = [run for run in instance.get_runs() if SUBMITTED_TAG in run.tags]
-        assert [(run.status, HOST_TAG in run.tags, ALIVE_TAG in run.tags) for run in away] == [
+        assert [(run.status, WORKSPACE_TAG in run.tags, ALIVE_TAG in run.tags) for run in away] == [
             (Status.SUCCESS, False, True)
         ] * 2
     assert Driver(study, finished.home, spread=Spread()).run().unchanged
@@ -111,24 +111,24 @@ def test_workers_spend_their_parts_and_a_retry_what_is_left_of_one(instance: dg.
     assert budgets_of(meant, instance, again).of("news", whole).caps == Caps(usd=2.5, calls=6)
 
 
-def test_a_run_of_another_machine_is_left_to_it(instance: dg.DagsterInstance) -> None:
-    gone = {PID_TAG: "4194304", HOST_TAG: process_tags()[HOST_TAG]}
+def test_killed_runs_of_a_workspace_are_closed_and_others_left(
+    instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    here = workspace_tag(Home(tmp_path))
     kinds = {
-        "ours": gone,
-        "earlier version": {PID_TAG: "4194304"},
-        "elsewhere": {**gone, HOST_TAG: "other/1"},
+        "ours": here,
+        "another workspace": workspace_tag(Home(tmp_path / "other")),
+        "another machine": {WORKSPACE_TAG: f"other:{tmp_path}"},
+        "another project": {},
     }
     runs = {
         name: instance.create_run_for_job(_job(), status=Status.STARTED, tags=tags).run_id
         for name, tags in kinds.items()
     }
-    assert close_dead_runs(instance) == 2
+    assert close_dead_runs(instance, Home(tmp_path)) == 1
     found = {name: instance.get_run_by_id(run_id) for name, run_id in runs.items()}
-    assert {name: run.status for name, run in found.items() if run} == {
-        "ours": Status.FAILURE,
-        "earlier version": Status.FAILURE,
-        "elsewhere": Status.STARTED,
-    }
+    failed = [name for name, run in found.items() if run and run.status is Status.FAILURE]
+    assert failed == ["ours"]
 
 
 def _job() -> dg.JobDefinition:
