@@ -22,14 +22,13 @@ from pathlib import Path
 from typing import Any
 
 from rag_assay.assets.cleaning.article import clean_article
-from rag_assay.assets.cleaning.blocks import code_of, without_numbers
+from rag_assay.assets.cleaning.blocks import code_of, within, without_numbers
 from rag_assay.assets.cleaning.draft import UnusablePage
-from rag_assay.assets.cleaning.fidelity import BESIDE
+from rag_assay.assets.cleaning.fidelity import is_beside
 from rag_assay.assets.cleaning.tree import Element, parse_page
 from rag_assay.warehouse.pages import decode
 
 KINDS = ("headings", "items", "definitions", "cells", "code")
-_BESIDE = f"ancestor-or-self::*[{BESIDE}]"
 
 
 def words(text: str) -> str:
@@ -51,12 +50,15 @@ def content(root: Element) -> dict[str, list[str]]:  # noqa: C901 -- a loop for 
     without_numbers(root)
     inner = ("ul", "ol", "dl", "pre", "table", "p", "div", "blockquote")
 
+    is_within = within(is_beside)
+
     def text_of(node: Element) -> str | None:
-        if node.xpath(f"boolean({_BESIDE})"):
+        if is_within((node, *node.iterancestors())):
             return None
         whole = words("".join(node.itertext()))
-        linked = words(" ".join("".join(link.itertext()) for link in node.iter("a")))
-        return None if node.tag in {"li", "td", "dd"} and len(linked) >= 0.8 * len(whole) else whole
+        away = (link for link in node.iter("a") if not str(link.get("href") or "#").startswith("#"))
+        linked = words(" ".join("".join(link.itertext()) for link in away))
+        return None if node.tag not in {"dt", "th"} and len(linked) >= 0.8 * len(whole) else whole
 
     found: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for node in root.iter("h1", "h2", "h3", "h4", "h5", "h6"):
@@ -71,7 +73,7 @@ def content(root: Element) -> dict[str, list[str]]:  # noqa: C901 -- a loop for 
         if text and not next(node.iterancestors("table")).xpath(f"boolean({layout})"):
             found["cells"].append(text)
     for node in root.iter("pre"):
-        if not node.xpath(f"boolean({_BESIDE})"):
+        if not is_within((node, *node.iterancestors())):
             found["code"] += [line.rstrip() for line in code_of(node).split("\n") if line.strip()]
     return found
 

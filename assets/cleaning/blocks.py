@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -194,6 +194,27 @@ def words_of(text: str) -> list[str]:
     return _WORDS.findall(text.casefold())
 
 
+def within(test: Callable[[Element], bool]) -> Callable[[tuple[Element, ...]], bool]:
+    """Return whether ``test`` holds for any element of a path. Tries each element once."""
+    known: dict[Element, bool] = {}
+
+    def holds(path: tuple[Element, ...]) -> bool:
+        new: list[Element] = []
+        found = False
+        for node in path:
+            if node in known:
+                found = known[node]
+                break
+            new.append(node)
+            if test(node):
+                found = True
+                break
+        known.update(dict.fromkeys(new, found))
+        return found
+
+    return holds
+
+
 def read_blocks(node: Element) -> list[PageBlock]:
     """Return the blocks of an element in page order, repaired and in NFC. Table rows are one block each (` |
     ` between cells); formulas are TeX between dollar signs; a picture is its description in brackets, unless
@@ -279,11 +300,9 @@ class _Reader:
     def flush(self) -> None:
         gathered = "".join(self._gathered)
         self._gathered.clear()
-        lines = (
-            map(collapse_whitespace, gathered.split(_BREAK)) if gathered and not gathered.isspace() else ()
-        )
-        text = "\n".join(line for line in lines if line)
-        if _WORD_SIGN.search(text):
+        is_empty = not gathered or gathered.isspace()
+        text = "" if is_empty else "\n".join(filter(None, map(collapse_whitespace, gathered.split(_BREAK))))
+        if text and _WORD_SIGN.search(text):
             self._append(PageBlock(self._kind, text, _path(self._holder), mark=self._mark))
             if self._kind != "quote":  # what follows in the same item stands below its text
                 self._mark = " " * len(self._mark)
@@ -411,10 +430,16 @@ def _is_within_link(node: Element) -> bool:
 
 
 def _is_listing(node: Element) -> bool:
-    """Return whether an element is code without `<pre>`, as Doxygen writes it: a `div.line` for each line."""
+    """Return whether an element is code without `<pre>`, as Doxygen writes it: a `div.line` for each line.
+    Qt's pages are one `div.line` with all of their blocks.
+    """
     if node.tag != "div" or len(node) == 0 or node[0].get("class") != "line":
         return False
-    return all(child.get("class") in {"line", "ttc"} for child in node)
+    return all(
+        child.get("class") == "ttc"
+        or (child.get("class") == "line" and all(_tag(one) in INLINE for one in child.iterdescendants()))
+        for child in node
+    )
 
 
 def _is_layout(table: Element) -> bool:

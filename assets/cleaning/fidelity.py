@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rag_assay.assets.cleaning.blocks import PageBlock, words_of
+from rag_assay.assets.cleaning.blocks import PageBlock, within, words_of
 from rag_assay.assets.cleaning.tree import Element
 from rag_assay.assets.cleaning.unicode import collapse_whitespace
 
-BESIDE = (  # each attribute is read once: the condition is tried at every element
-    "self::nav or self::footer or self::header[not(ancestor::main)] or self::aside or self::form or "
-    "@role[.='navigation' or .='search' or .='contentinfo' or .='dialog'] or @hidden or "
-    "@class[contains(., 'sidebar') or contains(., 'nav') or contains(., 'toc') or contains(., 'footer') or "
-    "contains(., 'related') or contains(., 'breadcrumb')] or "
-    "@id[contains(., 'toc') or contains(., 'footer')] or @style[contains(., 'display:none')]"
+_BESIDE_TAGS = frozenset({"nav", "footer", "aside", "form"})
+_BESIDE_ROLES = frozenset({"navigation", "search", "contentinfo", "dialog"})
+_BESIDE_CLASS = re.compile(  # whole parts: "withsidebar" lays out the text, and "protocol" is its topic
+    r"(?:^|[\s_-])(?:(?:sphinx)?sidebar|side-?nav|nav(?:bar|igation|header|footer|path|row|tree|panel|links?)?"
+    r"|(?:local|page)?toc(?:tree)?|footer|related|breadcrumbs?)(?:$|[\s_-])"
 )
-"""XPath condition of an element outside the main text: navigation, footer and the like."""
+_BESIDE_ID = re.compile(r"(?:^|[\s_-])(?:toc|footer)(?:$|[\s_-])")
 KINDS = ("headings", "items", "definitions", "rows", "code", "images", "charts", "formulas")
 _OF_BLOCKS = {
     "heading": "headings", "item": "items", "term": "definitions", "definition": "definitions",
@@ -32,21 +32,44 @@ Fidelity = dict[str, list[int]]
 """Kind -> how many a page holds, and how many of these its document keeps."""
 
 
+def is_beside(node: Element) -> bool:
+    """Return whether an element is outside the main text: navigation, footer and the like."""
+    return (
+        node.tag in _BESIDE_TAGS
+        or node.get("role") in _BESIDE_ROLES
+        or node.get("hidden") is not None
+        or "display:none" in (node.get("style") or "")
+        or (node.tag == "header" and next(node.iterancestors("main"), None) is None)
+        or (
+            (_BESIDE_CLASS.search(node.get("class") or "") or _BESIDE_ID.search(node.get("id") or ""))
+            is not None
+            and not _holds_main(node)
+        )
+    )
+
+
+def _holds_main(node: Element) -> bool:
+    return bool(
+        node.xpath("boolean(self::html or self::body or descendant-or-self::*[self::main or @role='main'])")
+    )
+
+
 def page_fidelity(
     part: Element, blocks: Sequence[PageBlock], text: str, sections: Iterable[Mapping[str, Any]]
 ) -> Fidelity:
     """Compare a page, or the part of it that may hold the text, with its document.
 
-    Not counted: `BESIDE`, links, the first heading (the title), and pictures without a description.
+    Not counted: what is beside the main text, links, the first heading (the title), and pictures without a
+    description.
     """
-    beside = set(part.xpath(f"//*[{BESIDE}]"))
+    is_within = within(is_beside)
     words = f" {' '.join(words_of(text))} "
     headings = Counter(" ".join(words_of(section["heading"])) for section in sections)
     came: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     for block in blocks:
         kind = _OF_BLOCKS.get(block.kind)
-        if kind is None or not block.words or any(node in beside for node in block.path):
+        if kind is None or not block.words or is_within(block.path):
             continue
         if kind != "definitions" and block.linked >= _LINKED * len(block.words):
             continue
@@ -59,12 +82,12 @@ def page_fidelity(
             kept[kind] += f" {' '.join(block.words[:_FIRST])} " in words
     for picture in part.iter("img"):
         shown = collapse_whitespace(str(picture.get("alt") or ""))
-        around = list(picture.iterancestors())
-        if len(shown.split()) > 1 and not any(node.tag == "a" or node in beside for node in around):
+        around = tuple(picture.iterancestors())
+        if len(shown.split()) > 1 and not is_within(around) and not any(node.tag == "a" for node in around):
             came["images"] += 1
             kept["images"] += shown in text
     for formula in part.iter("math"):
-        if not any(node in beside for node in formula.iterancestors()):
+        if not is_within(tuple(formula.iterancestors())):
             came["formulas"] += 1
     kept["formulas"] = min(came["formulas"], text.count("$") // 2)
     return {kind: [came[kind], kept[kind]] for kind in KINDS if came[kind]}

@@ -119,7 +119,7 @@ def clean_html(
     return clean_article(body, content_type, url, fetched)
 
 
-CODE_VERSION = "17"
+CODE_VERSION = "18"
 """Raised with every change of what a page gives; pages cleaned by another version are cleaned again."""
 
 _SHOWN = (

@@ -176,6 +176,9 @@ _NAMED = re.compile(
 )
 _SENTENCE = re.compile(r"[.;,]$")
 _LEADER = re.compile(r"(?:\.\s?){4,}|…")  # a table of contents
+_LEADERS = re.compile(  # between an entry of a table of contents and its page
+    r"(?<=[^\s.·․‥…])\s*(?:[.·․‥…]\s?){4,}\s*(?=(?:[A-Z]{0,2}-?\d{1,4}|[ivxlc]{1,7})(?:\s|$))"
+)
 _Look = tuple[float, bool]
 
 
@@ -299,9 +302,10 @@ def _put_together(parts: list[Paragraph], pages: int) -> tuple[OutlineBuilder, l
     found: dict[int, int] = {}
     for place, part in enumerate(parts):
         level = levels.get(place)
-        start = outline.add(part.text) if level is None else outline.begin(part.text, level)
+        text = _LEADERS.sub(" ", part.text)
+        start = outline.add(text) if level is None else outline.begin(text, level)
         for page, offset in part.pages:
-            found.setdefault(page, start + offset)
+            found.setdefault(page, start + len(_LEADERS.sub(" ", part.text[:offset])))
     outline.closed()
     starts, following = [0] * pages, outline.length
     for page in reversed(range(pages)):

@@ -174,3 +174,15 @@ def test_a_date_is_one_that_the_page_shows(shown: str, day: str | None) -> None:
     text = f"<p>{LONG} It was built on 4 May 1921.</p><p>{LONG} The law of 2 May 1931 holds.</p>"
     draft = clean(f"<body><h1>Fees</h1>{shown}{text}<pre>2001-02-03</pre></body>")
     assert (draft.published_at, draft.metadata["date_source"]) == (day, "text" if day else "none")
+
+
+def test_a_part_of_the_page_that_is_called_a_line_is_no_listing() -> None:
+    page = parse_page("<div><div class=line><h2>Fees</h2><p>Twelve pounds.</p></div></div>")
+    assert [(block.kind, block.text) for block in read_blocks(page)] == [
+        ("heading", "Fees"),
+        ("text", "Twelve pounds."),
+    ]
+    code = parse_page(
+        "<div><div class=line><a name=l1></a><span>int quay;</span></div><div class=ttc>q</div></div>"
+    )
+    assert [(block.kind, block.text) for block in read_blocks(code)] == [("code", "int quay;")]

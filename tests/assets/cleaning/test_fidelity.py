@@ -49,3 +49,31 @@ def test_what_is_lost_is_counted(text: str, sections: list[dict[str, Any]], kept
     found = page_fidelity(root, read_blocks(root), text, sections)
     assert found == {kind: [count, kept[kind]] for kind, count in HELD.items()}
     assert has_lost_headings(found) == (kept["headings"] < 2)
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        *('<div class="withsidebar">', '<div id="protocol">', '<div class="astoc">'),
+        *(
+            '<body class="has-sidebar">',
+            '<div class="page with-sidebar"><main>',
+            '<div class="nav-open"><div role=main>',
+        ),
+    ],
+)
+def test_what_only_sounds_like_navigation_is_counted(opening: str) -> None:
+    root = parse_page(
+        f"<html>{opening}<h1>Harbour</h1><h2>Fees</h2><ul><li>A berth costs twelve pounds.</li></ul>"
+    )
+    assert page_fidelity(root, read_blocks(root), "", []) == {"headings": [1, 0], "items": [1, 0]}
+
+
+@pytest.mark.parametrize(
+    "named", ["class=sidebar", 'class="site-nav"', 'class="footer dark"', "id=toc", "role=search"]
+)
+def test_what_is_beside_the_text_is_not_counted(named: str) -> None:
+    root = parse_page(
+        f"<body><main><h1>Harbour</h1></main><div {named}><h2>Menu</h2><ul><li>Home</ul></div></body>"
+    )
+    assert page_fidelity(root, read_blocks(root), "", []) == {}

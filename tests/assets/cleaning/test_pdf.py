@@ -240,6 +240,26 @@ def test_headings_of_three_sizes_and_bold_ones_are_levels() -> None:
     )
 
 
+@pytest.mark.parametrize("leader", [" . . . . . . . . ", "........", " ·······", " ...."])
+def test_leaders_of_a_table_of_contents_are_cut(leader: str) -> None:
+    first, second = Sheet(), Sheet()
+    entries = [
+        f"{number} Berth {number}{leader} {page}" for number, page in enumerate(["iv", "7", "A-12"], 1)
+    ]
+    y = 780.0
+    for entry in [*entries, "Wait .... and see", "Tides turn..."]:
+        first.put(60, y, entry)
+        y -= 40
+    second.flow(60, 780, HARBOUR, 80)
+    draft = clean_pdf(pdf(first, second))
+    assert draft.text.split("\n\n")[:5] == [
+        *("1 Berth 1 iv", "2 Berth 2 7", "3 Berth 3 A-12"),
+        "Wait .... and see",
+        "Tides turn...",
+    ]
+    assert draft.text[draft.metadata["page_starts"][1] :].startswith("The harbour office")
+
+
 def test_what_only_looks_like_a_running_header_stays() -> None:
     sheets = []
     for number in range(1, 6):
