@@ -51,7 +51,8 @@ class Documents(Stage):
         "Clean text with title, date, authors, keywords and language, from HTML (trafilatura), PDF, text and "
         "passages; headings as sections, of acts of EUR-Lex the recitals, articles and annexes. "
         "Pages that give no document are listed in dropped.parquet with the reason; versions.parquet says "
-        "which version of each document held when. Only pages that changed are cleaned again."
+        "which version of each document held when. Only pages that changed are cleaned again. "
+        "`assay ui STUDY --page documents` shows each beside its page."
     )
     table = StageTable(
         "documents.parquet",

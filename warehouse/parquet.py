@@ -41,14 +41,17 @@ def write_batches(
                     writer.write_table(table(rows.select(list(schema))), row_group_size=len(rows))
 
 
-def read_parquet(path: Path, columns: list[str] | None = None) -> pl.DataFrame:
-    """Read a Parquet file.
+def read_parquet(path: Path, columns: list[str] | None = None, where: pl.Expr | None = None) -> pl.DataFrame:
+    """Read a Parquet file; ``where``: only these rows.
 
     Raises:
         CorruptFileError: the file is missing, torn, or no Parquet; the message names it.
     """
     try:
-        return pl.read_parquet(path, columns=columns)
+        if where is None:
+            return pl.read_parquet(path, columns=columns)
+        found = pl.scan_parquet(path).filter(where)
+        return (found.select(columns) if columns else found).collect()
     except FileNotFoundError as error:
         raise CorruptFileError(f"{path}: the file is missing. `assay run STUDY` makes it again.") from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:

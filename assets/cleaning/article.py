@@ -25,7 +25,7 @@ from rag_assay.assets.cleaning.blocks import (
     words_of,
 )
 from rag_assay.assets.cleaning.draft import MIN_WORDS, DocumentDraft, UnusablePage
-from rag_assay.assets.cleaning.fidelity import page_fidelity
+from rag_assay.assets.cleaning.fidelity import PageComparison
 from rag_assay.assets.cleaning.outline import Heading, OutlineBuilder, sections_in
 from rag_assay.assets.cleaning.page_facts import NAME, PageFacts, page_facts
 from rag_assay.assets.cleaning.tree import Element, parse_page
@@ -540,13 +540,14 @@ def clean_article(
     content = MainContent(root, blocks, text)
     has_article = is_article(html, facts, blocks)
     text, sections = _structured(text, found.body if found else None, content, has_article=has_article)
-    held = content.inside() if has_article else (root, blocks)
+    part, held = content.inside() if has_article else (root, blocks)
+    comparison = PageComparison(part, held, text, sections, blocks)
     published, source = find_date(facts, blocks, guess.date if guess else None, url, html, fetched)
     metadata = page_metadata(facts) | {
         "teaser": teaser,
         "sitename": facts.sitename or (guess.sitename if guess else None),
         "date_source": source,
-        "fidelity": page_fidelity(*held, text, sections),
+        "fidelity": comparison.counts(),
     }
     names = (guess.author or "").split(";") if guess else []
     return DocumentDraft(
@@ -559,6 +560,7 @@ def clean_article(
         sections=sections,
         metadata={name: value for name, value in metadata.items() if value},
         repaired=True,
+        comparison=comparison,
     )
 
 

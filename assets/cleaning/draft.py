@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag_assay.warehouse.files import is_text
 from rag_assay.warehouse.pages import decode
+
+if TYPE_CHECKING:
+    from rag_assay.assets.cleaning.fidelity import PageComparison
 
 MIN_WORDS = 5  # fewer words are a test page or an error page, not a document
 
 
 @dataclass(frozen=True)
 class DocumentDraft:
-    """A document before it gets its id and version; ``repaired``: its Unicode is normalised, so section
-    offsets hold.
+    """A document before it gets its id and version.
+
+    repaired: its Unicode is normalised, so section offsets hold
+    comparison: with its page, of HTML
     """
 
     text: str
@@ -26,6 +31,7 @@ class DocumentDraft:
     sections: tuple[dict[str, Any], ...] = ()
     metadata: dict[str, Any] = field(default_factory=dict)
     repaired: bool = False
+    comparison: PageComparison | None = field(default=None, compare=False, repr=False)
 
 
 class CellLimit:

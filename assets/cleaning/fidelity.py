@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from rag_assay.assets.cleaning.blocks import PageBlock, within, words_of
@@ -54,43 +56,93 @@ def _holds_main(node: Element) -> bool:
     )
 
 
-def page_fidelity(
-    part: Element, blocks: Sequence[PageBlock], text: str, sections: Iterable[Mapping[str, Any]]
-) -> Fidelity:
-    """Compare a page, or the part of it that may hold the text, with its document.
+@dataclass(frozen=True)
+class BlockOutcome:
+    """A block of a page. counted: as which of `KINDS`, "" for none; is_kept: the document holds it"""
 
+    kind: str
+    text: str
+    counted: str
+    is_kept: bool
+
+
+@dataclass(frozen=True)
+class PageComparison:
+    """A page, or the part of it that may hold the text, beside its document.
+
+    blocks: of the part; shown: of the whole page
     Not counted: what is beside the main text, links, the first heading (the title), and pictures without a
     description.
     """
-    is_within = within(is_beside)
-    words = f" {' '.join(words_of(text))} "
-    headings = Counter(" ".join(words_of(section["heading"])) for section in sections)
-    came: Counter[str] = Counter()
-    kept: Counter[str] = Counter()
-    for block in blocks:
-        kind = _OF_BLOCKS.get(block.kind)
-        if kind is None or not block.words or is_within(block.path):
-            continue
-        if kind != "definitions" and block.linked >= _LINKED * len(block.words):
-            continue
-        if block.level == 1 and not came["headings"]:
-            continue
-        came[kind] += 1
-        if kind == "headings":
-            kept[kind] += headings[" ".join(block.words)] > 0
-        else:
-            kept[kind] += f" {' '.join(block.words[:_FIRST])} " in words
-    for picture in part.iter("img"):
-        shown = collapse_whitespace(str(picture.get("alt") or ""))
-        around = tuple(picture.iterancestors())
-        if len(shown.split()) > 1 and not is_within(around) and not any(node.tag == "a" for node in around):
+
+    part: Element
+    blocks: Sequence[PageBlock]
+    text: str
+    sections: Sequence[Mapping[str, Any]]
+    shown: Sequence[PageBlock] = ()
+
+    def counts(self) -> Fidelity:
+        came: Counter[str] = Counter()
+        kept: Counter[str] = Counter()
+        for _, kind, is_kept in self._counted():
+            came[kind] += 1
+            kept[kind] += is_kept
+        for is_kept in self._pictures().values():
             came["images"] += 1
-            kept["images"] += shown in text
-    for formula in part.iter("math"):
-        if not is_within(tuple(formula.iterancestors())):
-            came["formulas"] += 1
-    kept["formulas"] = min(came["formulas"], text.count("$") // 2)
-    return {kind: [came[kind], kept[kind]] for kind in KINDS if came[kind]}
+            kept["images"] += is_kept
+        for formula in self.part.iter("math"):
+            if not self._is_beside(tuple(formula.iterancestors())):
+                came["formulas"] += 1
+        kept["formulas"] = min(came["formulas"], self.text.count("$") // 2)
+        return {kind: [came[kind], kept[kind]] for kind in KINDS if came[kind]}
+
+    def outcomes(self) -> Iterator[BlockOutcome]:
+        """Yield the blocks of the whole page in its order, then its pictures."""
+        counted = {id(block): (kind, is_kept) for block, kind, is_kept in self._counted()}
+        for block in self.shown or self.blocks:
+            kind, is_kept = counted.get(id(block), ("", self._holds(block)))
+            yield BlockOutcome(block.kind, block.mark + block.text, kind, is_kept)
+        for picture, is_kept in self._pictures().items():
+            yield BlockOutcome("image", _description(picture), "images", is_kept)
+
+    @cached_property
+    def _is_beside(self) -> Callable[[Sequence[Element]], bool]:
+        return within(is_beside)
+
+    @cached_property
+    def _words(self) -> str:
+        return f" {' '.join(words_of(self.text))} "
+
+    def _holds(self, block: PageBlock) -> bool:
+        return f" {' '.join(block.words[:_FIRST])} " in self._words
+
+    def _counted(self) -> Iterator[tuple[PageBlock, str, bool]]:
+        headings = {" ".join(words_of(section["heading"])) for section in self.sections}
+        is_title_known = False
+        for block in self.blocks:
+            kind = _OF_BLOCKS.get(block.kind)
+            if kind is None or not block.words or self._is_beside(block.path):
+                continue
+            if kind != "definitions" and block.linked >= _LINKED * len(block.words):
+                continue
+            if block.level == 1 and not is_title_known:
+                continue
+            is_title_known |= kind == "headings"
+            yield block, kind, " ".join(block.words) in headings if kind == "headings" else self._holds(block)
+
+    def _pictures(self) -> dict[Element, bool]:
+        found = {}
+        for picture in self.part.iter("img"):
+            around = tuple(picture.iterancestors())
+            shown = _description(picture)
+            is_linked = any(node.tag == "a" for node in around)
+            if len(shown.split()) > 1 and not is_linked and not self._is_beside(around):
+                found[picture] = shown in self.text
+        return found
+
+
+def _description(picture: Element) -> str:
+    return collapse_whitespace(str(picture.get("alt") or ""))
 
 
 def add(total: dict[str, list[int]], one: Mapping[str, Sequence[int]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -16,7 +16,7 @@ from rag_assay.assets.cleaning.data_files import clean_json, clean_table
 from rag_assay.assets.cleaning.draft import MIN_WORDS, DocumentDraft, UnusablePage
 from rag_assay.assets.cleaning.epub import clean_epub
 from rag_assay.assets.cleaning.eurlex.cleaner import clean_eurlex, is_eurlex, notice_of
-from rag_assay.assets.cleaning.fidelity import page_fidelity
+from rag_assay.assets.cleaning.fidelity import PageComparison
 from rag_assay.assets.cleaning.language import detector, language_of
 from rag_assay.assets.cleaning.mail import clean_eml, clean_msg
 from rag_assay.assets.cleaning.notebooks import clean_notebook
@@ -63,10 +63,11 @@ def clean_content(
     )
     elements = [element for element in named if not isinstance(element, str)]
     named_blocks = [block for element in elements for block in read_blocks(element)]
+    comparison = PageComparison(root, named_blocks, outline.text, outline.sections)
     metadata = page_metadata(facts) | {
         "teaser": facts.description,
         "date_source": source,
-        "fidelity": page_fidelity(root, named_blocks, outline.text, outline.sections),
+        "fidelity": comparison.counts(),
     }
     return DocumentDraft(
         text=outline.text,
@@ -78,6 +79,7 @@ def clean_content(
         sections=tuple(outline.sections),
         metadata={name: value for name, value in metadata.items() if value},
         repaired=True,
+        comparison=comparison,
     )
 
 
@@ -133,6 +135,7 @@ DAMAGED = "the stored page is damaged"
 log = logging.getLogger(__name__)
 
 
+HTML = frozenset({"text/html", "application/xhtml+xml"})
 _PASSAGE = "application/x-beir+json"
 # CELEX of a consolidated text
 _VERSION = re.compile(r"(?<!\w)0\d{4}[A-Z]{1,2}\d{4}-(\d{4})(\d{2})(\d{2})(?!\d)")
@@ -219,7 +222,7 @@ def may_pass(error: BaseException) -> bool:
 
 def _document(source: str, page: dict[str, Any], home: Home, language: str | None) -> dict[str, Any]:
     fields: dict[str, Any] = json.loads(page["fields"] or "{}")
-    draft = _clean(page, read_body(home, page["sha256"]), fields.get("content"))
+    draft = draft_of(page, read_body(home, page["sha256"]))
     as_it_is = draft.repaired or "id" in fields  # passages are data sets
     text = tidy(draft.text if as_it_is else repair_encoding(draft.text))
     if "id" not in fields and (words := count_words(text)) < MIN_WORDS:
@@ -292,11 +295,17 @@ def _source_of_field(page: dict[str, Any]) -> str:
     return "file" if media_type(page["content_type"]) == _PASSAGE else "meta"
 
 
-def _clean(page: dict[str, Any], body: bytes, content: str | None) -> DocumentDraft:
+def draft_of(page: Mapping[str, Any], body: bytes) -> DocumentDraft:
+    """Clean the body of a page (`schemas.PAGES`) by its media type.
+
+    Raises:
+        UnusablePage: it gives no document.
+    """
     kind = media_type(page["content_type"])
     if kind == _PASSAGE:
         return clean_beir(body)
-    if kind in {"text/html", "application/xhtml+xml"}:
+    if kind in HTML:
+        content = json.loads(page["fields"] or "{}").get("content")
         fetched = page.get("fetched_at")
         day = fetched.date() if fetched else None
         return _caught(
@@ -310,7 +319,7 @@ def _clean(page: dict[str, Any], body: bytes, content: str | None) -> DocumentDr
     raise UnusablePage(f"no reader for {kind or 'an unknown type'}")
 
 
-def _caught(kind: str, page: dict[str, Any], clean: Callable[[], DocumentDraft]) -> DocumentDraft:
+def _caught(kind: str, page: Mapping[str, Any], clean: Callable[[], DocumentDraft]) -> DocumentDraft:
     try:
         return clean()
     except (UnusablePage, MissingPackageError):

@@ -102,6 +102,7 @@ def corpus_section(data: ReportData) -> PageSection:
             for one in data.corpus
         ]
         blocks.append(Table("Sources", columns, rows, style="stack"))
+        blocks.append(f"`assay ui {data.study} --page documents` shows each document beside its page.")
     if data.chunkings:
         columns = [Column("Chunking"), *numbers("Chunks"), *numbers("Mean", "Median", "Max", unit="tokens")]
         columns.append(Column("Too long", about="longer than the embedder reads", is_number=True))

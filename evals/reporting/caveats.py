@@ -22,6 +22,8 @@ from rag_assay.evals.reporting.display import (
     with_sign,
 )
 from rag_assay.evals.reporting.standings import CellStanding, RankedResult, Result, Subset, varying_axes
+from rag_assay.evals.reporting.texts import Language, Texts, words_in
+from rag_assay.evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from rag_assay.evals.statistics.question_clusters import Clustering
 from rag_assay.evals.statistics.significance import paired_bootstrap
 from rag_assay.evals.statistics.verdict import round_up
@@ -37,24 +39,39 @@ def power_sentence(open_entries: Sequence[RankedResult], n: int, metric: MetricI
     open_entries: those tied with the leader
     n: questions
     """
-    results = [entry.result for entry in open_entries if entry.result.p is not None]
+    results = _open(open_entries)
     finds = [result.detectable for result in results if result.detectable is not None]
-    needed = sorted(result.questions_needed for result in results if result.questions_needed is not None)
-    within = [number for number in needed if number <= OUT_OF_REACH * n]
     if not results:
         return ""
     if finds:
         text = f"The smallest difference that this study can find is about {_about(median(finds), metric)}"
     else:
         text = "So few questions cannot find any difference"
-    if not within:
+    enough, settled = settling(open_entries, n)
+    if not settled:
         return f"{text}; no number of questions within reach would settle what is open."
+    which = "the rest" if settled == len(results) else f"{settled} of the {len(results)} open comparisons"
+    return f"{text}; about {count(enough)} questions would settle {which}."
+
+
+def settling(open_entries: Sequence[RankedResult], n: int) -> tuple[int, int]:
+    """Return how many questions would settle half of the open comparisons or more, and how many they would.
+
+    (0, 0): no number within reach settles any.
+    """
+    results = _open(open_entries)
+    needed = sorted(result.questions_needed for result in results if result.questions_needed is not None)
+    within = [number for number in needed if number <= OUT_OF_REACH * n]
+    if not within:
+        return 0, 0
     enough = within[min(len(within), math.ceil(len(results) / 2)) - 1]
     if len(within) == len(results):
         enough = within[-1]
-    settled = sum(number <= enough for number in within)
-    which = "the rest" if settled == len(results) else f"{settled} of the {len(results)} open comparisons"
-    return f"{text}; about {count(round_up(enough))} questions would settle {which}."
+    return round_up(enough), sum(number <= enough for number in within)
+
+
+def _open(entries: Sequence[RankedResult]) -> list[Result]:
+    return [entry.result for entry in entries if entry.result.p is not None]
 
 
 def chances_sentence(found: Sequence[RankedResult], least: float = 0.005) -> str | None:
@@ -71,12 +88,32 @@ def chances_sentence(found: Sequence[RankedResult], least: float = 0.005) -> str
     return f"Chance of being best: {listed(shown, 6)}."
 
 
-def unit_phrase(clusters: Clustering) -> str:
-    if clusters.by == "documents":
-        return f"clusters of questions that share documents ({clusters.found})"
-    if clusters.by == "ids":
-        return f"clusters of questions by their ids ({clusters.found})"
-    return "the questions"
+METHODS: Texts = {
+    "documents": (
+        "clusters of questions that share documents ({n})",
+        "Gruppen von Fragen, die Dokumente teilen ({n})",
+    ),
+    "ids": ("clusters of questions by their ids ({n})", "Gruppen von Fragen nach ihren Ids ({n})"),
+    "questions": ("the questions", "die Fragen"),
+    "interval": (
+        "{level} interval over {unit}: of bounded metrics Wilson's with the design effect, else the "
+        "studentised bootstrap's ({resamples} resamples, seed {seed})",
+        "{level}-Intervall über {unit}: bei begrenzten Metriken nach Wilson mit Designeffekt, sonst nach "
+        "studentisiertem Bootstrap ({resamples} Stichproben, Seed {seed})",
+    ),
+}
+
+
+def unit_phrase(clusters: Clustering, language: Language = "en") -> str:
+    by = clusters.by if clusters.by in {"documents", "ids"} else "questions"
+    return words_in(METHODS, language)(by, n=clusters.found)
+
+
+def interval_words(clusters: Clustering, seed: int, language: Language = "en") -> str:
+    # A comma is a decimal sign in German.
+    resamples = f"{RESAMPLES:,}" if language == "en" else count(RESAMPLES)
+    facts = {"level": f"{CONFIDENCE:.0%}", "resamples": resamples, "seed": seed}
+    return words_in(METHODS, language)("interval", unit=unit_phrase(clusters, language), **facts)
 
 
 def _about(value: float, metric: MetricInfo) -> str:

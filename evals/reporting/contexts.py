@@ -28,6 +28,7 @@ from rag_assay.evals.reporting.sections import (
     section,
 )
 from rag_assay.evals.reporting.standings import CellStanding, Subset, Values, subsets
+from rag_assay.evals.reporting.texts import CHARTS, Language, words_in
 from rag_assay.evals.statistics.board import front
 from rag_assay.evals.statistics.effects import Levels, effect, over_contexts
 from rag_assay.evals.statistics.full_crossing import Crossing
@@ -83,7 +84,10 @@ def usd_by_cell(data: ReportData) -> Mapping[str, float]:
 
 
 def costs_section(
-    data: ReportData, labels: Mapping[str, str], reasons: Mapping[tuple[str, str], str]
+    data: ReportData,
+    labels: Mapping[str, str],
+    reasons: Mapping[tuple[str, str], str],
+    language: Language = "en",
 ) -> PageSection | None:
     """Return the costs of each cell; None where no metric is a cost.
 
@@ -93,11 +97,12 @@ def costs_section(
     metrics, found, usd = cost_metrics(data), costs(data), usd_by_cell(data)
     if not metrics:
         return None
-    columns = [Column("Cell", style="cell")]
+    words = words_in(CHARTS, language)
+    columns = [Column(words("cell"), style="cell")]
     for metric in metrics:
         pair = ("p50", "p95") if metric.unit == "s" else ("mean", "sum")
         columns += [one for what in pair for one in numbers(metric.title, unit=_joined(what, metric.unit))]
-    columns += [*numbers("Questions"), *(numbers("Answers", unit="sum, US$") if usd else [])]
+    columns += [*numbers(words("questions")), *(numbers("Answers", unit="sum, US$") if usd else [])]
     rows = []
     for cell, label in islice(labels.items(), LEADERBOARD_ROWS):
         row: list[str | TableFigure] = [label]
@@ -117,8 +122,8 @@ def costs_section(
             row.append(missing("no known price") if paid is None else TableFigure(f"{paid:.4f}", sort=paid))
         rows.append(row)
     rest = left_out("to keep this file small", cell=len(labels) - len(rows))
-    table = Table("Costs by cell", columns, rows, rest, "sortable filterable")
-    return section("costs", [table])
+    table = Table(words("costs_by_cell"), columns, rows, rest, "sortable filterable")
+    return section("costs", [table], language=language)
 
 
 def _joined(*parts: str) -> str:

@@ -17,17 +17,66 @@ from rag_assay.evals.reporting.display import (
     interval,
     number,
     p_value,
-    several,
     truncate,
     with_sign,
 )
 from rag_assay.evals.reporting.figures.bars import intervals_figure
 from rag_assay.evals.reporting.sections import Column, PageSection, Row, Table, TableFigure, numbers
 from rag_assay.evals.reporting.standings import RankedResult, entries, main_subset
+from rag_assay.evals.reporting.texts import Language, Texts, several, words_in
 from rag_assay.evals.statistics.bootstrap import CONFIDENCE
 from rag_assay.evals.statistics.question_clusters import Clustering
 from rag_assay.evals.statistics.resampling import student, sums_of
 from rag_assay.evals.statistics.verdict import FEWEST_CLUSTERS
+
+TEXTS: Texts = {
+    "no_values": (
+        "No question has a value of {title} in both.",
+        "Keine Frage hat in beiden einen Wert von {title}.",
+    ),
+    "mean": (
+        "Mean difference of {title}: {value} ({within}).",
+        "Mittlere Differenz von {title}: {value} ({within}).",
+    ),
+    "interval": ("{level} interval {low}", "{level}-Intervall {low}"),
+    "interval_to": ("{level} interval {low} to {high}", "{level}-Intervall {low} bis {high}"),
+    "no_interval": (
+        "too few questions for an interval, or the same difference on each",
+        "zu wenige Fragen für ein Intervall, oder auf jeder dieselbe Differenz",
+    ),
+    "stored": ("; {p}, as on the leaderboard: {verdict}", "; {p}, wie in der Rangliste: {verdict}"),
+    "tied": ("tied", "gleichauf"),
+    "apart": ("significantly different", "signifikant verschieden"),
+    "alone": (", Student's, of this pair alone", ", nach Student, von diesem Paar allein"),
+    "counts": (
+        "The first is better on {wins}, as good on {ties}, worse on {losses} of {n} questions.",
+        "Die erste ist besser bei {wins}, gleich bei {ties}, schlechter bei {losses} von {n} Fragen.",
+    ),
+    "counts_1": (
+        "The first is better on {wins}, as good on {ties}, worse on {losses} of 1 question.",
+        "Die erste ist besser bei {wins}, gleich bei {ties}, schlechter bei {losses} von 1 Frage.",
+    ),
+    "lacking": (
+        " {n} more have no value in one of the two.",
+        " {n} weitere haben in einer der beiden keinen Wert.",
+    ),
+    "lacking_1": (
+        " 1 more has no value in one of the two.",
+        " 1 weitere hat in einer der beiden keinen Wert.",
+    ),
+    "question": ("Question", "Frage"),
+    "first": ("First (A)", "Erste (A)"),
+    "second": ("Second (B)", "Zweite (B)"),
+    "difference": ("Difference", "Differenz"),
+    "between": ("{n} further questions between them.", "{n} weitere Fragen dazwischen."),
+    "between_1": ("1 further question between them.", "1 weitere Frage dazwischen."),
+    "caption": ("Questions by difference", "Fragen nach Differenz"),
+    "title": ("{a} minus {b}", "{a} minus {b}"),
+    "same": (
+        "The two have the same value on every question.",
+        "Beide haben auf jeder Frage denselben Wert.",
+    ),
+}
 
 Basis = Literal["context", "passages"]
 EQUAL = 1e-12  # smaller differences are none
@@ -45,7 +94,7 @@ def bases(data: ReportData) -> dict[Basis, MetricInfo]:
     return found
 
 
-def intervals_of(data: ReportData, metric: MetricInfo, most: int) -> Table | None:
+def intervals_of(data: ReportData, metric: MetricInfo, most: int, language: Language = "en") -> Table | None:
     """Rows are in the order of the verdict; most: rows"""
     subset = main_subset(data)
     of = {one.cell.key: one for one in subset.standings}
@@ -55,7 +104,7 @@ def intervals_of(data: ReportData, metric: MetricInfo, most: int) -> Table | Non
         if metric.name in of[one.cells[0]].results
     ]
     shown = replace(data, metrics=(metric, *(one for one in data.metrics if one != metric)))
-    return intervals_figure(shown, rows[:most], len(of))
+    return intervals_figure(shown, rows[:most], len(of), language)
 
 
 @dataclass(frozen=True)
@@ -95,27 +144,27 @@ class PairComparison:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        name, unit, n = self.metric.title, self.metric.unit, len(self.known)
+        return self.sentences_in("en")
+
+    def sentences_in(self, language: Language) -> tuple[str, ...]:
+        words = words_in(TEXTS, language)
+        title, unit, n = self.metric.title, self.metric.unit, len(self.known)
         if self.difference is None:
-            return (f"No question has a value of {name} in both.",)
-        ends = interval(self.low, self.high, unit)
-        within = f"{CONFIDENCE:.0%} interval {ends}".replace("%", " %")
+            return (words("no_values", title=title),)
+        level = f"{CONFIDENCE:.0%}".replace("%", " %")
+        low, _, high = interval(self.low, self.high, unit).partition(" to ")
+        within = words("interval_to" if high else "interval", level=level, low=low, high=high)
         if self.low is None:
-            within = "too few questions for an interval, or the same difference on each"
+            within = words("no_interval")
         if self.p is not None:
-            verdict = "tied" if self.tied else "significantly different"
-            within += f"; {p_value(self.p)}, as on the leaderboard: {verdict}"
+            within += words("stored", p=p_value(self.p), verdict=words("tied" if self.tied else "apart"))
         elif self.low is not None:
-            within += ", Student's, of this pair alone"
+            within += words("alone")
         ties = n - self.wins - self.losses
         lacking = len(self.questions) - n
-        counts = (
-            f"The first is better on {self.wins}, as good on {ties}, worse on {self.losses} of "
-            f"{several(n, 'question')}."
-        )
-        if lacking:
-            counts += f" {lacking} more {'has' if lacking == 1 else 'have'} no value in one of the two."
-        return f"Mean difference of {name}: {with_sign(self.difference, unit)} ({within}).", counts
+        said = several(words, "counts", n, wins=self.wins, ties=ties, losses=self.losses)
+        said += several(words, "lacking", lacking) if lacking else ""
+        return words("mean", title=title, value=with_sign(self.difference, unit), within=within), said
 
 
 def compare_pair(
@@ -185,6 +234,7 @@ def pair_section(
     texts: Mapping[str, str],
     links: Mapping[str, str],
     most: int,
+    language: Language = "en",
 ) -> PageSection:
     """texts: question -> its text; links: question -> its journey; most: rows"""
     metric = found.metric
@@ -199,11 +249,10 @@ def pair_section(
         named = Markup('<a href="{}" dir="auto">{}</a>').format(links[question], breakable(text))
         figures = [TableFigure(number(one, metric.unit), sort=one) for one in (a, b)]
         rows.append([named, *figures, TableFigure(with_sign(a - b, metric.unit), sort=a - b)])
-    columns = [Column("Question", style="cell"), *numbers("First (A)", "Second (B)", "Difference")]
-    left = (
-        f"{several(len(apart) - len(shown), 'further question')} between them." if len(apart) > most else ""
-    )
-    table = Table("Questions by difference", columns, rows, left)
-    title = f"{names[0]} minus {names[1]}"
-    same = "The two have the same value on every question."
-    return PageSection("pair", title, [*found.sentences, table if rows else same])
+    words = words_in(TEXTS, language)
+    heads = numbers(*map(words, ("first", "second", "difference")))
+    columns = [Column(words("question"), style="cell"), *heads]
+    left = several(words, "between", len(apart) - len(shown)) if len(apart) > most else ""
+    table = Table(words("caption"), columns, rows, left)
+    title = words("title", a=names[0], b=names[1])
+    return PageSection("pair", title, [*found.sentences_in(language), table if rows else words("same")])

@@ -14,7 +14,7 @@ from rag_assay.evals.metrics.contract import OF_RANKING
 from rag_assay.evals.pipeline.passages import contexts_of
 from rag_assay.evals.question_sets.evidence import gold_of
 from rag_assay.evals.reporting import stored_rows
-from rag_assay.evals.reporting.caveats import unit_phrase
+from rag_assay.evals.reporting.caveats import interval_words, unit_phrase
 from rag_assay.evals.reporting.contexts import curves_of, seconds_metrics
 from rag_assay.evals.reporting.data import GeneratorFacts, MetricInfo, ReportData
 from rag_assay.evals.reporting.journey_rows import journey_rows
@@ -23,7 +23,6 @@ from rag_assay.evals.reporting.stale_results import stored_result
 from rag_assay.evals.reporting.study_facts import study_facts
 from rag_assay.evals.retrieval.index import OpenIndex
 from rag_assay.evals.statistics import significance
-from rag_assay.evals.statistics.bootstrap import CONFIDENCE, RESAMPLES
 from rag_assay.evals.statistics.comparison import primary_of
 from rag_assay.evals.statistics.question_clusters import Clustering, clustering
 from rag_assay.evals.statistics.verdict import Verdict
@@ -214,8 +213,7 @@ def _how(study: Study, clusters: Clustering) -> dict[str, Any]:
     unit = unit_phrase(clusters)
     return {
         "clusters": clusters,
-        "interval": f"{CONFIDENCE:.0%} interval over {unit}: of bounded metrics Wilson's with the design "
-        f"effect, else the studentised bootstrap's ({RESAMPLES:,} resamples, seed {study.seed})",
+        "interval": interval_words(clusters, study.seed),
         "comparison": f"paired permutation test over {unit} ({significance.RESAMPLES:,} sign flips, seed "
         f"{study.seed}; p adjusted for the number of pipelines, significant below {significance.ALPHA})",
     }

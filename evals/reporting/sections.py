@@ -12,6 +12,7 @@ import yaml
 from markupsafe import Markup
 
 from rag_assay.evals.reporting.display import MISSING
+from rag_assay.evals.reporting.texts import Language
 
 NOTHING = Markup("")
 PAGE_ONLY = ("part", "bar", "drawn", "shares")  # styles of columns that repeat others, or are drawn
@@ -289,12 +290,15 @@ def explain(name: str, **values: object) -> Markup:
     return Markup(_written()[name]["about"]).format(**values)  # noqa: S704 -- our own file
 
 
-def section(anchor: str, blocks: Sequence[Block], title: str = "", **values: object) -> PageSection:
+def section(
+    anchor: str, blocks: Sequence[Block], title: str = "", language: Language = "en", **values: object
+) -> PageSection:
     """Return a section of `sections.yaml`; values: of its explanation, which comes first."""
     known = _written()[anchor]
     about = [explain(anchor, **values)] if "about" in known else []
     folded, short = known.get("folded", False), known.get("short", "")
-    return PageSection(anchor, title or known["title"], [*about, *blocks], short, folded)
+    name = "title" if language == "en" else f"title_{language}"
+    return PageSection(anchor, title or known[name], [*about, *blocks], short, folded)
 
 
 def plain_text(text: str) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import polars as pl
 
 from rag_assay.evals.reporting import limits, standings
-from rag_assay.evals.reporting.caveats import power_sentence
+from rag_assay.evals.reporting.caveats import settling
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.display import count, format_counts, listed, percent, several, truncate
+from rag_assay.evals.reporting.display import count, format_counts, percent, truncate
 from rag_assay.evals.reporting.stored_rows import UNCALIBRATED
+from rag_assay.evals.reporting.texts import Language, Texts, listed, several, words_in
 from rag_assay.evals.rubrics.human_rating_metrics import UNRATED, is_unrated
 from rag_assay.evals.study.complexity import below_gate, coverages, lowest_and_highest
 from rag_assay.evals.successive_halving.records import left_out
@@ -94,7 +94,157 @@ TYPES = 6  # of questions that are named
 NAMED = 6  # cells below the gate that are named
 GATE = f"{MIN_COVERAGE:.0%}".replace("%", " %")
 SIGNS: dict[State, str] = {"ok": "✓", "look": "!", "wrong": "✗"}
-WORDS: dict[State, str] = {"ok": "fine", "look": "look at this", "wrong": "wrong"}
+
+TEXTS: Texts = {
+    "ok": ("fine", "in Ordnung"),
+    "look": ("look at this", "ansehen"),
+    "wrong": ("wrong", "falsch"),
+    "Questions": ("Questions", "Fragen"),
+    "Coverage": ("Coverage", "Abdeckung"),
+    "Gate": ("Gate", "Schwelle"),
+    "Cells": ("Cells", "Pipelines"),
+    "Truncation": ("Truncation", "Abgeschnittenes"),
+    "Duplicates": ("Duplicates", "Duplikate"),
+    "Judges": ("Judges", "Judges"),
+    "Enough questions": ("Enough questions", "Genug Fragen"),
+    "not_asked": ("no question was asked", "keine Frage wurde gestellt"),
+    "asked": (
+        "{n} questions: {gold} with evidence, {truths} with a ground truth",
+        "{n} Fragen: {gold} mit Beleg, {truths} mit richtiger Antwort",
+    ),
+    "asked_1": (
+        "1 question: {gold} with evidence, {truths} with a ground truth",
+        "1 Frage: {gold} mit Beleg, {truths} mit richtiger Antwort",
+    ),
+    "no_type": ("no type", "ohne Art"),
+    "by_type": ("; by type {types}", "; nach Art {types}"),
+    "more_types": (", {n} more types", ", {n} weitere Arten"),
+    "unfound": (
+        "; the evidence of {n} is in no document",
+        "; der Beleg von {n} steht in keinem Dokument",
+    ),
+    "few": (
+        "; with so few, only large differences are significant",
+        "; bei so wenigen sind nur große Unterschiede signifikant",
+    ),
+    "no_value": ("no cell has a value of {title}", "keine Pipeline hat einen Wert von {title}"),
+    "covered": (
+        "{low} of the questions have a value and an answer, in every cell",
+        "{low} der Fragen haben Wert und Antwort, in jeder Pipeline",
+    ),
+    "covered_by_cell": (
+        "from {low} to {high} of the questions have a value and an answer, by cell",
+        "{low} bis {high} der Fragen haben Wert und Antwort, je nach Pipeline",
+    ),
+    "answers": ("answers", "Antworten"),
+    "below": ("; below {gate}: {named}", "; unter {gate}: {named}"),
+    "values_missing": (
+        "; values of {title} missing: {counts}",
+        "; fehlende Werte von {title}: {counts}",
+    ),
+    "rule": (
+        "a cell needs {gate} coverage for a rank",
+        "für einen Rang muss eine Pipeline {gate} abdecken",
+    ),
+    "no_winner": ("no winner: {rule}, and none has it", "keine gewinnt: {rule}, und keine tut es"),
+    "some_passed": (
+        "{rule}: {n} cells passed, {out} did not and cannot win",
+        "{rule}: {n} Pipelines tun es; {out} nicht, sie können nicht gewinnen",
+    ),
+    "some_passed_1": (
+        "{rule}: 1 cell passed, {out} did not and cannot win",
+        "{rule}: 1 Pipeline tut es; {out} nicht, sie können nicht gewinnen",
+    ),
+    "all_passed": ("{rule}: all {n} passed, on all questions", "{rule}: alle {n} tun es, bei allen Fragen"),
+    "all_passed_on": ("{rule}: all {n} passed, on a {subset}", "{rule}: alle {n} tun es, bei: {subset}"),
+    "run": ("{run} of {n} planned cells run", "{run} von {n} geplanten Pipelines gelaufen"),
+    "run_1": ("{run} of 1 planned cell run", "{run} von 1 geplanten Pipeline gelaufen"),
+    "failed": (", {n} failed", ", {n} fehlgeschlagen"),
+    "not_tried": (", {n} not tried", ", {n} nicht versucht"),
+    "pruned": (
+        "; of the grid, the search left out {n} more",
+        "; die Suche ließ {n} weitere des Rasters aus",
+    ),
+    "long": (
+        "{n} chunks of {names} longer than the embedder reads",
+        "{n} Chunks von {names} sind länger, als der Embedder liest",
+    ),
+    "long_1": (
+        "1 chunk of {names} longer than the embedder reads",
+        "1 Chunk von {names} ist länger, als der Embedder liest",
+    ),
+    "cut": (
+        "{n} answers cut at the bound of tokens, in {cells}",
+        "{n} Antworten an der Token-Grenze abgeschnitten, in {cells}",
+    ),
+    "cut_1": (
+        "1 answer cut at the bound of tokens, in {cells}",
+        "1 Antwort an der Token-Grenze abgeschnitten, in {cells}",
+    ),
+    "cells": ("{n} cells", "{n} Pipelines"),
+    "cells_1": ("1 cell", "1 Pipeline"),
+    "nothing_cut": (
+        "no chunk is longer than its embedder reads, no answer was cut",
+        "kein Chunk ist länger, als sein Embedder liest, keine Antwort abgeschnitten",
+    ),
+    "no_chunks": (
+        "no chunks of our own, no answer was cut",
+        "keine eigenen Chunks, keine Antwort abgeschnitten",
+    ),
+    "no_copy": ("no document is a copy of another", "kein Dokument ist die Kopie eines anderen"),
+    "near_unknown": (
+        "; near copies were not looked for (`near_duplicates`)",
+        "; fast gleiche wurden nicht gesucht (`near_duplicates`)",
+    ),
+    "copies": (
+        "{n} documents that are copies of another ({exact} exact, {near} near)",
+        "{n} Dokumente sind Kopien eines anderen ({exact} gleich, {near} fast gleich)",
+    ),
+    "copies_1": (
+        "1 document that is a copy of another ({exact} exact, {near} near)",
+        "1 Dokument ist die Kopie eines anderen ({exact} gleich, {near} fast gleich)",
+    ),
+    "copies_out": ("{copies} left out", "{copies}, ausgelassen"),
+    "copies_kept": (
+        "{copies} kept: a retriever that finds the other copy of the evidence is counted as wrong",
+        "{copies}, behalten: Wer die andere Kopie des Belegs findet, gilt als falsch",
+    ),
+    "no_judge": ("no model judges anything here", "hier bewertet kein Modell"),
+    "judged": ("{n} judged metrics", "{n} bewertete Metriken"),
+    "judged_1": ("1 judged metric", "1 bewertete Metrik"),
+    "calibrated": (
+        "{judged}, held against people's labels",
+        "{judged}, mit Urteilen von Menschen verglichen",
+    ),
+    "uncalibrated": (
+        "{n} of {judged} uncalibrated: nothing says how far people would agree",
+        "nicht kalibriert: {n}, von: {judged}; unbekannt ist, wie weit Menschen zustimmen würden",
+    ),
+    "ranks_cells": ("; one of them ranks the cells", "; eine davon bestimmt die Rangfolge"),
+    "no_rank": (
+        "nothing to settle: no pipeline has a rank",
+        "nichts zu klären: keine Pipeline hat einen Rang",
+    ),
+    "settled": (
+        "every other pipeline is significantly worse than the first",
+        "jede andere Pipeline ist signifikant schlechter als die erste",
+    ),
+    "open": ("{n} comparisons with the first cell open", "{n} Vergleiche mit der ersten Pipeline offen"),
+    "open_1": ("1 comparison with the first cell open", "1 Vergleich mit der ersten Pipeline offen"),
+    "settles_all": (
+        "; about {n} questions would settle the rest",
+        "; etwa {n} Fragen würden den Rest entscheiden",
+    ),
+    "settles_some": (
+        "; about {n} questions would settle {settled} of the {of} open comparisons",
+        "; etwa {n} Fragen würden {settled} der {of} offenen Vergleiche entscheiden",
+    ),
+    "settles_none": (
+        "; no number of questions within reach would settle what is open",
+        "; keine erreichbare Zahl von Fragen würde das Offene entscheiden",
+    ),
+}
+"""The list in English and, for the app, in German."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +253,7 @@ class TrustLine:
 
     name: str
     state: State
+    word: str
     text: str
     section: str
 
@@ -110,170 +261,162 @@ class TrustLine:
     def sign(self) -> str:
         return SIGNS[self.state]
 
-    @property
-    def word(self) -> str:
-        return WORDS[self.state]
 
-
-def trust_lines(data: ReportData) -> tuple[TrustLine, ...]:
-    main = standings.main_subset(data)
+def trust_lines(data: ReportData, language: Language = "en") -> tuple[TrustLine, ...]:
+    main, list_ = standings.main_subset(data), _TrustList(data, language)
     lines = (
-        _questions(data),
-        _coverage(data),
-        _gate(data, main),
-        _cells(data),
-        _truncation(data),
-        _duplicates(data),
-        _judges(data),
-        _settled(data, main),
+        list_.questions(),
+        list_.coverage(),
+        list_.gate(main),
+        list_.cells(),
+        list_.truncation(),
+        list_.duplicates(),
+        list_.judges(),
+        list_.settled(main),
     )
     return tuple(line for line in lines if line)
 
 
-def _questions(data: ReportData) -> TrustLine:
-    rows = data.questions
-    n = rows.height
-    if not n:
-        return TrustLine("Questions", "wrong", "no question was asked", "groups")
-    gold = rows.filter(pl.col("gold") != "none")
-    places = gold.select(
-        found=pl.col("evidence").list.eval(pl.element().struct.field("doc_id").is_not_null())
-    )
-    unfound = places.filter(~pl.col("found").list.any()).height
-    truths = rows.filter(pl.col("ground_truth").is_not_null()).height
-    types = {str(name): k for name, k in rows["type"].fill_null("no type").value_counts().iter_rows()}
-    shown = dict(sorted(types.items(), key=lambda item: (-item[1], item[0]))[:TYPES])
-    more = f", {count(len(types) - TYPES)} more types" if len(types) > TYPES else ""
-    text = (
-        f"{several(n, 'question')}: {count(gold.height)} with evidence, {count(truths)} with a ground truth"
-    )
-    text += f"; by type {format_counts(shown)}{more}" if len(types) > 1 else ""
-    if unfound:
-        text += f"; the evidence of {count(unfound)} is in no document"
-    if n < FEW:
-        text += "; with so few, only large differences are significant"
-    return TrustLine("Questions", "look" if unfound or n < FEW else "ok", text, "groups")
+class _TrustList:
+    def __init__(self, data: ReportData, language: Language) -> None:
+        self._data, self._language = data, language
+        self._words = words_in(TEXTS, language)
 
+    def _line(self, name: str, state: State, text: str, section: str) -> TrustLine:
+        return TrustLine(self._words(name), state, self._words(state), text, section)
 
-def _coverage(data: ReportData) -> TrustLine:
-    if not data.leaderboard.filter(pl.col("metric") == data.primary.name)["value"].count():
-        return TrustLine("Coverage", "wrong", f"no cell has a value of {data.primary.title}", "failures")
-    shares = coverages(data.leaderboard, data.unmeasured)
-    low, high = map(percent, lowest_and_highest(shares))
-    text = f"{low} of the questions have a value and an answer, in every cell"
-    if low != high:
-        text = f"from {low} to {high} of the questions have a value and an answer, by cell"
-    below = below_gate(shares).sort("share", "cell")
-    if below.height:
-        titles = {one.name: one.title for one in data.metrics}
-        labels = standings.cell_labels(data)
-        named = [
-            f"{labels[cell]} {percent(share)} ({titles.get(lacks, lacks) if lacks else 'answers'})"
-            for cell, share, lacks in below.select("cell", "share", "lacks").iter_rows()
+    def questions(self) -> TrustLine:
+        rows, words = self._data.questions, self._words
+        n = rows.height
+        if not n:
+            return self._line("Questions", "wrong", words("not_asked"), "groups")
+        gold = rows.filter(pl.col("gold") != "none")
+        places = gold.select(
+            found=pl.col("evidence").list.eval(pl.element().struct.field("doc_id").is_not_null())
+        )
+        unfound = places.filter(~pl.col("found").list.any()).height
+        truths = rows.filter(pl.col("ground_truth").is_not_null()).height
+        no_type = words("no_type")
+        types = {str(name): k for name, k in rows["type"].fill_null(no_type).value_counts().iter_rows()}
+        shown = dict(sorted(types.items(), key=lambda item: (-item[1], item[0]))[:TYPES])
+        text = several(words, "asked", n, gold=count(gold.height), truths=count(truths))
+        if len(types) > 1:
+            text += words("by_type", types=format_counts(shown))
+            text += words("more_types", n=count(len(types) - TYPES)) if len(types) > TYPES else ""
+        text += words("unfound", n=count(unfound)) if unfound else ""
+        text += words("few") if n < FEW else ""
+        return self._line("Questions", "look" if unfound or n < FEW else "ok", text, "groups")
+
+    def coverage(self) -> TrustLine:
+        data, words, title = self._data, self._words, self._data.primary.title
+        if not data.leaderboard.filter(pl.col("metric") == data.primary.name)["value"].count():
+            return self._line("Coverage", "wrong", words("no_value", title=title), "failures")
+        shares = coverages(data.leaderboard, data.unmeasured)
+        low, high = map(percent, lowest_and_highest(shares))
+        text = words("covered" if low == high else "covered_by_cell", low=low, high=high)
+        below = below_gate(shares).sort("share", "cell")
+        if below.height:
+            titles = {one.name: one.title for one in data.metrics}
+            labels = standings.cell_labels(data)
+            named = [
+                f"{labels[cell]} {percent(share)} ({titles.get(lacks, lacks) if lacks else words('answers')})"
+                for cell, share, lacks in below.select("cell", "share", "lacks").iter_rows()
+            ]
+            text += words("below", gate=GATE, named=listed(named, NAMED, self._language))
+        missing = missing_values(data.scores.filter(pl.col("metric") == data.primary.name))
+        if missing:
+            text += words("values_missing", title=title, counts=format_counts(missing))
+        return self._line("Coverage", "look" if below.height else "ok", text, "failures")
+
+    def gate(self, main: standings.Subset) -> TrustLine:
+        data, words = self._data, self._words
+        able = [one for one in main.standings if one.rank is not None]
+        out = [
+            one
+            for one in main.standings
+            if one.rank is None and data.primary.name in one.results and not one.is_ceiling(data.primary)
         ]
-        text += f"; below {GATE}: {listed(named, NAMED)}"
-    missing = missing_values(data.scores.filter(pl.col("metric") == data.primary.name))
-    if missing:
-        text += f"; values of {data.primary.title} missing: {format_counts(missing)}"
-    return TrustLine("Coverage", "look" if below.height else "ok", text, "failures")
+        rule = words("rule", gate=GATE)
+        if not able:
+            return self._line("Gate", "wrong", words("no_winner", rule=rule), "leaderboard")
+        if out:
+            text = several(words, "some_passed", len(able), rule=rule, out=count(len(out)))
+            return self._line("Gate", "look", text, "leaderboard")
+        name = "all_passed" if main.name == standings.ALL else "all_passed_on"
+        text = words(name, rule=rule, n=count(len(able)), subset=main.name)
+        return self._line("Gate", "ok", text, "leaderboard")
 
+    def cells(self) -> TrustLine:
+        data, words, board = self._data, self._words, self._data.leaderboard
+        known = board["cell"].n_unique()
+        run = board.filter(pl.col("cell_id").is_not_null())["cell"].n_unique()
+        planned = max(data.planned or 0, known)
+        pruned = len(left_out(data.search.rows)) if data.search else 0
+        text = several(words, "run", planned, run=count(run))
+        for name, n in (("failed", known - run), ("not_tried", planned - known), ("pruned", pruned)):
+            text += words(name, n=count(n)) if n else ""
+        state: State = "wrong" if not run else "look" if run < planned or pruned else "ok"
+        section = "failures" if run < planned else "left-out" if pruned else "leaderboard"
+        return self._line("Cells", state, text, section)
 
-def _gate(data: ReportData, main: standings.Subset) -> TrustLine:
-    able = [one for one in main.standings if one.rank is not None]
-    out = [
-        one
-        for one in main.standings
-        if one.rank is None and data.primary.name in one.results and not one.is_ceiling(data.primary)
-    ]
-    rule = f"a cell needs {GATE} coverage for a rank"
-    if not able:
-        return TrustLine("Gate", "wrong", f"no winner: {rule}, and none has it", "leaderboard")
-    if out:
-        text = f"{rule}: {several(len(able), 'cell')} passed, {count(len(out))} did not and cannot win"
-        return TrustLine("Gate", "look", text, "leaderboard")
-    where = "all questions" if main.name == standings.ALL else f"a {main.name}"
-    return TrustLine("Gate", "ok", f"{rule}: all {count(len(able))} passed, on {where}", "leaderboard")
+    def truncation(self) -> TrustLine:
+        data, words = self._data, self._words
+        parts = []
+        long = [one for one in data.chunkings if one.too_long]
+        if long:
+            names = listed([one.name for one in long], 3, self._language)
+            parts.append(several(words, "long", sum(one.too_long for one in long), names=names))
+        cut = data.answers.filter(pl.col("status") == Status.TRUNCATED)
+        if cut.height:
+            parts.append(
+                several(words, "cut", cut.height, cells=several(words, "cells", cut["cell"].n_unique()))
+            )
+        if parts:
+            return self._line("Truncation", "look", "; ".join(parts), "corpus" if long else "failures")
+        text = words("nothing_cut" if data.chunkings else "no_chunks")
+        return self._line("Truncation", "ok", text, "corpus")
 
+    def duplicates(self) -> TrustLine | None:
+        found, words = self._data.duplicates, self._words
+        if found is None:
+            return None
+        number = found.exact + found.near
+        if not number:
+            text = words("no_copy") + (words("near_unknown") if found.threshold is None else "")
+            return self._line("Duplicates", "ok", text, "corpus")
+        copies = several(words, "copies", number, exact=count(found.exact), near=count(found.near))
+        if found.left_out >= number:
+            return self._line("Duplicates", "ok", words("copies_out", copies=copies), "corpus")
+        return self._line("Duplicates", "look", words("copies_kept", copies=copies), "corpus")
 
-def _cells(data: ReportData) -> TrustLine:
-    board = data.leaderboard
-    known = board["cell"].n_unique()
-    run = board.filter(pl.col("cell_id").is_not_null())["cell"].n_unique()
-    planned = max(data.planned or 0, known)
-    text = f"{count(run)} of {several(planned, 'planned cell')} run"
-    failed, left = known - run, planned - known
-    if failed:
-        text += f", {count(failed)} failed"
-    if left:
-        text += f", {count(left)} not tried"
-    pruned = len(left_out(data.search.rows)) if data.search else 0
-    if pruned:
-        text += f"; of the grid, the search left out {count(pruned)} more"
-    state: State = "wrong" if not run else "look" if run < planned or pruned else "ok"
-    if run < planned:
-        return TrustLine("Cells", state, text, "failures")
-    return TrustLine("Cells", state, text, "left-out" if pruned else "leaderboard")
+    def judges(self) -> TrustLine:
+        data, words = self._data, self._words
+        if not data.judges:
+            return self._line("Judges", "ok", words("no_judge"), "reading")
+        section = "judges" if data.judge_cards is not None and data.judge_cards.height else "reading"
+        open_metrics = [one for one in data.metrics if UNCALIBRATED in one.title]
+        judged = [
+            one for one in data.metrics if any(one.name.startswith(f"{judge}.") for judge in data.judges)
+        ]
+        n = several(words, "judged", len(judged))
+        if not open_metrics:
+            return self._line("Judges", "ok", words("calibrated", judged=n), section)
+        ranks = any(one == data.primary for one in open_metrics)
+        text = words("uncalibrated", n=count(len(open_metrics)), judged=n)
+        text += words("ranks_cells") if ranks else ""
+        return self._line("Judges", "wrong" if ranks else "look", text, section)
 
-
-def _truncation(data: ReportData) -> TrustLine:
-    parts = []
-    long = [one for one in data.chunkings if one.too_long]
-    if long:
-        chunks = sum(one.too_long for one in long)
-        named = listed([one.name for one in long])
-        parts.append(f"{several(chunks, 'chunk')} of {named} longer than the embedder reads")
-    cut = data.answers.filter(pl.col("status") == Status.TRUNCATED)
-    if cut.height:
-        cells = several(cut["cell"].n_unique(), "cell")
-        parts.append(f"{several(cut.height, 'answer')} cut at the bound of tokens, in {cells}")
-    if parts:
-        return TrustLine("Truncation", "look", "; ".join(parts), "corpus" if long else "failures")
-    what = "no chunk is longer than its embedder reads" if data.chunkings else "no chunks of our own"
-    return TrustLine("Truncation", "ok", f"{what}, no answer was cut", "corpus")
-
-
-def _duplicates(data: ReportData) -> TrustLine | None:
-    found = data.duplicates
-    if found is None:
-        return None
-    number = found.exact + found.near
-    if not number:
-        what = "no document is a copy of another"
-        near = "" if found.threshold is not None else "; near copies were not looked for (`near_duplicates`)"
-        return TrustLine("Duplicates", "ok", what + near, "corpus")
-    what = f"{several(number, 'document')} that {'is a copy' if number == 1 else 'are copies'} of another"
-    kinds = f"({count(found.exact)} exact, {count(found.near)} near)"
-    if found.left_out >= number:
-        return TrustLine("Duplicates", "ok", f"{what} {kinds} left out", "corpus")
-    kept = "kept: a retriever that finds the other copy of the evidence is counted as wrong"
-    return TrustLine("Duplicates", "look", f"{what} {kinds} {kept}", "corpus")
-
-
-def _judges(data: ReportData) -> TrustLine:
-    if not data.judges:
-        return TrustLine("Judges", "ok", "no model judges anything here", "reading")
-    section = "judges" if data.judge_cards is not None and data.judge_cards.height else "reading"
-    open_metrics = [one for one in data.metrics if UNCALIBRATED in one.title]
-    judged = [one for one in data.metrics if any(one.name.startswith(f"{judge}.") for judge in data.judges)]
-    n = several(len(judged), "judged metric")
-    if not open_metrics:
-        return TrustLine("Judges", "ok", f"{n}, held against people's labels", section)
-    ranks = any(one == data.primary for one in open_metrics)
-    text = f"{count(len(open_metrics))} of {n} uncalibrated: nothing says how far people would agree"
-    if ranks:
-        text += "; one of them ranks the cells"
-    return TrustLine("Judges", "wrong" if ranks else "look", text, section)
-
-
-def _settled(data: ReportData, main: standings.Subset) -> TrustLine:
-    ranked = [one for one in standings.entries(data, main) if one.rank is not None]
-    tied = [one for one in ranked[1:] if one.tied]
-    line = partial(TrustLine, "Enough questions", section="leaderboard")
-    if not ranked:
-        return line("wrong", "nothing to settle: no pipeline has a rank")
-    if not tied:
-        return line("ok", "every other pipeline is significantly worse than the first")
-    needed = power_sentence(tied, main.n(data.primary), data.primary).rpartition("; ")[2].removesuffix(".")
-    open_ones = f"{several(len(tied), 'comparison')} with the first cell open"
-    text = f"{open_ones}; {needed}" if needed else open_ones
-    return line("look", text)
+    def settled(self, main: standings.Subset) -> TrustLine:
+        data, words = self._data, self._words
+        ranked = [one for one in standings.entries(data, main) if one.rank is not None]
+        tied = [one for one in ranked[1:] if one.tied]
+        state: State = "look" if tied else "ok" if ranked else "wrong"
+        if not tied:
+            text = words("settled" if ranked else "no_rank")
+            return self._line("Enough questions", state, text, "leaderboard")
+        text = several(words, "open", len(tied))
+        if of := sum(one.result.p is not None for one in tied):
+            enough, settled = settling(tied, main.n(data.primary))
+            name = "settles_none" if not settled else "settles_all" if settled == of else "settles_some"
+            text += words(name, n=count(enough), settled=settled, of=of)
+        return self._line("Enough questions", state, text, "leaderboard")

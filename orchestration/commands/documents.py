@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from enum import StrEnum
 from typing import Annotated
 
@@ -50,3 +51,4 @@ def documents(
         say("No document lost anything." if lost else "There is no document.")
         return
     show_documents(rows)
+    say(f"`assay ui {shlex.quote(name)} --page documents` shows each beside its page")

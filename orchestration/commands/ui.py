@@ -36,6 +36,7 @@ class UiPage(StrEnum):
     VERDICT = "verdict"
     QUESTIONS = "questions"
     COMPARE = "compare"
+    DOCUMENTS = "documents"
     REVIEW = "review"
     CHAT = "chat"
     MONITOR = "monitor"
@@ -93,7 +94,7 @@ def ui(  # noqa: PLR0913, PLR0917 - the options of a command
     said[STUDY] = known.study if known else study or ""
     options = UiOptions(said[STUDY], study or "", cell or "", model or "", budget_usd, time_zone)
     with serve_app(options, host, port, _password(host, wanted=password), where) as server:
-        if study and (cell or model or not _was_run(said[STUDY], where)):  # else the page reads it
+        if study and (cell or model or not is_known(said[STUDY], where)):  # else the page reads it
             found = known or study_of(study)
             home_of(found)
             if cell or model:
@@ -148,10 +149,12 @@ def _password(host: str, *, wanted: bool) -> str | None:
     return secret
 
 
-def _was_run(study: str, where: Home) -> bool:
+def is_known(name: str, where: Home) -> bool:
+    """Return whether a study was run, or a corpus has that name: the page Documents shows its documents."""
+    from rag_assay.orchestration.corpora.records import Corpora
     from rag_assay.warehouse.artifacts import ArtifactStore
 
-    return study in ArtifactStore(where).keys("leaderboard")
+    return name in ArtifactStore(where).keys("leaderboard") or Corpora(where).named(name) is not None
 
 
 def _refuse_unknown(study: Study, cell: str | None, model: str | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -16,10 +16,12 @@ from rag_assay.orchestration.corpora.records import Corpora
 from rag_assay.orchestration.terminal.cli_errors import console, width
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import InputError
+from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
 
-_COLUMNS = ["url", "title", "language", "published_at", "text", "sections", "metadata"]
+_COLUMNS = ["doc_id", "url", "title", "language", "published_at", "text", "sections", "metadata"]
+_GUESSED_DATES = frozenset({"text", "url", "llm"})
 URL = 60  # last characters of an address that the table shows
 
 
@@ -27,6 +29,7 @@ URL = 60  # last characters of an address that the table shows
 class ListedDocument:
     """A document, or a page that gave none (`reason`).
 
+    doc_id: of a page without a document, that of the document that it would give
     fidelity: kind -> how many the page holds, and how many of these the document keeps
     date_source, language_source: where these are from, as in `metadata` of documents
     scanned_pages: of a PDF, from 1, whose words are missing
@@ -34,6 +37,7 @@ class ListedDocument:
 
     source: str
     url: str
+    doc_id: str
     title: str | None = None
     characters: int = 0
     sections: int = 0
@@ -46,10 +50,21 @@ class ListedDocument:
     reason: str | None = None
 
     @property
+    def lost(self) -> dict[str, int]:
+        """Kind -> how many blocks are lost, where any are."""
+        return {kind: came - kept for kind, (came, kept) in self.fidelity.items() if kept < came}
+
+    @property
     def has_losses(self) -> bool:
-        return bool(
-            self.reason or self.scanned_pages or any(kept < came for came, kept in self.fidelity.values())
-        )
+        return bool(self.reason or self.scanned_pages or self.lost)
+
+    @property
+    def is_date_guessed(self) -> bool:
+        return self.published_at is not None and self.date_source in _GUESSED_DATES
+
+    @property
+    def is_language_guessed(self) -> bool:
+        return self.language_source == "detected"
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -80,6 +95,7 @@ def _rows(study: Study, source: str, home: Home) -> Iterator[ListedDocument]:
         yield ListedDocument(
             source,
             row["url"],
+            row["doc_id"],
             row["title"],
             len(row["text"]),
             len(row["sections"] or ()),
@@ -91,7 +107,22 @@ def _rows(study: Study, source: str, home: Home) -> Iterator[ListedDocument]:
             metadata.get("scanned_pages") or [],
         )
     for row in read_parquet(folder / "dropped.parquet").iter_rows(named=True):
-        yield ListedDocument(source, row["url"], reason=row["reason"])
+        yield ListedDocument(source, row["url"], digest([source, row["url"]]), reason=row["reason"])
+
+
+def worst_first(rows: Iterable[ListedDocument]) -> list[ListedDocument]:
+    """Order by loss: pages without a document, then by lost blocks and scanned pages."""
+    return sorted(
+        rows, key=lambda row: (not row.reason, -sum(row.lost.values()) - len(row.scanned_pages), row.url)
+    )
+
+
+def totals(rows: Iterable[ListedDocument]) -> dict[str, list[int]]:
+    """Return kind -> how many the pages hold, and how many of these the documents keep."""
+    total: dict[str, list[int]] = {}
+    for row in rows:
+        add(total, row.fidelity)
+    return {kind: total[kind] for kind in KINDS if kind in total}
 
 
 def show_documents(rows: Sequence[ListedDocument]) -> None:
@@ -99,20 +130,17 @@ def show_documents(rows: Sequence[ListedDocument]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    total: dict[str, list[int]] = {}
-    for row in rows:
-        add(total, row.fidelity)
-    kinds = [kind for kind in KINDS if kind in total]
+    total = totals(rows)
     table = Table(box=None, pad_edge=False)
-    for head in ("document", "language", "date", "sections", *kinds, "note"):
+    for head in ("document", "language", "date", "sections", *total, "note"):
         table.add_column(head, overflow="fold")
     for row in rows:
         scans = f"pages {', '.join(map(str, row.scanned_pages))} are images" if row.scanned_pages else ""
         date = f"{(row.published_at or '')[:10]} ({row.date_source})" if row.published_at else "none"
         cells = [row.url[-URL:], row.language or "", "" if row.reason else date, str(row.sections)]
-        cells += ["{1}/{0}".format(*row.fidelity[kind]) if kind in row.fidelity else "" for kind in kinds]
+        cells += ["{1}/{0}".format(*row.fidelity[kind]) if kind in row.fidelity else "" for kind in total]
         table.add_row(*(Text(plain(cell)) for cell in (*cells, truncate(row.reason or scans, 80))))
     if len(rows) > 1:
-        sums = ("{1}/{0}".format(*total[kind]) for kind in kinds)
+        sums = ("{1}/{0}".format(*counts) for counts in total.values())
         table.add_row(f"{len(rows)} in all", "", "", str(sum(row.sections for row in rows)), *sums, "")
     console(width=width()).print(table)

@@ -38,6 +38,7 @@ TEXTS = {
     "verdict": ("Verdict", "Ergebnis"),
     "questions": ("Questions", "Fragen"),
     "compare": ("Compare", "Vergleich"),
+    "documents": ("Documents", "Dokumente"),
     "review": ("Review", "Bewerten"),
     "chat": ("Chat", "Chat"),
     "monitor": ("Monitor", "Betrieb"),

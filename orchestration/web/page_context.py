@@ -16,7 +16,7 @@ from rag_assay.warehouse.paths import Home
 if TYPE_CHECKING:
     from streamlit.navigation.page import StreamlitPage
 
-PAGES = ("verdict", "questions", "compare", "review", "chat", "monitor")
+PAGES = ("verdict", "questions", "compare", "documents", "review", "chat", "monitor")
 """The pages in the order of the navigation; `/` leads to the first one."""
 STUDY, PERSON = "study", "name"
 KEPT = (STUDY, PERSON, PARAMETER)

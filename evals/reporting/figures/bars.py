@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from rag_assay.evals.judging.entailment.pairs import SPENT
 from rag_assay.evals.reporting import display, limits
+from rag_assay.evals.reporting.caveats import interval_words
 from rag_assay.evals.reporting.charts.marks import (
     COUNT,
     BarColumn,
@@ -29,6 +30,7 @@ from rag_assay.evals.reporting.limits import EFFECT_METRICS
 from rag_assay.evals.reporting.rating_scores import ScoredAnswers, written
 from rag_assay.evals.reporting.sections import Column, Table
 from rag_assay.evals.reporting.standings import CellStanding, RankedResult, Result, Subset, values_of
+from rag_assay.evals.reporting.texts import Language, Texts, Words, several, words_in
 from rag_assay.evals.statistics.bootstrap import UNIT, bootstrap, intervals
 from rag_assay.evals.statistics.effects import over_contexts
 
@@ -43,7 +45,52 @@ def place_of(entry: RankedResult, leader: RankedResult | None) -> Place:
     return "tied" if entry.tied else "apart"
 
 
-def intervals_figure(data: ReportData, entries: Sequence[RankedResult], cells: int) -> Table | None:
+INTERVALS: Texts = {
+    "title": ("Intervals of {title}", "Intervalle von {title}"),
+    "cell": ("Cell", "Pipeline"),
+    "lines": (
+        "A dot is the mean, a line its {interval}",
+        "Ein Punkt ist das Mittel, eine Linie sein {interval}",
+    ),
+    "band": (
+        "; the band is the leading cell's interval",
+        "; das Band ist das Intervall der führenden Pipeline",
+    ),
+    "tied": ("A diamond (≈) is tied with it: {n} rows", "Eine Raute (≈) liegt gleichauf: {n} Zeilen"),
+    "tied_1": ("A diamond (≈) is tied with it: 1 row", "Eine Raute (≈) liegt gleichauf: 1 Zeile"),
+    "apart": (
+        "Every other ranked row is significantly worse",
+        "Jede andere Zeile mit Rang ist signifikant schlechter",
+    ),
+    "differences": (
+        "; that is a matter of the differences on each question, not of where the lines meet",
+        "; das folgt aus den Differenzen je Frage, nicht daraus, wo sich Linien treffen",
+    ),
+    "unranked": (
+        "A ring with a dashed line (†) has no rank: the line spans its worst to its best case",
+        "Ein Ring mit gestrichelter Linie (†) hat keinen Rang: Sie zeigt schlechtesten bis besten Fall",
+    ),
+    "axis": ("The axis begins at {low}, not at 0", "Die Achse beginnt bei {low}, nicht bei 0"),
+    "shared": (
+        " A generator cannot change this metric, so cells that differ in the generator alone share a row.",
+        " Ein Generator ändert diese Metrik nicht: Pipelines, die nur er trennt, teilen eine Zeile.",
+    ),
+    "worst_case": ("worst to best case", "schlechtester bis bester Fall"),
+    "left_out": (
+        "{n} further rows left out; the table holds them.",
+        "{n} weitere Zeilen ausgelassen; die Tabelle hat sie.",
+    ),
+    "left_out_1": (
+        "1 further row left out; the table holds them.",
+        "1 weitere Zeile ausgelassen; die Tabelle hat sie.",
+    ),
+}
+"""Of the chart of intervals, which the app shows in German too."""
+
+
+def intervals_figure(
+    data: ReportData, entries: Sequence[RankedResult], cells: int, language: Language = "en"
+) -> Table | None:
     """Return the entries that have a value, in their order; None where there is none.
 
     cells: how many the whole leaderboard has
@@ -53,28 +100,30 @@ def intervals_figure(data: ReportData, entries: Sequence[RankedResult], cells: i
     shown = valued[: limits.CHART_ROWS]
     if not shown:
         return None
-    leader = leader_of(shown)
+    words, leader = words_in(INTERVALS, language), leader_of(shown)
     band = (leader.result.low, leader.result.high) if leader else (None, None)
     drawn = column(
         Column(metric.title, metric.unit, data.interval),
-        [_interval_value(entry, place_of(entry, leader)) for entry in shown],
+        [_interval_value(entry, place_of(entry, leader), words) for entry in shown],
         metric.unit,
         form="dot",
         bounds=metric.bounds,
         band=band,
     )
-    about = _intervals_about(data, [place_of(entry, leader) for entry in valued], drawn[0].scale)
+    is_stored = language == "en"  # the sentence about intervals is
+    method = data.interval if is_stored else interval_words(data.clusters, data.seed, language)
+    places = [place_of(entry, leader) for entry in valued]
+    about = _intervals_about(data, places, drawn[0].scale, method, words)
     if len(entries) < cells and metric.kind == "retrieval":
-        about += (
-            " A generator cannot change this metric, so cells that differ in the generator alone share a row."
-        )
+        about += words("shared")
+    more = len(valued) - len(shown)
     chart = bar_table(
         "chart-intervals",
-        f"Intervals of {metric.title}",
+        words("title", title=metric.title),
         about,
-        ("Cell", [entry.label for entry in shown]),
+        (words("cell"), [entry.label for entry in shown]),
         [drawn],
-        display.left_out("the table holds them", row=len(valued) - len(shown)),
+        several(words, "left_out", more) if more else "",
         frozenset(at for at, entry in enumerate(shown) if entry is leader),
     )
     return replace(chart, row_pipelines=[entry.cells for entry in shown])
@@ -113,31 +162,26 @@ def _ends(result: Result) -> tuple[float | None, float | None]:
     return min(result.worst, result.best), max(result.worst, result.best)
 
 
-def _interval_value(entry: RankedResult, place: Place) -> BarValue:
+def _interval_value(entry: RankedResult, place: Place, words: Words) -> BarValue:
     low, high = _ends(entry.result)
-    small = () if entry.result.covered else ("worst to best case",)
+    small = () if entry.result.covered else (words("worst_case"),)
     sign = {"tied": " ≈", "unranked": "†"}.get(place, "")
     return BarValue(entry.result.value, low, high, small, place, sign=sign)
 
 
-def _intervals_about(data: ReportData, places: Sequence[Place], scale: Scale) -> str:
-    words = [f"A dot is the mean, a line its {data.interval}"]
+def _intervals_about(
+    data: ReportData, places: Sequence[Place], scale: Scale, interval: str, words: Words
+) -> str:
+    said = [words("lines", interval=interval)]
     tied = places.count("tied")
     if "leader" in places:
-        same = (
-            f"A diamond (≈) is tied with it: {display.several(tied, 'row')}"
-            if tied
-            else "Every other ranked row is significantly worse"
-        )
-        words[0] += "; the band is the leading cell's interval"
-        words.append(
-            f"{same}; that is a matter of the differences on each question, not of where the lines meet"
-        )
+        said[0] += words("band")
+        said.append((several(words, "tied", tied) if tied else words("apart")) + words("differences"))
     if "unranked" in places:
-        words.append("A ring with a dashed line (†) has no rank: the line spans its worst to its best case")
+        said.append(words("unranked"))
     if scale.low > 0 or scale.high < 0:
-        words.append(f"The axis begins at {display.quantity(scale.low, data.primary.unit)}, not at 0")
-    return ". ".join(words) + "."
+        said.append(words("axis", low=display.quantity(scale.low, data.primary.unit)))
+    return ". ".join(said) + "."
 
 
 def metrics_figure(data: ReportData, subset: Subset, labels: Mapping[str, str]) -> Table | None:

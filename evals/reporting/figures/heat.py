@@ -55,6 +55,7 @@ from rag_assay.evals.reporting.sections import (
     section,
 )
 from rag_assay.evals.reporting.standings import Result, Subset, values_of
+from rag_assay.evals.reporting.texts import CHARTS, Language, Words, words_in
 from rag_assay.evals.statistics.bootstrap import intervals
 from rag_assay.evals.statistics.effects import Levels, over_contexts
 from rag_assay.evals.statistics.resampling import Floats
@@ -175,34 +176,36 @@ def _square(result: Result | None, shown: Collection[float], metric: MetricInfo)
     return TableFigure(text, (ends,), f"n = {result.n}", style=f"h{level}")
 
 
-def effects_section(found: Effects) -> PageSection | None:
+def effects_section(found: Effects, language: Language = "en") -> PageSection | None:
     """Return the effect of each axis, and of two axes together; None where no two levels can be compared."""
     if not found.axes:
         return None
     blocks: list[Block] = []
+    words = words_in(CHARTS, language)
     for table in found.axes:
         first = table.effects[0]
         blocks.append(PageHeading(table.axis.capitalize(), "" if table.subset == "all" else table.subset))
-        blocks += [effect_words(first), _axis_table(table)]
+        blocks += [effect_words(first), _axis_table(table, words)]
         if table.groups:
             note = PageParagraph(explain("axis-groups", most=limits.EFFECT_GROUPS))
-            title = f"{first.metric.title} by kind of question"
-            blocks.append(Details(title, [_groups_table(table), note]))
+            title = words("by_group", title=first.metric.title)
+            blocks.append(Details(title, [_groups_table(table, words), note]))
     if found.pairs:
         kept = tuple(pair for pair in found.pairs if not is_matrix(pair))
-        words = [pair_words(pair) for pair in found.pairs if is_matrix(pair)]
-        blocks += [PageHeading("Two axes together"), *words, *pair_figures(replace(found, pairs=kept))]
-    return section("effects", blocks)
+        said = [pair_words(pair) for pair in found.pairs if is_matrix(pair)]
+        figures = pair_figures(replace(found, pairs=kept), language)
+        blocks += [PageHeading(words("together")), *said, *figures]
+    return section("effects", blocks, language=language)
 
 
-def _axis_table(table: AxisTable) -> Table:
+def _axis_table(table: AxisTable, words: Words) -> Table:
     bars, axis = effect_bars(table), table.axis
     first = table.effects[0]
     columns = [Column(axis.capitalize(), style="cell")]
     for one in bars:
         note = f"{_unit(one.effect.metric)}n = {one.effect.found.n}"
         columns.append(Column(one.effect.metric.title, note, is_number=True, style="with-bar"))
-    columns[2:2] = numbers("Difference")
+    columns[2:2] = numbers(words("difference"))
     rows: list[Row] = []
     for at in first.best_first():
         level = first.levels[at]
@@ -210,9 +213,9 @@ def _axis_table(table: AxisTable) -> Table:
             level,
             *(_bar_figure(one, level, is_first=one is bars[0]) for one in bars),
         ]
-        row[2:2] = [_level_difference(first, at)]
+        row[2:2] = [_level_difference(first, at, words)]
         rows.append(row)
-    return Table(f"Effect of the {axis}", columns, rows, style="effects")
+    return Table(words("effect", axis=axis), columns, rows, style="effects")
 
 
 def _unit(metric: MetricInfo) -> str:
@@ -233,16 +236,16 @@ def _bar_figure(bars: EffectBars, level: str, *, is_first: bool) -> TableFigure:
     return TableFigure(text, (ends,), drawn=Markup(chart))  # noqa: S704 -- a chart of ours
 
 
-def _level_difference(one: AxisEffect, at: int) -> str | TableFigure:
+def _level_difference(one: AxisEffect, at: int, words: Words) -> str | TableFigure:
     found, unit = one.found, one.metric.unit
     if at == found.best:
-        return "best"
+        return words("best")
     text = with_sign(found.difference[at], unit)
     ends = interval(found.difference_low[at], found.difference_high[at], unit)
     return TableFigure(text if found.apart[at] else TIED + text, (ends, p_value(found.p[at])))
 
 
-def _groups_table(table: AxisTable) -> Table:
+def _groups_table(table: AxisTable, words: Words) -> Table:
     first = table.effects[0]
 
     def mean(found: Levels, at: int) -> str:
@@ -257,8 +260,9 @@ def _groups_table(table: AxisTable) -> Table:
         )
         for group in table.groups
     ]
-    columns = [Column("Questions", style="cell"), *numbers("n", *first.levels)]
-    return Table(f"{first.metric.title} by {table.axis} and kind of question", columns, rows, style="groups")
+    columns = [Column(words("questions"), style="cell"), *numbers("n", *first.levels)]
+    caption = words("by_axis_and_group", title=first.metric.title, axis=table.axis)
+    return Table(caption, columns, rows, style="groups")
 
 
 def is_matrix(pair: AxisPair) -> bool:
@@ -267,13 +271,13 @@ def is_matrix(pair: AxisPair) -> bool:
     return pair.axes == ("chunking", "retriever") and pair.metric.kind == "retrieval" and is_whole
 
 
-def pair_figures(effects: Effects) -> tuple[Table, ...]:
+def pair_figures(effects: Effects, language: Language = "en") -> tuple[Table, ...]:
     """Return a heat map of each pair of axes, significant ones first."""
     ordered = sorted(effects.pairs, key=lambda pair: not pair.p < ALPHA)
-    return tuple(_figure(pair) for pair in ordered)
+    return tuple(_figure(pair, words_in(CHARTS, language)) for pair in ordered)
 
 
-def _figure(pair: AxisPair) -> Table:
+def _figure(pair: AxisPair, words: Words) -> Table:
     one, other = pair.axes
     rows_of, columns_of = (
         (sorted(range(len(names)), key=lambda at: natural(names[at]))[: limits.PAIR_LEVELS])
@@ -304,11 +308,11 @@ def _figure(pair: AxisPair) -> Table:
     ]
     further = sum(len(names) for names in pair.levels) - len(rows_of) - len(columns_of)
     return Table(
-        f"{one.capitalize()} and {other}: {pair.metric.title}",
+        words("pair", one=one.capitalize(), other=other, title=pair.metric.title),
         [
             Column(one.capitalize()),
             *numbers(*(pair.levels[1][column] for column in columns_of)),
-            Column("Mean", is_number=True, style="mean"),
+            Column(words("mean"), is_number=True, style="mean"),
         ],
         rows,
         left_out(IN_ROWS, level=further),
@@ -316,7 +320,7 @@ def _figure(pair: AxisPair) -> Table:
         f"chart-pair-{one}-{other}",
         f"{pair_words(pair)} Means over {several(pair.found.n, 'question')} in equal contexts with their "
         f"intervals; the best {one} with each {other} is bold.",
-        [("Mean", *(written(means[:, column].mean()) for column in columns_of), "")],
+        [(words("mean"), *(written(means[:, column].mean()) for column in columns_of), "")],
     )
 
 

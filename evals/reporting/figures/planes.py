@@ -34,6 +34,7 @@ from rag_assay.evals.reporting.sections import (
     numbers,
     section,
 )
+from rag_assay.evals.reporting.texts import CHARTS, Language, Words, words_in
 from rag_assay.evals.statistics.effects import Levels
 from rag_assay.evals.statistics.risk_coverage import RiskCoverage, risk_coverage
 from rag_assay.evals.statistics.roc import roc_curve
@@ -46,7 +47,7 @@ _NOUNS = {"tokens": "tokens", "s": "time", "US$": "price"}  # unit of a cost -> 
 FRONT = 5  # style of the line of the front
 
 
-def front_figure(front: Front, at: int) -> Plane:
+def front_figure(front: Front, at: int, language: Language = "en") -> Plane:
     across = marks.cost_scale([one.cost for one in front.all])
     ends = [end for one in front.points for end in (one.low, one.high)]
     up = marks.upward(marks.Scale(*marks.domain([*ends, *(one.value for one in front.all)])))
@@ -60,7 +61,7 @@ def front_figure(front: Front, at: int) -> Plane:
     unit = f", {front.unit}" if front.unit and front.unit not in front.cost.lower() else ""
     return Plane(
         f"chart-front-{at}",
-        f"{front.quality} and {front.cost}",
+        words_in(CHARTS, language)("and_cost", title=front.quality, cost=front.cost),
         _front_about(front),
         f"{front.cost}{unit}" + (" (logarithmic)" if across.logarithmic else ""),
         front.quality,
@@ -111,9 +112,12 @@ def cost_words(cost: float, unit: str) -> str:
     return f"US$ {_cost(cost, unit)}" if unit == "US$" else f"{_cost(cost, unit)} {unit}".strip()
 
 
-def contexts_section(found: Contexts | None, fronts: Sequence[Front]) -> PageSection | None:
+def contexts_section(
+    found: Contexts | None, fronts: Sequence[Front], language: Language = "en"
+) -> PageSection | None:
     """Return what equal lengths of context and costs buy; None where neither is known."""
     blocks: list[Block] = []
+    words = words_in(CHARTS, language)
     if found:
         blocks.append(explain("at-length", quality=found.quality))
         blocks += context_words(found)
@@ -125,25 +129,30 @@ def contexts_section(found: Contexts | None, fronts: Sequence[Front]) -> PageSec
                 for each in numbers(display.count(budget.tokens), unit="tokens")
             ]
             rows: list[Row] = [
-                (level, *(_at(budget.found, at) for budget in one.budgets))
+                (level, *(_at(budget.found, at, words) for budget in one.budgets))
                 for at, level in enumerate(one.levels)
             ]
-            caption = f"{found.quality} by {one.axis} and length of context"
+            caption = words("by_length", title=found.quality, axis=one.axis)
             blocks.append(Table(caption, columns, rows, style="effects"))
     if fronts:
         blocks += [
-            PageHeading("What no other beats"),
+            PageHeading(words("front")),
             explain("front"),
-            Tiles([[front_figure(front, at), _front_table(front)] for at, front in enumerate(fronts, 1)]),
+            Tiles(
+                [
+                    [front_figure(front, at, language), _front_table(front, words)]
+                    for at, front in enumerate(fronts, 1)
+                ]
+            ),
         ]
     if not blocks:
         return None
-    return section("contexts", blocks)
+    return section("contexts", blocks, language=language)
 
 
-def _at(found: Levels, at: int) -> TableFigure:
+def _at(found: Levels, at: int, words: Words) -> TableFigure:
     if at == found.best:
-        return TableFigure(bold(display.number(found.mean[at])), ("best",))
+        return TableFigure(bold(display.number(found.mean[at])), (words("best"),))
     sign = "" if found.apart[at] else TIED
     return TableFigure(
         sign + display.number(found.mean[at]),
@@ -151,7 +160,7 @@ def _at(found: Levels, at: int) -> TableFigure:
     )
 
 
-def _front_table(front: Front) -> Table:
+def _front_table(front: Front, words: Words) -> Table:
     columns = [
         Column(f"{len(front.points)} of {front.of}", style="cell"),
         *numbers(front.cost, unit=front.unit),
@@ -161,7 +170,7 @@ def _front_table(front: Front) -> Table:
         (bold(str(n)) + f" {_named(one)}", _cost(one.cost, front.unit), display.number(one.value))
         for n, one in enumerate(front.points, 1)
     ]
-    return Table(f"{front.quality} and {front.cost}", columns, rows, style="front")
+    return Table(words("and_cost", title=front.quality, cost=front.cost), columns, rows, style="front")
 
 
 def _front_about(front: Front) -> str:

@@ -28,6 +28,6 @@ def show_agreement(context: PageContext) -> None:
         return
     found = [replace(one, folded=False) for one in (people_section(data), judges_section(data, ())) if one]
     if found:
-        show_sections("agreement", render_sections(found))
+        show_sections("agreement", render_sections(found), lang="en")
     else:
         st.info(context.words(TEXTS)("none"))

@@ -17,14 +17,14 @@ _SHARED = ("journey_parts.js", "journey_diff.js", "journey_table.js", "journey_v
 Listen = Callable[[], None]
 
 
-def show_sections(key: str, html: str, layout: str = "") -> dict[str, str] | None:
+def show_sections(key: str, html: str, layout: str = "", lang: str = "") -> dict[str, str] | None:
     """Show HTML of `render_sections`; return the query of a link in it that was just used.
 
-    layout: `two`: the second section is beside the first where there is room
+    layout: `two`, `sides`: the second section is beside the first where there is room
+    lang: of its texts, where it is another than the page's
     """
-    followed = getattr(
-        _sections()(key=key, data={"html": html, "layout": layout}, on_follow_change=_pass), "follow", None
-    )
+    data = {"html": html, "layout": layout, "lang": lang}
+    followed = getattr(_sections()(key=key, data=data, on_follow_change=_pass), "follow", None)
     return (
         {str(name): str(value) for name, value in followed.items()} if isinstance(followed, Mapping) else None
     )

@@ -21,7 +21,7 @@ from rag_assay.evals.reporting.trust import reasons_missing
 from rag_assay.evals.reporting.view import fronts_of
 from rag_assay.orchestration.web.address_state import choose_one, switch
 from rag_assay.orchestration.web.components.result_views import show_sections
-from rag_assay.orchestration.web.languages import Texts, Words
+from rag_assay.orchestration.web.languages import Language, Texts, Words
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.study_results import choose_metric, matrix_of, read_or_tell, report_of
 
@@ -70,10 +70,10 @@ def _pair(context: PageContext, words: Words) -> str | None:
         if context.get("b") != second:
             context.set(b=second)  # named, it stays when the first pipeline is another one
     metric = choose_metric(context, matrix.data, every=True)
-    return read_or_tell(lambda: _pair_html(matrix, metric, (first, second)))
+    return read_or_tell(lambda: _pair_html(matrix, metric, (first, second), context.language))
 
 
-def _pair_html(matrix: QuestionMatrix, metric: str, pair: tuple[str, str]) -> str:
+def _pair_html(matrix: QuestionMatrix, metric: str, pair: tuple[str, str], language: Language) -> str:
     asked = dict(matrix.questions.select("question_id", "question").iter_rows())
     values = matrix.values(metric, pair)
     found = compare_pair(matrix.data, matrix.metrics[metric], pair, values, list(asked))
@@ -82,31 +82,31 @@ def _pair_html(matrix: QuestionMatrix, metric: str, pair: tuple[str, str]) -> st
         for one in asked
     }
     names = (matrix.labels[pair[0]], matrix.labels[pair[1]])
-    return render_sections([pair_section(found, names, asked, links, ROWS)])
+    return render_sections([pair_section(found, names, asked, links, ROWS, language)])
 
 
 def _sections(context: PageContext, view: str, words: Words) -> str | None:
     data = report_of(context)
     if data is None:
         return None
-    html = _axes_html(data) if view == "axes" else _costs_html(data)
+    html = (_axes_html if view == "axes" else _costs_html)(data, context.language)
     if not html:
         st.info(words("nothing"))
     return html
 
 
 @lru_cache(maxsize=4)
-def _axes_html(data: ReportData) -> str:
-    found = effects_section(effects(data))
+def _axes_html(data: ReportData, language: Language) -> str:
+    found = effects_section(effects(data), language)
     return render_sections([replace(found, folded=False)]) if found else ""
 
 
 @lru_cache(maxsize=4)
-def _costs_html(data: ReportData) -> str:
+def _costs_html(data: ReportData, language: Language) -> str:
     labels = cell_labels(data)
     at_length = contexts(data)
     found = [
-        contexts_section(at_length, fronts_of(data, at_length)),
-        costs_section(data, labels, reasons_missing(data)),
+        contexts_section(at_length, fronts_of(data, at_length), language),
+        costs_section(data, labels, reasons_missing(data), language),
     ]
     return render_sections([replace(one, folded=False) for one in found if one])

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from html import escape
-from urllib.request import urlopen
 
 import streamlit as st
 
 from rag_assay.evals.reporting.display import count, plain
 from rag_assay.orchestration.alerts.journal import Journal
-from rag_assay.orchestration.loopback import is_loopback
 from rag_assay.orchestration.runs.current_run import run_now
 from rag_assay.orchestration.terminal.outcome_sentences import crawl_sentence
 from rag_assay.orchestration.web.address_state import switch
 from rag_assay.orchestration.web.board import or_trouble
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_sections
+from rag_assay.orchestration.web.dagster_link import dagster_url
 from rag_assay.orchestration.web.languages import Words
 from rag_assay.orchestration.web.no_study import show_no_study
 from rag_assay.orchestration.web.outcomes import TEXTS as OUTCOMES
@@ -32,7 +29,6 @@ from rag_assay.warehouse.paths import Home
 
 SHEETS = ("board",)
 _AGAIN, _IDLE = "4s", "10s"  # until a page looks again by itself: while a run is under way, else
-_DAGSTER = "http://127.0.0.1:3000"
 _RUNS = 5  # runs of Dagster that are listed
 _ALERTS = 20
 _CELLS = 60  # pipelines that the progress of is shown
@@ -146,7 +142,7 @@ def _changes(context: PageContext, words: Words) -> None:
     """Show what differs between the last two results of the study, as `assay diff` does."""
     html = or_trouble(lambda: _changes_html(context.study, context.workspace, words("changes_of")))
     if html:
-        show_sections("changed", html)
+        show_sections("changed", html, lang="en")
     elif html is not None:
         st.info(words("one_result", study=label(context.study)), icon=":material/difference:")
 
@@ -268,12 +264,8 @@ def _list(lines: Iterable[str]) -> str:
 
 def _dagster(words: Words) -> None:
     """Link to the runs in the Dagster UI where it is started, or say how it is."""
-    url, is_there = _DAGSTER, False
-    # Any server may listen there; and for a reader on another machine it is none.
-    if is_loopback(st.context.ip_address or "127.0.0.1"):
-        with suppress(OSError, ValueError), urlopen(f"{url}/server_info", timeout=0.3) as reply:  # noqa: S310
-            is_there = "dagster_webserver_version" in json.load(reply)
-    if not is_there:
+    url = dagster_url()
+    if not url:
         st.caption(words("no_dagster"))
         return
     st.link_button(words("dagster"), f"{url}/runs", icon=":material/open_in_new:")

@@ -16,7 +16,7 @@ from rag_assay.evals.reporting.trust import trust_lines
 from rag_assay.evals.statistics.verdict import JUDGED, labels_of, verdict_sentences
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_sections
-from rag_assay.orchestration.web.languages import Texts, Words, language_here
+from rag_assay.orchestration.web.languages import Language, Texts, Words, language_here
 from rag_assay.orchestration.web.page_context import PageContext
 from rag_assay.orchestration.web.study_results import choose_metric, matrix_of
 
@@ -57,7 +57,7 @@ def render(context: PageContext) -> None:
         with st.expander(words("notes", n=len(data.notes)), icon=":material/warning:"):
             st.markdown("\n".join(f"- {label(one, 600)}" for one in data.notes))
     metric = choose_metric(context, data)
-    show_sections("verdict_sections", _html(data, metric, words), "two")
+    show_sections("verdict_sections", _html(data, metric, words, context.language), "two")
 
 
 def _sentences(data: ReportData) -> tuple[str, ...]:
@@ -87,13 +87,13 @@ def _buttons(context: PageContext, data: ReportData, words: Words) -> None:
                 st.code(command, language="bash")
 
 
-def _html(data: ReportData, metric: str, words: Words) -> str:
+def _html(data: ReportData, metric: str, words: Words, language: Language) -> str:
     info = next(one for one in data.metrics if one.name == metric)
-    chart = intervals_of(data, info, ROWS)
+    chart = intervals_of(data, info, ROWS, language)
     blocks: list[Block] = [words("none")]
     if chart:
         blocks = [replace(chart, about=""), Details(words("reading"), [chart.about])]
-    lines = PageTemplate("trust.html", {"trust": trust_lines(data), "linked": False})
+    lines = PageTemplate("trust.html", {"trust": trust_lines(data, language), "linked": False})
     return render_sections(
         [
             PageSection("chart", chart.caption if chart else info.title, blocks),

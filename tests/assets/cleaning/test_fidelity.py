@@ -8,7 +8,7 @@ import pytest
 
 from rag_assay.assets.cleaning.article import clean_article
 from rag_assay.assets.cleaning.blocks import read_blocks
-from rag_assay.assets.cleaning.fidelity import has_lost_headings, page_fidelity
+from rag_assay.assets.cleaning.fidelity import PageComparison, has_lost_headings
 from rag_assay.assets.cleaning.page_cleaner import clean_html
 from rag_assay.assets.cleaning.tree import parse_page
 
@@ -46,7 +46,7 @@ def test_all_of_a_plain_page_is_kept_and_counted(content: str | None) -> None:
 )
 def test_what_is_lost_is_counted(text: str, sections: list[dict[str, Any]], kept: dict[str, int]) -> None:
     root = parse_page(PAGE)
-    found = page_fidelity(root, read_blocks(root), text, sections)
+    found = PageComparison(root, read_blocks(root), text, sections).counts()
     assert found == {kind: [count, kept[kind]] for kind, count in HELD.items()}
     assert has_lost_headings(found) == (kept["headings"] < 2)
 

@@ -61,6 +61,7 @@ def test_documents_and_pages_without_one_are_listed_with_counts(study: Path) -> 
     assert "\x1b" not in table
     assert "1/1" in table
     assert "2 in all" in table
+    assert "--page documents` shows each beside its page" in assay("documents", str(study)).stderr
 
 
 def test_what_is_not_built_is_said_with_what_to_do(study_path: Path, tmp_path: Path) -> None:

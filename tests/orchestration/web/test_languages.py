@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 
+from rag_assay.evals import reporting
 from rag_assay.evals.reporting.page import read_script
 from rag_assay.evals.reporting.question_matrix import LOST_WORDS
 from rag_assay.orchestration import web
@@ -21,10 +22,11 @@ SHOWN = {"label", "help", "alt", "placeholder", "title"}
 
 
 def tables() -> dict[str, Mapping[str, tuple[str, str]]]:
-    """Return every table of texts: module and name -> the table."""
+    """Return every table of texts, of the app and of reports: module and name -> the table."""
     found: dict[str, Mapping[str, tuple[str, str]]] = {}
     seen: set[int] = set()  # one table is imported by several modules
-    for module in walk_packages([str(FOLDER)], "rag_assay.orchestration.web."):
+    shown = walk_packages([str(FOLDER)], "rag_assay.orchestration.web.")
+    for module in (*shown, *walk_packages(reporting.__path__, "rag_assay.evals.reporting.")):
         if module.name.endswith((".entry.ui", ".web.server")):  # they run
             continue
         for name, value in vars(import_module(module.name)).items():
@@ -54,6 +56,12 @@ def test_both_languages_have_every_text_with_the_same_values() -> None:
             assert "" not in {english.strip(), german.strip()}, (place, name)
             values = [set(re.findall(r"\{(\w+)\}", one)) for one in (english, german)]
             assert values[1] == values[0], (place, name)
+
+
+def test_charts_and_the_trust_list_have_tables() -> None:
+    found = " ".join(tables())
+    for name in ("trust:TEXTS", "pair_comparison:TEXTS", "bars:INTERVALS", "texts:CHARTS", "caveats:METHODS"):
+        assert name in found
 
 
 def test_no_text_is_written_where_it_is_shown() -> None:

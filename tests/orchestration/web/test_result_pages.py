@@ -266,7 +266,9 @@ PAGES = {  # address -> what is there once the page is shown
     "verdict": ".as-sections .trust li",
     "questions?question=noon": ".panel h3",
     "compare": "#pair",
+    "compare?view=axes": ".as-sections section",
     "compare?view=costs": ".as-sections section",
+    "documents": "#listed tbody tr",
     "review": ".as-page[data-serial]",
     "review?view=users": ".stAlert",
     "review?view=tags": ".stAlert",
@@ -277,9 +279,9 @@ PAGES = {  # address -> what is there once the page is shown
     "monitor?view=usage": ".st-key-figures",
 }
 WRITTEN = """() => {
-  // Sections of the report are in English, and so are Streamlit's own texts.
+  // Some sections of the report are in English, and so are Streamlit's own texts.
   const found = new Set();
-  const OTHERS = ".as-sections, style, script, svg";
+  const OTHERS = ".as-sections[lang=en], style, script, svg";
   const NAMES = ["aria-label", "title", "placeholder", "alt"];
   const look = (root) => {
     for (const one of root.querySelectorAll("*")) {

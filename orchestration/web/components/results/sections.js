@@ -8,6 +8,7 @@ export default function sections({ data, parentElement, setTriggerValue }) {
   drawn.set(place, data.html);
   place.innerHTML = data.html;
   place.dataset.layout = data.layout;
+  if (data.lang) place.lang = data.lang;
   place.dataset.drawn = "true";
   place.onclick = (event) => {
     const link = event.target.closest("a[href^='?']");
