@@ -1,6 +1,6 @@
 """How often the verdict is wrong on simulated studies whose truth is known, and what it costs.
 
-    python -m benchmarks.verdict [false] [decision] [chances] [intervals] [speed] [--studies N]
+    python -m benchmarks.verdict [false] [margin] [decision] [chances] [intervals] [speed] [--studies N]
 
 A cell's value of a question depends on the document, the question, how the cell gets on with the document,
 and noise. Values are graded (in steps, as nDCG), saturated (90 % ones), binary, or unbounded (log-normal, as
@@ -137,6 +137,41 @@ def _erred(design: Design, studies: int) -> float:
         values, of = simulate(chance, design, np.zeros(design.cells))
         wrong += bool((step_down(_against_leader(values)[0], seed, 1_000, of).p < ALPHA).any())
     return 100 * wrong / studies
+
+
+def margin_claims(studies: int) -> None:
+    """Print in how many studies any cell that loses just the margin is called within it, in percent.
+
+    The rest of the cells are as good as the leader: of those, how many are shown to be within it.
+    """
+    print(
+        f"\nFalse claims of being within {MARGIN}, % of {studies} studies (at most 6.5 is wanted); shown, %\n"
+    )
+    print("| documents x questions | noise | one is best | half are |\n|---|---:|---:|---:|")
+    for documents, each, cells in ((8, 8, 3), (8, 8, 20), (28, 3, 20), (100, 3, 20)):
+        for noise in (0.005, 0.01, 0.02):
+            shares = []
+            for best in (1, cells // 2):
+                means = np.where(np.arange(cells) < best, 0.0, -MARGIN - 1e-4)
+                wrong, shown = _called_within(Design(documents, each, cells), means, noise, studies)
+                shares.append(f"{wrong:.1f}" if best == 1 else f"{wrong:.1f} ({shown:.0f} shown)")
+            print(
+                f"| {documents} x {each}, {cells} cells | {noise} | " + " | ".join(shares) + " |", flush=True
+            )
+
+
+def _called_within(design: Design, means: Floats, noise: float, studies: int) -> tuple[float, float]:
+    chance, wrong, shown, near = np.random.default_rng(SEED + 4), 0, 0, 0
+    of = np.repeat(np.arange(design.documents), design.each)
+    for seed in range(studies):
+        apart = chance.standard_normal((design.documents, design.cells))[of]
+        values = means + noise * (apart + 0.5 * chance.standard_normal((len(of), design.cells)))
+        against, leader = _against_leader(values)
+        within = contrasts(against, seed, of, resamples=1_000, margin=MARGIN).within
+        good = np.abs(np.delete(means, leader) - means[leader]) < MARGIN
+        wrong += bool((within & ~good).any())
+        shown, near = shown + int((within & good).sum()), near + int(good.sum())
+    return 100 * wrong / studies, 100 * shown / max(near, 1)
 
 
 def _against_leader(values: Floats) -> tuple[Floats, int]:
@@ -308,6 +343,7 @@ def speed(_studies: int) -> None:
 
 PARTS = {
     "false": false_claims,
+    "margin": margin_claims,
     "decision": decisions,
     "chances": chances,
     "intervals": interval_coverage,

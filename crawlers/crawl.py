@@ -67,7 +67,7 @@ def _scrape(home: Home, name: str, source: Source, progress: Progress, timeout: 
         spider = crawler.spider
         if spider is None or not crawler.stats.get_value("finish_reason"):
             log = settings["LOG_FILE"]
-            raise AssayError(f"The crawl of `{name}` did not come to an end; {log} says why.")
+            raise AssayError(f"The crawl of `{name}` did not finish; {log} says why.")
         if spider.broken is not None:
             raise spider.broken
         return close(store, crawler, crawler.stats.get_value("finish_reason"))

@@ -84,7 +84,7 @@ class Leaderboard(Stage):
         chosen=_best_first,
     )
     kinds: ClassVar[frozenset[str]] = frozenset({"python", "duckdb", "parquet"})
-    code_version = "5"
+    code_version = "6"
     upstream = ("scores", "answers", "questions")
     headline = Headline(
         "verdict",
@@ -219,7 +219,7 @@ class Leaderboard(Stage):
             study.prefer,
             study.margin,
             chunks_differ=len(study.chunkings) > 1,
-            judged=isinstance(metrics[0], JudgedScores),
+            judged=metrics[0].judged_by if isinstance(metrics[0], JudgedScores) else None,
         )
         return verdict_on(study.study, rows, metrics, facts)
 

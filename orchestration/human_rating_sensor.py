@@ -52,7 +52,7 @@ def scores_sensor(
             if not is_quiet and now - since < LONGEST:
                 waiting.append(f"people are scoring {study}")
             elif not _was_run(stages["leaderboard"], study, store):
-                waiting.append(f"{study} is to be run first: `assay run {study}`")
+                waiting.append(f"{study} has not been run; run it first: `assay run {study}`")
             else:
                 key = f"{study}:{state.get('done', '')}:{version}"
                 config = {"stages": list(AFTER_SCORES)}

@@ -66,7 +66,7 @@ class Bars:
         if self._stays.is_terminal:  # of which one console keeps what stays above the bars
             self._stays = self.console
         self._live: Live | None = None
-        self._between = Spinner("dots", text("looking for what is to be done"))  # between two stages
+        self._between = Spinner("dots", text("checking what is out of date"))  # between two stages
         label = Column(ratio=1, no_wrap=True, overflow="ellipsis")
         self._progress = Progress(
             SpinnerColumn(),

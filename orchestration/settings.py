@@ -147,7 +147,7 @@ def _given_instance(root: Path) -> Path | None:
     if folder == root / "dagster":
         return None
     if not folder.is_dir():
-        raise InputError(f"DAGSTER_HOME: {named} is no folder; make it, or unset DAGSTER_HOME")
+        raise InputError(f"DAGSTER_HOME: {named} is not a folder; create it, or unset DAGSTER_HOME")
     root.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -24,7 +24,7 @@ from typing import NoReturn
 
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 STOPPED = 130
-SENTENCE = "stopped. What was finished is stored; the same command goes on from there."
+SENTENCE = "stopped. Finished results are stored; run the same command to continue."
 GRACE = 4.0  # seconds in which a command ends in good order
 SAME = 0.5  # seconds within which further signals are the same request: `timeout` sends each one twice
 WAKE = (0.2, 1.0, 2.0)  # seconds after which the main thread is woken from a wait that it began too late

@@ -49,7 +49,7 @@ def run() -> None:
         except KeyboardInterrupt:
             is_stopped = True
         if is_stopped:
-            sys.stderr.write("stopped. Nothing was begun.\n")
+            sys.stderr.write("stopped before the run began.\n")
             raise SystemExit(STOPPED)
         command()
     finally:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FOLDER = "unchanged"  # of the workspace
 VERSION = 1
 DRY_RUN = "--dry-run"
-IDLE = "; nothing was to be done"
+IDLE = "; everything was up to date"
 _VOLATILE = (
     "_",
     "SHLVL",

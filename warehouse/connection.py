@@ -107,7 +107,7 @@ def _is_damage(error: BaseException) -> bool:
 def _damaged(path: Path, error: Exception) -> DamagedDatabaseError:
     damaged = DamagedDatabaseError(
         f"{path}: DuckDB cannot read it ({_first_line(error)}). "
-        "`assay workspace rebuild` sets it aside and makes it again from the Parquet files."
+        "`assay workspace rebuild` sets it aside and rebuilds it from the Parquet files."
     )
     with suppress(FileNotFoundError):
         damaged.inode = path.stat().st_ino

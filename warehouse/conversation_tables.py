@@ -233,7 +233,7 @@ class ConversationSync(Closeable):
             return False
         except Exception as error:  # the files have everything; the chat goes on
             if not self._told:
-                log.warning("conversations cannot be brought into DuckDB, and stay in their files: %s", error)
+                log.warning("conversations cannot be loaded into DuckDB and stay in their files: %s", error)
             self._told = True
             return False
         return True

@@ -32,6 +32,6 @@ def is_full(error: BaseException, place: Path) -> bool:
 
 def sentence_of(error: BaseException, place: Path) -> str:
     return (
-        f"the disk of {place} is full ({type(error).__name__}: {error}). Make room there, or let "
-        "another folder be used, then run it again: what was stored is whole"
+        f"the disk of {place} is full ({type(error).__name__}: {error}). Free some space "
+        "or use another folder, then run again; stored results are intact"
     )

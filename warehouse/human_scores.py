@@ -91,7 +91,7 @@ def why_not(record: Mapping[str, Any] | None) -> str | None:
     'its `annotator` is not a text: None'
     """
     if record is None:
-        return "it is torn, or no JSON object"
+        return "it is incomplete, or not a JSON object"
     for column, (is_right, wanted) in _CHECKS.items():
         value = record.get(column, "ok" if column == "status" else None)
         if not is_right(value):

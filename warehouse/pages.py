@@ -223,7 +223,7 @@ def read_crawls(home: Home, source: str, known: Collection[str] = frozenset()) -
         try:
             rows.append(_crawl(json.loads(path.read_bytes())))
         except (ValueError, KeyError, TypeError, RecursionError, pl.exceptions.PolarsError) as error:
-            log.warning("%s is no record of a crawl (%s) and is put aside", path, error)
+            log.warning("%s is not a record of a crawl (%s) and was moved aside", path, error)
             with suppress(OSError):  # it stays, and is passed over the next time too
                 path.replace(path.with_suffix(".damaged"))
     return frame(rows, CRAWLS).sort("started_at")

@@ -53,10 +53,10 @@ def read_parquet(path: Path, columns: list[str] | None = None, where: pl.Expr | 
         found = pl.scan_parquet(path).filter(where)
         return (found.select(columns) if columns else found).collect()
     except FileNotFoundError as error:
-        raise CorruptFileError(f"{path}: the file is missing. `assay run STUDY` makes it again.") from error
+        raise CorruptFileError(f"{path}: the file is missing. `assay run STUDY` rebuilds it.") from error
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise CorruptFileError(
-            f"{path}: not a readable Parquet file ({error}). Delete it; `assay run STUDY` makes it again."
+            f"{path}: not a readable Parquet file ({error}). Delete it; `assay run STUDY` rebuilds it."
         ) from error
 
 

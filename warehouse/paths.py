@@ -31,13 +31,13 @@ def check_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in SCHEMES:
         raise InputError(
-            f"ASSAY_HOME: no home can lie at {parts.scheme}://…; it can at s3://bucket/prefix, "
+            f"ASSAY_HOME: a workspace cannot be at {parts.scheme}://…; it can at s3://bucket/prefix, "
             "gs://bucket/prefix, az://account/container/prefix, file:///folder, or in a folder"
         )
     if parts.username or parts.password or parts.query:
-        raise InputError("ASSAY_HOME: the URL holds a name, a password or a query; keys belong into AWS_…")
+        raise InputError("ASSAY_HOME: the URL holds a name, a password or a query; put keys into AWS_…")
     if parts.scheme == "file" and (parts.netloc or not parts.path.strip("/")):
-        raise InputError("ASSAY_HOME: file:// needs a whole path, as in file:///mnt/shared/assay")
+        raise InputError("ASSAY_HOME: file:// needs an absolute path, as in file:///mnt/shared/assay")
     if parts.scheme != "file" and not parts.netloc:
         raise InputError(f"ASSAY_HOME: {url} names no bucket; as in {parts.scheme}://bucket/prefix")
     return url.rstrip("/")
@@ -60,7 +60,7 @@ def use_remote_home(url: str) -> Path:
         owner = _owner(scratch)
         if owner is None and any(path.name != _MARK for path in scratch.iterdir()):
             raise InputError(
-                f"{scratch} holds files of something else and can be no scratch folder of {url}: "
+                f"{scratch} holds files of something else and cannot be the scratch folder of {url}: "
                 f"let {SCRATCH} name an empty one"
             )
         if owner is None:

@@ -371,7 +371,9 @@ LEADERBOARD: Schema = {
     "difference_low": pl.Float64,  # its interval (evals.statistics.significance)
     "difference_high": pl.Float64,
     "p": pl.Float64,  # of the difference, adjusted for the comparisons of this subset and metric
-    "tied": pl.Boolean,  # not significantly different from the leader in this metric; NULL if not compared
+    # not significantly different from the leader in this metric, or within the margin; NULL if not compared
+    "tied": pl.Boolean,
+    "within_margin": pl.Boolean,  # the difference is shown to be smaller than the margin
     "answered": pl.Float64,  # share of the questions that its generator answered or refused; NULL without one
     "replicates": pl.Int64,  # how often the cell was asked; its values are means over them; NULL before: once
     "replicate_low": pl.Float64,  # the smallest mean of a replicate, over the questions of which each has a
@@ -495,8 +497,8 @@ VERDICTS: Schema = {
     "coverage": pl.Float64,  # the lowest of all cells
     "leader": PICK,  # NULL: no cell has a rank
     "recommended": PICK,
-    "equivalent": pl.Boolean,  # recommended is shown to be less than the margin below the best
-    "tied": pl.List(pl.String),  # cells that are not significantly worse than the leader, best first
+    "tied": pl.List(pl.String),  # cells that are not worse than the leader, best first
+    "within_margin": pl.List(pl.String),  # those of them that are shown to differ by less than the margin
     "worse": pl.List(pl.String),  # cells that are
     "unranked": pl.List(pl.String),  # cells without a rank: coverage below 98 %
     "detectable": pl.Float64,  # the smallest true difference that would be found four times out of five

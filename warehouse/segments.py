@@ -249,7 +249,7 @@ class _guarded:  # noqa: N801 -- used as a function is
             raise SegmentGoneError(self.path.name) from error
         # What is wrong with the content has no number; a bad block of the disk is damage too.
         if isinstance(error, ValueError) or getattr(error, "errno", None) == errno.EIO:
-            log.warning("%s is damaged and is put aside (%s)", self.path, error)
+            log.warning("%s is damaged and was moved aside (%s)", self.path, error)
             with suppress(FileNotFoundError):  # another process has put it aside
                 self.path.rename(self.path.with_suffix(".damaged"))
             raise SegmentGoneError(self.path.name) from error

@@ -255,7 +255,7 @@ def set_aside(database: Path, error: DamagedDatabaseError, say: Say) -> None:
     aside = database.with_name(f"{database.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
     database.rename(aside)
     reason = str(error.__cause__).partition("\n")[0]
-    say(f"{database} was damaged ({reason}): it is set aside as {aside.name} and made again")
+    say(f"{database} was damaged ({reason}): it was moved to {aside.name} and is rebuilt")
     with suppress(FileNotFoundError):
         _log_of(database).rename(_log_of(aside))
 
@@ -279,7 +279,7 @@ def use_database(
 
 def _used(home: Home, use: Callable[[duckdb.DuckDBPyConnection], T], say: Say) -> T:
     if not home.database.exists():
-        with turn(home.root, lambda: say("waiting for another process that makes the database again …")):
+        with turn(home.root, lambda: say("waiting for another process that rebuilds the database …")):
             if not home.database.exists():
                 rebuild(home, say=say)
     with connect(home.database, notify=say) as connection:

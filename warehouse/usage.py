@@ -247,7 +247,7 @@ def in_time_zone(connection: duckdb.DuckDBPyConnection, name: str) -> None:
         connection.execute("SET TimeZone = ?", [name])
     except duckdb.Error as error:
         raise InputError(
-            f"there is no time zone {name[:60]!r}; as in UTC, Europe/Berlin or America/New_York"
+            f"unknown time zone {name[:60]!r}; examples: UTC, Europe/Berlin or America/New_York"
         ) from error
 
 

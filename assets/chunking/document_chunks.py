@@ -29,7 +29,7 @@ def naming_damage(path: Path) -> Iterator[None]:
         yield
     except (pyarrow.ArrowException, OSError) as error:
         raise CorruptFileError(
-            f"{path}: not a readable Parquet file ({error}). Delete it; `assay run STUDY` makes it again."
+            f"{path}: not a readable Parquet file ({error}). Delete it; `assay run STUDY` rebuilds it."
         ) from error
 
 

@@ -106,7 +106,7 @@ class PageComparison:
             yield BlockOutcome("image", _description(picture), "images", is_kept)
 
     @cached_property
-    def _is_beside(self) -> Callable[[Sequence[Element]], bool]:
+    def _is_beside(self) -> Callable[[tuple[Element, ...]], bool]:
         return within(is_beside)
 
     @cached_property

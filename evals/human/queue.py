@@ -171,7 +171,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _damaged(path: Path, error: Exception) -> CorruptFileError:
     reason = f"{type(error).__name__}: {error}"
-    return CorruptFileError(f"{path}: is no queue ({reason[:200]}); delete it and it is made again")
+    return CorruptFileError(
+        f"{path}: is no queue ({reason[:200]}); delete it, and the next export writes it again"
+    )
 
 
 def _written(queue: Queue) -> dict[str, Any]:

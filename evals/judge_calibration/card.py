@@ -141,14 +141,14 @@ def accuracy(right: Estimate, auc: Estimate, metric: JudgedMetric) -> Estimate:
     them where most are good.
 
     >>> accuracy(share(9, 10), Estimate(0.46, 0.33, 0.6, 10), JudgedMetric("polite", bounds=(-1, 1))).reason
-    'by its AUC, 0.460 [0.330-0.600], it is no better than a coin'
+    'by its AUC, 0.460 [0.330-0.600], it is no better than chance'
     """
     if auc.value is None:
         return Estimate(None, n=auc.n, reason=f"no AUC can be computed, so it may be a coin: {auc.reason}")
     if is_coin(auc):
         ends = f" [{auc.low:.3f}-{auc.high:.3f}]" if auc.low is not None else f" ({auc.reason})"
         return Estimate(
-            None, n=auc.n, reason=f"by its AUC, {auc.value:.3f}{ends}, it is no better than a coin"
+            None, n=auc.n, reason=f"by its AUC, {auc.value:.3f}{ends}, it is no better than chance"
         )
     side = "from" if metric.higher_is_better else "up to"
     middle = sum(metric.bounds) / 2

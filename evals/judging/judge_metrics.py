@@ -34,7 +34,8 @@ class JudgedScores(Metric):
         self.higher_is_better = metric.higher_is_better
         least, most = metric.bounds
         chat = judge.chat
-        who = f"the judge `{name}` ({judge.kind}{f', which asks {chat.model}' if chat else ''})"
+        self.judged_by = "language_model" if chat else judge.kind
+        who = f"the judge `{name}` ({judge.kind}{f', which calls {chat.model}' if chat else ''})"
         often = f"; the {judge.vote} of {judge.times} judgements" if judge.times > 1 else ""
         about = metric.about.rstrip(".") or f"From {least:g} to {most:g}"
         self.explanation = f"{about}, as {who} says{often}."

@@ -102,7 +102,9 @@ class ChatReview:
         """
         if self.study.path.resolve().parent == BUNDLED.resolve():
             name = self.study.path.name
-            raise InputError(f"{name} comes with rag-assay and is not changed; run a copy of it as your own")
+            raise InputError(
+                f"{name} is part of rag-assay and cannot be changed; copy it to a study of your own"
+            )
         with _TURN, closing(BuildContext(self.home)) as work:
             read = read_review(self.path, texts_in(read_study(self.study.path), work))
             text = self.study.path.read_text(encoding="utf-8")

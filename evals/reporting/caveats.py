@@ -49,7 +49,7 @@ def power_sentence(open_entries: Sequence[RankedResult], n: int, metric: MetricI
         text = "So few questions cannot find any difference"
     enough, settled = settling(open_entries, n)
     if not settled:
-        return f"{text}; no number of questions within reach would settle what is open."
+        return f"{text}; no number of questions within reach would settle the open comparisons."
     which = "the rest" if settled == len(results) else f"{settled} of the {len(results)} open comparisons"
     return f"{text}; about {count(enough)} questions would settle {which}."
 
@@ -292,9 +292,9 @@ def _beaten(ranked: Sequence[CellStanding], metric: MetricInfo, axes: Sequence[s
     if not better or leader is None:
         return None
     best = max(better, key=lambda pair: pair[0])[1]
-    verb = "does" if len(better) == 1 else "do"
+    verb = "is" if len(better) == 1 else "are"
     return (
         f"By {metric.title} the leader has {number(leader.value, metric.unit)}; "
-        f"{several(len(better), 'ranked cell')} {verb} better than it by more than chance, "
+        f"{several(len(better), 'ranked cell')} {verb} significantly better, "
         f"the most {best.cell.label(axes)} with {number(best.results[metric.name].value, metric.unit)}."
     )

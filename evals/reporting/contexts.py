@@ -30,6 +30,7 @@ from rag_assay.evals.reporting.sections import (
 from rag_assay.evals.reporting.standings import CellStanding, Subset, Values, subsets
 from rag_assay.evals.reporting.texts import CHARTS, Language, words_in
 from rag_assay.evals.statistics.board import front
+from rag_assay.evals.statistics.bootstrap import UNIT
 from rag_assay.evals.statistics.effects import Levels, effect, over_contexts
 from rag_assay.evals.statistics.full_crossing import Crossing
 from rag_assay.evals.statistics.verdict import dollars
@@ -294,7 +295,10 @@ def _at_context(data: ReportData, read: Mapping[int, Values], axis: str) -> AtCo
         if along is None:
             return None
         crossing, table = along
-        levels = effect(over_contexts(table), data.seed, data.clusters.codes(values.questions))
+        codes = data.clusters.codes(values.questions)
+        shares = next((one for one in data.metrics if one.of_rankings and one.bounds == UNIT), None)
+        margin = data.margin_of(shares) if shares else None
+        levels = effect(over_contexts(table), data.seed, codes, margin=margin)
         if levels is not None:
             found.append(AtBudget(tokens, levels))
     return AtContext(axis, crossing.levels[0], crossing, tuple(found)) if found and crossing else None

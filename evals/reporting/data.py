@@ -12,6 +12,7 @@ import polars as pl
 from rag_assay.evals.reporting.journey_rows import JourneyRows
 from rag_assay.evals.reporting.provenance import Provenance
 from rag_assay.evals.reporting.rating_scores import ScoresOfPeople
+from rag_assay.evals.statistics.comparison import Bounded, margin_of
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
 from rag_assay.evals.statistics.verdict import Verdict
 from rag_assay.evals.successive_halving.records import SearchRecord
@@ -161,6 +162,9 @@ class ReportData:
     duplicates: Duplicates | None = None
     planned: int | None = None
     provenance: Provenance | None = None
+
+    def margin_of(self, metric: Bounded) -> float | None:
+        return margin_of(metric, self.verdict.margin, self.primary)
 
     def __post_init__(self) -> None:
         if not self.metrics:

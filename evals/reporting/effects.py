@@ -126,7 +126,8 @@ def _effect(
     crossed, table = along
     better = metric.higher_is_better
     codes = data.clusters.codes(values.questions)
-    found = effect(over_contexts(table), data.seed, codes, higher_is_better=better)
+    margin = data.margin_of(metric)
+    found = effect(over_contexts(table), data.seed, codes, higher_is_better=better, margin=margin)
     if found is None:
         return None
     found, places = _within(found, metric), len(values.places)
@@ -178,7 +179,13 @@ def _groups(data: ReportData, subset: Subset, whole: AxisEffect) -> list[GroupEf
         for group in largest if len(sizes) > 1 else []:
             clusters = data.clusters.codes([*np.array(values.questions)[of == group].tolist()])
             better = whole.metric.higher_is_better
-            own = effect(table[of == group], data.seed, clusters, higher_is_better=better)
+            own = effect(
+                table[of == group],
+                data.seed,
+                clusters,
+                higher_is_better=better,
+                margin=data.margin_of(whole.metric),
+            )
             if own is not None:
                 own = _within(own, whole.metric)
                 found.append(GroupEffect(column, group, replace(whole, found=own)))
@@ -199,8 +206,14 @@ def effect_words(effect: AxisEffect) -> str:
         opening += f" over {_contexts(effect)}"
     where = f" on a {effect.subset}" if effect.subset != "all" else ""
     others = [at for at in effect.best_first() if at != found.best]
-    tied = [effect.levels[at] for at in others if not found.apart[at]]
-    if not tied:
+    near = {
+        how: [effect.levels[at] for at in others if found.standing(at) == how] for how in ("tied", "within")
+    }
+    tied, within = near["tied"], near["within"]
+    if within and not tied:
+        verb = "is" if len(within) == 1 else "are"
+        words = f"{listed(within)} {verb} within the margin of it"
+    elif not tied:
         every = "the other is" if len(others) == 1 else "all others are"
         furthest = others[-1]
         words = (
@@ -213,6 +226,8 @@ def effect_words(effect: AxisEffect) -> str:
     else:
         verb = "is" if len(tied) == 1 else "are"
         words = f"of {len(others)} others, {listed(tied)} {verb} tied with it"
+    if within and tied:
+        words += f"; {listed(within)} {'is' if len(within) == 1 else 'are'} within the margin"
     return f"{opening}{where}; {words}.{_left_out(effect)}"
 
 
@@ -264,7 +279,7 @@ def _left_out(effect: AxisEffect) -> str:
     names = effect.crossing.left_out[0]
     words = ""
     if names:
-        words = f" Left out, for want of enough equal cells: {listed(names)}."
+        words = f" Left out because of too few equal contexts: {listed(names)}."
     if effect.crossing.unused:
         used = effect.of - effect.crossing.unused
         words += f" {used} of {several(effect.of, 'cell')} stand in equal contexts and are compared."

@@ -152,7 +152,7 @@ def judges_section(data: ReportData, charts: Sequence[sections.Chart]) -> sectio
 
 
 def _warning(row: CardRow) -> tuple[str, ...]:
-    words = stored_rows.UNCALIBRATED if not row.calibrated else "no better than a coin" if row.coin else ""
+    words = stored_rows.UNCALIBRATED if not row.calibrated else "no better than chance" if row.coin else ""
     return (Markup('<span class="uncalibrated">{}</span>').format(words),) if words else ()
 
 
@@ -234,7 +234,7 @@ def _sentence(rows: Sequence[CardRow]) -> str:
     open_rows = [row.metric for row in rows if not row.calibrated]
     coins = [row.metric for row in rows if row.coin]
     coin = (
-        f"By the labels that there are, {listed(coins)} {_are(coins)} no better than a coin. "
+        f"By the labels that there are, {listed(coins)} {_are(coins)} no better than chance. "
         if coins
         else ""
     )
@@ -243,7 +243,7 @@ def _sentence(rows: Sequence[CardRow]) -> str:
     of = "It is" if len(open_rows) == len(rows) else f"{listed(open_rows)} {_are(open_rows)}"
     return coin + (
         f"{of} {stored_rows.UNCALIBRATED}: no labels of people show how far its numbers mean what they "
-        "should. Answers made worse on purpose show only whether it notices them."
+        "should. Answers made worse on purpose show only whether it detects them."
     )
 
 
@@ -294,7 +294,7 @@ def _caught(
 ) -> sections.TableFigure:
     row, tied = by_place.get((metric, "caught", kind)), by_place.get((metric, "tied", kind))
     if row is None:
-        return sections.missing("this metric need not notice it")
+        return sections.missing("this metric need not detect it")
     found = _figure(row)
     if row["value"] is None or tied is None or not tied["value"]:
         return found
@@ -329,9 +329,9 @@ def _in_a_line(card: Card) -> str:
         shown += [
             f"{words} {figure.text}"
             for title, words in (
-                ("Gives a number", "a number in"),
+                ("Gives a number", "a value for"),
                 ("Changes its mind", "flips"),
-                ("Worse caught", "notices"),
+                ("Worse caught", "detects"),
             )
             if (figure := figures[title]).text != MISSING
         ]
@@ -342,7 +342,7 @@ def _in_a_line(card: Card) -> str:
 
 def _auc(figure: sections.TableFigure, *, is_coin: bool) -> str:
     ends = f" [{figure.small[0]}]" if figure.small and not figure.small[0].startswith("n = ") else ""
-    return f"AUC {figure.text}{ends}{' (no better than a coin)' if is_coin else ''}"
+    return f"AUC {figure.text}{ends}{' (no better than chance)' if is_coin else ''}"
 
 
 MOST_CELLS = 30

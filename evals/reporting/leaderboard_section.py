@@ -57,7 +57,7 @@ def _section(data: ReportData, subset: standings.Subset, *, is_first: bool) -> s
     words += [sections.explain("unranked", cells=several(unranked, "cell"))] if unranked else []
     if replicates := replicates_sentence(data, subset):
         words.append(sections.explain("replicates", sentence=replicates))
-    settling = power_sentence([one for one in ranked[1:] if one.tied], subset.n(primary), primary)
+    settling = power_sentence([one for one in ranked[1:] if one.is_open], subset.n(primary), primary)
     blocks: list[sections.Block] = [
         " ".join(words),
         *([settling] if settling else []),
@@ -183,8 +183,8 @@ def _rank(one: standings.CellStanding, metric: MetricInfo) -> sections.TableFigu
         why = "coverage below 98 %" if found else "reads no ranking"
         why = "it answers from the reference passages" if one.is_ceiling(metric) else why
         return sections.missing(f"no rank: {why}")
-    tied = found is not None and found.tied and found.p is not None
-    return sections.TableFigure(sections.TIED + str(one.rank) if tied else str(one.rank), sort=one.rank)
+    mark = sections.MARKS[found.standing if found else None]
+    return sections.TableFigure(mark + str(one.rank), sort=one.rank)
 
 
 def _part(name: str | None, axis: str, mark: Markup) -> sections.TableFigure:
@@ -247,5 +247,6 @@ def _difference(found: standings.Result | None, metric: MetricInfo, rank: int | 
         about = f"A difference of {smallest} would be found four times out of five"
         if found.questions_needed is not None:
             about += f"; about {count(found.questions_needed)} questions would settle this one"
-    small = ("too few questions for an interval" if ends == MISSING else ends, p_value(found.p))
-    return sections.TableFigure(sections.TIED + text if found.tied else text, small, about, found.difference)
+    small = ["too few questions for an interval" if ends == MISSING else ends, p_value(found.p)]
+    small += ["within the margin"] if found.within_margin else []
+    return sections.TableFigure(sections.MARKS[found.standing] + text, tuple(small), about, found.difference)

@@ -25,9 +25,10 @@ from rag_assay.evals.reporting.sections import Column, PageSection, Row, Table, 
 from rag_assay.evals.reporting.standings import RankedResult, entries, main_subset
 from rag_assay.evals.reporting.texts import Language, Texts, several, words_in
 from rag_assay.evals.statistics.bootstrap import CONFIDENCE
+from rag_assay.evals.statistics.contrasts import Standing
 from rag_assay.evals.statistics.question_clusters import Clustering
 from rag_assay.evals.statistics.resampling import student, sums_of
-from rag_assay.evals.statistics.verdict import FEWEST_CLUSTERS
+from rag_assay.evals.statistics.significance import FEWEST_CLUSTERS
 
 TEXTS: Texts = {
     "no_values": (
@@ -46,7 +47,8 @@ TEXTS: Texts = {
     ),
     "stored": ("; {p}, as on the leaderboard: {verdict}", "; {p}, wie in der Rangliste: {verdict}"),
     "tied": ("tied", "gleichauf"),
-    "apart": ("significantly different", "signifikant verschieden"),
+    "within": ("within the margin", "innerhalb der Marge"),
+    "worse": ("significantly different", "signifikant verschieden"),
     "alone": (", Student's, of this pair alone", ", nach Student, von diesem Paar allein"),
     "counts": (
         "The first is better on {wins}, as good on {ties}, worse on {losses} of {n} questions.",
@@ -112,7 +114,7 @@ class PairComparison:
     """The first pipeline's values of a metric less the second's, on their common questions.
 
     low, high: interval of the difference; None: too few clusters of questions, or no spread
-    p, tied: of the leaderboard, where one of the two leads
+    p, standing: of the leaderboard, where one of the two leads
     questions: smallest difference first; those that lack a value last
     """
 
@@ -121,7 +123,7 @@ class PairComparison:
     low: float | None
     high: float | None
     p: float | None
-    tied: bool | None
+    standing: Standing | None
     questions: tuple[Pair, ...]
 
     def _repr_html_(self) -> str:
@@ -157,9 +159,10 @@ class PairComparison:
         if self.low is None:
             within = words("no_interval")
         if self.p is not None:
-            within += words("stored", p=p_value(self.p), verdict=words("tied" if self.tied else "apart"))
+            within += words("stored", p=p_value(self.p), verdict=words(self.standing or "tied"))
         elif self.low is not None:
             within += words("alone")
+            within += f"; {words('within')}" if self.standing == "within" else ""
         ties = n - self.wins - self.losses
         lacking = len(self.questions) - n
         said = several(words, "counts", n, wins=self.wins, ties=ties, losses=self.losses)
@@ -188,11 +191,13 @@ def compare_pair(
     if stored is None:
         differences = np.array([a - b for _, a, b in both])
         mean, low, high = _interval(differences, [one for one, *_ in both], data.clusters)
-        stored = mean, low, high, None, None
+        margin = data.margin_of(metric)
+        inside = None not in (low, high, margin) and max(-(low or 0.0), high or 0.0) < (margin or 0.0) - EQUAL
+        stored = mean, low, high, None, "within" if inside else None
     return PairComparison(metric, *stored, tuple(ordered))
 
 
-Stored = tuple[float | None, float | None, float | None, float | None, bool | None]
+Stored = tuple[float | None, float | None, float | None, float | None, Standing | None]
 
 
 def _of_leaderboard(data: ReportData, metric: MetricInfo, first: str, second: str) -> Stored | None:
@@ -205,11 +210,12 @@ def _of_leaderboard(data: ReportData, metric: MetricInfo, first: str, second: st
     if rows.is_empty():
         return None
     row = rows.row(0, named=True)
+    standing: Standing = "within" if row["within_margin"] else "tied" if row["tied"] else "worse"
     ends = (row["difference_low"], row["difference_high"])
     if first != leader:
-        return row["difference"], *ends, row["p"], row["tied"]
+        return row["difference"], *ends, row["p"], standing
     low, high = (None if end is None else -end for end in reversed(ends))
-    return -row["difference"], low, high, row["p"], row["tied"]
+    return -row["difference"], low, high, row["p"], standing
 
 
 def _interval(

@@ -34,7 +34,7 @@ from rag_assay.warehouse.schemas import LOSSES
 REMEDIES: Mapping[Loss, str] = {
     Loss.CORPUS: (
         "See whether the page is crawled (limits, patterns, robots.txt) and what cleaning dropped of it; a "
-        "quote that is worded otherwise in the document wants mending in the question file."
+        "quote that is worded otherwise in the document must be fixed in the question file."
     ),
     Loss.CHUNKING: (
         "Try larger chunks, more overlap, chunks along sections, or a retriever that delivers what stands "

@@ -13,10 +13,17 @@ from markupsafe import Markup
 
 from rag_assay.evals.reporting.display import MISSING
 from rag_assay.evals.reporting.texts import Language
+from rag_assay.evals.statistics.contrasts import Standing
 
 NOTHING = Markup("")
 PAGE_ONLY = ("part", "bar", "drawn", "shares")  # styles of columns that repeat others, or are drawn
 TIED = Markup('<span title="tied with the best">≈</span> ')
+MARKS: Mapping[Standing | None, Markup] = {
+    "tied": TIED,
+    "within": Markup('<span title="within the margin">=</span> '),
+    "worse": Markup(""),
+    None: Markup(""),
+}
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import polars as pl
 
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.display import interval, number
+from rag_assay.evals.statistics.contrasts import Standing
 from rag_assay.evals.statistics.full_crossing import Crossing, Place, find_crossing
 from rag_assay.evals.statistics.resampling import Floats
 from rag_assay.evals.study.cells import AXES
@@ -56,6 +57,7 @@ class Result:
     difference_high: float | None = None
     p: float | None = None
     tied: bool | None = None
+    within_margin: bool | None = None
     replicate_low: float | None = None
     replicate_high: float | None = None
     replicates: int = 1
@@ -64,6 +66,13 @@ class Result:
     clusters: int | None = None
     question_sd: float | None = None
     replicate_sd: float | None = None
+
+    @property
+    def standing(self) -> Standing | None:
+        """Against the leader; None of the leader, and of what was not compared."""
+        if self.p is None:
+            return None
+        return "within" if self.within_margin else "tied" if self.tied else "worse"
 
     @property
     def spread(self) -> float | None:
@@ -219,6 +228,11 @@ class RankedResult:
     def tied(self) -> bool:
         """What was not compared is tied."""
         return self.result.tied is not False
+
+    @property
+    def is_open(self) -> bool:
+        """More questions could settle whether it is worse than the leader."""
+        return self.tied and not self.result.within_margin
 
 
 def entries(data: ReportData, subset: Subset) -> tuple[RankedResult, ...]:

@@ -189,7 +189,7 @@ def _of_sheets(study: Study) -> list[str]:
         what = f"the sheet {sheet.name} ({sheet.file})"
         if sheet.rejects:
             n_rejects = len(sheet.rejects)
-            found.append(f"{what}: {n_rejects} reasons why a row was not taken, first: {sheet.rejects[0]}")
+            found.append(f"{what}: {n_rejects} reasons why rows were skipped, first: {sheet.rejects[0]}")
         found += [f"{what}: {note}" for note in sheet.notes[:NOTES]]
         if len(sheet.notes) > NOTES:
             found.append(f"{what}: {len(sheet.notes) - NOTES} further notes in its sheet.json")

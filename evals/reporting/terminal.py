@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from rag_assay.evals.reporting import caveats
 from rag_assay.evals.reporting.contexts import context_words, contexts
-from rag_assay.evals.reporting.display import MISSING, percent, plain, several, truncate
+from rag_assay.evals.reporting.display import MISSING, number, percent, plain, several, truncate
 from rag_assay.evals.reporting.effects import effects, effects_words
 from rag_assay.evals.reporting.human_ratings.section import people_sentences
 from rag_assay.evals.reporting.judge_cards import estimate_sentences, judge_sentences
@@ -28,6 +28,7 @@ from rag_assay.evals.reporting.standings import (
     subsets,
     varying_axes,
 )
+from rag_assay.evals.statistics.contrasts import Standing
 
 if TYPE_CHECKING:
     from rag_assay.evals.reporting.data import MetricInfo, ReportData
@@ -40,7 +41,7 @@ NOTE = 240  # characters of a note
 CARD = 600  # … of a judge's lines
 CELL_WIDTH = 28  # a longer name folds, so that a second metric has room
 _GAP = 2  # between two columns
-TIED = "≈"
+MARKS: Mapping[Standing | None, str] = {"tied": "≈", "within": "=", "worse": "", None: ""}
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def _row(standing: CellStanding, layout: Layout) -> list[RenderableType]:
     parts = [getattr(cell, axis) or MISSING for axis in layout.axes]
     primary = standing.results.get(metrics[0].name)
     return [
-        _text(MISSING if standing.rank is None else f"{TIED if _is_tied(primary) else ''}{standing.rank}"),
+        _text(MISSING if standing.rank is None else f"{MARKS[_standing(primary)]}{standing.rank}"),
         *(_text(name) for name in (parts if layout.split else [cell.label(layout.axes)])),
         _text(_primary(primary, metrics[0])),
         *(_text(_value(standing.results.get(metric.name), metric)) for metric in metrics[1:]),
@@ -151,8 +152,8 @@ def _row(standing: CellStanding, layout: Layout) -> list[RenderableType]:
     ]
 
 
-def _is_tied(result: Result | None) -> bool:
-    return result is not None and result.tied is True and result.p is not None
+def _standing(result: Result | None) -> Standing | None:
+    return result.standing if result else None
 
 
 def _primary(result: Result | None, metric: MetricInfo) -> str:
@@ -171,8 +172,13 @@ def _footnotes(data: ReportData, subset: Subset, layout: Layout, rows: int) -> l
         lines.append(
             "† coverage below 98 %: no rank; {worst–best case} in place of the interval. – no value."
         )
-    if any(_is_tied(one.results.get(data.primary.name)) for one in subset.standings[:rows]):
-        lines.append(f"{TIED} tied with the leader (not significantly different) by a {data.comparison}.")
+    found = {_standing(one.results.get(data.primary.name)) for one in subset.standings[:rows]}
+    if "tied" in found:
+        how = f"by a {data.comparison}"
+        lines.append(f"{MARKS['tied']} tied with the leader (not significantly different) {how}.")
+    if "within" in found:
+        margin = number(data.verdict.margin, data.primary.unit)
+        lines.append(f"{MARKS['within']} within the margin: less than {margin} from the leader.")
     lines += [sentence] if (sentence := caveats.chances_sentence(entries(data, subset))) else []
     lines += [sentence] if (sentence := caveats.replicates_sentence(data, subset)) else []
     lines += caveats.ceiling_sentences(data, subset)

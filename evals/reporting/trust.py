@@ -209,21 +209,25 @@ TEXTS: Texts = {
         "{copies} kept: a retriever that finds the other copy of the evidence is counted as wrong",
         "{copies}, behalten: Wer die andere Kopie des Belegs findet, gilt als falsch",
     ),
-    "no_judge": ("no model judges anything here", "hier bewertet kein Modell"),
+    "no_judge": ("no metric comes from a judge", "keine Metrik kommt von einem Judge"),
     "judged": ("{n} judged metrics", "{n} bewertete Metriken"),
     "judged_1": ("1 judged metric", "1 bewertete Metrik"),
     "calibrated": (
-        "{judged}, held against people's labels",
+        "{judged}, compared with labels of annotators",
         "{judged}, mit Urteilen von Menschen verglichen",
     ),
     "uncalibrated": (
-        "{n} of {judged} uncalibrated: nothing says how far people would agree",
+        "{n} of {judged} uncalibrated: not compared with labels of annotators",
         "nicht kalibriert: {n}, von: {judged}; unbekannt ist, wie weit Menschen zustimmen würden",
     ),
     "ranks_cells": ("; one of them ranks the cells", "; eine davon bestimmt die Rangfolge"),
     "no_rank": (
         "nothing to settle: no pipeline has a rank",
         "nichts zu klären: keine Pipeline hat einen Rang",
+    ),
+    "settled_near": (
+        "every other pipeline is significantly worse than the first or within the margin",
+        "jede andere Pipeline ist signifikant schlechter als die erste oder innerhalb der Marge",
     ),
     "settled": (
         "every other pipeline is significantly worse than the first",
@@ -409,10 +413,11 @@ class _TrustList:
     def settled(self, main: standings.Subset) -> TrustLine:
         data, words = self._data, self._words
         ranked = [one for one in standings.entries(data, main) if one.rank is not None]
-        tied = [one for one in ranked[1:] if one.tied]
+        tied = [one for one in ranked[1:] if one.is_open]
         state: State = "look" if tied else "ok" if ranked else "wrong"
         if not tied:
-            text = words("settled" if ranked else "no_rank")
+            near = any(one.tied for one in ranked[1:])
+            text = words("settled_near" if near else "settled" if ranked else "no_rank")
             return self._line("Enough questions", state, text, "leaderboard")
         text = several(words, "open", len(tied))
         if of := sum(one.result.p is not None for one in tied):

@@ -134,7 +134,8 @@ def _pairs(data: ReportData, labels: Mapping[str, str]) -> PageSection | None:
     """Return the comparison of two cells; None where there are no two with scores.
 
     JSON: `leader`; `clusters`: of each question, empty where each is its own; `results`: metric -> cell ->
-    difference to the leader, ends of its interval, p, tied; `least`: LEAST_CLUSTERS; `units`, `higher`.
+    difference to the leader, ends of its interval, p, tied, within the margin; `least`: LEAST_CLUSTERS;
+    `units`, `higher`, `margins`.
     """
     there = set(data.scores["cell"].unique())
     cells = {key: label for key, label in labels.items() if key in there}
@@ -144,7 +145,16 @@ def _pairs(data: ReportData, labels: Mapping[str, str]) -> PageSection | None:
     metrics = tuple(one for one in data.metrics if one.name in measured)
     codes = data.clusters.codes(data.questions["question_id"].to_list())
     board = data.leaderboard.filter((pl.col("subset") == main_subset(data).name) & pl.col("p").is_not_null())
-    columns = ("metric", "cell", "difference", "difference_low", "difference_high", "p", "tied")
+    columns = (
+        "metric",
+        "cell",
+        "difference",
+        "difference_low",
+        "difference_high",
+        "p",
+        "tied",
+        "within_margin",
+    )
     results: dict[str, dict[str, list[object]]] = {}
     for metric, cell, *found in board.select(columns).iter_rows():
         results.setdefault(metric, {})[cell] = found
@@ -154,6 +164,7 @@ def _pairs(data: ReportData, labels: Mapping[str, str]) -> PageSection | None:
         "results": results,
         "least": LEAST_CLUSTERS,
         "units": {one.name: one.unit for one in metrics},
+        "margins": {one.name: data.margin_of(one) for one in metrics},
         "higher": {one.name: one.higher_is_better for one in metrics},
     }
     drawn = "questions" if codes is None else "clusters of questions"

@@ -412,7 +412,7 @@ def import_sheet(
     partial: take valid rows; else one reject keeps everything out
     """
     if mapping.cell is None:
-        text = "`cell` is missing: say who answered, as in `cell: {generator: llama-2-13b}`"
+        text = "`cell` is missing: name the generator, as in `cell: {generator: llama-2-13b}`"
         raise InputError(Mistake("missing", mapping_path, 1, text))
     folder = bundle.imports_folder(home, mapping.study)
     read = with_rubrics(mapping_path, mapping, folder / bundle.STUDY_FILE)
@@ -469,7 +469,7 @@ def read_drafts(path: Path, read: ReadMapping) -> tuple[list[ParsedRow], list[tu
 
 def check_rejects(path: Path, rejects: Sequence[tuple[int, str]], taken: int, *, partial: bool) -> None:
     if rejects and not partial:
-        last = f"{path}: nothing was imported; --partial takes the other rows"
+        last = f"{path}: nothing was imported; --partial imports the valid rows"
         raise InputError(*_shortened(path, rejects), last)
     if not taken:
         raise InputError(*_shortened(path, rejects), f"{path}: no row of it can be taken")

@@ -132,16 +132,17 @@ def _compared(
         name: [({**row, "rank": ranks[row["cell"]]}, values) for row, values in found]
         for name, found in valued.items()
     }
+    margins = {name: margin_of(study.metric(name), study.margin, primary) for name in with_rank}
     done = {
-        name: compare_cells(found, leader, able, study.seed, clusters) for name, found in with_rank.items()
+        name: compare_cells(found, leader, able, study.seed, clusters, margins[name])
+        for name, found in with_rank.items()
     }
-    first = with_rank[primary.name]
-    groups = tie_groups(done[primary.name], first, study.seed, clusters)
+    first, margin = with_rank[primary.name], margins[primary.name]
+    groups = tie_groups(done[primary.name], first, study.seed, clusters, margin)
     found = []
     for name, rows in done.items():
         metric = study.metric(name)
-        margin = margin_of(metric, study.margin, primary)
-        odds = posterior_columns(with_rank[name], able, metric, margin, study.seed, clusters)
+        odds = posterior_columns(with_rank[name], able, metric, margins[name], study.seed, clusters)
         found += [{**row, **odds.get(row["cell"], {})} for row in rows]
     best = {row["cell"]: row["p_best"] for row in found if row["metric"] == primary.name}
     return [{**row, "tie_group": groups.get(row["cell"]), "p_best": best.get(row["cell"])} for row in found]

@@ -14,7 +14,7 @@ from rag_assay.evals.statistics.clusters import Codes, effective, sum_clusters
 from rag_assay.evals.statistics.contrasts import Contrasts, contrasts
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering
 from rag_assay.evals.statistics.resampling import EQUAL, Floats
-from rag_assay.evals.statistics.significance import ALPHA, RESAMPLES
+from rag_assay.evals.statistics.significance import RESAMPLES
 from rag_assay.warehouse.schemas import MIN_COVERAGE, Status
 
 DRAWS = 4_000
@@ -173,7 +173,7 @@ Valued = list[tuple[Row, dict[str, float]]]
 
 UNCOMPARED: Row = dict.fromkeys(
     (
-        *("leader", "difference", "difference_low", "difference_high", "p", "tied"),
+        *("leader", "difference", "difference_low", "difference_high", "p", "tied", "within_margin"),
         *("detectable", "questions_needed", "expected_loss", "p_loss", "bound"),
     )
 )
@@ -253,7 +253,12 @@ def leader_of(rows: Sequence[Row], primary: Metric, second: Metric | None = None
 
 
 def compare_cells(
-    valued: Valued, leader: str | None, ranked: set[str], seed: int, clusters: Clustering = ALONE
+    valued: Valued,
+    leader: str | None,
+    ranked: set[str],
+    seed: int,
+    clusters: Clustering = ALONE,
+    margin: float | None = None,
 ) -> list[Row]:
     """Add to rows of one subset and metric how the cells differ from the leader on common questions.
 
@@ -265,7 +270,7 @@ def compare_cells(
         return [{**row, **UNCOMPARED} for row, _ in valued]
     others = [cell for cell in able if cell != leader]
     results: dict[str, Row] = {leader: {**UNCOMPARED, "leader": leader, "difference": 0.0, "tied": True}}
-    found, which = _contrasts(able, leader, others, seed, clusters)
+    found, which = _contrasts(able, leader, others, seed, clusters, margin)
     for cell, at in zip(others, which, strict=True):
         needed = finite_or_none(found.needed[at])
         results[cell] = {
@@ -274,7 +279,8 @@ def compare_cells(
             "difference_low": finite_or_none(found.differences.low[at]),
             "difference_high": finite_or_none(found.differences.high[at]),
             "p": finite_or_none(found.p[at]),
-            "tied": not found.p[at] < ALPHA,
+            "tied": not found.apart[at],
+            "within_margin": bool(found.within[at]),
             "detectable": finite_or_none(found.detectable[at]),
             "questions_needed": None if needed is None else int(needed),
         }
@@ -287,6 +293,7 @@ def _contrasts(
     others: Sequence[str],
     seed: int,
     clusters: Clustering,
+    margin: float | None,
     resamples: int = RESAMPLES,
 ) -> tuple[Contrasts, list[int]]:
     questions = sorted(values[leader])
@@ -294,7 +301,14 @@ def _contrasts(
     apart = table[:, 1:] - table[:, :1]
     unique, which = np.unique(apart.T, axis=0, return_inverse=True)
     binary = bool((np.isnan(table) | (table == 0) | (table == 1)).all())
-    found = contrasts(unique.T, seed, clusters.codes(questions), binary=binary, resamples=resamples)
+    found = contrasts(
+        unique.T,
+        seed,
+        clusters.codes(questions),
+        binary=binary,
+        resamples=resamples,
+        margin=math.nan if margin is None else margin,
+    )
     return found, which.ravel().tolist()
 
 
@@ -306,7 +320,11 @@ def table_of(
 
 
 def tie_groups(
-    compared_rows: Sequence[Row], valued: Valued, seed: int, clusters: Clustering = ALONE
+    compared_rows: Sequence[Row],
+    valued: Valued,
+    seed: int,
+    clusters: Clustering = ALONE,
+    margin: float | None = None,
 ) -> dict[str, int]:
     """Put the ranked cells of one subset into groups by the primary metric; return cell -> group, from 1.
 
@@ -329,9 +347,9 @@ def tie_groups(
         left = [cell for cell in left if cell not in tied]
         number += 1
         if left:
-            found, which = _contrasts(values, left[0], left[1:], seed, clusters, FURTHER_RESAMPLES)
+            found, which = _contrasts(values, left[0], left[1:], seed, clusters, margin, FURTHER_RESAMPLES)
             tied = {left[0]}
-            tied |= {cell for cell, at in zip(left[1:], which, strict=True) if not found.p[at] < ALPHA}
+            tied |= {cell for cell, at in zip(left[1:], which, strict=True) if not found.apart[at]}
     return groups
 
 

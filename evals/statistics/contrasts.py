@@ -8,14 +8,26 @@ exact; else some are drawn.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from rag_assay.evals.statistics.clusters import Codes, sum_clusters
 from rag_assay.evals.statistics.resampling import BLOCK, EQUAL, Floats
-from rag_assay.evals.statistics.significance import ALPHA, RESAMPLES, Differences, paired_bootstrap
+from rag_assay.evals.statistics.significance import (
+    ALPHA,
+    FEWEST_CLUSTERS,
+    RESAMPLES,
+    Differences,
+    holm,
+    paired_bootstrap,
+)
 
+Bools = npt.NDArray[np.bool_]
+Standing = Literal["tied", "within", "worse"]
+"""A cell against its leader; within: the margin."""
 _AT_ONCE = 500  # choices of signs of which the sums of all cells are held at once
 _SURE = 1 - 1e-9  # sums of the same numbers in another order differ in the last digits
 
@@ -168,18 +180,42 @@ def questions_needed(
     return np.where((error > 0) & (found <= MOST_QUESTIONS), found, np.nan)
 
 
+def within_margin(found: Differences, margin: float) -> Bools:
+    """Return whether the interval of each difference is inside of ±margin, in the family of all columns.
+
+    Beside the interval, which is of one difference alone, the one-sided Student's test that the difference
+    is not as large as the margin (Schuirmann, J. Pharmacokinetics and Biopharmaceutics 1987) must hold after
+    Holm's correction. False with fewer than `FEWEST_CLUSTERS` clusters and without a margin (NaN).
+    """
+    from scipy.special import stdtr
+
+    room = margin - np.abs(found.mean)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        p = stdtr(np.maximum(found.groups - 1, 1), -room / found.error)
+    p = np.where(found.error == 0, np.where(room > EQUAL, 0.0, 1.0), p)
+    inside = (found.low > EQUAL - margin) & (found.high < margin - EQUAL)
+    return np.asarray(inside & (holm(p) < ALPHA) & (found.groups >= FEWEST_CLUSTERS))
+
+
 class Contrasts(NamedTuple):
     """Comparison of each cell with the leader, as arrays of shape (cells,).
 
     p: of the step-down permutation test; a cell is significantly different below `ALPHA`
     detectable: the smallest true difference that would be found four times out of five
     needed: how many questions would find this one, NaN where it is found or out of reach
+    within: whether the difference is shown to be smaller than the margin (`within_margin`)
     """
 
     differences: Differences
     p: Floats
     detectable: Floats
     needed: Floats
+    within: Bools
+
+    @property
+    def apart(self) -> Bools:
+        """Significantly different, and not within the margin."""
+        return np.asarray((self.p < ALPHA) & ~self.within)
 
 
 def contrasts(
@@ -189,12 +225,14 @@ def contrasts(
     *,
     binary: bool = False,
     resamples: int = RESAMPLES,
+    margin: float = math.nan,
 ) -> Contrasts:
     """Compare cells with their leader by the paired permutation test over clusters of questions.
 
     Args:
         differences: values less the leader's, shape (questions, cells); NaN where either has none.
         binary: the values are all 0 or 1.
+        margin: a difference that does not matter; NaN: none is stated.
 
     >>> found = contrasts(np.array([[-0.5, 0.0]] * 20), seed=7)
     >>> (found.p < ALPHA).tolist(), found.differences.mean.tolist()
@@ -202,11 +240,13 @@ def contrasts(
     """
     found = paired_bootstrap(differences, seed, resamples, clusters, binary=binary)
     flipped = step_down(differences, seed, resamples, clusters)
+    within = within_margin(found, margin)
     n = (~np.isnan(differences)).sum(axis=0).astype(np.float64)
     needed = questions_needed(found.mean, found.error, n, flipped.critical, differences.shape[1])
     return Contrasts(
         found,
         flipped.p,
         detectable(found.error, flipped.critical),
-        np.where(flipped.p < ALPHA, np.nan, needed),
+        np.where((flipped.p < ALPHA) | within, np.nan, needed),
+        within,
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from rag_assay.evals.statistics.clusters import Codes, sum_clusters
-from rag_assay.evals.statistics.contrasts import contrasts
+from rag_assay.evals.statistics.contrasts import Bools, Standing, contrasts
 from rag_assay.evals.statistics.resampling import EQUAL, Floats, resample_clusters, student, sums_of
 from rag_assay.evals.statistics.significance import ALPHA, holm, paired_bootstrap
 
@@ -144,6 +145,8 @@ class Levels(NamedTuple):
     mean: over questions, of the mean over contexts, with its 95 % interval
     difference: from the best level on the same questions, with its interval; 0 of the best
     p: of that difference, adjusted for the levels (`contrasts`)
+    apart: significantly different from the best level, and not within the margin
+    within: the difference from it is shown to be smaller than the margin
     detectable: the true difference that would be found four times out of five
     """
 
@@ -157,10 +160,11 @@ class Levels(NamedTuple):
     best: int
     n: int
     detectable: Floats
+    apart: Bools
+    within: Bools
 
-    @property
-    def apart(self) -> list[bool]:
-        return [bool(p < ALPHA) for p in self.p]
+    def standing(self, at: int) -> Standing:
+        return "within" if self.within[at] else "worse" if self.apart[at] else "tied"
 
 
 def over_contexts(table: Floats) -> Floats:
@@ -182,7 +186,12 @@ def over_contexts(table: Floats) -> Floats:
 
 
 def effect(
-    values: Floats, seed: int, clusters: Codes | None = None, *, higher_is_better: bool = True
+    values: Floats,
+    seed: int,
+    clusters: Codes | None = None,
+    *,
+    higher_is_better: bool = True,
+    margin: float | None = None,
 ) -> Levels | None:
     """Compare the levels of an axis by their means over the questions; None where no question has a value.
 
@@ -207,9 +216,19 @@ def effect(
     best = int(np.argmax(means if higher_is_better else -means))
     others = [level for level in range(values.shape[1]) if level != best]
     alone = paired_bootstrap(values, seed, RESAMPLES, clusters)
-    apart = contrasts(values[:, others] - values[:, [best]], seed, clusters, resamples=RESAMPLES)
+    apart = contrasts(
+        values[:, others] - values[:, [best]],
+        seed,
+        clusters,
+        resamples=RESAMPLES,
+        margin=math.nan if margin is None else margin,
+    )
     p, least = np.full((2, len(means)), np.nan)
     p[others], least[others] = apart.p, apart.detectable
     rows = np.zeros((3, len(means)))
     rows[:, others] = [apart.differences.mean, apart.differences.low, apart.differences.high]
-    return Levels(means, alone.low, alone.high, rows[0], rows[1], rows[2], p, best, n, least)
+    told = np.zeros((2, len(means)), np.bool_)
+    told[:, others] = apart.apart, apart.within
+    return Levels(
+        means, alone.low, alone.high, rows[0], rows[1], rows[2], p, best, n, least, told[0], told[1]
+    )

@@ -17,6 +17,8 @@ from rag_assay.evals.statistics.clusters import Codes, sum_clusters
 ALPHA = 0.05
 """Two cells are significantly different where the adjusted p is below it."""
 RESAMPLES = 10_000
+FEWEST_CLUSTERS = 6
+"""With fewer no sign-flip test can be significant: 2^(1 - 5) > 0.05."""
 
 
 class Differences(NamedTuple):
@@ -27,6 +29,7 @@ class Differences(NamedTuple):
     high: resampling.Floats
     p: resampling.Floats
     error: resampling.Floats
+    groups: resampling.Floats
 
 
 def paired_bootstrap(
@@ -87,7 +90,7 @@ def paired_bootstrap(
         other = _agresti_min(sums)
         low, high = np.where(few, other[0], low), np.where(few, other[1], high)
     error[groups < 2] = np.nan
-    return Differences(sums.mean, low, high, p, error)
+    return Differences(sums.mean, low, high, p, error, np.asarray(sums.groups, np.float64))
 
 
 def _agresti_min(sums: resampling.Sums) -> tuple[resampling.Floats, resampling.Floats]:

@@ -2,6 +2,7 @@
 
 "Not significantly different" is not "equally good". So a cheaper cell is recommended only where its expected
 loss against the leader is at most half of the margin and it is not significantly worse; else the leader is.
+A difference that is shown to be within the margin does not matter, however significant it is.
 The rule was chosen by simulation (`make bench-verdict`): it loses hardly more than always taking the leader,
 costs less where nothing differs, and loses far less than taking the simplest of the tied cells.
 """
@@ -19,6 +20,7 @@ from typing import Any, Protocol
 from rag_assay.evals.metrics.costs import RunningCost
 from rag_assay.evals.statistics.comparison import Bounded, margin_of
 from rag_assay.evals.statistics.question_clusters import Clustering
+from rag_assay.evals.statistics.significance import FEWEST_CLUSTERS
 from rag_assay.evals.study.cells import AXES, varying_axes
 from rag_assay.evals.study.complexity import Simplicity
 from rag_assay.evals.study.sections import Prefer
@@ -43,6 +45,8 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "leads": ("It leads by {of}.", "Sie führt: {of}."),
     "tied_1": ("{names} is tied with it.", "{names} liegt gleichauf."),
     "tied": ("{names} are tied with it.", "{names} liegen gleichauf."),
+    "within_1": ("{names} is within the margin.", "{names} liegt innerhalb der Toleranz."),
+    "within": ("{names} are within the margin.", "{names} liegen innerhalb der Toleranz."),
     "more": ("{n} more", "{n} weitere"),
     "and": ("{first} and {last}", "{first} und {last}"),
     "none_cheaper": (
@@ -59,13 +63,9 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "It is expected to lose {loss} against the leader, with a {p} chance of losing more than {most}.",
         "Erwartet wird ein Verlust von {loss} gegen die führende; mehr als {most}: Wahrscheinlichkeit {p}.",
     ),
-    "equivalent": (
-        "That they are equivalent is shown.",
-        "Dass beide gleichwertig sind, ist gezeigt.",
-    ),
-    "not_equivalent": (
-        "That they are equivalent is not shown.",
-        "Dass beide gleichwertig sind, ist nicht gezeigt.",
+    "not_within": (
+        "That it is within the margin is not shown.",
+        "Dass sie innerhalb der Toleranz liegt, ist nicht gezeigt.",
     ),
     "cost": ("cheaper", "billiger"),
     "latency": ("faster", "schneller"),
@@ -124,9 +124,28 @@ TEXTS: Mapping[str, tuple[str, str]] = {
         "Its costs and latencies are not known, so no pipeline is recommended for being cheaper.",
         "Kosten und Dauer sind nicht bekannt, also wird keine Pipeline empfohlen, weil sie billiger ist.",
     ),
-    "judged": (
-        "A model judges this metric; its judge card says how far people agree with it.",
-        "Ein Modell bewertet diese Metrik; wie weit Menschen ihm zustimmen, sagt seine Judge Card.",
+    "judged_by_language_model": (
+        "A language model judges this metric; its judge card says how well it agrees with annotators.",
+        "Ein Sprachmodell bewertet diese Metrik; wie gut es mit Annotatoren übereinstimmt, sagt seine Judge "
+        "Card.",
+    ),
+    "judged_by_entailment_classifier": (
+        "An entailment classifier judges this metric; its judge card says how well it agrees with "
+        "annotators.",
+        "Ein Entailment-Klassifikator bewertet diese Metrik; wie gut er mit Annotatoren übereinstimmt, sagt "
+        "seine Judge Card.",
+    ),
+    "judged_by_similarity": (
+        "This metric is a cosine similarity of embeddings; its judge card says how well it agrees with "
+        "annotators.",
+        "Diese Metrik ist eine Kosinus-Ähnlichkeit von Embeddings; wie gut sie mit Annotatoren "
+        "übereinstimmt, sagt ihre Judge Card.",
+    ),
+    "judged_by_other": (
+        "A judge without a language model gives this metric; its judge card says how well it agrees with "
+        "annotators.",
+        "Ein Judge ohne Sprachmodell gibt diese Metrik; wie gut er mit Annotatoren übereinstimmt, sagt seine "
+        "Judge Card.",
     ),
     "on": ("{title} {value} on {sample}", "{title} {value}, {sample}"),
     "about": ("{questions} about {documents}", "{questions} ({documents})"),
@@ -141,7 +160,7 @@ TEXTS: Mapping[str, tuple[str, str]] = {
     "below_1": ("less than 1 %", "unter 1 %"),
 }
 """The sentences of a verdict in English, which are stored, and in German, for the app."""
-JUDGED = TEXTS["judged"][0]
+JUDGES = tuple(name.removeprefix("judged_by_") for name in TEXTS if name.startswith("judged_by_"))
 
 
 def verdict_on(
@@ -152,12 +171,12 @@ def verdict_on(
 
 
 def verdict_sentences(
-    found: Verdict, labels: Mapping[str, str], *, judged: bool = False, german: bool = False
+    found: Verdict, labels: Mapping[str, str], *, judged: str | None = None, german: bool = False
 ) -> tuple[str, ...]:
     """Return the decision and then its reasons.
 
     labels: cell -> what it is called
-    judged: whether a language model gives the values of the metric
+    judged: `JudgedScores.judged_by` of the metric; None: no judge gives its values
     """
     words = _Wording(found, labels, int(german))
     leader, chosen = found.leader, found.recommended
@@ -169,7 +188,7 @@ def verdict_sentences(
     lines += words.others()
     lines += words.limits(chosen)
     if judged:
-        lines.append(words("judged"))
+        lines.append(words(f"judged_by_{judged if judged in JUDGES else 'other'}"))
     # A comma is a decimal sign in German; the app groups digits by thin spaces.
     return tuple(re.sub(r"(?<=\d),(?=\d{3})", "\u202f", one) if german else one for one in lines)
 
@@ -187,11 +206,11 @@ class _Wording:
         found, of = self.found, self._measured(leader)
         if not found.tied:
             return [self("best" if found.worse else "only", of=of)]
-        names = [self.labels.get(cell, cell) for cell in found.tied]
-        lines = [
-            self("leads", of=of),
-            self("tied_1" if len(names) == 1 else "tied", names=self._listed(names)),
-        ]
+        open_ones = [cell for cell in found.tied if cell not in found.within_margin]
+        lines = [self("leads", of=of)]
+        for how, cells in (("tied", open_ones), ("within", found.within_margin)):
+            if names := [self.labels.get(cell, cell) for cell in cells]:
+                lines.append(self(f"{how}_1" if len(names) == 1 else how, names=self._listed(names)))
         known = chosen.usd_per_1000 is not None or found.prefer == "simplicity"
         if found.prefer != "quality" and found.margin is not None and known:
             most = _number(found, found.margin / 2)
@@ -208,7 +227,8 @@ class _Wording:
         if found.generalises and found.margin is not None and chosen.expected_loss is not None:
             loss, most = _number(found, chosen.expected_loss), _number(found, found.margin)
             lines.append(self("loses", loss=loss, p=self._percent(chosen.p_loss), most=most))
-            lines.append(self("equivalent" if found.equivalent else "not_equivalent"))
+            within = chosen.cell in found.within_margin
+            lines.append(self("within_1", names=chosen.label) if within else self("not_within"))
         return lines
 
     def _saved(self, leader: Pick, chosen: Pick) -> str:
@@ -319,8 +339,6 @@ def dollars(value: float) -> str:
 Row = Mapping[str, Any]
 ALL = "all"
 NOT_RANKED, NOT_RUN = TEXTS["not_ranked"][0], TEXTS["not_run"][0]
-FEWEST_CLUSTERS = 6
-"""With fewer no sign-flip test can be significant: 2^(1 - 5) > 0.05."""
 OUT_OF_REACH = 20  # times as many documents: a larger number helps no reader
 
 
@@ -363,6 +381,9 @@ class Pick:
     seconds: float | None
 
 
+_LISTS = ("tied", "within_margin", "worse", "unranked", "sentences")
+
+
 @dataclass(frozen=True)
 class Verdict:
     """The decision of a study (schemas.VERDICTS)."""
@@ -385,8 +406,8 @@ class Verdict:
     context: str | None = None
     leader: Pick | None = None
     recommended: Pick | None = None
-    equivalent: bool = False
     tied: tuple[str, ...] = ()
+    within_margin: tuple[str, ...] = ()
     worse: tuple[str, ...] = ()
     unranked: tuple[str, ...] = ()
     detectable: float | None = None
@@ -397,7 +418,7 @@ class Verdict:
     @classmethod
     def of_row(cls, row: Row) -> Verdict:
         picks = {name: Pick(**row[name]) if row[name] else None for name in ("leader", "recommended")}
-        lists = {name: tuple(row[name] or ()) for name in ("tied", "worse", "unranked", "sentences")}
+        lists = {name: tuple(row[name] or ()) for name in _LISTS}
         return cls(**{**row, **picks, **lists})
 
     def row(self) -> dict[str, Any]:
@@ -413,7 +434,7 @@ class Verdict:
 class VerdictInputs:
     """What is known of the cells beside their leaderboard, by cell.
 
-    judged: whether a language model gives the values of the first metric
+    judged: `JudgedScores.judged_by` of the first metric
     """
 
     labels: Mapping[str, str]
@@ -423,7 +444,7 @@ class VerdictInputs:
     prefer: Prefer = "cost"
     margin: float | None = None
     chunks_differ: bool = False
-    judged: bool = False
+    judged: str | None = None
 
 
 def decide(
@@ -476,18 +497,15 @@ def _decided(
     if primary.kind == "retrieval" and len({rows[cell]["generator"] for cell in close}) > 1:
         best, by, among = _by_answers(mine, metrics, close, facts, primary)
     chosen = _preferred(among, best, facts)
-    open_ones = [row for row in ranked[1:] if row["cell"] in tied]
-    recommended = _pick(rows[chosen], facts, leader)
+    within = tuple(cell for cell in tied if rows[cell]["within_margin"])
+    open_ones = [rows[cell] for cell in tied if cell not in within]
     return replace(
         found,
         by=by,
         leader=_pick(leader, facts, leader),
-        recommended=recommended,
-        equivalent=found.generalises
-        and found.margin is not None
-        and recommended.bound is not None
-        and recommended.bound > -found.margin,
+        recommended=_pick(rows[chosen], facts, leader),
         tied=tied,
+        within_margin=within,
         worse=tuple(row["cell"] for row in ranked[1:] if row["tied"] is False),
         detectable=median(finds)
         if (finds := [r["detectable"] for r in ranked[1:] if r["detectable"] is not None])

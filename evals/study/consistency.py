@@ -168,7 +168,7 @@ def _restriction(
     if not isinstance(restriction, dict):
         return
     if restriction.get("generators") is not None:
-        text = f"`generators` says whose answers a judge judges, and `{name}` is none"
+        text = f"`generators` names the generators to judge, and `{name}` is none"
         yield Finding((*place, "generators"), "no_judge", text)
     unknown = list(_restricted(name, restriction, known, axes, place))
     yield from unknown or _without_ranking(data, name, restriction)
@@ -220,13 +220,13 @@ def _unfit_rubrics(
         text = f"the name `{PEOPLE}` is reserved for human ratings"
         yield Finding(("judges", PEOPLE), "kept_name", text)
     if rubrics and generators == []:
-        text = "people score answers, but the study has no `generators`"
+        text = "human ratings need answers, but the study has no `generators`"
         yield Finding(("rubrics", rubrics[0]), "no_generators", text)
     annotation = data.get("annotation")
     if not isinstance(annotation, dict):
         return
     if rubrics == []:
-        text = "`annotation` says what people score, but the study has no `rubrics`"
+        text = "`annotation` needs `rubrics`, and the study has none"
         yield Finding(("annotation",), "no_rubrics", text)
     for axis in ("rubrics", "cells"):
         if annotation.get(axis) in ([], ()):

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class KnownStudy:
-    """path: None: its file is known no longer
+    """path: None: its file was deleted
 
     cells: of its file now, or of its last run without a file; None: the file cannot be used
     run_at: None: never in this workspace

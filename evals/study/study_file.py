@@ -106,7 +106,7 @@ def unfit_cells(study: Study) -> list[Finding]:
         )
         found.append(Finding(("search",), "of_built_study", text))
     if study.rubrics and not found and not any(map(study.people_score, study.cells())):
-        text = "`annotation` leaves people no cell to score; loosen what it is restricted to"
+        text = "`annotation` leaves people no cell to score; widen `annotation`"
         found.append(Finding(("annotation",), "no_cell", text))
     return found
 

@@ -127,8 +127,8 @@ def _best_text(
     before: HistoryEntry, after: HistoryEntry, step: HistoryStep, then: CellValue, now: CellValue
 ) -> str:
     metric = after.primary
-    how = "is significantly worse" if step.replaced else "is tied with it"
-    changed = since_words(step) or "nothing but what was measured"
+    how = f"is {then.standing}"
+    changed = since_words(step) or "only measured values"
     was = before.leading
     return (
         f"{_short(now.cell)} leads {after.study} by {metric.title} with {_value(now, metric.unit)}. "
@@ -167,7 +167,8 @@ def failure_event(study: str, report: RunReport, failures: Sequence[str], home: 
         "run",
         study,
         f"{study}: {several(sum(failed.values()), 'key')} failed in {', '.join(failed)}",
-        f"A run of {study} failed in part. What it finished is stored; the next run tries the rest.\n{text}",
+        f"A run of {study} failed in part. Finished results are stored; the next run retries the rest.\n"
+        f"{text}",
         _now(),
         str(home.report(study)),
         {"failed": failed},
@@ -268,7 +269,7 @@ def try_out(study: Study, home: Home) -> list[tuple[str, str]]:
         "test",
         study.study,
         f"{study.study}: this is a test",
-        "Somebody has asked rag-assay whether its alerts arrive. They do.",
+        "This is a test alert of rag-assay.",
         at,
         str(home.report(study.study)),
     )

@@ -55,7 +55,7 @@ def alerts_sensor(
                 )
                 told.append(name)
         context.update_cursor(json.dumps({"since": now.isoformat()}))
-        return dg.SkipReason(f"looked at {', '.join(told)}" if told else "no study has somebody to tell")
+        return dg.SkipReason(f"looked at {', '.join(told)}" if told else "no study has `alerts`")
 
     return alerts
 
@@ -96,7 +96,7 @@ def _event(run: dg.DagsterRun, study: str, report: str) -> AlertEvent:
         "run",
         study,
         f"{study}: a run of {what} failed in the Dagster UI",
-        f"The run {run.run_id} of {what} failed. Its log says why; what it had finished is stored.",
+        f"The run {run.run_id} of {what} failed. Its log has the reason; finished results are stored.",
         datetime.now(UTC).isoformat(timespec="seconds"),
         report,
         {"run": run.run_id, "assets": assets},

@@ -12,6 +12,7 @@ from rag_assay.assets.engine.builder import checks_of
 from rag_assay.evals.reporting.ci_formats import JUnitCase, Suite, WorkflowAnnotation, junit_xml
 from rag_assay.evals.reporting.display import interval, number, several
 from rag_assay.evals.reporting.markdown import escape_markdown, markdown_table
+from rag_assay.evals.reporting.pair_comparison import STANDINGS
 from rag_assay.evals.reporting.standings import entries, main_subset
 from rag_assay.orchestration.run_report import by_reason
 from rag_assay.orchestration.terminal.cli_errors import say
@@ -184,11 +185,11 @@ def _board(data: ReportData) -> str:
             entry.label,
             number(entry.result.value, metric.unit),
             interval(entry.result.low, entry.result.high, metric.unit),
-            "≈" if entry.tied else "",
+            STANDINGS[entry.result.standing],
         ]
         for entry in entries(data, main_subset(data))[:ROWS]
     ]
-    return markdown_table(["rank", "cell", metric.heading, "95 % interval", "tied"], found)
+    return markdown_table(["rank", "cell", metric.heading, "95 % interval", "against the leader"], found)
 
 
 def tell_github(annotations: Sequence[WorkflowAnnotation], text: str) -> None:

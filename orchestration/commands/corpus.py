@@ -98,7 +98,7 @@ def build(
     if not built.report.is_there("indexes"):
         has_words = made.choices is not None and made.choices.search == "both"
         state = "is still searched by words alone" if has_words else "cannot be asked yet"
-        say(f"{made.name} {state}; the failures are listed above. The same command goes on from there.")
+        say(f"{made.name} {state}; the failures are listed above. Run the same command to continue.")
         return FAILED
     corpora.select(made)
     say(f"{made.name}: {sentence_of(facts_of(made, where))}; its study is {made.study}")
@@ -220,7 +220,7 @@ def remove(
     say(f"{found.name}: {sentence_of(facts_of(found, where))}{goes}{kept}")
     if not yes:
         if not sys.stdin.isatty():
-            raise InputError("nothing was removed: say --yes where no terminal can ask")
+            raise InputError("nothing was removed; confirm with --yes when there is no terminal")
         if input("Remove it? [y/N] ").strip().casefold() not in {"y", "yes", "j", "ja"}:
             say("Nothing was removed.")
             return FAILED

@@ -52,7 +52,7 @@ def free_path(path: Path, *, force: bool) -> Path:
     """Return a path that may be written to."""
     if path.exists() and not force:
         raise InputError(
-            f"{path} is there already; say --force to replace it, or choose another with --output"
+            f"{path} exists already; replace it with --force, or write another file with --output"
         )
     return path
 

@@ -57,16 +57,14 @@ def import_scores(
     check_regular(file)
     if is_ours(file):
         if mapping:
-            raise InputError(
-                f"{file}: a queue that was exported says itself what it holds; leave --mapping out"
-            )
+            raise InputError(f"{file}: an exported queue needs no mapping; remove --mapping")
         return bring_back(file, partial=partial)
     path = mapping or file.with_name(file.name + SUFFIX)
     if guess:
         return _guess(file, path, force=force)
     if not path.exists():
         raise InputError(
-            f"{path}: there is no such mapping; say --mapping FILE, or have one written: "
+            f"{path}: there is no such mapping; give one with --mapping FILE, or write one: "
             f"assay ratings import --guess {file}"
         )
     return _import(file, path, partial=partial, run=run)
@@ -77,14 +75,14 @@ def _guess(file: Path, path: Path, *, force: bool) -> int:
     from rag_assay.evals.spreadsheet_import.column_inference import guess, reasons, write_mapping
 
     if path.exists() and not force:
-        raise InputError(f"{path} is there already; name another one by --mapping, or say --force")
+        raise InputError(f"{path} exists already; give another file with --mapping, or use --force")
     found = guess(file)
     replace_text(path, write_mapping(found, file))
     print(path)
     for sentence in reasons(found):
         say(sentence)
     named = "" if path.name == file.name + SUFFIX else f" --mapping {path}"
-    say(f"Read it, fill in what is missing, then: assay ratings import {file}{named}")
+    say(f"Check it, fill in what is missing, then: assay ratings import {file}{named}")
     return DONE
 
 
@@ -150,9 +148,9 @@ def _sentences(found: ImportSummary) -> Iterator[str]:
         each = ", ".join(f"{value:g}: {n:,}" for value, n in sorted(values.items(), reverse=True))
         yield f"{metric}: {sum(values.values()):,} scores ({each})."
     if found.doubles:
-        yield f"{found.doubles:,} rows say what another one says, and count once."
+        yield f"{found.doubles:,} rows are duplicates and count once."
     if found.rejects:
-        yield f"{len(found.rejects):,} reasons why a row was not taken."
+        yield f"{len(found.rejects):,} reasons why rows were skipped."
     if not found.changed:
         yield "No change: all of it was imported before."
     else:

@@ -82,7 +82,7 @@ def _cut(text: str) -> str:
     """Keep whole lines of a text that is too long."""
     if len(text) <= LONGEST:
         return text
-    return text[: text.rindex("\n", 0, LONGEST)] + "\n\n(cut: the report has all of it)\n"
+    return text[: text.rindex("\n", 0, LONGEST)] + "\n\n(cut; the report is complete)\n"
 
 
 def pull_request() -> PullRequest | None:

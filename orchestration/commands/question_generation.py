@@ -190,7 +190,7 @@ def _sentences(made: GenerationSummary, order: Order, path: Path) -> Iterator[st
     if made.faults:
         yield "Dropped: " + ", ".join(f"{count} {reason}" for reason, count in made.faults.items()) + "."
     if made.unfinished:
-        yield f"{made.unfinished} ended at a call that failed; the same command goes on with them."
+        yield f"{made.unfinished} ended at a failed call; run the same command to continue."
     elif not kept:
         yield f"{order.chat.model} wrote no question that can be used; ask a larger model, or write some."
     elif kept < made.tried / 4:
@@ -224,7 +224,7 @@ def review(
 
     path = output or file.with_name(file.name.removesuffix(".yaml").removesuffix(".review") + QUESTIONS)
     if path.exists() and not force:
-        raise InputError(f"{path} is there already; write to another file by -o, or say --force")
+        raise InputError(f"{path} exists already; write another file with -o, or use --force")
     found = whole_study_of(study or _beside(file, study_of_review(file)))
     with closing(BuildContext(home_of(found))) as work:
         read = read_review(file, texts_in(found, work), accept_open=accept_open)

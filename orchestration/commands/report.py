@@ -114,7 +114,7 @@ def report(
             return
         print(path)
         if open_browser and not in_browser(path.absolute().as_uri()):
-            say("no browser was found here; open that file with one of yours")
+            say("no browser was found; open this file yourself")
 
 
 def _write_to_mlflow(found: Study, where: Home, page: Path, uri: str) -> None:

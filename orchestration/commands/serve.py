@@ -150,7 +150,7 @@ def _tell(opened: OpenedCell, place: ListenAddress, token: str | None, usd: floa
     say(f"{opened.key} at {place.url}: /v1/chat/completions, /v1/models, /retrieve, /mcp, /health")
     say(
         f"{opened.source}, {opened.digest[:20]}; "
-        + ("a token is asked for" if token else "no token is asked for")
+        + ("clients need a token" if token else "clients need no token")
     )
     generator = opened.pipeline.generator
     if generator is not None and generator.chat and not generator.chat.is_local:
@@ -166,7 +166,7 @@ def _checked(
 
     expected = list(opened.expected)[:n]
     if not expected:
-        raise InputError("no question was exported with it; export again with --questions N")
+        raise InputError("the export contains no questions; export again with --questions N")
     with serve_in_thread(opened, place, limits, rules, lambda _line: None):
         found = check(place.url, opened.key, expected, rules.token)
     for question, differs in found.unlike.items():

@@ -63,9 +63,9 @@ def export_queue(
     if config:
         sheets.export_config(queue, config, who, names)
     repeats = f", {written.repeats:,} of them shown again" if written.repeats else ""
-    scored = f"; {written.scored:,} rows are scored already" if written.scored else ""
+    scored = f"; {written.scored:,} rows have scores already" if written.scored else ""
     say(f"{written.items:,} items of the study {found.study}{repeats}{scored}.")
-    say(f"Once it is filled in: assay ratings import {file}")
+    say(f"After filling it in: assay ratings import {file}")
     for path in (file, config):
         if path:
             print(path)
@@ -104,9 +104,9 @@ def bring_back(file: Path, *, partial: bool) -> int:
     for note in _some(found.notes):
         say(f"note: {note}")
     if found.rejects and not partial:
-        rows = f"{len(found.rejects):,} reasons why a row cannot be taken"
+        rows = f"{len(found.rejects):,} reasons why rows are invalid"
         raise InputError(
-            *_some(found.rejects), f"{file}: {rows}; nothing was imported (--partial takes the other rows)"
+            *_some(found.rejects), f"{file}: {rows}; nothing was imported (--partial imports the valid rows)"
         )
     for reject in _some(found.rejects):
         say(f"not taken: {reject}")
@@ -120,12 +120,13 @@ def bring_back(file: Path, *, partial: bool) -> int:
 def _check(file: Path, config: Path | None, who: str | None, among: list[str], *, force: bool) -> None:
     findings = []
     if config and file.suffix.lower() != ".json":
-        findings.append("--config is of tasks for Label Studio; let the file's name end in .json")
+        findings.append("--config is for Label Studio tasks; the file name must end in .json")
     if among and (who is None or who not in among):
-        findings.append("--among names all who share the work, the --annotator too")
+        findings.append("--among must list all annotators, including --annotator")
     there = [path for path in (file, config) if path and path.exists() and not force]
     findings += [
-        f"{path}: it is there, and may be filled in; take another name, or --force" for path in there
+        f"{path}: the file exists and may contain ratings; choose another name, or use --force"
+        for path in there
     ]
     if findings:
         raise InputError(*findings)

@@ -142,6 +142,6 @@ class TrialScreen(Bars):
         """Print what is measured so far to standard output, where the trial is ended early."""
         if self._pipelines:
             console(width=width()).print(self.table())
-            waiting = several(len(self._waiting), "pipeline")
-            line = f"These are means without tests; {waiting} not measured yet."
+            rest = f"; {several(len(self._waiting), 'pipeline')} not measured yet" if self._waiting else ""
+            line = f"These are means without tests{rest}."
             console(width=width()).print(text(line))

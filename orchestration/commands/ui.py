@@ -121,7 +121,7 @@ def _run(server: Server, url: str, *, opens: bool) -> None:
     say("the app is served until Ctrl-C:")
     print(url, flush=True)
     if opens and not in_browser(url):
-        say("no browser was found here; open that address with one of yours")
+        say("no browser was found; open this address yourself")
     server.wait()
 
 
@@ -144,7 +144,7 @@ def _password(host: str, *, wanted: bool) -> str | None:
             raise InputError("the password is empty")
     if not secret and not is_loopback(host):
         raise InputError(
-            f"--host {host}: others than this machine could open the app; set {VARIABLE}, or give --password"
+            f"--host {host}: other machines could open the app; set {VARIABLE}, or give --password"
         )
     return secret
 

@@ -75,7 +75,7 @@ def _print(wanted: UsageFilter, where: Home, form: UsageFormat, panel: str | Non
     if panel is not None and panel not in PANELS:
         raise InputError(unknown("panel", panel, PANELS, "assay usage"))
     if form is UsageFormat.CSV and panel is None:
-        raise InputError(f"a CSV is one table: say which, --panel {' | '.join(PANELS)}")
+        raise InputError(f"CSV holds one table; choose it with --panel {' | '.join(PANELS)}")
     found = _found(wanted, where).panels
     if form is UsageFormat.CSV and panel is not None:
         print(csv_text(found[panel]), end="")
@@ -146,7 +146,7 @@ def _day(said: str | None) -> date | None:
     try:
         return date.fromisoformat(said)
     except ValueError as error:
-        raise InputError(f"{said[:40]!r} is no day; as in 2026-03-01") from error
+        raise InputError(f"{said[:40]!r} is not a date; write it as in 2026-03-01") from error
 
 
 def _zone(name: str) -> str:
@@ -156,5 +156,5 @@ def _zone(name: str) -> str:
         return ZoneInfo(name).key
     except (OSError, ValueError, KeyError) as error:
         raise InputError(
-            f"there is no time zone {name[:60]!r}; as in UTC, Europe/Berlin or America/New_York"
+            f"unknown time zone {name[:60]!r}; examples: UTC, Europe/Berlin or America/New_York"
         ) from error

@@ -35,7 +35,7 @@ def place_of(said: str, corpora: Corpora, say: Say) -> str:
         return str(here.resolve())
     if gone := corpora.of_target(str(here.resolve())):
         raise InputError(
-            f"{here}: is not there any more; {gone[0].name} still answers from what was built. Where it was "
+            f"{here}: was not found; {gone[0].name} still answers from what was built. Where it was "
             f"moved: assay corpus build FOLDER --name {quote(gone[0].name)}"
         )
     if known := corpora.named(said):
@@ -70,7 +70,7 @@ def corpus_of(target: str, name: str | None, corpora: Corpora, said: CorpusOptio
     if is_edited(found):
         if said.is_something or found.target != target:
             raise InputError(
-                f"{found.study} was changed by hand, and is not written again; change it there, or build "
+                f"{found.study} was edited, and is not overwritten; edit it there, or build "
                 "another corpus with --name"
             )
         return found

@@ -96,6 +96,6 @@ def close_dead_runs(instance: dg.DagsterInstance, home: Home) -> int:
     dead = instance.get_runs(dg.RunsFilter(statuses=under_way, tags=workspace_tag(home)))
     for run in dead:
         instance.report_run_failed(
-            run, "its process ended before the run did; the next run goes on from what it stored"
+            run, "its process ended before the run; the next run continues from the stored results"
         )
     return len(dead)

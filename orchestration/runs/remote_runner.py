@@ -160,7 +160,7 @@ class SubmittedRunner:
                     key, artifact, checks, blocked_by(checks), computed=computed, seconds=seconds
                 )
             else:
-                reason = why or ended.why or "its run ended without a word of it"
+                reason = why or ended.why or "its run ended without a result for it"
                 needs = tuple(PartitionRef(*need) for need in damaged)
                 yield KeyOutcome(key, artifact, error=reason, damaged=needs, computed=why is not None)
 

@@ -82,9 +82,7 @@ def _is_lost(run: dg.DagsterRun, lost: float, now: float) -> bool:
 
 
 def _fail_lost(instance: dg.DagsterInstance, run: dg.DagsterRun, lost: float) -> None:
-    instance.report_run_failed(
-        run, f"its worker gave no sign of life for {lost:.0f} s; what it stored is kept"
-    )
+    instance.report_run_failed(run, f"no heartbeat from its worker for {lost:.0f} s; stored results are kept")
 
 
 class RunMonitor:
@@ -108,7 +106,7 @@ class RunMonitor:
             seen = {run.run_id for run in found}
             gone = [run_id for run_id in self._runs if run_id not in seen]
             if gone:
-                raise AssayError(f"the run {gone[0]} was deleted while it was waited for; run again")
+                raise AssayError(f"the run {gone[0]} was deleted while it ran; run again")
             ended = [one for run in found if (one := self._look(run))]
             yield from ended
             if self._runs and not ended:
@@ -122,7 +120,7 @@ class RunMonitor:
                 continue
             is_queued = run.status in {dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.NOT_STARTED}
             if is_queued or not self.instance.run_launcher.terminate(run_id):
-                self.instance.report_run_canceled(run, "the driver that had submitted it was stopped")
+                self.instance.report_run_canceled(run, "the process that submitted it was stopped")
         self._runs.clear()
 
     def _look(self, run: dg.DagsterRun) -> Ended | None:
@@ -171,7 +169,7 @@ class RunMonitor:
             return None
         roots = [error for error in _with_causes(errors[-1]) if error.message.strip()]
         reason = one_line(roots[-1].message) if roots else errors[-1].cls_name or "no reason was given"
-        return f"Dagster could not launch its run ({reason}); look after what its run launcher needs"
+        return f"Dagster could not launch its run ({reason}); check its run launcher"
 
     def _said(self, run: dg.DagsterRun, kind: dg.DagsterEventType) -> list[dg.DagsterEvent]:
         records = self.instance.get_records_for_run(run.run_id, of_type=kind).records

@@ -114,7 +114,7 @@ def write_study(
     for path in files:
         if path.exists() and not force:
             raise InputError(
-                f"{path} is there already; say --force to replace it, or choose another with --output"
+                f"{path} exists already; replace it with --force, or write another file with --output"
             )
     called, what, sources, url = describe_source(target, name=name, base=output.absolute().parent)
     output.parent.mkdir(parents=True, exist_ok=True)

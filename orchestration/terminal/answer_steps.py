@@ -34,13 +34,13 @@ def understood_words(one: QueryInterpretation) -> str:
 
     >>> one = QueryInterpretation("time_frame", "window", "before 2005", "../2004-12-31", "relaxed")
     >>> understood_words(one)
-    'time_frame window: “before 2005” → ../2004-12-31 (dropped: nothing was left with it)'
+    'time_frame window: “before 2005” → ../2004-12-31 (dropped: it left no passage)'
     """
     said = f"“{truncate(one.text, TEXT)}” → " if one.text and one.text != one.value else ""
     use = {
         "used": "",
         "unused": " (limits nothing)",
-        "relaxed": " (dropped: nothing was left with it)",
+        "relaxed": " (dropped: it left no passage)",
         "removed": " (taken away)",
     }[one.status]
     return f"{one.step} {one.kind}: {said}{truncate(one.value, TEXT)}{use}"

@@ -26,7 +26,7 @@ def show_plan(found: RunPlan, estimates: Sequence[CallEstimate], budget: StudyBu
     )
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column("stage")
-    for name in ("keys", "up to date", "to do", "of these not known yet"):
+    for name in ("keys", "up to date", "to do", "of these unknown yet"):
         table.add_column(name, justify="right")
     for stage in found.stages:
         numbers = (stage.keys, stage.done, stage.to_do, stage.unknown or "·")
@@ -34,7 +34,7 @@ def show_plan(found: RunPlan, estimates: Sequence[CallEstimate], budget: StudyBu
     out.print(table)
     waiting = {key: texts for key, texts in found.texts_to_embed.items() if texts != 0}
     for key, texts in list(waiting.items())[:TEXTS]:
-        what = "not known before its chunks are there" if texts is None else several(texts, "text")
+        what = "unknown until its chunks are built" if texts is None else several(texts, "text")
         out.print(text(f"to embed for {key}: {what}"))
     if len(waiting) > TEXTS:
         out.print(text(f"to embed for {several(len(waiting) - TEXTS, 'further index')}"))
@@ -48,7 +48,7 @@ def show_estimates(estimates: Sequence[CallEstimate], budget: StudyBudget | None
     """
     out = console(width=width())
     if not estimates:
-        out.print(text("no model is to be asked: nothing is to be paid"))
+        out.print(text("no model is called, so nothing costs money"))
         return
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("asked for", "model"):
@@ -68,7 +68,7 @@ def show_estimates(estimates: Sequence[CallEstimate], budget: StudyBudget | None
     sums = f"in all: {calls} calls, {tokens} tokens, US$ {usd(total(estimates))}"
     out.print(text(f"{sums}; calls in the cache cost nothing", "bold"))
     if unpriced:
-        out.print(text(f"US dollars without those of unknown price: {', '.join(unpriced)}", "yellow"))
+        out.print(text(f"US dollars, without calls of unknown price: {', '.join(unpriced)}", "yellow"))
     if budget:
         out.print(text(f"budget of a run: {', '.join(budget.caps.in_words())}"))
     for sentence in passed_caps(budget, estimates):

@@ -158,7 +158,7 @@ def show_studies(studies: Sequence[KnownStudy]) -> None:
     for one in studies:
         at = one.run_at.astimezone().strftime("%Y-%m-%d %H:%M") if one.run_at else "not run yet"
         cells = MISSING if one.cells is None else f"{one.cells:,}"
-        file = str(one.path) if one.path else "its file is known no longer"
+        file = str(one.path) if one.path else "its file was deleted"
         table.add_row(text(one.name), cells, at, text(one.mistake or file))
         for part in one.slices:
             asked = f"{part.n_questions:,} of {part.of_questions:,} questions"

@@ -23,7 +23,7 @@ from rag_assay.warehouse.errors import AssayError
 T = TypeVar("T")
 TEXTS: Texts = {
     "waits": (
-        "{why} The page goes on by itself.",
+        "{why} The page continues by itself.",
         "{why} Die Seite geht von selbst weiter.",
     ),
     "busy": (

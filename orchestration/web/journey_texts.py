@@ -46,7 +46,7 @@ JOURNEY: Mapping[str, str] = {
     "reranking": "Reranking",
     "cut at k": "Schnitt bei k",
     "budget": "Budget",
-    "names no passage that was given": "nennt keine Passage, die vorlag",
+    "points to no passage": "nennt keine Passage, die vorlag",
     "passage at rank": "Passage auf Rang",
     "uncalibrated": "nicht kalibriert",
     "replicate": "Wiederholung",

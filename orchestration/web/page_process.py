@@ -121,7 +121,7 @@ class Server:
         while (code := self._process.poll()) is None:
             time.sleep(_LOOK)  # and not in the system: a signal that another thread gets would not end that
         raise AssayError(
-            f"the page's server has ended with exit code {code}; start it again, nothing is lost"
+            f"the page's server has ended with exit code {code}; start it again; no result is lost"
         )
 
     def end(self) -> None:

@@ -412,7 +412,7 @@ def test_what_people_say_is_in_the_database_and_a_rebuilt_one_is_equal(town: Tow
         ({"metrics": ["people.points"], "rubrics": {}}, "the study has no `rubrics`"),
         ({"metrics": ["people."]}, "unknown rubric ``"),
         ({"judges": {"people": {"similarity": {}}}}, "the name `people` is reserved for human ratings"),
-        ({"generators": {}}, "people score answers, but the study has no `generators`"),
+        ({"generators": {}}, "human ratings need answers, but the study has no `generators`"),
     ],
 )
 def test_what_does_not_fit_is_said(town: Town, changes: Variant, said_of_it: str) -> None:

@@ -266,7 +266,7 @@ def test_the_report_says_what_was_not_taken_of_a_sheet(home: Home) -> None:
     write_sheet_facts(home, "ferry", sheet)
     assert bench.write_report().ok
     page = home.report("ferry").read_text()
-    assert "1 reasons why a row was not taken, first: a.xlsx:9: no question" in page
+    assert "1 reasons why rows were skipped, first: a.xlsx:9: no question" in page
     assert "a.xlsx:4: two rows say otherwise" in page
     assert "2 further notes" in page
 

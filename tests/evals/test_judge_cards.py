@@ -171,7 +171,7 @@ def test_the_report_says_uncalibrated_wherever_the_figures_stand(town: Town, ser
         "Support by judge (uncalibrated)",
         "Agreement by judge (uncalibrated)",
     ]
-    assert data.verdict.sentences[-1].startswith("A model judges this metric")
+    assert data.verdict.sentences[-1].startswith("A language model judges this metric")
     page = render_html(data)
     assert page.count("uncalibrated") > 6
     assert "judge.support (uncalibrated)" in page, "where its judgements are shown, too"

@@ -23,7 +23,7 @@ class Compared:
     def number(self, where: str, shown: str, wanted: Value, step: float = 0.001) -> None:
         """Compare a figure as it is written with one that was counted; a dash stands for none."""
         self.n[where.split(":", maxsplit=1)[0]] += 1
-        text = "".join(shown.removeprefix("≈").replace("−", "-").removesuffix("%").split())
+        text = "".join(shown.lstrip("≈=").replace("−", "-").removesuffix("%").split())
         good = text == "–" if wanted is None else _close(text, wanted, step)
         if not good:
             self.wrong.append(f"{where}: {shown!r}, not {wanted}")

@@ -82,11 +82,11 @@ def test_run_reports_and_exports(assay_home: Home, study_path: Path) -> None:
 
     after = assay("run", str(study_path), "--dry-run")
     assert "to embed" not in after.stdout
-    assert "no model is to be asked: nothing is to be paid" in after.stdout
+    assert "no model is called, so nothing costs money" in after.stdout
 
     assay_home.database.write_bytes(b"torn")
     torn = assay("report", str(study_path), "--format", "json")
-    assert "it is set aside as assay.duckdb.damaged-" in torn.stderr
+    assert "it was moved to assay.duckdb.damaged-" in torn.stderr
     assert (torn.returncode, json.loads(torn.stdout)) == (0, printed)
     assay_home.database.unlink()
     assert assay("workspace", "rebuild").returncode == 0
@@ -327,7 +327,7 @@ def test_rebuild_waits_for_a_run_and_keeps_every_row(finished: Finished) -> None
     database.write_bytes(b"torn")
     torn = assay("report", str(finished.path), "--format", "json")
     assert torn.returncode == 0
-    assert "it is set aside as assay.duckdb.damaged-" in torn.stderr
+    assert "it was moved to assay.duckdb.damaged-" in torn.stderr
     database.unlink()
     with alone(finished.home, lambda *_: None):
         waiting = subprocess.Popen(

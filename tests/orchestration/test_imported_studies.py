@@ -32,7 +32,7 @@ def test_every_command_knows_it_by_its_name(home: Home, tmp_path: Path) -> None:
     planned = assay("run", "ferry", "--dry-run")
     assert planned.returncode == 0, planned
     assert "4 cells" in planned.stdout
-    assert "no model is to be asked: nothing is to be paid" in planned.stdout
+    assert "no model is called, so nothing costs money" in planned.stdout
     run = assay("run", "ferry")
     assert run.returncode == 0, run
     assert "leads by ROUGE-L 1.000" in " ".join(run.stdout.split())

@@ -104,7 +104,7 @@ def test_ctrl_c_while_the_command_line_is_imported(
     with pytest.raises(SystemExit) as ended:
         start.main()
     assert ended.value.code == 130
-    assert capsys.readouterr().err == "stopped. Nothing was begun.\n"
+    assert capsys.readouterr().err == "stopped before the run began.\n"
 
 
 WAITS = """
@@ -144,7 +144,7 @@ def test_sigterm_while_the_command_line_is_imported_is_a_sentence() -> None:
     assert process.stdout.readline() == "here\n"
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (130, "stopped. Nothing was begun.\n")
+    assert (process.returncode, err) == (130, "stopped before the run began.\n")
 
 
 def test_sigterm_ends_a_forked_process_as_if_nobody_handled_it() -> None:

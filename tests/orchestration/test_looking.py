@@ -106,7 +106,7 @@ def test_after_a_run(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> Non
     assert asked.exit_code == 2
     assert "chunks of town.t16 were built by another recipe" in asked.stderr
     study_path.unlink()
-    assert "its file is known no longer" in assay("list").stdout
+    assert "its file was deleted" in assay("list").stdout
 
 
 def answers_a_question_as_the_grid_did(study: Study) -> None:

@@ -264,4 +264,4 @@ def test_mistakes_in_recorded_answers_are_told(tmp_path: Path, study_path: Path)
     home = {"ASSAY_HOME": str(tmp_path / "var"), "DAGSTER_HOME": ""}
     planned = assay("run", str(study_path), "--dry-run", **home)
     assert planned.returncode == 0, planned.stderr
-    assert "no model is to be asked: nothing is to be paid" in planned.stdout
+    assert "no model is called, so nothing costs money" in planned.stdout

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-SENTENCE = "stopped. What was finished is stored; the same command goes on from there.\n"
+SENTENCE = "stopped. Finished results are stored; run the same command to continue.\n"
 
 COMMAND = """
 import atexit, ctypes, hashlib, os, signal, sys, threading, time, types

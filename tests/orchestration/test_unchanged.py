@@ -130,7 +130,7 @@ def test_nothing_has_changed(place: Place, capfd: pytest.CaptureFixture[str]) ->
         assert answer(ARGUMENTS)
         out, err = capfd.readouterr()
         assert out == "the leaderboard\n"
-        assert err.endswith(" s in all; nothing was to be done\n\nits report\n")
+        assert err.endswith(" s in all; everything was up to date\n\nits report\n")
 
 
 @pytest.mark.parametrize("change", CHANGES)

@@ -163,7 +163,7 @@ def test_a_filter_is_a_value_and_never_sql(connection: duckdb.DuckDBPyConnection
     assert min(mine, rest) > 0
     assert mine + rest == panel(connection, "totals", UsageFilter())["answers"][0]
     assert panel(connection, "totals", UsageFilter(study="x' OR 1=1 --"))["answers"][0] == 0
-    with pytest.raises(InputError, match=r"no time zone .*DROP"):
+    with pytest.raises(InputError, match=r"unknown time zone .*DROP"):
         panel(connection, "totals", UsageFilter(time_zone="UTC'; DROP TABLE chat_turns; --"))
 
 

@@ -54,7 +54,7 @@ class Listener:
             self._hear(draft)
         except Exception:
             self._is_gone = True
-            log.exception("what listens to drafts has failed, and is given no more of them")
+            log.exception("the listener for drafts failed and gets no more of them")
 
 
 class _OfThread(threading.local):

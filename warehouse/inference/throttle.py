@@ -37,7 +37,7 @@ class LeftAloneError(Exception):
     """A server has refused all calls for so long that no further one waits for it."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"the server limits the rate of requests; it is left alone for {seconds:.0f} s more")
+        super().__init__(f"the server limits the rate of requests; waiting for {seconds:.0f} s")
 
 
 class Pace(NamedTuple):

@@ -61,23 +61,23 @@ def reason_of(error: Exception) -> str:
 def sentence_of(error: Exception, url: str, doing: str) -> AssayError:
     text = str(error)
     if "NoSuchBucket" in text or "ContainerNotFound" in text:
-        return InputError(f"{url}: there is no such bucket; make it, or correct ASSAY_HOME")
+        return InputError(f"{url}: the bucket does not exist; create it, or correct ASSAY_HOME")
     refused = _STATUS.search(text)
     if refused and refused[1] in {"401", "403"}:
         return InputError(
-            f"{url}: {doing} was refused ({reason_of(error)}); look whether the keys in the environment "
+            f"{url}: {doing} was refused ({reason_of(error)}); check that the keys in the environment "
             "(AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, …) may read, write, list and delete there"
         )
     return RemoteError(
-        f"{url}: {doing} failed ({reason_of(error)}); nothing that was stored is lost. "
-        "Look whether the server can be reached (AWS_ENDPOINT_URL, AWS_REGION), then run it again"
+        f"{url}: {doing} failed ({reason_of(error)}); stored results are kept. "
+        "Check that the server can be reached (AWS_ENDPOINT_URL, AWS_REGION), then run it again"
     )
 
 
 def full_disk(error: OSError, file: Path) -> AssayError:
     return AssayError(
-        f"{file}: the disk of the scratch folder is full ({error.strerror}); what is stored remotely "
-        "is whole. Make room there, let ASSAY_SCRATCH name a folder on another disk, or lower "
+        f"{file}: the disk of the scratch folder is full ({error.strerror}); stored results "
+        "are intact. Free some space, set ASSAY_SCRATCH to a folder on another disk, or lower "
         "ASSAY_SCRATCH_GB, then run it again"
     )
 
@@ -283,8 +283,8 @@ class RemoteStore:
         if not heeded:
             raise InputError(
                 f"{self.url}: the server overwrites objects in spite of If-None-Match and If-Match, so that "
-                "machines would overwrite each other's results; a home needs one that knows "
-                "conditional writes"
+                "machines would overwrite each other's results; a workspace needs a server "
+                "with conditional writes"
             )
 
     @contextmanager
@@ -302,7 +302,7 @@ class RemoteStore:
         except BaseError as error:  # its text may name keys of requests: it is not passed on
             raise sentence_of(error, self.url, doing) from None
         except ValueError as error:
-            raise RemoteError(f"{self.url}: {doing}: no object can be called so") from error
+            raise RemoteError(f"{self.url}: {doing}: it is not a valid object name") from error
 
     def _replace_file(self, path: str, data: bytes, version: Version) -> bool:
         assert self._folder  # noqa: S101 -- for the type

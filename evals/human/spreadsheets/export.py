@@ -62,7 +62,7 @@ def check_form(path: Path, annotator: str | None) -> str:
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: a queue is exported as {', '.join(SUFFIXES)} (tasks for Label Studio)")
     if annotator is None and suffix != ".json":
-        raise InputError(f"{path}: whose sheet is it? say --annotator NAME")
+        raise InputError(f"{path}: the annotator is missing; add --annotator NAME")
     return suffix
 
 

@@ -431,14 +431,14 @@ def read_entry(value: object, criterion: Criterion, *, compares: bool = False) -
     if isinstance(value, str) and value.strip().casefold() in _SKIPS:
         return RatingEntry("skipped")
     if isinstance(value, date | datetime | time | timedelta):
-        raise ValueError(f"a date or time ({value}) where a value is wanted; {_wanted(criterion)}")  # noqa: TRY004
+        raise ValueError(f"a date or time ({value}) instead of a value; {_wanted(criterion)}")  # noqa: TRY004
     said = _side(value, criterion) if compares else None
     said = _number(value, criterion) if said is None else said
     for anchor in criterion.anchors:
         if said is not None and math.isclose(anchor, said, rel_tol=1e-9, abs_tol=1e-12):
             return RatingEntry("ok", anchor)
     if isinstance(value, str) and value.lstrip().startswith("="):
-        raise ValueError(f"a formula where a value is wanted; {_wanted(criterion)}")
+        raise ValueError(f"expected a value, found a formula; {_wanted(criterion)}")
     shown = " ".join(str(value).split())
     shown = shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + "…"
     raise ValueError(f"`{shown}` is no value of it; {_wanted(criterion)}")

@@ -124,7 +124,9 @@ class _Returning:
         for row in self.filled.rows:
             first = seen.setdefault((row.token, row.annotator), row)
             if row.token not in self.by_token:
-                self.found.rejects.append(f"{row.place}: item `{row.token[:40]}` is none of this sheet's")
+                self.found.rejects.append(
+                    f"{row.place}: item `{row.token[:40]}` does not belong to this spreadsheet"
+                )
             elif first is row:
                 yield row
             elif _content(first) == _content(row):
@@ -146,7 +148,7 @@ class _Returning:
             and TRUTH in texts
             and queued.item.case.ground_truth != showing.item.case.ground_truth
         ):
-            yield "the ground truth was changed since the sheet was written; export the queue again"
+            yield "the ground truth has changed since the export; export the queue again"
 
     def _read(self, row: FilledRow, showing: Showing, problems: list[str]) -> _Change:
         asked = criteria_of(self.then, showing)
@@ -179,7 +181,7 @@ class _Returning:
         if criterion is None:
             if cell is None or not str(cell).strip():
                 return None
-            raise ValueError("this is not asked of the item; empty the cell")
+            raise ValueError("the item has no such question; empty the cell")
         entry = read_entry(cell, criterion, compares=self.then.rubrics[one[0]].compares)
         if entry is None or entry.value is None or not showing.swapped:
             return entry
@@ -192,9 +194,7 @@ class _Returning:
             raise ValueError(f"the study has no rubric `{name}` any more")
         worded = {found.name: criterion_version(rubric, found) for found in rubric.criteria}
         if worded.get(criterion) != self.heading.rubrics[name].criteria.get(criterion or ""):
-            raise ValueError(
-                "the rubric was worded otherwise when the sheet was written; export the queue again"
-            )
+            raise ValueError("the wording of the rubric has changed since the export; export the queue again")
 
     def _comments(
         self,
@@ -332,10 +332,10 @@ def _heading(path: Path, rows: Iterable[Line]) -> SheetHeading:
                     return read_heading(text)
                 except ValueError as error:
                     raise InputError(
-                        f"{path}:{line}: what the sheet says of itself was changed ({error}); export the "
+                        f"{path}:{line}: the description of its queue was edited ({error}); export the "
                         "queue again, and copy the scores into the new file"
                     ) from error
-    raise InputError(f"{path}: the line that says of which queue it is is missing; export the queue again")
+    raise InputError(f"{path}: the line that names its queue is missing; export the queue again")
 
 
 def _columns(path: Path, rows: Sequence[Line], heading: SheetHeading) -> tuple[int, _Columns]:
@@ -354,7 +354,7 @@ def _found_columns(place: str, names: list[str], heading: SheetHeading) -> _Colu
     }
     known = {ITEM, *scores.values()}
     findings = [
-        f"{place}: {names.count(name)} columns are called `{name}`; take one away"
+        f"{place}: {names.count(name)} columns are called `{name}`; remove one"
         for name in sorted(set(names))
         if names.count(name) > 1 and (name in known or _is_text(name))
     ]

@@ -94,7 +94,7 @@ def _write_legend(sheet: Worksheet, table: QueueTable) -> dict[str, str]:
         sheet.cell(at, 1).font = sheet.cell(at, 3).font = Font(bold=True, color=_INK)
         first = at + 1
         lines: Iterator[tuple[Cell, str]] = iter(
-            [*criterion.anchors.items(), (SKIP, "You cannot say; it counts as not scored")]
+            [*criterion.anchors.items(), (SKIP, "You cannot tell; it counts as not scored")]
         )
         for at, (value, words) in enumerate(lines, first):
             _put(sheet.cell(at, 2), value)

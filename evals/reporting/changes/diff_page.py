@@ -54,11 +54,11 @@ def _lead(found: Diff) -> Iterator[str]:
         f"{n_answers} of {several(found.compared, 'answer')} {'is' if n_answers == 1 else 'are'} another"
     )
     moved = several(n_moved, "cell") if n_moved else "no cell"
-    yield f"{documents[:1].upper()}{documents[1:]}, {answers}, {moved} moved by more than chance."
+    yield f"{documents[:1].upper()}{documents[1:]}, {answers}, {moved} changed significantly."
     old, new = found.before.leader, found.after.leader
     if old and new and old.partition(".")[2] != new.partition(".")[2]:
-        tied = old.partition(".")[2] in {one.cell.partition(".")[2] for one in found.after.tied}
-        how = "tied with it" if tied else "now significantly worse"
+        then = [one for one in found.after.tied if one.cell.partition(".")[2] == old.partition(".")[2]]
+        how = then[0].standing if then else "now significantly worse"
         yield f"{_short(new)} leads now; before it was {_short(old)}, {how}."
     elif new:
         yield f"{_short(new)} leads, as before."

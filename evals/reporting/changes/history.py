@@ -298,10 +298,11 @@ def history_page(study: str, found: Sequence[HistoryStep]) -> TitledPage:
 def _lead(study: str, found: Sequence[HistoryStep], label: Labels) -> tuple[str, ...]:
     last = found[-1].entry
     replaced = sum(step.replaced for step in found)
-    times = "never" if not replaced else "once" if replaced == 1 else f"{replaced} times"
+    times = "once" if replaced == 1 else f"{replaced} times"
+    how = f"was replaced {times}" if replaced else "was never replaced"
     first = (
         f"{study} has had {several(len(found), 'result')} since {found[0].entry.at:%Y-%m-%d}; "
-        f"{times} has a leader fallen behind by more than chance."
+        f"the leader {how} by a significantly better one."
     )
     if last.leader is None:
         return (first, "No cell has a rank now.")
@@ -317,7 +318,7 @@ def _row(step: HistoryStep, label: Labels) -> tuple[str, ...]:
         f"@{step.back}",
         f"{entry.at:%Y-%m-%d %H:%M}",
         (label(entry.leader) if entry.leader else MISSING)
-        + (" (the one before has fallen behind)" if step.replaced else ""),
+        + (" (the previous leader is significantly worse)" if step.replaced else ""),
         number(leading.value if leading else None, unit),
         interval(leading.low, leading.high, unit) if leading else MISSING,
         str(len(step.best)),

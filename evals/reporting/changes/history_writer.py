@@ -100,7 +100,7 @@ def _standing(study: Study, board: Artifact, store: ArtifactStore) -> Record:
         (pl.col("metric") == verdict.metric) & (pl.col("subset") == verdict.subset)
     )
     standing = mine.sort(["rank", "cell"], nulls_last=True).select(
-        "cell", "value", "low", "high", "rank", "tied", "coverage"
+        "cell", "value", "low", "high", "rank", "tied", "within_margin", "coverage"
     )
     leader = verdict.leader
     ends = {name: getattr(leader, name) for name in ("value", "low", "high")} if leader else {}

@@ -31,6 +31,17 @@ class CellValue:
     high: float | None
     rank: int | None
     tied: bool
+    within_margin: bool
+
+    @property
+    def standing(self) -> str:
+        return (
+            "within the margin"
+            if self.within_margin
+            else "tied with it"
+            if self.tied
+            else "significantly worse"
+        )
 
 
 @dataclass(frozen=True)
@@ -107,6 +118,7 @@ def entry_of(record: Record, number: int) -> HistoryEntry:
         CellValue(
             cell=str(one["cell"]),
             tied=one.get("tied") is True,
+            within_margin=one.get("within_margin") is True,
             **{name: one.get(name) for name in ("value", "low", "high", "rank")},
         )
         for one in record.get("standing", ())

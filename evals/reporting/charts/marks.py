@@ -284,7 +284,11 @@ def _mark(one: BarValue, scale: Scale, form: Form, unit: str) -> Mark | str:
     return Mark(start, round(end - start, 2), at, left, right, text, lines, one.style, value)
 
 
-SHAPES = {"tied": "diamond", "unranked": "ring"}  # style of a dot -> its shape; of all others a disc
+SHAPES = {
+    "tied": "diamond",
+    "within": "diamond",
+    "unranked": "ring",
+}  # style of a dot -> its shape; of all others a disc
 
 
 def drawn(column: BarColumn, mark: Mark, lines: str = "") -> Markup:

@@ -34,7 +34,7 @@ from rag_assay.evals.reporting.texts import Language, Texts, Words, several, wor
 from rag_assay.evals.statistics.bootstrap import UNIT, bootstrap, intervals
 from rag_assay.evals.statistics.effects import over_contexts
 
-Place = Literal["leader", "tied", "apart", "unranked"]
+Place = Literal["leader", "tied", "within", "apart", "unranked"]
 
 
 def place_of(entry: RankedResult, leader: RankedResult | None) -> Place:
@@ -42,6 +42,8 @@ def place_of(entry: RankedResult, leader: RankedResult | None) -> Place:
         return "unranked"
     if entry is leader:
         return "leader"
+    if entry.result.within_margin:
+        return "within"
     return "tied" if entry.tied else "apart"
 
 
@@ -58,6 +60,14 @@ INTERVALS: Texts = {
     ),
     "tied": ("A diamond (≈) is tied with it: {n} rows", "Eine Raute (≈) liegt gleichauf: {n} Zeilen"),
     "tied_1": ("A diamond (≈) is tied with it: 1 row", "Eine Raute (≈) liegt gleichauf: 1 Zeile"),
+    "within": (
+        "A diamond (=) is within the margin: {n} rows",
+        "Eine Raute (=) liegt innerhalb der Marge: {n} Zeilen",
+    ),
+    "within_1": (
+        "A diamond (=) is within the margin: 1 row",
+        "Eine Raute (=) liegt innerhalb der Marge: 1 Zeile",
+    ),
     "apart": (
         "Every other ranked row is significantly worse",
         "Jede andere Zeile mit Rang ist signifikant schlechter",
@@ -165,7 +175,7 @@ def _ends(result: Result) -> tuple[float | None, float | None]:
 def _interval_value(entry: RankedResult, place: Place, words: Words) -> BarValue:
     low, high = _ends(entry.result)
     small = () if entry.result.covered else (words("worst_case"),)
-    sign = {"tied": " ≈", "unranked": "†"}.get(place, "")
+    sign = {"tied": " ≈", "within": " =", "unranked": "†"}.get(place, "")
     return BarValue(entry.result.value, low, high, small, place, sign=sign)
 
 
@@ -173,10 +183,10 @@ def _intervals_about(
     data: ReportData, places: Sequence[Place], scale: Scale, interval: str, words: Words
 ) -> str:
     said = [words("lines", interval=interval)]
-    tied = places.count("tied")
     if "leader" in places:
         said[0] += words("band")
-        said.append((several(words, "tied", tied) if tied else words("apart")) + words("differences"))
+        near = [several(words, name, n) for name in ("tied", "within") if (n := places.count(name))]
+        said.append(("; ".join(near) or words("apart")) + words("differences"))
     if "unranked" in places:
         said.append(words("unranked"))
     if scale.low > 0 or scale.high < 0:

@@ -37,7 +37,7 @@ from rag_assay.evals.reporting.effects import (
 )
 from rag_assay.evals.reporting.figures.bars import EffectBars, effect_bars
 from rag_assay.evals.reporting.sections import (
-    TIED,
+    MARKS,
     Block,
     Column,
     Details,
@@ -229,7 +229,7 @@ def _bar_figure(bars: EffectBars, level: str, *, is_first: bool) -> TableFigure:
     at = one.levels.index(level)
     text = number(one.found.mean[at], one.metric.unit)
     if not is_first:
-        text = bold(text) if at == one.found.best else text if one.found.apart[at] else TIED + text
+        text = bold(text) if at == one.found.best else MARKS[one.found.standing(at)] + text
     mark = bars.marks[level]
     chart = "" if isinstance(mark, str) else drawn(bars.column, mark)
     ends = interval(one.found.low[at], one.found.high[at], one.metric.unit)
@@ -242,7 +242,7 @@ def _level_difference(one: AxisEffect, at: int, words: Words) -> str | TableFigu
         return words("best")
     text = with_sign(found.difference[at], unit)
     ends = interval(found.difference_low[at], found.difference_high[at], unit)
-    return TableFigure(text if found.apart[at] else TIED + text, (ends, p_value(found.p[at])))
+    return TableFigure(MARKS[found.standing(at)] + text, (ends, p_value(found.p[at])))
 
 
 def _groups_table(table: AxisTable, words: Words) -> Table:
@@ -250,7 +250,7 @@ def _groups_table(table: AxisTable, words: Words) -> Table:
 
     def mean(found: Levels, at: int) -> str:
         text = number(found.mean[at], first.metric.unit)
-        return bold(text) if at == found.best else text if found.apart[at] else TIED + text
+        return bold(text) if at == found.best else MARKS[found.standing(at)] + text
 
     rows = [
         (

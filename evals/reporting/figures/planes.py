@@ -15,7 +15,7 @@ from rag_assay.evals.reporting.charts import marks
 from rag_assay.evals.reporting.contexts import Bought, Contexts, Front, context_words
 from rag_assay.evals.reporting.data import MetricInfo, ReportData
 from rag_assay.evals.reporting.sections import (
-    TIED,
+    MARKS,
     Block,
     Column,
     Details,
@@ -153,9 +153,8 @@ def contexts_section(
 def _at(found: Levels, at: int, words: Words) -> TableFigure:
     if at == found.best:
         return TableFigure(bold(display.number(found.mean[at])), (words("best"),))
-    sign = "" if found.apart[at] else TIED
     return TableFigure(
-        sign + display.number(found.mean[at]),
+        MARKS[found.standing(at)] + display.number(found.mean[at]),
         (display.with_sign(found.difference[at]), display.p_value(found.p[at])),
     )
 
@@ -220,7 +219,7 @@ def roc_figure(data: ReportData) -> Plane | None:
     table = Table("The curves as a table", columns, rows, style="values")
     return Plane(
         "chart-roc",
-        "Judges against people: ROC",
+        "Judges against human labels: ROC",
         _roc_about(shown),
         "share of bad answers passed",
         "share of good answers passed",
@@ -284,11 +283,11 @@ def _roc_about(shown: Sequence[_RocCurve]) -> str:
     best = shown[0]
     words = (
         "A judge's value as a threshold, from the strictest on the left to the laxest: a curve that climbs "
-        "at once tells what people call good from what they call bad; along the diagonal it is a coin"
+        "at once tells what people call good from what they call bad; the diagonal is chance"
     )
     if not any(one.low > 0.5 for one in shown):
         largest = display.number(best.area)
-        return f"{words}. None is shown to be better than a coin (the largest AUC is {largest})."
+        return f"{words}. None is shown to be better than chance (the largest AUC is {largest})."
     than = f", {shown[-1].name} least ({display.number(shown[-1].area)})" if len(shown) > 1 else ""
     return f"{words}. {best.name} tells them best (AUC {display.number(best.area)}){than}."
 

@@ -120,7 +120,7 @@ def least_words(found: AxisEffect) -> str:
     known = found.found.detectable[np.isfinite(found.found.detectable)]
     asked = several(found.found.n, "question")
     if not len(known):
-        return f"With {asked} no difference can be told, however large it is."
+        return f"With {asked} no difference can be significant, however large it is."
     low, high = number(float(known.min())), number(float(known.max()))
     further = "" if low == high else f" ({high} of the level that varies most)"
     return (
@@ -223,10 +223,10 @@ def scored_words(answers: ScoredAnswers) -> str:
 def agreement_words(answers: ScoredAnswers) -> str:
     alpha, equal = of_all(answers, "alpha"), of_all(answers, "equal")
     if alpha is None:
-        return "How far people agree was not computed."
+        return "The agreement of annotators was not computed."
     n = alpha["n"] or 0
     if alpha["value"] is None:
-        return f"How far people would agree is not known: {alpha['reason']}."
+        return f"The agreement of annotators is unknown: {alpha['reason']}."
     ends = interval(alpha["low"], alpha["high"])
     known = f" [{ends}]" if alpha["low"] is not None else ""
     on = f"on the {several(n, 'item')} that two or more scored"

@@ -116,7 +116,7 @@ def criterion_blocks(
 
     blocks += [
         PageHeading("Questions", level=4),
-        "The lowest mean first: what people found hardest to have answered well.",
+        "The lowest mean first.",
         questions,
         PageHeading("Annotators", level=4),
         _annotators_table(answers),
@@ -338,10 +338,10 @@ def _disputed_table(
     opinions = first.filter(pl.col("item").is_in(chosen)).sort("annotator")
     by_name = {name[0]: part for name, part in opinions.partition_by("item", as_dict=True).items()}
     rows = [_disputed(people, by_name[name], data, linked) for name in chosen]
-    yield PageHeading("What people differ in most", level=4)
+    yield PageHeading("Largest disagreements between annotators", level=4)
     columns = [Column("Question"), Column("Answer", style="said"), Column("Values", style="opinions")]
     rest = left_out(IN_SCORES, item=apart.height - len(rows))
-    yield Table("What people differ in most", columns, rows, rest, "stack")
+    yield Table("Largest disagreements between annotators", columns, rows, rest, "stack")
 
 
 def _disputed(

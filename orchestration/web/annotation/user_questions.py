@@ -61,7 +61,7 @@ TEXTS: Texts = {
     "started": ("The run has started.", "Der Lauf hat begonnen."),
     "follow": ("Follow it in Monitor", "In „Betrieb“ verfolgen"),
     "changes": ("What changed", "Was sich änderte"),
-    "not_done": ("That was not done: {why}", "Das ging nicht: {why}"),
+    "not_done": ("That failed: {why}", "Das ging nicht: {why}"),
 }
 _NOTICE, _STARTED = "users_notice", "users_started"
 _STARTING = threading.Lock()

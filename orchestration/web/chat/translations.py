@@ -17,7 +17,7 @@ TEXTS: Texts = {
     "export_json": ("Export as JSON", "Als JSON exportieren"),
     "delete": ("Delete", "Löschen"),
     "delete_sure": (
-        "Delete this conversation with all of its answers and feedback? It cannot be brought back.",
+        "Delete this conversation with all of its answers and feedback? It cannot be restored.",
         "Diese Unterhaltung mit allen Antworten und Rückmeldungen löschen? Sie kommt nicht zurück.",
     ),
     "delete_yes": ("Delete for good", "Endgültig löschen"),
@@ -28,7 +28,7 @@ TEXTS: Texts = {
     ),
     "person": ("Your name (optional)", "Ihr Name (freiwillig)"),
     "person_help": (
-        "Conversations are listed by it. It stands in the address, so that a reload keeps it.",
+        "Conversations are listed by it. It is part of the address, so a reload keeps it.",
         "Danach werden Unterhaltungen aufgelistet. Er steht in der Adresse und bleibt beim Neuladen.",
     ),
     "person_bad": ("That name cannot be used: {why}", "Dieser Name geht nicht: {why}"),
@@ -39,11 +39,11 @@ TEXTS: Texts = {
     ),
     "recommended": ("recommended", "empfohlen"),
     "measured": (
-        "{metric} {mean} on average · place {rank} of {n}",
+        "{metric} {mean} on average · rank {rank} of {n}",
         "{metric} im Mittel {mean} · Platz {rank} von {n}",
     ),
     "measured_unranked": (
-        "{metric} {mean} on average · without a place",
+        "{metric} {mean} on average · without a rank",
         "{metric} im Mittel {mean} · ohne Platz",
     ),
     "unmeasured": ("was not measured by {metric}", "nicht gemessen mit {metric}"),
@@ -75,7 +75,7 @@ TEXTS: Texts = {
     ),
     "opening": ("The cell is being opened …", "Die Zelle wird geöffnet …"),
     "opening_long": (
-        "The cell is being opened; your question is kept and answered then.",
+        "The cell is being opened; then your question is answered.",
         "Die Zelle wird geöffnet; die Frage wird danach beantwortet.",
     ),
     "searching": ("Searching the documents …", "Die Dokumente werden durchsucht …"),
@@ -90,8 +90,8 @@ TEXTS: Texts = {
     "answer": ("Answer", "Antwort"),
     "asked_as": ("Asked as", "Gefragt als"),
     "follow_up": ("as rewritten", "so umformuliert"),
-    "relaxed": ("dropped: nothing was left with it", "fallen gelassen: damit blieb nichts"),
-    "partial": ("What had come of the answer", "Was von der Antwort da war"),
+    "relaxed": ("dropped: it left no passage", "fallen gelassen: damit blieb nichts"),
+    "partial": ("The answer so far", "Was von der Antwort da war"),
     "time_frame": ("time", "Zeit"),
     "entities": ("about", "über"),
     "without": ("without", "ohne"),
@@ -108,7 +108,7 @@ TEXTS: Texts = {
     "no_link": ("This document has no address on the web", "Dieses Dokument hat keine Adresse im Netz"),
     "declined": ("The documents do not say", "Die Dokumente sagen dazu nichts"),
     "declined_more": (
-        "Nothing was found that answers this. It may help to ask with other words.",
+        "Nothing was found that answers this. Try other words.",
         "Es fand sich nichts, was das beantwortet. Andere Worte helfen vielleicht.",
     ),
     "declined_no_passages": (
@@ -116,7 +116,7 @@ TEXTS: Texts = {
         "Die Suche fand keine Textstelle. Andere Worte oder weniger Einschränkungen helfen vielleicht.",
     ),
     "declined_gate": (
-        "What was found fits the question too little to answer from. It may help to ask with other words.",
+        "The passages found do not match the question well enough. Try other words.",
         "Was sich fand, passt zu wenig zur Frage, um daraus zu antworten. Andere Worte helfen vielleicht.",
     ),
     "declined_min_score": (
@@ -134,15 +134,15 @@ TEXTS: Texts = {
     ),
     "why": ("Reason: {reason}", "Grund: {reason}"),
     "over_budget": (
-        "The money for calls of models is spent (--budget-usd). A cell without a paid model still answers.",
+        "The budget for model calls is spent (--budget-usd). A cell without a paid model still answers.",
         "Das Budget für Modelle ist aufgebraucht (--budget-usd). Zellen ohne bezahltes Modell gehen noch.",
     ),
     "model_gone": (
-        "The model could not be asked: its server is gone, or refuses. Nothing else is lost.",
+        "The model's server cannot be reached, or it refused the call.",
         "Das Modell war nicht zu erreichen: Sein Server fehlt oder lehnt ab. Sonst ist nichts verloren.",
     ),
     "not_put": (
-        "It could not be put to a cell, for none could be opened or was free.",
+        "No cell could be opened or was free to answer it.",
         "Sie konnte keiner Zelle gestellt werden: Keine ließ sich öffnen oder war frei.",
     ),
     "stopped": ("You stopped it, or the server ended.", "Angehalten, oder der Server wurde beendet."),
@@ -165,14 +165,14 @@ TEXTS: Texts = {
     "feedback": ("Was this answer good?", "War diese Antwort gut?"),
     "comment": ("Say why", "Warum?"),
     "comment_label": ("What was good or wrong?", "Was war gut oder falsch?"),
-    "comment_kept": ("Thank you; it is kept.", "Danke, das ist gespeichert."),
+    "comment_kept": ("Thank you, it is saved.", "Danke, das ist gespeichert."),
     "comment_long": (
         "A comment has at most {n} characters; this one was not kept.",
         "Ein Kommentar hat höchstens {n} Zeichen; dieser wurde nicht gespeichert.",
     ),
     "what_was_wrong": ("What is wrong with it? One sentence.", "Was stimmt daran nicht? Ein Satz."),
     "for_review": (
-        "Noted. The question waits in Review, to become one of the study's questions.",
+        "Saved. The question waits in Review for the next question set.",
         "Notiert. Die Frage wartet unter „Bewerten“ darauf, eine Frage der Studie zu werden.",
     ),
     "to_review": ("Review it", "Zur Durchsicht"),
@@ -186,11 +186,11 @@ TEXTS: Texts = {
     "vote_b": ("B is better", "B ist besser"),
     "voted_a": ("You preferred A.", "Sie fanden A besser."),
     "voted_b": ("You preferred B.", "Sie fanden B besser."),
-    "voted_tie": ("You found both alike.", "Sie fanden beide gleich gut."),
+    "voted_tie": ("You rated both as equal.", "Sie fanden beide gleich gut."),
     "answer_a": ("Answer A", "Antwort A"),
     "answer_b": ("Answer B", "Antwort B"),
     "not_opened": ("This cell cannot be opened: {why}", "Diese Zelle lässt sich nicht öffnen: {why}"),
-    "not_done": ("That was not done: {why}", "Das ging nicht: {why}"),
+    "not_done": ("That failed: {why}", "Das ging nicht: {why}"),
     "too_long": (
         "The question has {n} characters, more than {most}. It was not asked: ask for what you want to know "
         "of the text, without the text.",

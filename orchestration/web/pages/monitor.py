@@ -45,7 +45,7 @@ TEXTS = {
         "{study} hat ein Ergebnis. Nach dem nächsten Lauf steht hier, was sich änderte.",
     ),
     "changes_of": (
-        "The last result against the one before",
+        "The last result compared with the previous one",
         "Das letzte Ergebnis gegen das davor",
     ),
     "running": (

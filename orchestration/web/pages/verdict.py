@@ -13,7 +13,8 @@ from rag_assay.evals.reporting.page import render_sections
 from rag_assay.evals.reporting.pair_comparison import intervals_of
 from rag_assay.evals.reporting.sections import Block, Details, PageSection, PageTemplate
 from rag_assay.evals.reporting.trust import trust_lines
-from rag_assay.evals.statistics.verdict import JUDGED, labels_of, verdict_sentences
+from rag_assay.evals.statistics.verdict import JUDGES, labels_of, verdict_sentences
+from rag_assay.evals.statistics.verdict import TEXTS as VERDICT_TEXTS
 from rag_assay.orchestration.web.chat.answer_html import label
 from rag_assay.orchestration.web.components.result_views import show_sections
 from rag_assay.orchestration.web.languages import Language, Texts, Words, language_here
@@ -64,7 +65,7 @@ def _sentences(data: ReportData) -> tuple[str, ...]:
     found = data.verdict
     if language_here() == "en" or not found.sentences:
         return found.sentences
-    judged = JUDGED in found.sentences
+    judged = next((by for by in JUDGES if VERDICT_TEXTS[f"judged_by_{by}"][0] in found.sentences), None)
     return verdict_sentences(found, labels_of(data.leaderboard.to_dicts()), judged=judged, german=True)
 
 

@@ -116,7 +116,7 @@ def test_what_is_no_answer_of_the_study_is_told_and_not_kept(town: Town, tmp_pat
         f"scored.xlsx:{last + 1}: no question of the study is this one",
         f"scored.xlsx:{last + 2}: no cell of the study gives this answer",
         told[0].replace(":2:", f":{last + 3}:"),
-        "scored.xlsx: nothing was imported; --partial takes the other rows",
+        "scored.xlsx: nothing was imported; --partial imports the valid rows",
     ]
     assert list(HumanScores(town.bench.home).rows("tiny")) == []
     assert matched(town, tmp_path, [*found, *other], partial=True).rows == len(found) - 1

@@ -311,7 +311,7 @@ def test_a_coin_is_never_called_right_and_a_good_judge_is(
     assert coin["auc"].high is not None
     assert coin["auc"].low < 0.5 < coin["auc"].high
     assert coin["accuracy"].value is None
-    assert "no better than a coin" in (coin["accuracy"].reason or "")
+    assert "no better than chance" in (coin["accuracy"].reason or "")
     apart = [
         0.6 + one / 10 if is_good else one / 2.5 for one, is_good in zip(rng.random(120), good, strict=True)
     ]

@@ -140,7 +140,7 @@ def test_no_difference_of_the_sheet_is_significant_and_it_says_how_large_one_had
     answers = answers_of(data)
     assert (scored_words(answers), agreement_words(answers)) == (
         "developer gave 528 scores (5 / 3 / 0) to 528 answers, all answers of the study.",
-        "How far people would agree is not known: developer alone has scored.",
+        "The agreement of annotators is unknown: developer alone has scored.",
     )
 
 

@@ -158,7 +158,7 @@ def test_the_values_of_a_chart_open_by_a_key(report: Opened) -> None:
         found.page.keyboard.press("Enter")
         assert values.locator("tbody tr").count() > 10
         assert values.locator("table").is_visible()
-        name = found.page.get_by_role("img", name="Judges against people: ROC")
+        name = found.page.get_by_role("img", name="Judges against human labels: ROC")
         assert name.count() == 1
 
 

@@ -115,7 +115,7 @@ def test_the_page_shows_the_cards_and_nothing_of_them_as_markup(data: ReportData
 
 def test_the_terminal_has_a_line_a_judge(data: ReportData) -> None:
     assert judge_sentences(data)[0] == (
-        "small, yes_no, local/tiny: Support (uncalibrated): a number in 95 %, notices 75 %."
+        "small, yes_no, local/tiny: Support (uncalibrated): a value for 95 %, detects 75 %."
     )
     console = Console(width=100, record=True, file=StringIO())
     console.print(leaderboard_table(data))
@@ -126,7 +126,7 @@ def test_the_terminal_has_a_line_a_judge(data: ReportData) -> None:
 LABELLED = [
     row("small", "support", "labels", 40.0),
     row("small", "support", "auc", 0.463, low=0.33, high=0.6),
-    row("small", "support", "accuracy", None, reason="by its AUC it is no better than a coin"),
+    row("small", "support", "accuracy", None, reason="by its AUC it is no better than chance"),
     row("small", "support", "parse_rate", 0.95),
     row("large", "support", "labels", 40.0),
     row("large", "support", "auc", 0.86, low=0.8, high=0.9),
@@ -147,7 +147,7 @@ def test_auc_leads_and_a_coin_is_called_one(data: ReportData) -> None:
     small, large = judge_cards(labelled)
     assert [title for title, *_ in COLUMNS][:2] == ["AUC", "Gives a number"]
     assert [title for title, *_ in PEOPLE_COLUMNS][:2] == ["AUC", "Accuracy"]
-    assert small.sentence.startswith("By the labels that there are, Support is no better than a coin.")
+    assert small.sentence.startswith("By the labels that there are, Support is no better than chance.")
     assert "coin" not in large.sentence
     assert [one.text for one in small.people[0].figures[:2]] == ["0.463", "–"]
     accuracy = large.people[0].figures[1]
@@ -156,10 +156,10 @@ def test_auc_leads_and_a_coin_is_called_one(data: ReportData) -> None:
         ("60–85 %", "n = 40", "good from 0, the middle of its range"),
     )
     first, second = judge_sentences(labelled)
-    assert "Support: AUC 0.463 [0.330–0.600] (no better than a coin), a number in 95 %." in first
+    assert "Support: AUC 0.463 [0.330–0.600] (no better than chance), a value for 95 %." in first
     assert "Support: AUC 0.860 [0.800–0.900]." in second
     page = render_html(labelled).partition('<section id="judges">')[2].partition("</section>")[0]
-    assert page.count('<small><span class="uncalibrated">no better than a coin</span></small>') == 1
+    assert page.count('<small><span class="uncalibrated">no better than chance</span></small>') == 1
     assert page.index(">AUC<") < page.index(">Gives a number<")
 
 

@@ -54,13 +54,13 @@ def test_the_leader_by_documents_that_holds_less_evidence_is_told() -> None:
     blind, beaten = told(data)
     assert blind.startswith("nDCG@10 reads a ranking as documents")
     assert beaten == (
-        "By Evidence coverage @ 5 the leader has 0.594; 2 ranked cells do better than it by more than "
-        "chance, the most t508 with 0.788."
+        "By Evidence coverage @ 5 the leader has 0.594; 2 ranked cells are significantly better, "
+        "the most t508 with 0.788."
     )
     assert beaten in " ".join(printed(data, 400).split())
     html = render_html(data)
     assert "What nDCG@10 cannot see" in html
-    assert "2 ranked cells do better" in html
+    assert "2 ranked cells are significantly better" in html
     assert leaderboard_table(data) is not None
 
 

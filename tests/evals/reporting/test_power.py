@@ -37,8 +37,8 @@ def settled(*needed: int | None, metric: MetricInfo = SIMILARITY, detectable: fl
         ((100, 1_001), "about 1\u202f100 questions would settle the rest."),
         ((100, 200, 90_000), "about 200 questions would settle 2 of the 3 open comparisons."),
         ((100, None), "about 100 questions would settle 1 of the 2 open comparisons."),
-        ((None,), "no number of questions within reach would settle what is open."),
-        ((64 * 20 + 1,), "no number of questions within reach would settle what is open."),
+        ((None,), "no number of questions within reach would settle the open comparisons."),
+        ((64 * 20 + 1,), "no number of questions within reach would settle the open comparisons."),
     ],
 )
 def test_what_would_settle_the_rest(needed: tuple[int | None, ...], text: str) -> None:

@@ -71,7 +71,7 @@ def test_a_score_that_is_none_is_told_with_its_line(tmp_path: Path, score: Any, 
     found = changed(3, Score=str(score) if isinstance(score, int) and score > 10**300 else score)
     first, last = refused(write_xlsx(tmp_path / "a.xlsx", found))
     assert first.startswith(f"a.xlsx:5: {told}")
-    assert last == "a.xlsx: nothing was imported; --partial takes the other rows"
+    assert last == "a.xlsx: nothing was imported; --partial imports the valid rows"
 
 
 @pytest.mark.parametrize(
@@ -441,7 +441,7 @@ def test_more_rejects_than_a_person_reads_are_counted(
     assert len(told) == 7
     assert told[5:] == (
         "a.xlsx: and 19 more like these",
-        "a.xlsx: nothing was imported; --partial takes the other rows",
+        "a.xlsx: nothing was imported; --partial imports the valid rows",
     )
     with pytest.raises(InputError, match="no row of it can be taken"):
         imported(tmp_path / "a.xlsx", partial=True)

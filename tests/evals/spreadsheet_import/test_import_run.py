@@ -298,7 +298,7 @@ def test_nothing_is_kept_of_a_sheet_with_a_reject_unless_it_is_to_be(home: Home,
     assert error.value.findings == (
         f"{path}:5: no question",
         f"{path}:5: points: 4 is no value of the rubric; it has 5, 3 or 0",
-        f"{path}: nothing was imported; --partial takes the other rows",
+        f"{path}: nothing was imported; --partial imports the valid rows",
     )
     assert read_sheets(home, "sport") == []
     assert not HumanScores(home).root.exists()

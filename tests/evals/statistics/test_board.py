@@ -156,9 +156,9 @@ def test_cells_are_compared_in_pairs_and_not_by_their_intervals() -> None:
     hard = [0.02 * number for number in range(50)]  # questions differ far more than cells do
     rows = board(
         {
-            cell("best"): scores([value + 0.02 for value in hard]),
-            cell("good"): scores([value + 0.01 + 0.001 * (number % 3) for number, value in enumerate(hard)]),
-            cell("same"): scores([value + 0.02 + 0.02 * (-1) ** number for number, value in enumerate(hard)]),
+            cell("best"): scores([value + 0.06 for value in hard]),
+            cell("good"): scores([value + 0.03 + 0.001 * (number % 3) for number, value in enumerate(hard)]),
+            cell("same"): scores([value + 0.06 + 0.06 * (-1) ** number for number, value in enumerate(hard)]),
         }
     )
     best, good, same = (rows["all", name] for name in ("best", "good", "same"))

@@ -78,7 +78,8 @@ def verdict(
     found = verdict_on("s", rows, metrics, given or facts())
     stored = frame([found.row()], VERDICTS).row(0, named=True)
     assert Verdict.of_row(stored) == found, "what is stored is what was decided"
-    german = verdict_sentences(found, (given or facts()).labels, german=True)
+    known = given or facts()
+    german = verdict_sentences(found, known.labels, judged=known.judged, german=True)
     assert len(german) == len(found.sentences)
     assert not set(german) & set(found.sentences)
     assert not re.search(r"\b(?:the|is|are|of|pipeline|question|document)\b", " ".join(german)), german
@@ -181,16 +182,31 @@ def test_fewer_than_six_documents_support_no_claim_about_others(documents: int) 
     assert ("would mostly be missed" in said) == (documents == 6)
     assert found.recommended is not None
     assert found.recommended.cell == ("a" if documents == 6 else "b"), "on these documents .01 is within .02"
-    assert not found.equivalent or documents >= 6
 
 
-def test_equivalent_is_said_only_where_it_is_shown() -> None:
+def test_within_the_margin_is_said_only_where_it_is_shown() -> None:
     cheap = facts({"b": RunningCost(0.1, 1.0)})
     wide = verdict([row("a", 1, 0.7), row("b", 2, 0.7, 0.001)], cheap)
-    near = verdict([row("a", 1, 0.7), row("b", 2, 0.7, 0.001, bound=-0.015)], cheap)
-    assert (wide.equivalent, near.equivalent) == (False, True)
-    assert "That they are equivalent is not shown." in wide.sentences
-    assert "That they are equivalent is shown." in near.sentences
+    near = verdict([row("a", 1, 0.7), row("b", 2, 0.7, 0.001, within_margin=True)], cheap)
+    assert (wide.within_margin, near.within_margin) == ((), ("b",))
+    assert "That it is within the margin is not shown." in wide.sentences
+    assert "b is within the margin." in near.sentences
+
+
+def test_what_is_within_the_margin_is_neither_worse_nor_open() -> None:
+    rows = [
+        row("a", 1, 0.7),
+        row("b", 2, 0.699, 0.001, within_margin=True),
+        row("c", 3, 0.69, 0.01, questions_needed=120),
+        row("d", 4, 0.5, 0.2, tied=False),
+    ]
+    found = verdict(rows)
+    assert (found.within_margin, found.tied, found.worse) == (("b",), ("b", "c"), ("d",))
+    assert found.documents_needed == 40, "of c alone: b is settled"
+    assert "c is tied with it." in found.sentences
+    assert "b is within the margin." in found.sentences
+    german = verdict_sentences(found, {}, german=True)
+    assert "b liegt innerhalb der Toleranz." in german
 
 
 def test_without_a_rank_nothing_is_recommended() -> None:
@@ -276,3 +292,18 @@ def test_every_sentence_has_one_idea_and_few_words(tied: int) -> None:
     assert ("Every other pipeline is significantly worse." in found.sentences) == (tied == 0)
     if tied > 3:
         assert f"b0, b1 and {tied - 2} more are tied with it." in found.sentences
+
+
+@pytest.mark.parametrize(
+    ("judged", "says"),
+    [
+        ("language_model", "A language model judges this metric"),
+        ("similarity", "This metric is a cosine similarity of embeddings"),
+        ("entailment_classifier", "An entailment classifier judges this metric"),
+        ("brief", "A judge without a language model gives this metric"),
+    ],
+)
+def test_the_verdict_says_what_kind_of_judge_gives_its_metric(judged: str, says: str) -> None:
+    found = verdict([row("a", 1, 0.7), row("b", 2, 0.69, 0.01)], facts(judged=judged))
+    assert found.sentences[-1].startswith(says)
+    assert not any("judge" in one for one in verdict([row("a", 1, 0.7)]).sentences)

@@ -88,7 +88,7 @@ def test_one_command_builds_and_the_next_takes_only_what_changed(at: Path) -> No
     shutil.rmtree(folder)
     gone = assay("corpus", "build", str(folder))
     assert gone.returncode == 2
-    assert "is not there any more; grown still answers" in gone.stderr
+    assert "was not found; grown still answers" in gone.stderr
     assert [row["name"] for row in listed() if not row["target_is_there"]] == ["grown"]
     answer = assay("corpus", "query", "Who feeds the cats?", *BY_WORDS)
     assert "lighthouse keeper" in answer.stdout, answer.stderr

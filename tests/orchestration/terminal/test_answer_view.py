@@ -79,7 +79,7 @@ def test_what_was_understood_is_shown(capsys: pytest.CaptureFixture[str]) -> Non
     assert "\x1b" not in out
     plain = " ".join(out.split())
     assert "follow_up standalone: “And [b]2023[/b]?” → Who won in 2023?" in plain
-    assert "time_frame window: “before 2005” → ../2004-12-31 (dropped: nothing was left with it)" in plain
+    assert "time_frame window: “before 2005” → ../2004-12-31 (dropped: it left no passage)" in plain
     assert "KB” → SV Kohlenbach 07 (taken away) keywords word: won" in plain
 
 

@@ -142,7 +142,7 @@ def test_it_is_printed_without_a_browser_and_mistakes_are_named(home: Home) -> N
         (("--format", "csv"), "--panel totals | questions"),
         (("--format", "json", "--panel", "qestions"), "questions"),
         (("--since", "yesterday"), "'yesterday' is no day"),
-        (("--time-zone", "Mars"), "no time zone 'Mars'"),
+        (("--time-zone", "Mars"), "unknown time zone 'Mars'"),
         ((SCRIPT,), "script"),
     ):
         wrong = assay("usage", *options, ASSAY_HOME=place)

@@ -318,7 +318,7 @@ def test_a_server_that_refuses_all_is_tried_with_one_call_a_minute(
     n_requests = len(server.requests)
     other = ask(gateway, server, seed=9)
     assert (other.status, len(server.requests)) == (Status.RATE_LIMITED, n_requests), "it is left alone now"
-    assert "it is left alone for" in str(other.reason)
+    assert "the server limits the rate of requests; waiting for" in str(other.reason)
     clock.now += 61.0
     assert ask(gateway, server, seed=2).status == Status.RATE_LIMITED
     assert len(server.requests) == n_requests + 1

@@ -98,7 +98,7 @@ const journeyView = (() => {
     const citation = marker && answer.citations.find((one) => one.marker === Number(marker[1]));
     if (!citation) return part;
     const hit = side.hits.find((one) => one.chunk === citation.chunk_id && citation.chunk_id !== null);
-    if (!hit) return citation.url ? link(citation.url, part) : node("s", { title: say("names no passage that was given") }, part);
+    if (!hit) return citation.url ? link(citation.url, part) : node("s", { title: say("points to no passage") }, part);
     const button = node("button", { type: "button", class: "cited", title: `${say("passage at rank")} ${hit.rank}` }, part);
     button.addEventListener("click", () => { hit.node.scrollIntoView({ block: "center" }); hit.node.focus(); });
     return button;

@@ -60,16 +60,18 @@
     const other = sides.find((cell) => cell !== known.leader);
     const stored = sides.includes(known.leader) && sides[0] !== sides[1] ? known.results[metric.value]?.[other] : undefined;
     if (stored) {
-      const [difference, low, high, p, tied] = stored;
+      const [difference, low, high, p, tied, within] = stored;
       const sign = first.value === known.leader ? -1 : 1;
       const [from, to] = sign > 0 ? [low, high] : [high, low];
       const range = low === null || high === null ? "too few questions for an interval" : `95 % interval ${ends(sign * from, sign * to, unit)}`;
-      const verdict = tied ? "tied" : "significantly different";
+      const verdict = within ? "within the margin" : tied ? "tied" : "significantly different";
       return `Mean difference of ${name}: ${signed(sign * difference, unit)} (${range}; ${pValue(p)}, as on the leaderboard: ${verdict}). ${counts}`;
     }
     if (!pairs.length) return `No question has a value of ${name} in both.`;
     const [mean, low, high, groups] = interval(pairs);
-    const range = low !== null ? `95 % interval ${ends(low, high, unit)}, Student's, of this pair alone`
+    const margin = known.margins[metric.value];
+    const within = low !== null && margin !== null && Math.max(-low, high) < margin - 1e-12 ? "; within the margin" : "";
+    const range = low !== null ? `95 % interval ${ends(low, high, unit)}, Student's, of this pair alone${within}`
       : groups < known.least ? "too few questions for an interval" : "the same on every question, so no interval";
     return `Mean difference of ${name}: ${signed(mean, unit)} (${range}). ${counts}`;
   };

@@ -208,7 +208,7 @@ def test_curves_have_the_area_of_the_card(data: ReportData) -> None:
     wide = data.judge_cards.with_columns(low=pl.lit(0.4))
     coins = roc_figure(dataclasses.replace(data, judge_cards=wide))
     assert coins is not None
-    assert "None is shown to be better than a coin" in coins.about
+    assert "None is shown to be better than chance" in coins.about
     assert "tells them best" not in coins.about
     one_sided = data.judge_pairs.with_columns(good=pl.lit(value=True))
     assert roc_figure(dataclasses.replace(data, judge_pairs=one_sided)) is None

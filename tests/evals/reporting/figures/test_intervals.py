@@ -30,7 +30,7 @@ def test_every_entry_stands_at_its_values_in_order(data: ReportData) -> None:
         assert isinstance(chart, TableFigure)
         assert isinstance(figure, TableFigure)
         assert name.text == entry.label
-        assert figure.text.rstrip("† ≈") == number(entry.result.value)
+        assert figure.text.rstrip("† ≈=") == number(entry.result.value)
         assert f'x="{scale.at(entry.result.value or 0.0)}%" y="11"' in chart.drawn
         if entry.result.covered:
             assert f'x1="{scale.at(entry.result.low or 0.0)}%"' in chart.drawn
