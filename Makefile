@@ -10,6 +10,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no
 SELDOM := /(tests?|testing|sympy|langchain_community)/|/transformers/models/|/litellm/proxy/
 STUDY ?= demo
 JOBS ?= auto
+SINCE ?= $(shell git rev-parse --verify --quiet origin/main || git rev-parse --verify --quiet main)
 DATA ?= ../shared/data
 SAMPLE ?= 0
 export ASSAY_HOME ?= $(CURDIR)/var
@@ -45,8 +46,8 @@ sbom: $(READY) ## write run-time dependencies as CycloneDX: sbom.json
 demo: $(READY) ## crawl the sample sites, run a real grid on them, show its leaderboard
 	@$(BIN)/assay run demo
 
-test: $(READY) ## run all tests in parallel (JOBS=1: serially)
-	@$(BIN)/python -m pytest -p tests.parallel --jobs $(JOBS) --durations 10
+test: $(READY) ## run tests in parallel, without the end-to-end tests of unchanged packages (SINCE=: all tests; JOBS=1: serially)
+	@$(BIN)/python -m pytest -p tests.parallel --jobs $(JOBS) --durations 10 --since "$(SINCE)"
 
 test-dagster: $(READY) ## run the tests of the Dagster definitions with the newest Dagster that pyproject.toml allows
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && \

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib import import_module
+from itertools import compress
+from operator import not_
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -20,6 +22,7 @@ from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.warehouse import connection
 from rag_assay.warehouse.inference import egress, models
 from rag_assay.warehouse.paths import Home
+from tests.end_to_end import END_TO_END, changed_since, is_affected
 from tests.fakes import forking
 from tests.fakes.migrations import read_migrations_once
 from tests.fakes.shipped import Shipped, shipped_study
@@ -27,21 +30,10 @@ from tests.fakes.shipped import Shipped, shipped_study
 REPOSITORY = Path(__file__).parents[1]
 ORCHESTRATION = "tests/orchestration/"
 LONGEST = (
-    "tests/cluster/",
-    f"{ORCHESTRATION}test_interrupted_commands",
-    "tests/drill/",
-    "tests/examples/",
-    f"{ORCHESTRATION}web/test_chat_page",
-    f"{ORCHESTRATION}test_current_views",
+    *END_TO_END,
     f"{ORCHESTRATION}test_driver",
-    f"{ORCHESTRATION}test_demo_slice",
     f"{ORCHESTRATION}test_cli",
-    "tests/docs/test_quickstart",
-    f"{ORCHESTRATION}test_example_package",
-    f"{ORCHESTRATION}test_crawl_words",
-    f"{ORCHESTRATION}test_dagster_ui",
     f"{ORCHESTRATION}corpora/",
-    f"{ORCHESTRATION}test_finished_results",
     f"{ORCHESTRATION}web/",
     ORCHESTRATION,
     "tests/docs/",
@@ -77,12 +69,22 @@ settings.load_profile("assay")
 absl_logging.get_absl_handler().python_handler.stream = sys.__stderr__
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "Leave out the end-to-end tests that no change since this commit or branch can break."
+    parser.addoption("--since", default="", metavar="REF", help=text)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Sort the files by their time, longest first, so that no process ends with a long one alone.
 
     What a browser does is tried twice: on a busy machine a click may come when nobody looks. The first
     failure is shown all the same.
     """
+    reference = config.getoption("since", "")
+    if reference and (changed := changed_since(reference)) is not None:
+        affected = [is_affected(item.nodeid, changed) for item in items]
+        config.hook.pytest_deselected(items=list(compress(items, map(not_, affected))))
+        items[:] = compress(items, affected)
     items.sort(
         key=lambda item: next((n for n, name in enumerate(LONGEST) if item.nodeid.startswith(name)), 99)
     )

@@ -1,0 +1,73 @@
+"""End-to-end tests, and which of them a change may break: `pytest --since REF` leaves the others out."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+REPOSITORY = Path(__file__).parents[1]
+RUN = ("orchestration/runs/", "orchestration/driver.py", "assets/engine/")
+RESULTS = ("assets/", "crawlers/", "evals/")
+PAGES = ("orchestration/web/", "evals/reporting/", "evals/human/")
+CHAT = ("orchestration/web/", "orchestration/question_service/", "evals/chat/", "evals/pipeline/")
+COMMANDS = ("orchestration/", "warehouse/")
+EVERYWHERE = ("pyproject.toml", "requirements.lock", "torch.lock", "tests/conftest.py", "tests/fakes/")
+"""What all tests depend on."""
+
+END_TO_END: Mapping[str, tuple[str, ...]] = {
+    "tests/cluster/": (*RUN, "warehouse/"),
+    "tests/orchestration/test_interrupted_commands.py": (*COMMANDS, "assets/engine/", "crawlers/"),
+    "tests/drill/": (*RUN, "assets/", "warehouse/"),
+    "tests/examples/": (*RUN, *RESULTS, "examples/"),
+    "tests/orchestration/web/test_chat_page.py": CHAT,
+    "tests/orchestration/web/test_chat_loop.py": (*CHAT, *RUN, "evals/question_generation/"),
+    "tests/orchestration/test_current_views.py": (*RUN, "warehouse/", "evals/study/"),
+    "tests/orchestration/test_demo_slice.py": (*RUN, *RESULTS, "warehouse/"),
+    "tests/docs/test_quickstart.py": (*RUN, *RESULTS, "docs/", "orchestration/commands/"),
+    "tests/orchestration/test_example_package.py": (*COMMANDS, *RESULTS, "tests/example_package/"),
+    "tests/orchestration/test_crawl_words.py": (*RUN, "crawlers/"),
+    "tests/orchestration/test_dagster_ui.py": COMMANDS,
+    "tests/orchestration/test_finished_results.py": (*RUN, "warehouse/"),
+    "tests/orchestration/test_canary_secrets.py": (*COMMANDS, "evals/"),
+    "tests/orchestration/test_every_figure.py": (*RUN, "evals/"),
+    "tests/orchestration/web/test_result_pages.py": PAGES,
+    "tests/orchestration/web/test_scoring_page.py": PAGES,
+    "tests/orchestration/web/test_usage_page.py": (*PAGES, "warehouse/"),
+    "tests/orchestration/web/test_rating_during_a_run.py": (*PAGES, *RUN, "warehouse/"),
+    "tests/orchestration/web/test_page_and_sheets.py": PAGES,
+    "tests/orchestration/web/test_guessing.py": PAGES,
+    "tests/orchestration/web/test_access.py": PAGES,
+    "tests/evals/reporting/test_in_browser.py": PAGES,
+    "tests/evals/reporting/test_journey_in_browser.py": PAGES,
+}
+"""What the names of files begin with, longest first -> what a change must touch to break them."""
+
+
+def is_affected(test: str, changed: Collection[str]) -> bool:
+    """Return whether changed files may break a test. Any test that is no end-to-end test is run."""
+    file = test.partition("::")[0]
+    found = next((packages for name, packages in END_TO_END.items() if file.startswith(name)), None)
+    own = f"{Path(file).parent}/"  # its helpers lie beside it
+    return found is None or any(one.startswith((*EVERYWHERE, *found, own)) for one in changed)
+
+
+def changed_since(reference: str, repository: Path = REPOSITORY) -> set[str] | None:
+    """Return the files that differ from where HEAD left a branch, or from HEAD^ if it is the branch's own.
+
+    None: git does not know, for instance outside of a clone or in a shallow one.
+    """
+    try:
+        head = _git(repository, "rev-parse", "HEAD")
+        base = _git(repository, "merge-base", "HEAD", reference)
+        base = _git(repository, "rev-parse", "HEAD^") if base == head else base
+        changed = _git(repository, "diff", "--name-only", "--no-renames", "-z", *base)
+        new = _git(repository, "ls-files", "--others", "--exclude-standard", "-z")
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return {*changed, *new}
+
+
+def _git(repository: Path, *arguments: str) -> list[str]:
+    done = subprocess.run(["git", *arguments], cwd=repository, capture_output=True, text=True, check=True)
+    return [one for one in done.stdout.replace("\0", "\n").splitlines() if one]
