@@ -6,6 +6,9 @@ from collections.abc import Iterable
 
 from rag_assay.warehouse.identity import digest
 
+WORKSPACE_TAG = "assay/workspace"
+"""Run tag: the host and folder of the workspace in which a process of ours does the run."""
+
 
 def identifiers(names: Iterable[str]) -> dict[str, str]:
     """Return a name that Dagster takes for each name: no hyphens and dots, and no two alike.

@@ -47,7 +47,7 @@ TEXTS: Texts = {
     ),
     "stored": ("; {p}, as on the leaderboard: {verdict}", "; {p}, wie in der Rangliste: {verdict}"),
     "tied": ("tied", "gleichauf"),
-    "within": ("within the margin", "innerhalb der Marge"),
+    "within": ("within the margin", "innerhalb der Toleranz"),
     "worse": ("significantly different", "signifikant verschieden"),
     "alone": (", Student's, of this pair alone", ", nach Student, von diesem Paar allein"),
     "counts": (
@@ -193,7 +193,8 @@ def compare_pair(
         mean, low, high = _interval(differences, [one for one, *_ in both], data.clusters)
         margin = data.margin_of(metric)
         inside = None not in (low, high, margin) and max(-(low or 0.0), high or 0.0) < (margin or 0.0) - EQUAL
-        stored = mean, low, high, None, "within" if inside else None
+        standing: Standing | None = "within" if inside else None
+        stored = mean, low, high, None, standing
     return PairComparison(metric, *stored, tuple(ordered))
 
 

@@ -227,7 +227,7 @@ TEXTS: Texts = {
     ),
     "settled_near": (
         "every other pipeline is significantly worse than the first or within the margin",
-        "jede andere Pipeline ist signifikant schlechter als die erste oder innerhalb der Marge",
+        "jede andere Pipeline ist signifikant schlechter als die erste oder innerhalb der Toleranz",
     ),
     "settled": (
         "every other pipeline is significantly worse than the first",

@@ -11,7 +11,7 @@ from rag_assay.assets.engine.stage import Stage
 from rag_assay.evals.study.study import Study
 from rag_assay.orchestration.alerts.delivery import channels_of, tell
 from rag_assay.orchestration.alerts.journal import AlertEvent
-from rag_assay.orchestration.runs.home_lock import WORKSPACE_TAG
+from rag_assay.orchestration.names import WORKSPACE_TAG
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.paths import home

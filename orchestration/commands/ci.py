@@ -12,8 +12,9 @@ from rag_assay.assets.engine.builder import checks_of
 from rag_assay.evals.reporting.ci_formats import JUnitCase, Suite, WorkflowAnnotation, junit_xml
 from rag_assay.evals.reporting.display import interval, number, several
 from rag_assay.evals.reporting.markdown import escape_markdown, markdown_table
-from rag_assay.evals.reporting.pair_comparison import STANDINGS
+from rag_assay.evals.reporting.pair_comparison import TEXTS
 from rag_assay.evals.reporting.standings import entries, main_subset
+from rag_assay.evals.reporting.texts import words_in
 from rag_assay.orchestration.run_report import by_reason
 from rag_assay.orchestration.terminal.cli_errors import say
 from rag_assay.warehouse.artifacts import ArtifactStore
@@ -178,14 +179,14 @@ def _outcome(one: GateResult) -> str:
 
 
 def _board(data: ReportData) -> str:
-    metric = data.primary
+    metric, words = data.primary, words_in(TEXTS, "en")
     found = [
         [
             str(entry.rank) if entry.rank is not None else "",
             entry.label,
             number(entry.result.value, metric.unit),
             interval(entry.result.low, entry.result.high, metric.unit),
-            STANDINGS[entry.result.standing],
+            words(entry.result.standing) if entry.result.standing else "",
         ]
         for entry in entries(data, main_subset(data))[:ROWS]
     ]

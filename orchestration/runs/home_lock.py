@@ -14,6 +14,7 @@ import dagster as dg
 from rag_assay.assets.engine.stage import Progress
 from rag_assay.orchestration.interrupts import watch_interrupts
 from rag_assay.orchestration.log_errors import plain_failures
+from rag_assay.orchestration.names import WORKSPACE_TAG
 from rag_assay.orchestration.runs.run_monitor import close_lost_runs
 from rag_assay.orchestration.settings import instance_folder
 from rag_assay.warehouse.errors import LockedError
@@ -48,9 +49,6 @@ def hold_home(
         if run_id is not None:
             instance.add_run_tags(run_id, workspace_tag(home))
         yield instance, interrupted
-
-
-WORKSPACE_TAG = "assay/workspace"
 
 
 def workspace_tag(home: Home) -> dict[str, str]:

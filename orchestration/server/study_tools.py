@@ -267,7 +267,7 @@ class StudyTools:
             "low": found.low,
             "high": found.high,
             "p": found.p,
-            "tied": found.tied,
+            "standing": found.standing,
             "questions": [{k: None if v != v else v for k, v in one.items()} for one in values],  # noqa: PLR0124
         }
         return "\n".join(found.sentences), record

@@ -62,11 +62,11 @@ INTERVALS: Texts = {
     "tied_1": ("A diamond (≈) is tied with it: 1 row", "Eine Raute (≈) liegt gleichauf: 1 Zeile"),
     "within": (
         "A diamond (=) is within the margin: {n} rows",
-        "Eine Raute (=) liegt innerhalb der Marge: {n} Zeilen",
+        "Eine Raute (=) liegt innerhalb der Toleranz: {n} Zeilen",
     ),
     "within_1": (
         "A diamond (=) is within the margin: 1 row",
-        "Eine Raute (=) liegt innerhalb der Marge: 1 Zeile",
+        "Eine Raute (=) liegt innerhalb der Toleranz: 1 Zeile",
     ),
     "apart": (
         "Every other ranked row is significantly worse",

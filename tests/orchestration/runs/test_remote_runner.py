@@ -26,7 +26,8 @@ from rag_assay.evals.study.grid import Grid
 from rag_assay.evals.study.run_studies import note
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.driver import Driver
-from rag_assay.orchestration.runs.home_lock import WORKSPACE_TAG, close_dead_runs, workspace_tag
+from rag_assay.orchestration.names import WORKSPACE_TAG
+from rag_assay.orchestration.runs.home_lock import close_dead_runs, workspace_tag
 from rag_assay.orchestration.runs.run import Spread
 from rag_assay.orchestration.runs.run_monitor import (
     RETRY_OF,
