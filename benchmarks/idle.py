@@ -126,7 +126,7 @@ def idle(path: Path, what: str, target: str) -> None:
     """
     for _ in range(3):
         cost = run(path)
-        if "nothing was to be done" not in cost.said:
+        if "everything was up to date" not in cost.said:
             raise SystemExit(f"an idle run was to be measured, and it was none:\n{cost.said}")
         print(f"{what}, nothing to do: {cost}; target {target}")
     parts(path)

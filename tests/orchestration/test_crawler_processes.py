@@ -83,7 +83,7 @@ def test_ctrl_c_in_a_terminal_shows_no_stack_and_leaves_nobody(
     assert code == 130, shown
     assert "Traceback" not in shown, shown
     assert "watch_orphans" not in shown
-    assert "stopped. What was finished is stored" in shown
+    assert "stopped. Finished results are stored" in shown
     assert wait_until(lambda: not of_home(assay_home.root)), of_home(assay_home.root)
     assert read_crawls(assay_home, "texts")["outcome"].to_list() == ["stopped by a signal"]
 

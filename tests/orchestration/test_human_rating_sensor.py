@@ -224,7 +224,7 @@ def test_a_study_that_was_changed_since_it_was_run_is_left_to_its_run(
     changed = finished.edit("words: {bm25: {k: 5}}", "words: {bm25: {k: 5}}\n  more: {bm25: {k: 9}}")
     ticks = Ticks(changed)
     assert ticks.tick() + ticks.tick() + ticks.tick() == []
-    assert "is to be run first" in ticks.why
+    assert "has not been run; run it first" in ticks.why
     assert Driver(changed, finished.home).run().ok
     assert len(ticks.tick()) == 1
 

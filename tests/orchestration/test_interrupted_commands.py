@@ -72,7 +72,7 @@ class Running:
         said = self.said.read_text()
         assert self.process.returncode == 130, said
         assert "Traceback" not in said
-        assert said.count("stopped. What was finished is stored; the same command goes on from there") == 1
+        assert said.count("stopped. Finished results are stored; run the same command to continue.") == 1
         assert wait_until(lambda: not of_home(self.home.root)), of_home(self.home.root)
         with locked(self.home):
             pass

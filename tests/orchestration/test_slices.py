@@ -59,7 +59,7 @@ def test_a_slice_beside_its_study(finished: Finished) -> None:
     assert of_whole(home) == before
     assert Driver(read_study(finished.path), home).run().unchanged
     again = assay("run", path, "--cells", "*.words.*")
-    assert "nothing was to be done" in again.stderr
+    assert "everything was up to date" in again.stderr
 
     listed = assay("list", ASSAY_STUDIES=str(finished.path.parent)).stdout
     assert f"{part.study}" in listed

@@ -496,7 +496,7 @@ def test_a_damaged_database_is_set_aside_and_made_again(store: ArtifactStore, da
     if told:
         assert [one.read_bytes() for one in aside] == [left], "nobody's file is overwritten"
         assert len(told) == 1
-        assert f"is set aside as {aside[0].name} and is rebuilt" in told[0]
+        assert f"it was moved to {aside[0].name} and is rebuilt" in told[0]
     else:
         assert damage == "gone" or damage.startswith("block"), "a free block holds nothing"
         assert not aside

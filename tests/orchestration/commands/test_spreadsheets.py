@@ -88,7 +88,7 @@ def test_from_a_run_to_a_sheet_and_back(
     assert queue is not None
     assert f"{len(queue.items)} items of the study tiny" in done.stderr
     again = "ratings", "queue", study, str(sheet), "--annotator", "Anna"
-    assert "it is there, and may be filled in" in assay(*again).stderr
+    assert "the file exists and may contain ratings" in assay(*again).stderr
 
     fill(sheet, score_all(5, comment="=1+1"))
     assert assay("ratings", "import", str(sheet)).returncode == 0
@@ -112,10 +112,10 @@ def test_from_a_run_to_a_sheet_and_back(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["x.xlsx"], "whose sheet is it"),
+        (["x.xlsx"], "the annotator is missing"),
         (["x.ods", "--annotator", "Anna"], "a queue is exported as"),
-        (["x.csv", "--annotator", "Anna", "--config", "c.xml"], "--config is of tasks"),
-        (["x.csv", "--annotator", "Anna", "--among", "Bo"], "--among names all who share the work"),
+        (["x.csv", "--annotator", "Anna", "--config", "c.xml"], "--config is for Label Studio tasks"),
+        (["x.csv", "--annotator", "Anna", "--among", "Bo"], "--among must list all annotators"),
         (["x.csv", "--annotator", "  "], "an annotator has a name"),
     ],
 )

@@ -253,7 +253,7 @@ def test_a_study_that_a_person_has_changed_is_built_so(at: Path) -> None:
     (found,) = Corpora(Home(Path(os.environ["ASSAY_HOME"]))).all()
     found.study.write_text(found.study.read_text().replace("size: 254", "size: 12"))
     refused = assay("corpus", "build", str(at), "--retriever", "dense")
-    assert (refused.returncode, "was changed by hand" in refused.stderr) == (2, True)
+    assert (refused.returncode, "was edited, and is not overwritten" in refused.stderr) == (2, True)
     before = assay("corpus", "query", "What does a mooring cost?", *BY_WORDS)
     assert (before.returncode, "assay corpus build" in before.stderr) == (2, True)
     assert assay("corpus", "build", str(at)).returncode == 0

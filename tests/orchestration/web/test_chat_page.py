@@ -346,7 +346,7 @@ def test_a_server_that_is_killed_and_started_again_has_lost_nothing_and_may_ask_
             assert (dear.status, refused.status) == (Status.OK, Status.OVER_BUDGET)
             assert dear.usd is not None
             assert dear.usd > 1
-            assert "The money for calls of models is spent" in at.page.locator(".as-failed").inner_text()
+            assert "The budget for model calls is spent" in at.page.locator(".as-failed").inner_text()
 
 
 WIDER = """() => [document.documentElement, document.querySelector("[data-testid=stMain]")].map(

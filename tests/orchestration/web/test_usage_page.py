@@ -122,12 +122,12 @@ def test_two_look_while_another_process_writes_and_are_told_whom_they_wait_for(
         for shown in (one, two):
             shown.page.goto(url + EVERYTHING, wait_until="domcontentloaded")
         for shown in (one, two):
-            shown.page.wait_for_selector("text=goes on by itself")
+            shown.page.wait_for_selector("text=continues by itself")
         other.communicate(b"\n")
         for shown in (one, two):
             shown.page.wait_for_selector(".st-key-panel_people")
         assert figures(one) == figures(two)
-        assert "goes on by itself" not in one.page.inner_text("body")
+        assert "continues by itself" not in one.page.inner_text("body")
 
 
 def test_it_is_printed_without_a_browser_and_mistakes_are_named(home: Home) -> None:

@@ -112,8 +112,8 @@ def test_a_listing_of_several_answers_is_whole(server: Server, monkeypatch: pyte
     [
         ("s4://bucket/x", "a workspace cannot be at s4"),
         ("s3:///x", "names no bucket"),
-        ("s3://name:hunter2@bucket/x", "keys belong into AWS_"),
-        ("file://host/x", "needs a whole path"),
+        ("s3://name:hunter2@bucket/x", "put keys into AWS_"),
+        ("file://host/x", "needs an absolute path"),
     ],
 )
 def test_a_wrong_url_is_a_sentence(
@@ -137,7 +137,7 @@ def test_a_bucket_that_is_not_there_and_a_server_that_is_not_are_sentences(
         lambda: store.create("a", b""),
         lambda: store.list("a"),
     ):
-        with pytest.raises(InputError, match="there is no such bucket"):
+        with pytest.raises(InputError, match="the bucket does not exist"):
             request()
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("ASSAY_REMOTE_PATIENCE", "0.3")

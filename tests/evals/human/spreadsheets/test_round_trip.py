@@ -290,7 +290,7 @@ def test_a_doubled_row_counts_once_and_two_scores_of_one_item_do_not(desk: Desk,
         (lambda grid, top: grid[top].__setitem__(grid[top].index("score: points"), "points"), "is missing"),
         (lambda grid, top: grid[top].__setitem__(0, "id"), "no row names the columns"),
         (lambda grid, top: grid[top].__setitem__(1, "answer"), "2 columns are called `answer`"),
-        (lambda grid, top: grid.__delitem__(0), "of which queue it is is missing"),
+        (lambda grid, top: grid.__delitem__(0), "the line that names its queue is missing"),
         (lambda grid, _: grid[0].__setitem__(0, grid[0][0][:60]), "was changed"),
         (lambda grid, _: grid[0].__setitem__(0, "# rag-assay queue " + "[" * 9_000), "was changed"),
         (lambda grid, _: grid[0].__setitem__(0, grid[0][0].replace("tiny", "../../etc")), "was changed"),
@@ -353,7 +353,7 @@ def test_a_ground_truth_that_was_changed_since_is_another_matter(desk: Desk, nam
     renewed(desk, [Item(replace(item.case, ground_truth="At one."), item.evidence)])
     found = desk.bring(path)
     assert found.rejects
-    assert all("ground truth was changed" in one for one in found.rejects)
+    assert all("ground truth has changed" in one for one in found.rejects)
 
 
 def test_an_anchor_that_was_worded_anew_rejects_edits_alone(desk: Desk, name: str) -> None:
@@ -440,7 +440,7 @@ def test_what_is_not_asked_of_an_item_stays_empty(tmp_path: Path, name: str) -> 
     path = desk.export(name)
     fill(path, lambda row, _: row.update({"score: duel": "", "score: points": 5}))
     (reject,) = desk.bring(path).rejects
-    assert "not asked of the item" in reject
+    assert "the item has no such question" in reject
 
 
 # Texts of all kinds ----------------------------------------------------------------------------------------
