@@ -10,7 +10,7 @@ from functools import partial
 import dagster as dg
 from dagster import AutomationCondition
 
-from rag_assay.assets.engine.definition import asset_key, recipe_observations
+from rag_assay.assets.engine.definition import recipe_observations
 from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.assets.engine.stage import PartitionRef, Stage
 from rag_assay.assets.recipes.build_half import Build
@@ -26,10 +26,8 @@ SLACK = timedelta(hours=1)  # that a crawl may take
 WEEKLY = "0 6 * * 1"  # an hour after the crawls of sources that have no schedule of their own
 
 
-def with_freshness(
-    assets: Sequence[dg.AssetsDefinition], grid: Grid, layout: ProjectLayout
-) -> list[dg.AssetsDefinition]:
-    """Return the assets, `pages` with a policy where a file says when its sources are crawled.
+def freshness_policy(grid: Grid) -> dg.FreshnessPolicy | None:
+    """Return the policy of `pages`; None where no file says when its sources are crawled.
 
     Dagster holds a policy for an asset, not for its partitions, so that it is of the source that is crawled
     most often: a crawl missed is a warning, a second one a failure. What is made of pages has no policy:
@@ -37,14 +35,8 @@ def with_freshness(
     """
     gaps = [longest_gap(cron) for cron in _schedules(grid)]
     if not gaps:
-        return list(assets)
-    pages = dg.AssetKey([*layout.prefix, "pages"])
-    policy = dg.FreshnessPolicy.time_window(fail_window=2 * min(gaps) + SLACK, warn_window=min(gaps) + SLACK)
-
-    def timed(spec: dg.AssetSpec) -> dg.AssetSpec:
-        return spec.replace_attributes(freshness_policy=policy) if spec.key == pages else spec
-
-    return [one.map_asset_specs(timed) for one in assets]
+        return None
+    return dg.FreshnessPolicy.time_window(fail_window=2 * min(gaps) + SLACK, warn_window=min(gaps) + SLACK)
 
 
 def _schedules(grid: Grid) -> Iterator[str]:
@@ -171,22 +163,20 @@ def current_keys(stages: Mapping[str, Stage], name: str, keys: Iterable[str]) ->
     return frozenset(key for key in keys if all(is_current(need) for need in stages[name].needs(key)))
 
 
-def free_keys(stages: Mapping[str, Stage]) -> dict[str, frozenset[str]]:
-    """Return the partitions of each carried stage that cost nothing, nor anything carried before them."""
+def automation_conditions(stages: Mapping[str, Stage]) -> dict[str, Condition]:
+    """Return the conditions of carried stages: for partitions that cost nothing, nor do their inputs."""
     paid: set[PartitionRef] = set()
-    found: dict[str, frozenset[str]] = {}
+    found: dict[str, Condition] = {}
     for name in (name for name in stages if name in CARRIED):
         stage = stages[name]
-        paid |= {PartitionRef(name, key) for key in stage.keys() if _is_paid(stage, key, paid)}
-        found[name] = frozenset(key for key in stage.keys() if PartitionRef(name, key) not in paid)
+        keys = frozenset(stage.keys())
+        paying = {key for key in keys if any(need in paid for need in stage.needs(key)) or stage.spends(key)}
+        paid |= {PartitionRef(name, key) for key in paying}
+        found[name] = _condition(stages, name, keys - paying)
     return found
 
 
-def _is_paid(stage: Stage, key: str, paid: set[PartitionRef]) -> bool:
-    return stage.spends(key) or any(need in paid for need in stage.needs(key))
-
-
-def automation_condition(stages: Mapping[str, Stage], name: str, free: frozenset[str]) -> Condition:
+def _condition(stages: Mapping[str, Stage], name: str, free: frozenset[str]) -> Condition:
     """Return when a partition is built by itself: what it is made of has other contents, or it is new.
 
     An update that leaves the contents as they were makes nothing run. It waits for its turn, so that nothing
@@ -212,21 +202,6 @@ def automation_condition(stages: Mapping[str, Stage], name: str, free: frozenset
         & inputs_current
     )
     return condition.with_label("carry_on_what_costs_nothing")
-
-
-def automate_assets(
-    assets: Sequence[dg.AssetsDefinition], stages: Mapping[str, Stage]
-) -> list[dg.AssetsDefinition]:
-    """Return the assets, the carried ones among them with the condition on which they are built."""
-    free = free_keys(stages)
-    conditions = {
-        asset_key(stages[name]): automation_condition(stages, name, keys) for name, keys in free.items()
-    }
-
-    def conditioned(spec: dg.AssetSpec) -> dg.AssetSpec:
-        return spec.replace_attributes(automation_condition=conditions.get(spec.key))
-
-    return [one.map_asset_specs(conditioned) for one in assets]
 
 
 def automation_sensor(layout: ProjectLayout) -> dg.AutomationConditionSensorDefinition:

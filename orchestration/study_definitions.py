@@ -9,21 +9,32 @@ import dagster as dg
 from rag_assay.assets.engine.definition import OPTIONS, as_assets, backfill_bounds
 from rag_assay.assets.engine.layout import ProjectLayout
 from rag_assay.evals.study.grid import Grid
+from rag_assay.evals.study.run_studies import own_studies
 from rag_assay.evals.study.study import Study
+from rag_assay.evals.successive_halving.records import narrow_study
 from rag_assay.orchestration.alerts.sensor import alerts_sensor
 from rag_assay.orchestration.automation import (
-    automate_assets,
+    automation_conditions,
     automation_sensor,
     crawl_schedules,
+    freshness_policy,
     recipes_sensor,
     study_schedules,
-    with_freshness,
 )
 from rag_assay.orchestration.human_rating_sensor import scores_sensor
 from rag_assay.orchestration.names import identifiers
 from rag_assay.orchestration.resources import Workspace
 from rag_assay.orchestration.runs.jobs import study_job
 from rag_assay.orchestration.stages import stages_of
+from rag_assay.warehouse.paths import home
+
+
+def current_studies() -> list[Study]:
+    """Return the studies that were run or imported, and those in `ASSAY_STUDIES`; without any, the demo.
+
+    The other studies that come with the project are there once they were run.
+    """
+    return [narrow_study(one, home()) for one in own_studies(home()).studies.values()]
 
 
 def definitions_of(
@@ -42,11 +53,16 @@ def definitions_of(
         name: study_job(one.unsearched(), names[name], layout=layout, options=resource)
         for name, one in sorted(grid.studies.items())
     }
-    pairs = [as_assets(stage, bounds) for stage in stages.values()]
-    assets = with_freshness(automate_assets([one for one, _ in pairs], stages), grid, layout)
+    conditions, freshness = automation_conditions(stages), {"pages": freshness_policy(grid)}
+    pairs = [
+        as_assets(stage, bounds, conditions.get(name), freshness.get(name)) for name, stage in stages.items()
+    ]
     schedules = [*crawl_schedules(grid.build, layout), *study_schedules(grid.studies, jobs)]
     return dg.Definitions(
-        assets=[*(recipes for _, recipes in pairs), *dg.with_resources(assets, {key: resource})],
+        assets=[
+            *(recipes for _, recipes in pairs),
+            *dg.with_resources([one for one, _ in pairs], {key: resource}),
+        ],
         schedules=schedules if layout.schedules else [],
         jobs=list(jobs.values()),
         sensors=[

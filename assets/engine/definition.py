@@ -156,7 +156,10 @@ class RunOptions:
 
 
 def as_assets(
-    stage: Stage, bounds: Mapping[str, int] | None = None
+    stage: Stage,
+    bounds: Mapping[str, int] | None = None,
+    automation: dg.AutomationCondition[dg.AssetKey] | None = None,
+    freshness: dg.FreshnessPolicy | None = None,
 ) -> tuple[dg.AssetsDefinition, dg.AssetsDefinition]:
     """Return the Dagster asset of a stage, and that of its recipes.
 
@@ -178,8 +181,9 @@ def as_assets(
         tags={ASKS_MODELS: "paid" if any(map(stage.spends, stage.keys())) else "free"},
         metadata=asset_metadata(stage),
         skippable=True,
+        automation_condition=automation,
+        freshness_policy=freshness,
     )
-
     specs = [spec, _headline_spec(stage.headline, stage, spec)] if stage.headline else [spec]
 
     @dg.multi_asset(
