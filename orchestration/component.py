@@ -12,6 +12,7 @@ from rag_assay.assets.engine.layout import ProjectLayout, StageKind
 from rag_assay.assets.engine.submission import current_code
 from rag_assay.evals.study.study_file import StudyCollection, read_study
 from rag_assay.evals.successive_halving.records import narrow_study
+from rag_assay.orchestration.collection import collecting_seldom
 from rag_assay.orchestration.resources import Crawler, ModelGateway, Models, Workspace
 from rag_assay.orchestration.study_definitions import definitions_of
 from rag_assay.orchestration.templates.study_files import short_name, write_study
@@ -57,8 +58,6 @@ def build_definitions(
     current_code()  # so that it is the digest of the code that is in memory
     workspace = workspace or Workspace()
     workspace.activate()
-    found = [read_study(Path(path)) for path in studies]
-    StudyCollection(found)  # refuses names that mean two things
     layout = ProjectLayout(
         prefix=tuple(filter(None, [prefix] if isinstance(prefix, str) else prefix)),
         group=group,
@@ -66,7 +65,10 @@ def build_definitions(
         pools=pools or {},
         schedules=schedules,
     )
-    return definitions_of([narrow_study(one, home()) for one in found], layout, workspace)
+    with collecting_seldom():
+        found = [read_study(Path(path)) for path in studies]
+        StudyCollection(found)  # refuses names that mean two things
+        return definitions_of([narrow_study(one, home()) for one in found], layout, workspace)
 
 
 class StudyScaffoldParams(BaseModel):
