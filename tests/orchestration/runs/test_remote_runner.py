@@ -163,7 +163,7 @@ def test_a_run_whose_worker_is_silent_is_lost_and_says_so(instance: dg.DagsterIn
     waiting, run_id = waiting_for(instance, Status.STARTED, **{ALIVE_TAG: f"{time.time():.0f}"})
     (ended,) = waiting.ended()
     assert (ended.run.run_id, ended.keys) == (run_id, ("a", "b"))
-    assert "no sign of life for 120 s" in str(ended.why)
+    assert "no heartbeat from its worker for 120 s" in str(ended.why)
 
 
 def test_the_retry_of_a_run_is_waited_for_in_its_place(instance: dg.DagsterInstance) -> None:
