@@ -28,7 +28,7 @@ def test_a_guess_is_filled_in_and_imported_and_again_is_no_change(home: Path, tm
     assert "question: the column 'question', by its name" in done.stderr
     assert "generator: not told; fill it in" in done.stderr
     assert not home.exists()
-    assert "is there already" in assay("ratings", "import", "--guess", str(sheet)).stderr
+    assert "exists already" in assay("ratings", "import", "--guess", str(sheet)).stderr
     done = assay("ratings", "import", str(sheet))
     assert (done.returncode, done.stderr) == (
         2,

@@ -141,7 +141,7 @@ def test_it_is_printed_without_a_browser_and_mistakes_are_named(home: Home) -> N
     for options, words_of_it in (
         (("--format", "csv"), "--panel totals | questions"),
         (("--format", "json", "--panel", "qestions"), "questions"),
-        (("--since", "yesterday"), "'yesterday' is no day"),
+        (("--since", "yesterday"), "'yesterday' is not a date"),
         (("--time-zone", "Mars"), "unknown time zone 'Mars'"),
         ((SCRIPT,), "script"),
     ):
