@@ -291,9 +291,9 @@ def test_a_doubled_row_counts_once_and_two_scores_of_one_item_do_not(desk: Desk,
         (lambda grid, top: grid[top].__setitem__(0, "id"), "no row names the columns"),
         (lambda grid, top: grid[top].__setitem__(1, "answer"), "2 columns are called `answer`"),
         (lambda grid, top: grid.__delitem__(0), "the line that names its queue is missing"),
-        (lambda grid, _: grid[0].__setitem__(0, grid[0][0][:60]), "was changed"),
-        (lambda grid, _: grid[0].__setitem__(0, "# rag-assay queue " + "[" * 9_000), "was changed"),
-        (lambda grid, _: grid[0].__setitem__(0, grid[0][0].replace("tiny", "../../etc")), "was changed"),
+        (lambda grid, _: grid[0].__setitem__(0, grid[0][0][:60]), "was edited"),
+        (lambda grid, _: grid[0].__setitem__(0, "# rag-assay queue " + "[" * 9_000), "was edited"),
+        (lambda grid, _: grid[0].__setitem__(0, grid[0][0].replace("tiny", "../../etc")), "was edited"),
         (lambda grid, _: grid[0].__setitem__(0, grid[0][0].replace("anna", "bo")), "do not belong together"),
         (lambda grid, _: grid.__delitem__(slice(None)), "is missing"),
     ],
@@ -361,7 +361,7 @@ def test_an_anchor_that_was_worded_anew_rejects_edits_alone(desk: Desk, name: st
     fill(path, score_all([5]))
     renewed(desk, [item_of(n) for n in range(12)], {"points": Points(anchors={5: "Good", 0: "Bad"})})
     (reject,) = desk.bring(path).rejects
-    assert "worded otherwise" in reject
+    assert "wording of the rubric has changed" in reject
 
 
 def test_a_rubric_beside_changes_nothing(desk: Desk, name: str) -> None:
