@@ -51,6 +51,7 @@ CHARTS: Texts = {
     "best": ("best", "beste"),
     "mean": ("Mean", "Mittel"),
     "by_length": ("{title} by {axis} and length of context", "{title} nach {axis} und Länge des Kontexts"),
+    "tokens": ("tokens", "Tokens"),
     "front": ("What no other beats", "Was keine andere übertrifft"),
     "and_cost": ("{title} and {cost}", "{title} und {cost}"),
     "costs_by_cell": ("Costs by cell", "Kosten nach Pipeline"),

@@ -126,7 +126,7 @@ def contexts_section(
             columns += [
                 each
                 for budget in one.budgets
-                for each in numbers(display.count(budget.tokens), unit="tokens")
+                for each in numbers(display.count(budget.tokens), unit=words("tokens"))
             ]
             rows: list[Row] = [
                 (level, *(_at(budget.found, at, words) for budget in one.budgets))
@@ -162,7 +162,7 @@ def _at(found: Levels, at: int, words: Words) -> TableFigure:
 def _front_table(front: Front, words: Words) -> Table:
     columns = [
         Column(f"{len(front.points)} of {front.of}", style="cell"),
-        *numbers(front.cost, unit=front.unit),
+        *numbers(front.cost, unit=words("tokens") if front.unit == "tokens" else front.unit),
         *numbers(front.quality),
     ]
     rows = [
