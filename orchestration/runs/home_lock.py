@@ -15,6 +15,7 @@ from rag_assay.assets.engine.stage import Progress
 from rag_assay.orchestration.interrupts import watch_interrupts
 from rag_assay.orchestration.log_errors import plain_failures
 from rag_assay.orchestration.names import WORKSPACE_TAG
+from rag_assay.orchestration.run_history import prune
 from rag_assay.orchestration.runs.run_monitor import close_lost_runs
 from rag_assay.orchestration.settings import instance_folder
 from rag_assay.warehouse.errors import LockedError
@@ -31,7 +32,7 @@ def hold_home(
 ) -> Iterator[tuple[dg.DagsterInstance, Callable[[], bool]]]:
     """Hold a home for one walk; yield Dagster's instance and what says whether the walk was interrupted.
 
-    What killed processes have left is tidied up before.
+    What killed processes have left is tidied up before, and old runs of this workspace are deleted after it.
 
     opened: gives the instance, once the home is ours
     run_id: the run in which this happens, where there is one already
@@ -49,6 +50,7 @@ def hold_home(
         if run_id is not None:
             instance.add_run_tags(run_id, workspace_tag(home))
         yield instance, interrupted
+        prune(instance, workspace_tag(home))
 
 
 def workspace_tag(home: Home) -> dict[str, str]:
