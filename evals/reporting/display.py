@@ -128,14 +128,14 @@ def left_out(why: str, **counts: int) -> str:
     return f"{' and '.join(found)} left out; {why}." if found else ""
 
 
-def listed(names: Sequence[str], most: int = 3) -> str:
+def listed(names: Sequence[str], most: int = 3, *, last: str = "and", more: str = "more") -> str:
     """At most ``most`` items; the last one counts the rest.
 
     >>> listed(["a", "b"]), listed(["a", "b", "c", "d", "e"])
     ('a and b', 'a, b and 3 more')
     """
-    items = list(names) if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} more"]
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+    items = list(names) if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} {more}"]
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {last} {items[-1]}"
 
 
 def format_counts(counts: Mapping[str, int]) -> str:

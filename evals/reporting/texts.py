@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal, get_args
 
@@ -58,20 +58,5 @@ CHARTS: Texts = {
     "cell": ("Cell", "Pipeline"),
 }
 """Titles of charts that the app shows in German too."""
-JOINING: Texts = {
-    "and": ("{first} and {last}", "{first} und {last}"),
-    "more": ("{n} more", "{n} weitere"),
-}
-
-
-def listed(names: Sequence[str], most: int, language: Language) -> str:
-    """List at most ``most`` items; the last one counts the rest.
-
-    >>> listed(["a", "b", "c", "d"], 3, "de")
-    'a, b und 2 weitere'
-    """
-    words = words_in(JOINING, language)
-    items = (
-        list(names) if len(names) <= most else [*names[: most - 1], words("more", n=len(names) - most + 1)]
-    )
-    return items[0] if len(items) == 1 else words("and", first=", ".join(items[:-1]), last=items[-1])
+LISTED: Mapping[Language, Mapping[str, str]] = {"en": {}, "de": {"last": "und", "more": "weitere"}}
+"""Words of `display.listed`."""

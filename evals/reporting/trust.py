@@ -11,9 +11,9 @@ import polars as pl
 from rag_assay.evals.reporting import limits, standings
 from rag_assay.evals.reporting.caveats import settling
 from rag_assay.evals.reporting.data import ReportData
-from rag_assay.evals.reporting.display import count, format_counts, percent, truncate
+from rag_assay.evals.reporting.display import count, format_counts, listed, percent, truncate
 from rag_assay.evals.reporting.stored_rows import UNCALIBRATED
-from rag_assay.evals.reporting.texts import Language, Texts, listed, several, words_in
+from rag_assay.evals.reporting.texts import LISTED, Language, Texts, several, words_in
 from rag_assay.evals.rubrics.human_rating_metrics import UNRATED, is_unrated
 from rag_assay.evals.study.complexity import below_gate, coverages, lowest_and_highest
 from rag_assay.evals.successive_halving.records import left_out
@@ -326,7 +326,7 @@ class _TrustList:
                 f"{labels[cell]} {percent(share)} ({titles.get(lacks, lacks) if lacks else words('answers')})"
                 for cell, share, lacks in below.select("cell", "share", "lacks").iter_rows()
             ]
-            text += words("below", gate=GATE, named=listed(named, NAMED, self._language))
+            text += words("below", gate=GATE, named=listed(named, NAMED, **LISTED[self._language]))
         missing = missing_values(data.scores.filter(pl.col("metric") == data.primary.name))
         if missing:
             text += words("values_missing", title=title, counts=format_counts(missing))
@@ -368,7 +368,7 @@ class _TrustList:
         parts = []
         long = [one for one in data.chunkings if one.too_long]
         if long:
-            names = listed([one.name for one in long], 3, self._language)
+            names = listed([one.name for one in long], 3, **LISTED[self._language])
             parts.append(several(words, "long", sum(one.too_long for one in long), names=names))
         cut = data.answers.filter(pl.col("status") == Status.TRUNCATED)
         if cut.height:

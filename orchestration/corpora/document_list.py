@@ -16,7 +16,6 @@ from rag_assay.orchestration.corpora.records import Corpora
 from rag_assay.orchestration.terminal.cli_errors import console, width
 from rag_assay.warehouse.artifacts import ArtifactStore
 from rag_assay.warehouse.errors import InputError
-from rag_assay.warehouse.identity import digest
 from rag_assay.warehouse.parquet import read_parquet
 from rag_assay.warehouse.paths import Home
 
@@ -89,6 +88,8 @@ def _rows(study: Study, source: str, home: Home) -> Iterator[ListedDocument]:
         raise InputError(
             f"the documents of {source} are not built; `assay run {study.study} --only documents` builds them"
         )
+    from rag_assay.assets.cleaning.page_cleaner import doc_id
+
     folder = store.files_of(artifact)
     for row in read_parquet(folder / "documents.parquet", _COLUMNS).iter_rows(named=True):
         metadata = json.loads(row["metadata"])
@@ -107,7 +108,8 @@ def _rows(study: Study, source: str, home: Home) -> Iterator[ListedDocument]:
             metadata.get("scanned_pages") or [],
         )
     for row in read_parquet(folder / "dropped.parquet").iter_rows(named=True):
-        yield ListedDocument(source, row["url"], digest([source, row["url"]]), reason=row["reason"])
+        key = doc_id(source, {"url": row["url"], "fields": None})
+        yield ListedDocument(source, row["url"], key, reason=row["reason"])
 
 
 def worst_first(rows: Iterable[ListedDocument]) -> list[ListedDocument]:
