@@ -55,7 +55,7 @@ class Workers:
 
     Pipelines' indexes, models and tokenizers are not made for many threads at once; a model's server is.
     So answers are those of questions asked one after another, and a slow model blocks no other request.
-    Requests begin, and compute, in the order of their arrival.
+    Requests begin in the order of their arrival, and compute in the order in which they ask for their turn.
     """
 
     def __init__(self, limits: ServiceLimits) -> None:

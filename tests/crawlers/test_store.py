@@ -227,7 +227,7 @@ def test_a_record_that_cannot_be_read_is_put_aside_and_stops_nothing(home, damag
         damage = json.dumps({**json.loads(path.read_text()), damage: ["flipped"]}).encode()
     (path.parent / "20200101T000000-flipped.json").write_bytes(damage)
     assert read_crawls(home, "s").height == 1
-    assert "20200101T000000-flipped.json is no record of a crawl" in caplog.text
+    assert "20200101T000000-flipped.json is not a record of a crawl" in caplog.text
     assert (path.parent / "20200101T000000-flipped.damaged").read_bytes() == damage
     assert add(home, GOOD) == ["unchanged"]
 

@@ -85,7 +85,7 @@ def test_a_given_instance_is_kept_as_it_is(home: Path, monkeypatch: pytest.Monke
     assert instance_folder(Home(home / "home")) == given
     assert not list(given.iterdir())
     monkeypatch.setenv("DAGSTER_HOME", str(home / "nowhere"))
-    with pytest.raises(InputError, match="nowhere is no folder"):
+    with pytest.raises(InputError, match="nowhere is not a folder"):
         prepare(Settings(home=home / "home"))
 
 
