@@ -27,6 +27,7 @@ import yaml
 
 from rag_assay.assets.engine.stage import BuildContext
 from rag_assay.evals.pipeline.stage_inputs import read_questions
+from rag_assay.evals.statistics.comparison import DEFAULT_MARGIN
 from rag_assay.evals.statistics.question_clusters import ALONE, Clustering, clustering
 from rag_assay.evals.study.cells import NO_GENERATOR, Cell
 from rag_assay.evals.study.grid import Grid
@@ -114,7 +115,8 @@ def racing(first: int, growth: float, share: float | None = None) -> Method:
             for name, stratum in grid.strata.items()
         ]
         blocks = rungs(question_order(asked, seed), first, growth)
-        rules = EliminationRules(ALPHA / max(len(blocks) - 1, 1), seed)
+        level = ALPHA / max(len(blocks) - 1, 1)
+        rules = EliminationRules(level, seed, margin=DEFAULT_MARGIN)  # of metrics from 0 to 1
         cap = None if share is None else round(share * len(grid.cells) * len(grid.questions))
         found = race([cell.short for cell in grid.cells], grid.values, blocks, rules, grid.clusters, cap=cap)
         known = {rung: sum(map(len, blocks[:rung])) for rung in found.dropped}

@@ -13,6 +13,7 @@ import polars as pl
 from rag_assay.assets.engine.stage import BuildContext, Stage
 from rag_assay.evals.pipeline.stage_inputs import read_questions
 from rag_assay.evals.statistics.board import question_means
+from rag_assay.evals.statistics.comparison import margin_of
 from rag_assay.evals.statistics.question_clusters import Clustering, clustering
 from rag_assay.evals.study.cells import Cell, Slice
 from rag_assay.evals.study.cost_estimate import estimates
@@ -274,7 +275,11 @@ class _Race:
         for cell, question, value in record.values.select("cell", "question_id", "value").iter_rows():
             if cell in values and value is not None:
                 values[cell][question] = value
-        rules = EliminationRules(level, self.study.seed, asking.field.metric.higher_is_better)
+        metric = asking.field.metric
+        margin = 0.0
+        if self.study.prefer != "quality":
+            margin = margin_of(metric, self.study.margin, self.study.metric(self.study.metrics[0])) or 0.0
+        rules = EliminationRules(level, self.study.seed, metric.higher_is_better, margin=margin)
         found = look([*by_name], values, rules, asking.clusters)
         budget = self.search.budget
         if budget is None:

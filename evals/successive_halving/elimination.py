@@ -103,12 +103,14 @@ class EliminationRules(NamedTuple):
 
     level: a cell is dropped by a test whose p is below it; the levels of all looks add up to `Search.alpha`
     keep: how many cells the budget allows to stay at most; None: no such bound
+    margin: a loss that does not matter, in the metric's unit: a smaller one drops no cell by a test
     """
 
     level: float
     seed: int
     higher_is_better: bool = True
     keep: int | None = None
+    margin: float = 0.0
 
 
 class EliminatedCell(NamedTuple):
@@ -148,9 +150,10 @@ def look(
 
     The leader has the best mean. A cell is dropped by a test where its paired difference to the leader is
     significant at the look's level, by a bootstrap and a permutation test over clusters of questions that are
-    adjusted for all cells and for the choice of the leader (`evals.statistics.contrasts`). Where more are
-    left than the budget allows, the worst means are dropped beside them. A cell without values of 98 % of the
-    questions is not compared and stays: that it failed is no reason to drop it.
+    adjusted for all cells and for the choice of the leader (`evals.statistics.contrasts`), and larger than
+    the margin: a cheaper cell within it may be recommended. Where more are left than the budget allows, the
+    worst means are dropped beside them. A cell without values of 98 % of the questions is not compared and
+    stays: that it failed is no reason to drop it.
 
     >>> good, poor = {str(n): 0.9 + n / 500 for n in range(20)}, {str(n): n % 3 / 5 for n in range(20)}
     >>> found = look(["a", "b"], {"a": good, "b": poor}, EliminationRules(0.05, 7))
@@ -176,7 +179,11 @@ def look(
         ends = sorted(sign * end for end in (found.differences.low[column], found.differences.high[column]))
         numbers = map(finite_or_none, (sign * found.differences.mean[column], *ends, found.p[column]))
         dropped[able[at]] = EliminatedCell(able[at], "significance", int(n[column]), able[leader], *numbers)
-    gone = {name for name, one in dropped.items() if one.p is not None and one.p < rules.level}
+    gone = {
+        name
+        for name, one in dropped.items()
+        if one.p is not None and one.p < rules.level and abs(one.difference or 0.0) > rules.margin
+    }
     by_rank = [
         able[at] for at in sorted(others, key=lambda at: (-means[at], able[at])) if able[at] not in gone
     ]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rag_assay.warehouse.paths import Home
 
 STAGE = "searches"
-CODE_VERSION = "1"
+CODE_VERSION = "2"
 KEPT, NOT_DRAWN, NOT_VARIED = "kept", "not_drawn", "not_varied"
 
 
@@ -72,7 +72,7 @@ class SearchRecord:
 def recipe_of(study: Study) -> str:
     assert study.search is not None  # noqa: S101 -- only such studies are searched
     cells = [[cell.short, cell.sample, study.times(cell)] for cell in study.every_cell()]
-    said = [list(study.measured), study.seed, study.clusters, cells]
+    said = [list(study.measured), study.seed, study.clusters, study.margin, study.prefer, cells]
     return digest([STAGE, CODE_VERSION, study.search.model_dump(mode="json"), *said])
 
 

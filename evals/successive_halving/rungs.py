@@ -164,9 +164,8 @@ def one_factor(cells: Sequence[Cell], base: str | None = None) -> list[Cell]:
 
     With n(1) … n(4) names on the axes that is 1 + sum of (n(i) - 1) cells in place of their product. What two
     axes do together is not in it: a name that is good only beside another one is missed, and no interaction
-        can
-    be estimated. Cells that read no ranking are of no chunking, embedder or retriever: they differ from the
-    base by their generator alone.
+    can be estimated. Cells that read no ranking are of no chunking, embedder or retriever: they differ from
+    the base by their generator alone.
 
     >>> cells = [Cell("s", t, "e", r, "g") for t in ("t1", "t2") for r in ("r1", "r2")]
     >>> [one.short for one in one_factor(cells)]

@@ -68,6 +68,19 @@ def test_a_worse_cell_is_dropped_and_equal_ones_are_not() -> None:
     assert race(["a"], all_tied, blocks_of(48, 12), EliminationRules(0.05, 7)).left == ["a"]
 
 
+@pytest.mark.parametrize("higher_is_better", [True, False])
+def test_a_cell_within_the_margin_may_be_recommended_and_stays(higher_is_better: bool) -> None:
+    leader = {f"q{q:02}": 0.5 + q % 3 / 10 for q in range(48)}
+    loss = -0.01 if higher_is_better else 0.01
+    values = {"best": leader, "near": {name: one + loss for name, one in leader.items()}}
+    rules = EliminationRules(0.05, 7, higher_is_better)
+    assert [one.cell for one in look([*values], values, rules).dropped] == ["near"]
+    assert look([*values], values, rules._replace(margin=0.02)).dropped == []
+    assert [one.cell for one in look([*values], values, rules._replace(margin=0.005)).dropped] == ["near"]
+    within_budget = look([*values], values, rules._replace(margin=0.02, keep=1))
+    assert [(one.cell, one.rule) for one in within_budget.dropped] == [("near", "budget")]
+
+
 def test_lower_is_better_where_the_metric_says_so() -> None:
     values = values_of([0.8, 0.2], 40, seed=2)
     found = look([*values], values, EliminationRules(0.05, 7, higher_is_better=False))
