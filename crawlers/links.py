@@ -59,7 +59,7 @@ class Bounds:
         except ValueError:
             return "no URL"
         if parts.scheme not in {"http", "https"}:
-            return f"what is no web page: {parts.scheme}"
+            return f"what is not a web page: {parts.scheme}"
         if not any(host == known or host.endswith(f".{known}") for known in self.hosts):
             return f"another host: {host}"
         return "a URL with a user name" if "@" in parts.netloc else None

@@ -105,7 +105,7 @@ def _rows(given: Any, what: str = "questions") -> Iterator[tuple[str, Any]]:
 def _items(given: Any, what: str) -> Iterable[Any]:
     if isinstance(given, Mapping):
         hint = f"give one split: {', '.join(map(str, given))}" if given else "it is empty"
-        raise InputError(f"{what}: a mapping is no list of {what}; {hint}")
+        raise InputError(f"{what}: a mapping is not a list of {what}; {hint}")
     if callable(getattr(given, "to_dicts", None)):  # polars
         return given.to_dicts()
     if callable(getattr(given, "iterrows", None)):  # pandas

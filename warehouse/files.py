@@ -31,7 +31,7 @@ def check_regular(path: Path) -> None:
     if stat.S_ISDIR(kind):
         raise InputError(f"{path}: is a folder; a file is needed here")
     if not stat.S_ISREG(kind):
-        raise InputError(f"{path}: is no regular file; reading a pipe or a device may never end")
+        raise InputError(f"{path}: is not a regular file; reading a pipe or a device may never end")
 
 
 def read_bounded(path: Path, most: int) -> bytes:

@@ -226,7 +226,7 @@ class HumanScores:
             written = _written(score)
             reason = why_not(written) or _too_long(written)
             if reason:
-                raise InputError(f"the score {score.score_id[:80]!r} is none: {reason}")
+                raise InputError(f"the score {score.score_id[:80]!r} is not valid: {reason}")
             by_file.setdefault(self.path(score.study, score.annotator), []).append(written)
         return sum(
             append(path, found, "score_id", lambda one: why_not(one) is None)
@@ -253,7 +253,7 @@ class HumanScores:
                 place = f"{path}:{line.number}"
                 reason = why_not(line.record)
                 if line.record is None or reason:
-                    found.faults.append(InvalidScore(place, reason or "it is no JSON object"))
+                    found.faults.append(InvalidScore(place, reason or "it is not a JSON object"))
                     continue
                 row = row_of(line.record, study)
                 other = seen.setdefault((row["annotator"], row["score_id"]), row)

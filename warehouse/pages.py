@@ -237,7 +237,7 @@ def _crawl(record: Any) -> dict[str, Any]:
     if not all(isinstance(row[name], str) for name in ("crawl_id", "source", "outcome", "failed")):
         raise TypeError("it does not say which crawl it was")
     if not isinstance(json.loads(row["failed"]), dict):
-        raise TypeError("`failed` is no object")
+        raise TypeError("`failed` is not an object")
     frame([row], CRAWLS)
     return row
 

@@ -134,7 +134,7 @@ class Registry(Mapping[str, type[Kind]], Generic[Kind]):
     def _why_unusable(self, kind: Any, name: str) -> str | None:
         base = self.base
         if not isinstance(kind, type) or not issubclass(kind, base):
-            return f"it is no class derived from {base.__module__}.{base.__qualname__}"
+            return f"it is not a class derived from {base.__module__}.{base.__qualname__}"
         called = getattr(kind, self._called, None)
         if called != name:
             return f"its class says `{self._called} = {called!r}`, which must be the entry point's name"

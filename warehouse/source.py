@@ -233,7 +233,7 @@ class Source(Strict):
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+                raise ValueError(f"{pattern!r} is not a regular expression: {error}") from error
         return patterns
 
     @field_validator("domains")
@@ -259,7 +259,7 @@ class Source(Strict):
             try:
                 HTMLTranslator().css_to_xpath(selector)
             except SelectorError as error:
-                raise ValueError(f"{selector!r} is no CSS selector: {error}") from error
+                raise ValueError(f"{selector!r} is not a CSS selector: {error}") from error
         return content
 
     @model_validator(mode="before")
@@ -386,7 +386,7 @@ def _check_url(url: str) -> None:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        raise ValueError(f"{url!r} is no URL: {error}") from error
+        raise ValueError(f"{url!r} is not a URL: {error}") from error
     if "@" in parts.netloc:
         raise ValueError(
             f"the start URL of {host} holds a user name; a crawl sends none, and stores its URLs"

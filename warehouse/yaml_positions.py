@@ -194,7 +194,7 @@ def _text(path: Path) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        words = f"cannot be read as UTF-8 text (the byte 0x{data[error.start]:02x} is none); save it as UTF-8"
+        words = f"cannot be read as UTF-8 text (invalid byte 0x{data[error.start]:02x}); save it as UTF-8"
         raise InputError(Mistake("not_utf8", path, line, words)) from error
     found = yaml.reader.Reader.NON_PRINTABLE.search(text)
     if found:

@@ -104,7 +104,7 @@ def _is_hidden(path: str) -> bool:
 def _why_not(one: ObjectInfo, most: int | None) -> str | None:
     parts = one.path.split("/")
     if any(part in {"", ".", ".."} or len(part.encode()) > 240 or "\0" in part for part in parts):
-        return "cannot be read: its key is no valid file name"
+        return "cannot be read: its key is not a valid file name"
     return f"larger than {most} bytes" if most is not None and one.size > most else None
 
 

@@ -55,7 +55,7 @@ class Passages:
         try:
             return text_of(value.get(name))
         except TypeError as error:
-            raise TypeError(f"its {name!r} is no text but {error}") from error
+            raise TypeError(f"its {name!r} is not text but {error}") from error
 
     def _page(self, name: str, number: int, columns: dict[str, str], day: object) -> Page:
         anchor = f"{name}#{columns['id'] or number}"

@@ -479,7 +479,7 @@ class SiteSpider(scrapy.Spider):
         try:
             yield self.request(url, hops, barren, **listed)
         except ValueError as error:  # one bad link must not cost its page
-            self.logger.debug("%s is no URL: %s", url, error)
+            self.logger.debug("%s is not a URL: %s", url, error)
 
     def turn(self, response: Response, hrefs: list[str], *, fruitful: bool) -> Output:
         if "again" in response.meta or self.source.sitemap_only:

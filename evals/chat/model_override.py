@@ -53,11 +53,11 @@ def _recipe(name: str) -> Llm:
     model = LOCAL + bare if bare in local else name
     writers = ", ".join(LOCAL + one.name for one in local.values() if one.kind == "llm")
     if model.startswith(LOCAL) and (bare not in local or local[bare].kind != "llm"):
-        raise InputError(f"`{name}` is no local model that answers. Those that do: {writers}.")
+        raise InputError(f"`{name}` is not a local model that answers. Those that do: {writers}.")
     try:
         recipe = Llm(model=model)
     except ValidationError as error:
-        raise InputError(f"`{name[:80]}` is no model: {_plainly(error)}. Local ones: {writers}.") from None
+        raise InputError(f"`{name[:80]}` is not a model: {_plainly(error)}. Local ones: {writers}.") from None
     reason = unreachable(recipe.model, recipe.api_base)
     if reason:
         raise InputError(f"{reason}. Without a key, these answer: {writers}.")

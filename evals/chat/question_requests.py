@@ -71,12 +71,16 @@ def check_question(asking: QuestionRequest, longest: int = LONGEST) -> QuestionR
 
     language, day = asking.language, asking.asked_at
     if language is not None and not (len(language) == 2 and language.isascii() and language.isalpha()):
-        raise QuestionError(f"{language[:40]!r} is no two-letter code of a language, as in `de`", "language")
+        raise QuestionError(
+            f"{language[:40]!r} is not a two-letter code of a language, as in `de`", "language"
+        )
     if day is not None:
         try:
             at = datetime.fromisoformat(day[:40])
         except ValueError:
-            raise QuestionError(f"{day[:40]!r} is no date; write it as in 2026-03-31", "asked_at") from None
+            raise QuestionError(
+                f"{day[:40]!r} is not a date; write it as in 2026-03-31", "asked_at"
+            ) from None
         day = at.isoformat() if len(day) > 10 else at.date().isoformat()
     for one in asking.without:
         try:

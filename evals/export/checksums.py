@@ -54,7 +54,7 @@ def verify_checksums(folder: Path) -> str:
         f"{folder / name}: is missing; it is part of the export" for name in sums if name not in there
     ]
     findings += [
-        f"{folder / name}: was added, and is no part of the export; remove it"
+        f"{folder / name}: was added, and is not part of the export; remove it"
         for name in there
         if name not in sums and name != SUMS
     ]
@@ -81,14 +81,14 @@ def added_names(folder: Path) -> list[str]:
 def _sums(folder: Path) -> tuple[dict[str, str], bytes]:
     path = folder / SUMS
     if not os.path.lexists(path):
-        raise InputError(f"{folder}: is no exported folder (it has no {SUMS}); `assay export` writes one")
+        raise InputError(f"{folder}: is not an exported folder (it has no {SUMS}); `assay export` writes one")
     data = read_bounded(path, MOST_SUMS)
     found: dict[str, str] = {}
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
         match = _LINE.fullmatch(line)
         if match is None or not _is_inside(match[2]) or match[2] in found:
             raise InputError(
-                f"{path}:{number}: is no line of checksums (`<SHA-256>  <file>`, each file once)"
+                f"{path}:{number}: is not a line of checksums (`<SHA-256>  <file>`, each file once)"
             )
         found[match[2]] = match[1]
     return found, data
@@ -118,7 +118,7 @@ def _files(folder: Path) -> dict[str, int]:
 
 def _walk(folder: Path) -> Iterator[tuple[str, int]]:
     if folder.is_symlink() or not folder.is_dir():
-        raise InputError(f"{folder}: is no folder; `assay export` writes one")
+        raise InputError(f"{folder}: is not a folder; `assay export` writes one")
     for number, (root, folders, names) in enumerate(os.walk(folder)):
         if number > MOST_FILES:
             raise InputError(f"{folder}: has more than {MOST_FILES:,} folders; no export has")

@@ -98,7 +98,7 @@ def _refuse_strangers(recipe: ExportedRecipe, folder: Path, trusted: Collection[
             ] = None
     for one in foreign_addresses(recipe):
         if one.origin is None:
-            found[f"{folder}: {one.kind} ({one.package}) names a server by what is no address"] = None
+            found[f"{folder}: {one.kind} ({one.package}) names a server by what is not an address"] = None
         elif one.origin not in known and not is_of_this_machine(one.origin):
             found[
                 f"{folder}: a parameter of {one.kind} ({one.package}) names {one.origin}, where it may send "

@@ -324,7 +324,7 @@ def read_expected(folder: Path) -> list[ExpectedResult]:
             try:
                 found.append(_expected(json.loads(line)))
             except (ValueError, KeyError, TypeError, RecursionError) as error:
-                raise InputError(f"{path}:{number}: is no question of an export ({error})") from error
+                raise InputError(f"{path}:{number}: is not a question of an export ({error})") from error
     return found
 
 
@@ -437,7 +437,7 @@ def read_revisions(folder: Path) -> Revisions:
         isinstance(found.get(name), kind) for name, kind in shapes.items()
     )
     if not is_ours or any(not isinstance(one, dict) for one in found["models"]):
-        raise InputError(f"{path}: is no record of an export; export again")
+        raise InputError(f"{path}: is not a record of an export; export again")
     return dict(found)
 
 

@@ -262,7 +262,7 @@ def _refuse_what_is_there(target: Path, *, force: bool) -> None:
     if not os.path.lexists(target) or (target.is_dir() and not any(target.iterdir())):
         return
     if not target.is_dir() or target.is_symlink() or not is_export(target):
-        raise InputError(f"{target}: is there already and is no export; name another folder, or an empty one")
+        raise InputError(f"{target} exists and is not an export; name another folder, or an empty one")
     added = added_names(target)
     if added:
         raise InputError(

@@ -172,7 +172,7 @@ def _read(path: Path) -> dict[str, Any]:
 def _damaged(path: Path, error: Exception) -> CorruptFileError:
     reason = f"{type(error).__name__}: {error}"
     return CorruptFileError(
-        f"{path}: is no queue ({reason[:200]}); delete it, and the next export writes it again"
+        f"{path}: is not a queue ({reason[:200]}); delete it, and the next export writes it again"
     )
 
 

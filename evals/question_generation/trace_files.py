@@ -73,7 +73,7 @@ def _parquet(path: Path) -> Iterator[tuple[str, Any]]:
     try:
         rows = pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(f"{path}: it is no Parquet file: {error}") from None
+        raise InputError(f"{path}: it is not a Parquet file: {error}") from None
     for number, row in enumerate(rows.iter_rows(named=True), 1):
         yield f"{path}: row {number}", row
 
@@ -82,7 +82,7 @@ def _json(path: Path) -> Iterator[tuple[str, Any]]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError(f"{path}: it is no text in UTF-8; OTLP is read as JSON, not as protobuf") from None
+        raise InputError(f"{path}: it is not UTF-8 text; OTLP is read as JSON, not as protobuf") from None
     try:
         whole = [(str(path), json.loads(text))]
     except RecursionError:
@@ -100,7 +100,7 @@ def _line(text: str, place: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{place}: it is no JSON: {error}") from None
+        raise InputError(f"{place}: it is not JSON: {error}") from None
 
 
 def _spans_in(data: Any, place: str) -> Iterator[RecordedSpan]:
@@ -116,7 +116,7 @@ def _spans_in(data: Any, place: str) -> Iterator[RecordedSpan]:
             ]
             spans = [one for scope in scopes for one in scope.get("spans") or ()]
         except (AttributeError, TypeError) as error:
-            raise InputError(f"{place}: it is no request of OTLP: {error}") from None
+            raise InputError(f"{place}: it is not an OTLP request: {error}") from None
         yield from (_of_otlp(one, place) for one in spans)
     elif isinstance(data, Mapping) and isinstance(data.get("data"), list):
         yield from _spans_in(data["data"], f"{place}.data")
@@ -124,7 +124,7 @@ def _spans_in(data: Any, place: str) -> Iterator[RecordedSpan]:
         yield _of_phoenix(data, place)
     else:
         raise InputError(
-            f"{place}: it is no span; give OTLP as JSON (`resourceSpans`), or spans exported from Phoenix"
+            f"{place}: it is not a span; give OTLP as JSON (`resourceSpans`), or spans exported from Phoenix"
         )
 
 

@@ -53,7 +53,7 @@ def write_to_mlflow(data: ReportData, report: Path, uri: str) -> MlflowSummary:
     require("mlflow", "writing a study to MLflow")
     if not _PLACE.match(uri):
         raise InputError(
-            f"--mlflow: {one_line(uri)!r} is no tracking URI; write http://127.0.0.1:5000 or sqlite:///mlflow.db"
+            f"--mlflow: {one_line(uri)!r} is not a tracking URI; write http://127.0.0.1:5000 or sqlite:///mlflow.db"
         )
     know_url(uri)
     for name, value in {**_LIMITS, **_QUIET}.items():

@@ -110,7 +110,7 @@ def _read(text: str, study: Study) -> MetricGate:
     except ValueError:
         limit = math.nan
     if not math.isfinite(limit):
-        raise _wrong(text, f"{right.strip()!r} is no number")
+        raise _wrong(text, f"{right.strip()!r} is not a number")
     end = next((one for one in ENDS if left.strip().endswith(one)), "")
     named = left.strip().removesuffix(end)
     name = _metric_in(named, study.measured)

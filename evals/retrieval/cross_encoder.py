@@ -84,7 +84,7 @@ class CrossEncoder(_Reading, IndexStep):
             [pool([float(known[part]) for part in of_passage]) for of_passage in parts], np.float64
         )
         if not np.isfinite(scores).all():
-            raise ValueError(f"the cross-encoder {self.model} returned a score that is no number")
+            raise ValueError(f"the cross-encoder {self.model} returned a score that is not a number")
         return scores
 
 

@@ -99,7 +99,7 @@ class QueryRunner:
             raise InputError(embedded.refused)
         ranking = self.searcher.search(query)
         if not np.isfinite(ranking.scores).all():
-            raise ValueError("the retriever gave a score that is no finite number")
+            raise ValueError("the retriever gave a score that is not a finite number")
         return ranking
 
 

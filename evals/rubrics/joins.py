@@ -108,7 +108,7 @@ def _misfit(row: Row, rubric: Rubric | None) -> str | None:
         return f"the rubric `{row['rubric']}` has no criterion {row['criterion'] or 'without a name'}"
     if row["status"] == "ok" and row["value"] not in criterion.anchors:
         known = ", ".join(f"{value:g}" for value in criterion.anchors)
-        return f"{row['value']:g} is none of the values of `{row['rubric']}`: {known}"
+        return f"{row['value']:g} is not a value of `{row['rubric']}`: {known}"
     return None
 
 
@@ -123,7 +123,7 @@ def _where(
         return [], f"there is no cell `{cell}` whose answers are there"
     items = cells[cell].items
     if question not in items:
-        return [], f"`{question}` is no question that `{cell}` has answered"
+        return [], f"`{question}` is not a question that `{cell}` has answered"
     if items[question] != row["item_id"]:
         return [], f"`{cell}` answers `{question}` otherwise by now"
     return [(cell, question)], None

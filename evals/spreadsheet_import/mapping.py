@@ -199,7 +199,7 @@ def score_of(cell: Any, column: ScoreColumn, criterion: Criterion) -> float | No
     value = _number(cell)
     if value not in criterion.anchors:
         raise ValueError(
-            f"{tables.display_value(cell)} is no value of the rubric; it has {anchors_of(criterion)}"
+            f"{tables.display_value(cell)} is not a value of the rubric; it has {anchors_of(criterion)}"
         )
     return value
 
@@ -212,18 +212,18 @@ def _number(cell: Any) -> float:
         )
     text = str(cell).strip()
     if isinstance(cell, bool) or not isinstance(cell, int | float | str):
-        raise ValueError(f"{tables.display_value(cell)} is no number; say what it is worth by `values`")  # noqa: TRY004
+        raise ValueError(f"{tables.display_value(cell)} is not a number; say what it is worth by `values`")  # noqa: TRY004
     if isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(text):
         text = text.replace(",", ".")
     if isinstance(cell, str) and not _NUMBER.fullmatch(text):
-        raise ValueError(f"{tables.display_value(cell)} is no number; say what it is worth by `values`")
+        raise ValueError(f"{tables.display_value(cell)} is not a number; say what it is worth by `values`")
     try:
         value = float(text)
     except (ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
         raise ValueError(
-            f"{tables.display_value(text)} is no number; leave the cell empty where there is no score"
+            f"{tables.display_value(text)} is not a number; leave the cell empty where there is no score"
         )
     return value
 
@@ -290,7 +290,7 @@ def _moment(value: Any) -> datetime | None:
         found = value if isinstance(value, datetime) else datetime.combine(value, time())
     except (TypeError, ValueError):
         raise ValueError(
-            f"{tables.display_value(value)} is no date as in 2024-05-31 or 2024-05-31 14:30"
+            f"{tables.display_value(value)} is not a date as in 2024-05-31 or 2024-05-31 14:30"
         ) from None
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
 

@@ -19,7 +19,7 @@ def share(hits: float, n: int) -> Estimate:
     'there is no case'
     """
     if not 0 <= hits <= n:
-        raise ValueError(f"{hits} of {n} is no share")
+        raise ValueError(f"{hits} of {n} is not a share")
     if not n:
         return Estimate(None, reason="there is no case")
     found, square = hits / n, Z * Z

@@ -168,7 +168,7 @@ def _restriction(
     if not isinstance(restriction, dict):
         return
     if restriction.get("generators") is not None:
-        text = f"`generators` names the generators to judge, and `{name}` is none"
+        text = f"`generators` names the generators to judge, and `{name}` is not one of them"
         yield Finding((*place, "generators"), "no_judge", text)
     unknown = list(_restricted(name, restriction, known, axes, place))
     yield from unknown or _without_ranking(data, name, restriction)

@@ -68,7 +68,7 @@ def _chosen_cells(study: Study, known: Sequence[Cell], patterns: Sequence[str]) 
             cell.key for cell in known if any(fnmatchcase(name, pattern) for name in _names(study, cell))
         }
         if not found:
-            raise InputError(f"--cells: {pattern!r} is no cell of {study.study}; {_near(study, pattern)}")
+            raise InputError(f"--cells: {pattern!r} is not a cell of {study.study}; {_near(study, pattern)}")
         chosen |= found
     compare = [one.against for one in study.judges.values()] + [one.against for one in study.rubrics.values()]
     rivals = {cell.key for name in compare if (cell := study.cell_named(name))}
@@ -108,7 +108,7 @@ def _chosen_questions(study: Study, ids: Sequence[str], wanted: str | None) -> l
         if not found:
             near = near_names(one, ids, most=3)
             offered = f"near are {', '.join(near)}" if near else did_you_mean(one, [*ids[:3], "…"])
-            raise InputError(f"--questions: {one!r} is no question of {study.study}; {offered}")
+            raise InputError(f"--questions: {one!r} is not a question of {study.study}; {offered}")
         chosen |= found
     if not chosen:
         raise InputError("--questions: give a number, or ids and patterns with commas between them")

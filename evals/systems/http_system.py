@@ -289,13 +289,13 @@ class OpenAi(HttpSystem):
         response = self._post("POST", url, request["body"], timeout)
         found = completion_in(response.content, response)
         if not found.get("choices"):
-            raise NoCompletionError("the server's answer is no chat completion: it has no `choices`")
+            raise NoCompletionError("the server's answer is not a chat completion: it has no `choices`")
         return _completion(found)
 
     def read(self, given: object) -> SystemReply:
         messages = select(given, "$.choices[0].message")
         if not messages:
-            raise UnreadableError("the server's answer is no chat completion: it has no `choices`")
+            raise UnreadableError("the server's answer is not a chat completion: it has no `choices`")
         passages = self.passages_in(given)
         if passages is None:
             there = [one for one in map(_read_if_passages, _sources(given)) if one is not None]
@@ -361,7 +361,7 @@ def _body(response: httpx.Response | http_posts.Response, *, may_be_text: bool) 
         return json.loads(response.content)
     except (ValueError, RecursionError):
         if not may_be_text or "json" in response.headers.get("content-type", ""):
-            raise NoCompletionError("the server's answer is no JSON") from None
+            raise NoCompletionError("the server's answer is not JSON") from None
         return response.content.decode("utf-8", "replace")
 
 
@@ -370,7 +370,7 @@ def _completion(data: Any) -> Completion:
     try:
         data, whole = encode_without_secrets(data)
     except ValueError as error:
-        raise NoCompletionError(f"the server's answer is no JSON ({error})") from None
+        raise NoCompletionError(f"the server's answer is not JSON ({error})") from None
     usage = data.get("usage") if isinstance(data, dict) else None
     counts = usage if isinstance(usage, dict) else {}
     return Completion(

@@ -81,7 +81,7 @@ def _steps(selector: str) -> list[re.Match[str]] | None:
 def _is_selector(selector: str) -> str:
     if _steps(selector) is None:
         raise ValueError(
-            f"{selector!r} is no selector; it begins with $, as in $.answer, $.sources[*].text or $..url"
+            f"{selector!r} is not a selector; it begins with $, as in $.answer, $.sources[*].text or $..url"
         )
     return selector
 

@@ -100,7 +100,7 @@ class Webhook:
 
     def send(self, event: AlertEvent) -> None:
         if urlsplit(self.url).scheme not in {"http", "https"} or not self.host:
-            raise DeliveryError("the webhook is no http or https URL")
+            raise DeliveryError("the webhook is not an http or https URL")
         body = json.dumps(event.payload(), ensure_ascii=False).encode("utf-8", "replace")
         for number in range(1, TRIES + 1):
             reason, pause = self._try(body)
@@ -212,7 +212,7 @@ def mail_to(addresses: str) -> tuple[str, ...]:
     found = tuple(part.strip() for part in addresses.split(",") if part.strip())
     for one in found:
         if "://" in one:
-            raise InputError("a URL is no e-mail address; a webhook stands under ASSAY_ALERTS_WEBHOOK")
+            raise InputError("a URL is not an e-mail address; a webhook stands under ASSAY_ALERTS_WEBHOOK")
         if one.count("@") != 1 or one.split() != [one]:
-            raise InputError(f"{one!r} is no e-mail address")
+            raise InputError(f"{one!r} is not an e-mail address")
     return found

@@ -45,7 +45,7 @@ def _read(file: Path) -> list[str]:
         raise InputError(f"{file}: a conversation is a list of texts, question and answer by turns")
     for place, turn in enumerate(marked.data):
         if not isinstance(turn, str):
-            raise InputError(f"{marked.at((place,))}: turn {place + 1} is no text; put it into quotes")
+            raise InputError(f"{marked.at((place,))}: turn {place + 1} is not text; put it into quotes")
     return list(marked.data)
 
 

@@ -107,7 +107,7 @@ def from_traces(
         new.write_text(lines_of(read.answers), encoding="utf-8")
     print(answers)
     if read.without_question:
-        say(f"{read.without_question} traces were left out: their input is no question.")
+        say(f"{read.without_question} traces were left out: their input is not a question.")
     say(
         f"To measure the answers of the traces: `systems: {{traced: {{recorded: {{file: {answers.name}}}}}}}`"
     )

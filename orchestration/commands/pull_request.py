@@ -105,7 +105,7 @@ def pull_request() -> PullRequest | None:
         found = json.loads(Path(event).read_text(encoding="utf-8")).get("pull_request")
         number = int(found["number"]) if found else None
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"--comment: GITHUB_EVENT_PATH: {event} is no event of GitHub") from error
+        raise InputError(f"--comment: GITHUB_EVENT_PATH: {event} is not a GitHub event") from error
     if number is None:
         say("This run belongs to no pull request: nothing is commented on.")
         return None

@@ -108,7 +108,7 @@ def _unpack(archive: Path, name: str, target: Path) -> None:
             for path, member in members.items():
                 inside = Path(path).relative_to(name) if path.startswith(f"{name}/") else None
                 if inside is None or ".." in inside.parts or inside.is_absolute():
-                    raise AssayError(f"{name}: the archive holds {path!r}, which is no part of the set")
+                    raise AssayError(f"{name}: the archive holds {path!r}, which is not part of the set")
                 (fresh / inside).parent.mkdir(parents=True, exist_ok=True)
                 with found.open(member) as source, (fresh / inside).open("wb") as file:
                     shutil.copyfileobj(source, file, STEP)

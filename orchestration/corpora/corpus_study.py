@@ -181,7 +181,9 @@ def _retrievers(choices: CorpusSettings) -> list[str]:
         first = "bm25" if first in BY_MEANING else first
     if first not in known:
         if not first.replace("_", "").isalnum():
-            raise InputError(f"{first!r} is no kind of retriever; `assay components retrievers` lists them")
+            raise InputError(
+                f"{first!r} is not a kind of retriever; `assay components retrievers` lists them"
+            )
         known[first] = f"{{{first}: {{}}}}"
     return [f"  {name}: {known[name]}" for name in sorted(known, key=lambda one: one != first)]
 

@@ -157,7 +157,7 @@ def read_json(data: bytes) -> Mapping[str, Any]:
     try:
         found = from_json(data)
     except ValueError as error:
-        raise BadRequestError(f"the body is no JSON: {error}") from None
+        raise BadRequestError(f"the body is not JSON: {error}") from None
     if not isinstance(found, dict):
         raise BadRequestError("the body must be a JSON object")
     return found

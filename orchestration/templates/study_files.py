@@ -219,7 +219,7 @@ def describe_source(
     if target.startswith(("http://", "https://")):
         host = urlsplit(target).hostname
         if not host:
-            raise InputError(f"{target!r} is no URL with a host")
+            raise InputError(f"{target!r} is not a URL with a host")
         spider, why = _spider(target, host)
         private = ", allow_private: true" if _is_private(host) else ""
         limits = f"delay: 1.0, limits: {{pages: {pages}}}"
@@ -232,7 +232,7 @@ def describe_source(
         return Described(name, target, {f"{name}-pages": source}, target)
     folder = Path(target).expanduser()
     if not folder.exists():
-        raise InputError(f"{target!r} is no folder, no file and no URL that begins with http:// or https://")
+        raise InputError(f"{target!r} is not a folder, a file or a URL that begins with http:// or https://")
     name = name or _slug(folder.resolve().name)
     sources, url = _sources(folder.resolve(), name, base)
     return Described(name, " ".join(str(folder).split()), sources, url)

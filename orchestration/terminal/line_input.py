@@ -51,7 +51,7 @@ class Lines:
                 sys.stdout.write("\n")
                 continue
             except UnicodeDecodeError:
-                say("That was no text in UTF-8.")
+                say("That was not UTF-8 text.")
                 continue
             self._remember(line)
             yield line

@@ -253,7 +253,7 @@ def test_squad(tmp_path: Path) -> None:
         (squad(asked(True, "A")), "the number `answer_start`"),
         (squad({"id": "a", "question": "How much?"}), "an answerable question needs `answers`"),
         (squad(asked(0, "A", question=None)), "question"),
-        (squad(asked(0, "A", id=float("nan"))), "nan is no id"),
+        (squad(asked(0, "A", id=float("nan"))), "nan is not an id"),
         (squad(asked(0, "A"), asked(0, "A")), "qas[1]: a second question with the id q1"),
         (squad(asked(0, "A", is_impossible="no")), "`is_impossible` must be true or false"),
         (squad(context=None), "`context` is missing"),
@@ -329,7 +329,7 @@ WRONG: dict[str, tuple[str, Data, str]] = {
     ),
     "too many cells": ("s.csv", b"id,question,ground_truth\na,Who?,x,y\n", "s.csv:2: 4 cells for 3 columns"),
     "an open quotation": ("s.csv", b'id,question\na,"Who?\nb,What?\n', "s.csv:2: not a row of a table"),
-    "a NaN id": ("s.csv", b"id,question,ground_truth\nNaN,Who?,x\n", "s.csv:2: id: 'NaN' is no id"),
+    "a NaN id": ("s.csv", b"id,question,ground_truth\nNaN,Who?,x\n", "s.csv:2: id: 'NaN' is not an id"),
     "invalid UTF-8": ("s.csv", b"id,question,ground_truth\na,Who\xe4?,x\n", "s.csv:2: not UTF-8 text"),
     "a huge cell": ("s.csv", b"question\n" + b"x" * 1_000_001, "s.csv:2: this line is longer than 1,000,000"),
     "a doubled question": ("s.csv", b"question,ground_truth\nWho?,I\nWho?,you\n", "stands at 2 already"),
@@ -367,7 +367,7 @@ WRONG: dict[str, tuple[str, Data, str]] = {
     "an id that is NaN": (
         "s.jsonl",
         b'{"id": NaN, "question": "Who?", "ground_truth": "I"}',
-        "id: nan is no id",
+        "id: nan is not an id",
     ),
     "a question that is none": (
         "s.jsonl",

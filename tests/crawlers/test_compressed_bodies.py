@@ -1,4 +1,4 @@
-"""Packed bodies that end early: half a page is no page, whatever it is packed with."""
+"""Packed bodies that end early: half a page is not a page, whatever it is packed with."""
 
 import gzip
 import zlib

@@ -72,7 +72,7 @@ def test_what_became_of_every_address(crawl):
         last: circle,
         "/port": "redirects to no URL",
         "/user": "redirects to a URL with a user name",
-        "/file": "redirects to what is no web page: file",
+        "/file": "redirects to what is not a web page: file",
         "/script": pages["/script"],
         "/nowhere": circle,
         "/inside": "redirects to another host: 169.254.169.254",

@@ -201,7 +201,7 @@ def test_a_plan_counts_what_a_judge_is_tried_with(town: Town, server: FakeOpenAI
 
     file = labels(town.folder)
     assert planned(mutations=0) is None
-    assert planned(mutations=0, labels=file) == 2 * len(LABELS), "asked again where a reply is no JSON"
+    assert planned(mutations=0, labels=file) == 2 * len(LABELS), "asked again where a reply is not JSON"
     n_kinds = 9  # all but two answers that change places
     assert planned(mutations=3) == 2 * 3 * (2 + n_kinds)
     town.run(study({"judge": asking(server)}, judge={"mutations": 3}), "home")

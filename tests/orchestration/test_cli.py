@@ -178,7 +178,7 @@ def test_init_writes_a_study_that_checks(assay_home: Home, tmp_path: Path, study
     assert assay("check", str(own)).returncode == 0
     nothing = assay("init", str(tmp_path / "absent"), "-o", str(tmp_path / "x.yaml"))
     assert nothing.returncode == 2
-    assert "is no folder, no file and no URL" in nothing.stderr
+    assert "is not a folder, a file or a URL" in nothing.stderr
 
 
 def test_init_writes_relative_paths_and_names_that_are_free(assay_home: Home, tmp_path: Path) -> None:

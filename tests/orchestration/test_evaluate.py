@@ -169,7 +169,7 @@ def test_what_cannot_be_used_is_told_before_anything_is_run(tmp_path: Path, work
         (("rag", ["Who?"]), {}, "expected a URL, `module:function`, or an object"),
         (({}, ["Who?"]), {}, "the mapping is empty"),
         ((app, ["Who?"], [{"title": "x"}]), {}, "documents: item 1"),
-        ((app, ["Who?"], str(tmp_path / "absent")), {}, "is no folder"),
+        ((app, ["Who?"], str(tmp_path / "absent")), {}, "is not a folder"),
         ((app, ["Who?"]), {"judges": ["entailmnt"]}, "did you mean `entailment`"),
         ((app, ["Who?"]), {"name": "A B"}, "name 'A B'"),
         ((None, [{"question": "Who?", "answer": "I."}]), {}, "nothing can be measured"),

@@ -147,7 +147,7 @@ def test_parts_are_named_with_their_package_and_what_is_broken_with_its_reason(i
     assert set(broken) == {"acme_absent", "acme_function", "folder"}
     assert "the step `acme_absent` of the package acme-parts 1.0" in broken["acme_absent"]
     assert "ModuleNotFoundError" in broken["acme_absent"]
-    assert "no class derived from rag_assay.evals.metrics.contract.Metric" in broken["acme_function"]
+    assert "not a class derived from rag_assay.evals.metrics.contract.Metric" in broken["acme_function"]
     assert "`folder` is a reader of rag-assay itself" in broken["folder"]
     shown = installed.assay("components", "retrievers").stdout
     assert "acme_longest (acme-parts 1.0): The longest chunks, whatever is asked." in shown

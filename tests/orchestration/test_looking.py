@@ -129,7 +129,7 @@ def answers_a_question_as_the_grid_did(study: Study) -> None:
     assert unknown.exit_code == 2
     assert "did you mean" in unknown.stderr
     assert assay("ask", "town", " ").exit_code == 2
-    assert "is no date" in assay("ask", "town", "q1", "--asked-at", "soon").stderr
+    assert "is not a date" in assay("ask", "town", "q1", "--asked-at", "soon").stderr
     said = ("--after", "What does a mooring cost?", "--after", "Twelve pounds.")
     assert assay("ask", "town", "And for how long?", *said).exit_code == 0
     assert "not by both" in assay("ask", "town", "q1", *said, "--conversation", "said.yaml").stderr

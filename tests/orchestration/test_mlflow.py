@@ -55,7 +55,7 @@ def test_a_result_is_written_once_with_a_run_for_each_cell(finished: Finished, t
 def test_what_cannot_be_written_to_is_told(finished: Finished, monkeypatch: pytest.MonkeyPatch) -> None:
     path = str(finished.path)
     for uri, code, words in (
-        ("127.0.0.1:5000", 2, "'127.0.0.1:5000' is no tracking URI; write http://127.0.0.1:5000"),
+        ("127.0.0.1:5000", 2, "'127.0.0.1:5000' is not a tracking URI; write http://127.0.0.1:5000"),
         ("http://robot:pass-w0rd@127.0.0.1:9", 1, "MLflow at http://127.0.0.1:9: "),
     ):
         found = assay("report", path, "--mlflow", uri)

@@ -173,11 +173,11 @@ def test_questions_and_answers_of_phoenix(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("a.jsonl", '{"resourceSpans": []}\n{"resource', "a.jsonl:2: it is no JSON"),
-        ("a.json", '{"spans": []}', "it is no span; give OTLP as JSON"),
+        ("a.jsonl", '{"resourceSpans": []}\n{"resource', "a.jsonl:2: it is not JSON"),
+        ("a.json", '{"spans": []}', "it is not a span; give OTLP as JSON"),
         ("a.json", '{"resourceSpans": []}', "there are no spans in it"),
         ("a.json", '{"resourceSpans": [{"scopeSpans": [{"spans": [{}]}]}]}', "a span cannot be read"),
-        ("a.parquet", "no", "it is no Parquet file"),
+        ("a.parquet", "no", "it is not a Parquet file"),
         ("a.bin", b"\x0a\xff\xfe", "OTLP is read as JSON, not as protobuf"),
     ],
 )
@@ -197,7 +197,7 @@ def test_a_trace_file_becomes_a_question_set_and_its_answers_a_system(finished: 
     assert made.returncode == 0, made.stderr
     review, answers = map(Path, made.stdout.split())
     assert (review.name, answers.name) == ("town-traced.review.yaml", "town-traced.answers.jsonl")
-    assert "1 traces were left out: their input is no question" in made.stderr
+    assert "1 traces were left out: their input is not a question" in made.stderr
     try:
         file = yaml.safe_load(review.read_text())
         by_text = {one["question"]: one for one in file["questions"]}

@@ -283,7 +283,7 @@ def test_a_study_has_the_name_of_one(scores: HumanScores, study: str) -> None:
     ],
 )
 def test_what_is_no_score_is_refused_as_a_whole(scores: HumanScores, changes: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="is none"):
+    with pytest.raises(InputError, match="is not valid"):
         scores.append([score(1), score(2, **changes)])
     assert not scores.studies()
 

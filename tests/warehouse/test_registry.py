@@ -96,7 +96,7 @@ def test_nothing_is_imported_that_is_not_named(shapes: Any) -> None:
             r"`absent` of the package acme 1\.0 .*cannot be",
         ),
         ([entry("blob", "Blob")], "cannot be used: it lacks corners"),
-        ([entry("seven", "NO_CLASS")], "it is no class derived from .*Shape"),
+        ([entry("seven", "NO_CLASS")], "it is not a class derived from .*Shape"),
         (
             [entry("round", "Square")],
             "says `kind = 'square'`, which must be the entry point's name",

@@ -169,8 +169,8 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")
     (tmp_path / "circle.yaml").symlink_to("circle.yaml")
     told = {
-        Path("/dev/zero"): "no regular file",
-        tmp_path / "pipe.yaml": "no regular file",
+        Path("/dev/zero"): "not a regular file",
+        tmp_path / "pipe.yaml": "not a regular file",
         tmp_path: "is a folder",
         tmp_path / "circle.yaml": "cannot be read",
     }

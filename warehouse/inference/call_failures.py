@@ -158,7 +158,10 @@ def obstacle(error: Exception, model: str | None, api_base: str | None, *, answe
         (socket.gaierror, f"host not found: {api_base or model}"),
         ((NotAllowedError, UnknownServerError), None),
         (ConnectionRefusedError, f"connection refused: nothing listens at {where}"),
-        (httpx.UnsupportedProtocol, f"`{api_base}` is no address; it must begin with http:// or https://"),
+        (
+            httpx.UnsupportedProtocol,
+            f"`{api_base}` is not an address; it must begin with http:// or https://",
+        ),
     ]
     for cause in _causes(error):
         for kind, words in kinds:

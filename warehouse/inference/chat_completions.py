@@ -119,9 +119,9 @@ def completion_in(body: bytes, response: httpx.Response | http_posts.Response) -
     try:
         found = json.loads(body)
     except (ValueError, RecursionError) as error:  # also bytes that are no UTF-8
-        raise NoCompletionError(f"the server's answer is no JSON ({error})") from None
+        raise NoCompletionError(f"the server's answer is not JSON ({error})") from None
     if not isinstance(found, dict):
-        raise NoCompletionError("the server's answer is no JSON object")
+        raise NoCompletionError("the server's answer is not a JSON object")
     if not found.get("choices") and found.get("error"):  # some gateways say 200 to everything
         message, code = message_and_code(found)
         raise ServerError(response.status_code, message, code, response.headers)

@@ -205,7 +205,7 @@ def _put_together(
                 if answer.is_whole and drafting.ends_by is None:
                     drafting.ends_by = monotonic() + AFTER_END
     except UnicodeDecodeError as error:
-        raise NoCompletionError(f"the server's stream is no UTF-8 ({error})") from None
+        raise NoCompletionError(f"the server's stream is not UTF-8 ({error})") from None
     except httpx.HTTPError:
         if not answer.is_whole:
             raise
@@ -221,9 +221,9 @@ def _chunk(name: str, data: str, response: httpx.Response) -> dict[str, Any]:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise NoCompletionError(f"an event of the server's stream is no JSON ({error})") from None
+        raise NoCompletionError(f"an event of the server's stream is not JSON ({error})") from None
     if not isinstance(found, dict):
-        raise NoCompletionError("an event of the server's stream is no JSON object")
+        raise NoCompletionError("an event of the server's stream is not a JSON object")
     if name == "error" or (not found.get("choices") and found.get("error")):
         message, code = message_and_code(found)
         raise ServerError(_status_of(found, code), f"in mid-stream: {message}", code, response.headers)

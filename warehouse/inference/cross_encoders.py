@@ -37,7 +37,7 @@ class PairModel(Strict):
             raise ValueError(f"{self.folder} holds no cross-encoder: it has no config.json")
         if not is_path and self.revision is None:
             raise ValueError(
-                f"`{self.model}` is no folder; a model of the hub needs its `revision` (the commit), "
+                f"`{self.model}` is not a folder; a model of the hub needs its `revision` (the commit), "
                 "so that the same weights are loaded again"
             )
         return self

@@ -139,7 +139,7 @@ def _decompressed(parts: Iterable[bytes], encoding: str) -> Iterator[bytes]:
             try:
                 yield inflate.decompress(data, 1 << 20)
             except zlib.error as error:
-                raise httpx.DecodingError(f"the reply is no {encoding}: {error}") from error
+                raise httpx.DecodingError(f"the reply is not {encoding}: {error}") from error
             data = inflate.unconsumed_tail
     yield inflate.flush()
 

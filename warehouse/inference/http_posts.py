@@ -234,7 +234,7 @@ class _Reply:
         except (HttpParserError, HttpParserUpgrade) as error:
             self.keeps_connection = False
             if not self.is_whole:  # else it sent more than its response
-                raise httpx.RemoteProtocolError(f"the response is no HTTP/1.1 ({error})") from None
+                raise httpx.RemoteProtocolError(f"the response is not HTTP/1.1 ({error})") from None
 
     def response(self) -> Response:
         del self._parser  # which knows this object

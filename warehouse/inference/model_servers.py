@@ -120,7 +120,7 @@ def destination(model: str, api_base: str | None) -> Destination:
         with suppress(ValueError):
             return Destination(frozenset({origin(base)}), request_context(base))
         raise UnknownServerError(
-            f"`{without_key(base)}` is no address; it must begin with http:// or https://"
+            f"`{without_key(base)}` is not an address; it must begin with http:// or https://"
         )
     addresses = _ORIGINS.get(provider) or _regional(provider, model) or _told_by_litellm(provider)
     if not addresses:

@@ -206,7 +206,7 @@ def read_litellm(response: Any) -> Completion:
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         from rag_assay.warehouse.inference.chat_completions import NoCompletionError
 
-        raise NoCompletionError(f"The server's answer is no chat completion ({error}).") from error
+        raise NoCompletionError(f"The server's answer is not a chat completion ({error}).") from error
 
 
 def read_json(response: dict[str, Any]) -> Completion:
@@ -235,12 +235,12 @@ def read_json(response: dict[str, Any]) -> Completion:
         reason = f"{type(error).__name__}: {error}" if isinstance(error, KeyError | AttributeError) else error
         from rag_assay.warehouse.inference.chat_completions import NoCompletionError
 
-        raise NoCompletionError(f"The server's answer is no chat completion ({reason}).") from error
+        raise NoCompletionError(f"The server's answer is not a chat completion ({reason}).") from error
 
 
 def _check(name: str, value: object, kind: type) -> None:
     if value is not None and not isinstance(value, kind):
-        raise TypeError(f"{name}: {str(value)[:40]!r} is no {kind.__name__}")
+        raise TypeError(f"{name}: {str(value)[:40]!r} is not of type {kind.__name__}")
 
 
 def reply_of(

@@ -205,7 +205,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _finite(number: str) -> float:
     if not math.isfinite(float(number)):
-        raise ValueError(f"{number} is no number of JSON")
+        raise ValueError(f"{number} is not a JSON number")
     return float(number)
 
 

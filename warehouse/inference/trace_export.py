@@ -217,7 +217,7 @@ def _collector() -> Collector:
         timeout = float(milliseconds) / 1000
     except ValueError:
         raise InputError(
-            f"OTEL_EXPORTER_OTLP_TIMEOUT={milliseconds!r} is no number of milliseconds"
+            f"OTEL_EXPORTER_OTLP_TIMEOUT={milliseconds!r} is not a number of milliseconds"
         ) from None
     resource = dict(_pairs("OTEL_RESOURCE_ATTRIBUTES", os.environ.get("OTEL_RESOURCE_ATTRIBUTES", "")))
     resource.setdefault("service.name", "rag-assay")
@@ -236,7 +236,7 @@ def _pairs(name: str, text: str) -> tuple[tuple[str, str], ...]:
     for part in filter(None, (one.strip() for one in text.split(","))):
         key, equals, value = part.partition("=")
         if not equals or not key.strip():
-            raise InputError(f"{name} is no list of NAME=VALUE with commas between")
+            raise InputError(f"{name} is not a list of NAME=VALUE with commas between")
         found.append((unquote(key.strip()), unquote(value.strip())))
     return tuple(found)
 

@@ -205,7 +205,7 @@ def _tasks(path: Path) -> Iterator[tuple[str, Task]]:
             raise InputError(f"{path}:{line}: no JSON: {' '.join(str(error).split())[:200]}") from error
         number += 1
         if not isinstance(task, dict):
-            raise InputError(f"{path}:{line}: task {number} is no JSON object")
+            raise InputError(f"{path}:{line}: task {number} is not a JSON object")
         yield f"{path.name}:{line} (task {number})", task
         at = _blank(text, end)
         if text[at : at + 1] == ",":
@@ -250,7 +250,7 @@ def _annotations(task: Task) -> list[Any]:
 
 def _row(place: str, task: Task, annotation: object, heading: SheetHeading) -> FilledRow:
     if not isinstance(annotation, Mapping):
-        raise ValueError("an annotation is no JSON object: export with all annotations, not their ids alone")  # noqa: TRY004
+        raise ValueError("an annotation is not a JSON object: export whole annotations, not their ids")  # noqa: TRY004
     data = _data(task)
     said = (
         _results(annotation)

@@ -441,7 +441,7 @@ def read_entry(value: object, criterion: Criterion, *, compares: bool = False) -
         raise ValueError(f"expected a value, found a formula; {_wanted(criterion)}")
     shown = " ".join(str(value).split())
     shown = shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN] + "…"
-    raise ValueError(f"`{shown}` is no value of it; {_wanted(criterion)}")
+    raise ValueError(f"`{shown}` is not a value of it; {_wanted(criterion)}")
 
 
 def read_comment(value: object) -> str:

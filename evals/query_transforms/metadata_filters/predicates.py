@@ -242,7 +242,7 @@ def _typed(value: Any, kind: Type) -> Scalar:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"the text has a character that is none ({error.reason})") from error
+        raise ValueError(f"the text has an invalid character ({error.reason})") from error
     return value
 
 

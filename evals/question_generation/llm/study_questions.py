@@ -111,7 +111,7 @@ def fault_of_words(draft: QuestionDraft, task: GenerationTask) -> RejectedQuesti
 def _form(draft: QuestionDraft) -> RejectedQuestion | None:
     for question in (draft.question, draft.whole):
         if is_empty(question) or question.rstrip(" \"”“»«'’)")[-1:] not in _MARKS:
-            return RejectedQuestion(Reason.NO_QUESTION, f"{question!r:.200} is no question")
+            return RejectedQuestion(Reason.NO_QUESTION, f"{question!r:.200} is not a question")
     if draft.answer is not None and (is_refusal(draft.answer) or not _WORD.search(draft.answer)):
         return RejectedQuestion(Reason.NO_ANSWER, f"the answer is {draft.answer!r:.200}")
     return None
@@ -179,7 +179,7 @@ def _type(draft: QuestionDraft, task: GenerationTask) -> RejectedQuestion | None
     if task.kind == "yes_no":
         if verdict is None or _opens_with_question_word(draft.question, language_of(task)):
             said = f"{draft.question!r:.150} is answered by {draft.answer!r:.150}"
-            return RejectedQuestion(Reason.WRONG_TYPE, f"it is no question of yes or no: {said}")
+            return RejectedQuestion(Reason.WRONG_TYPE, f"it is not a question of yes or no: {said}")
     elif task.kind == "normal" and verdict is not None:
         return RejectedQuestion(Reason.WRONG_TYPE, f"it is answered by yes or no: {draft.answer!r:.150}")
     elif task.kind == "hypothetical" and language_of(task) and not _opens_case(draft.question):

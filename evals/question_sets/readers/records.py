@@ -222,11 +222,11 @@ def stable_id(given: Any, question: str, conversation: list[Any]) -> str:
         raise ValueError(f"must be text or a number, not {type(given).__name__}")  # noqa: TRY004 -- as others
     if isinstance(given, float):
         if not math.isfinite(given):
-            raise ValueError(f"{given} is no id; give every question one, or none")
+            raise ValueError(f"{given} is not an id; give every question one, or none")
         given = int(given) if given.is_integer() else given
     text = str(given).strip()
     if not text or text.lower() in _NO_ID:
-        raise ValueError(f"{text!r} is no id; give every question one, or none")
+        raise ValueError(f"{text!r} is not an id; give every question one, or none")
     if _ID.fullmatch(text) and len(text) <= 200:
         return text
     plain = re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:60].strip("-")

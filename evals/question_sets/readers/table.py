@@ -97,7 +97,7 @@ def parquet_rows(path: Path, most: int = MAX_ROWS) -> pl.DataFrame:
             raise InputError(f"{path}: {about.num_rows:,} rows; {most:,} are the most; split it")
         if size > MAX_TABLE:
             what = f"{size // 1_000_000:,} MB unpacked; {MAX_TABLE // 1_000_000} MB are the most"
-            raise InputError(f"{path}: {what}; split it, or leave out what is no column of a question")
+            raise InputError(f"{path}: {what}; split it, or leave out what is not a column of a question")
         return pl.read_parquet(path)
     except (pa.ArrowException, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         first = str(error).partition("\n")[0]

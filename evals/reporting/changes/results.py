@@ -205,7 +205,7 @@ def _moment(written: str, when: str) -> datetime:
         moment = datetime.fromisoformat(when)
     except ValueError:
         what = "write a date as in 2026-11-01 or 2026-11-01T14:30 (UTC), or how many results back, as in @1"
-        raise InputError(f"{written}: {when!r} is no moment; {what}") from None
+        raise InputError(f"{written}: {when!r} is not a point in time; {what}") from None
     if _DAY.fullmatch(when):
         moment += timedelta(days=1) - timedelta(microseconds=1)
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

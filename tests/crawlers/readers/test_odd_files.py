@@ -137,10 +137,10 @@ def test_what_is_no_text_is_not_written_as_python_writes_it(tmp_path):
     lines = [{"text": ["one", "two"]}, {"text": {"a": 1}}, {"text": True}, {"text": "x", "title": ["t"]}]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, [*lines, {"text": 1.5}, {"text": 7.0}])))
     assert list(read("jsonl", tmp_path).values()) == [
-        "not a passage: its 'text' is no text but list",
-        "not a passage: its 'text' is no text but dict",
-        "not a passage: its 'text' is no text but bool",
-        "not a passage: its 'title' is no text but list",
+        "not a passage: its 'text' is not text but list",
+        "not a passage: its 'text' is not text but dict",
+        "not a passage: its 'text' is not text but bool",
+        "not a passage: its 'title' is not text but list",
         "1.5",
         "7",
     ]
@@ -157,8 +157,8 @@ def test_parquet_of_odd_types(tmp_path):
     assert read("table", tmp_path) == {
         "a.parquet#a": "Größe",
         "a.parquet#b": "two",
-        "b.parquet:1": "not a passage: its 'text' is no text but list",
-        "b.parquet:2": "not a passage: its 'text' is no text but list",
+        "b.parquet:1": "not a passage: its 'text' is not text but list",
+        "b.parquet:2": "not a passage: its 'text' is not text but list",
     }
     (first, _, *_) = READERS["table"]().read(Source(reader="table", path=str(tmp_path)))
     assert first.fields["published_at"] == "2024-05-03T02:00:00.123456+02:00"

@@ -261,7 +261,7 @@ def test_object_names_that_are_no_files_are_reasons(bucket: Any) -> None:
     bucket.put("x/good.txt/below.txt", WORDS)
     found = bodies(Source(reader="bucket", path=f"{bucket.address}/x"))
     assert found["good.txt"] == WORDS
-    assert found[f"{'n' * 250}.txt"] == "(cannot be read: its key is no valid file name)"
+    assert found[f"{'n' * 250}.txt"] == "(cannot be read: its key is not a valid file name)"
     assert found["good.txt/below.txt"].startswith("(cannot be read: ")
     assert not any(os.sep + "home" in url for url in found)
 

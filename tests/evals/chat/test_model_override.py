@@ -80,8 +80,8 @@ def test_names_of_generators_and_models_are_found_and_others_explained(
     for name, words_of_it in (
         ("nonsense", "PROVIDER/NAME"),
         ("nobody/knows", "names no provider"),
-        ("local/all-MiniLM-L6-v2", "no local model that answers"),
-        ("local/none", "no local model that answers"),
+        ("local/all-MiniLM-L6-v2", "not a local model that answers"),
+        ("local/none", "not a local model that answers"),
         ("", "too short to be a name"),
     ):
         with pytest.raises(InputError, match=words_of_it) as caught:

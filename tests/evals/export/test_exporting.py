@@ -202,8 +202,8 @@ def test_a_damaged_missing_or_added_file_is_a_sentence(
     refused(lambda copy: (copy / "index" / "more.py").write_text(""), "more.py: was added")
     refused(lambda copy: (copy / "link").symlink_to("/etc/passwd"), "link: is a link")
     refused(lambda copy: os.mkfifo(copy / "pipe"), "pipe: is a link or no regular file")
-    refused(lambda copy: (copy / SUMS).unlink(), "is no exported folder")
-    refused(lambda copy: (copy / SUMS).write_text(f"{'0' * 64}  ../../etc/passwd\n"), "SUMS:1: is no line")
+    refused(lambda copy: (copy / SUMS).unlink(), "is not an exported folder")
+    refused(lambda copy: (copy / SUMS).write_text(f"{'0' * 64}  ../../etc/passwd\n"), "SUMS:1: is not a line")
     recipe = yaml.safe_load((folder / "recipe.yaml").read_text())
 
     def rewritten(**parts: object) -> Callable[[Path], object]:
@@ -222,9 +222,9 @@ def test_a_damaged_missing_or_added_file_is_a_sentence(
     refused(rewritten(retriever={"bm26": {}}), "bm26", sealed=True)
     refused(lambda copy: (copy / "recipe.yaml").write_text("[" * 100_000), "recipe.yaml", sealed=True)
     refused(lambda copy: (copy / "revisions.json").write_text("[" * 100_000), "cannot be read", sealed=True)
-    refused(lambda copy: (copy / "revisions.json").write_text("[]"), "no record of an export", sealed=True)
+    refused(lambda copy: (copy / "revisions.json").write_text("[]"), "not a record of an export", sealed=True)
     refused(
-        lambda copy: (copy / "questions.jsonl").write_text("{}\n"), r"jsonl:1: is no question", sealed=True
+        lambda copy: (copy / "questions.jsonl").write_text("{}\n"), r"jsonl:1: is not a question", sealed=True
     )
 
 
@@ -314,7 +314,7 @@ def test_nothing_of_others_is_replaced(bench: Bench, work: BuildContext, tmp_pat
         export(bench.study, cell, folder, work, ExportOptions(force=True))
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("mine")
-    with pytest.raises(InputError, match="is there already and is no export"):
+    with pytest.raises(InputError, match="exists and is not an export"):
         export(bench.study, cell, tmp_path / "notes", work, ExportOptions(force=True))
 
 

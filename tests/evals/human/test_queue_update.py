@@ -168,7 +168,7 @@ def test_a_damaged_queue_is_made_again(town: Town) -> None:
     path.write_text(json.dumps({"format": 1}))
     said: list[str] = []
     assert prepared(town, said).version == queue.version
-    assert "is no queue" in said[0]
+    assert "is not a queue" in said[0]
     assert read_queue(town.bench.home, "tiny") is not None
 
 

@@ -144,7 +144,7 @@ WRONG = [
     ({"where": {"field": "published_on", "op": "<", "value": "31 February"}}, "a date is needed"),
     ({"where": {"field": "n_tokens", "op": "<", "value": "7"}}, "a number is needed, not '7'"),
     ({"where": {"field": "language", "op": "=", "value": 7}}, "text of at most 1000 characters is needed"),
-    ({"where": {"field": "language", "op": "=", "value": "\ud800"}}, "a character that is none"),
+    ({"where": {"field": "language", "op": "=", "value": "\ud800"}}, "an invalid character"),
     ({"where": {"field": "language", "op": "in", "value": []}}, "takes 1 to 100 values"),
     ({"where": {"field": "language", "value": "de"}}, "use one of ="),
     ({"where": {"op": "=", "value": "de"}}, "give exactly one of `and`, `or`, `not`"),

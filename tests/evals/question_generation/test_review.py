@@ -249,7 +249,7 @@ def test_a_reply_that_no_file_could_hold_is_kept_with_its_reason() -> None:
     short = outcome(
         "ferry",
         0,
-        RejectedQuestion(Reason.NO_QUESTION, "'?' is no question"),
+        RejectedQuestion(Reason.NO_QUESTION, "'?' is not a question"),
         QuestionDraft("?", "a", ("b",)),
     )
     file = review_of([short], documents(), "town")

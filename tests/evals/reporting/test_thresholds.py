@@ -71,8 +71,8 @@ def test_all_that_is_wrong_with_gates_is_said_at_once(study: Study) -> None:
     findings = caught.value.findings
     assert len(findings) == len(wrong)
     assert f"did you mean `{first}`?" in findings[0]
-    assert "'high' is no number" in findings[3]
-    assert "'nan' is no number" in findings[4]
+    assert "'high' is not a number" in findings[3]
+    assert "'nan' is not a number" in findings[4]
     assert "unknown cell 'nowhere'" in findings[5]
 
 

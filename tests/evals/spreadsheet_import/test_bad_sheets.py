@@ -49,22 +49,22 @@ def changed(at: int, **cells: Any) -> list[Row]:
 @pytest.mark.parametrize(
     ("score", "told"),
     [
-        (4, "points: 4 is no value of the rubric; it has 5, 3 or 0"),
-        (-5, "points: -5 is no value of the rubric; it has 5, 3 or 0"),
-        ("5 Punkte", "points: '5 Punkte' is no number; say what it is worth by `values`"),
-        ("fünf", "points: 'fünf' is no number; say what it is worth by `values`"),
-        ("5;3", "points: '5;3' is no number; say what it is worth by `values`"),
-        ("NaN", "points: 'NaN' is no number; say what it is worth by `values`"),
-        ("inf", "points: 'inf' is no number; say what it is worth by `values`"),
-        ("1e999", "points: '1e999' is no number; say what it is worth by `values`"),
+        (4, "points: 4 is not a value of the rubric; it has 5, 3 or 0"),
+        (-5, "points: -5 is not a value of the rubric; it has 5, 3 or 0"),
+        ("5 Punkte", "points: '5 Punkte' is not a number; say what it is worth by `values`"),
+        ("fünf", "points: 'fünf' is not a number; say what it is worth by `values`"),
+        ("5;3", "points: '5;3' is not a number; say what it is worth by `values`"),
+        ("NaN", "points: 'NaN' is not a number; say what it is worth by `values`"),
+        ("inf", "points: 'inf' is not a number; say what it is worth by `values`"),
+        ("1e999", "points: '1e999' is not a number; say what it is worth by `values`"),
         (10**400, "points: "),
-        (True, "points: true is no number; say what it is worth by `values`"),
+        (True, "points: true is not a number; say what it is worth by `values`"),
         (date(2024, 3, 5), "points: a date (2024-03-05 00:00:00), no score; Excel makes dates of 3.5 or 1/2"),
         (time(5, 0), "points: a date (05:00:00), no score; Excel makes dates of 3.5 or 1/2"),
         ("#DIV/0!", "points: the error #DIV/0! of a formula"),
         ("=2+3", "points: a formula whose value is not stored; open the file in Excel or LibreOffice"),
-        ("<b>5</b>", "points: '<b>5</b>' is no number; say what it is worth by `values`"),
-        ("../../etc/passwd", "points: '../../etc/passwd' is no number"),
+        ("<b>5</b>", "points: '<b>5</b>' is not a number; say what it is worth by `values`"),
+        ("../../etc/passwd", "points: '../../etc/passwd' is not a number"),
     ],
 )
 def test_a_score_that_is_none_is_told_with_its_line(tmp_path: Path, score: Any, told: str) -> None:
@@ -97,7 +97,7 @@ def test_a_score_that_is_a_number_in_other_words_is_taken(
 
 @pytest.mark.parametrize(
     ("score", "told"),
-    [("NaN", "'nan' is no number"), ("Infinity", "'inf' is no number"), ("[5]", "[5] is no")],
+    [("NaN", "'nan' is not a number"), ("Infinity", "'inf' is not a number"), ("[5]", "[5] is not")],
 )
 def test_numbers_that_json_has_beyond_others_are_no_scores(tmp_path: Path, score: str, told: str) -> None:
     path = write_jsonl(tmp_path / "a.jsonl", changed(3, Score="@"))
@@ -307,7 +307,7 @@ def folder(path: Path) -> Path:
             of_bytes(b"x"),
             "a.ods: a sheet is a file of .xlsx, .xlsm, .csv, .tsv, .txt, .jsonl, .ndjson; save",
         ),
-        ("a.csv", pipe, "a.csv: is no regular file; reading a pipe or a device may never end"),
+        ("a.csv", pipe, "a.csv: is not a regular file; reading a pipe or a device may never end"),
         ("a.csv", circle, "a.csv: cannot be read (Too many levels of symbolic links)"),
         ("a.xlsx", folder, "a.xlsx: is a folder; a file is needed here"),
         ("a.xlsx", lambda path: path, "a.xlsx: there is no such file"),

@@ -297,7 +297,7 @@ def test_nothing_is_kept_of_a_sheet_with_a_reject_unless_it_is_to_be(home: Home,
         imported(path, home)
     assert error.value.findings == (
         f"{path}:5: no question",
-        f"{path}:5: points: 4 is no value of the rubric; it has 5, 3 or 0",
+        f"{path}:5: points: 4 is not a value of the rubric; it has 5, 3 or 0",
         f"{path}: nothing was imported; --partial imports the valid rows",
     )
     assert read_sheets(home, "sport") == []
@@ -306,7 +306,7 @@ def test_nothing_is_kept_of_a_sheet_with_a_reject_unless_it_is_to_be(home: Home,
     found = imported(path, home, partial=True)
     assert (found.rows, found.rejects) == (
         23,
-        ("a.xlsx:5: no question", "a.xlsx:5: points: 4 is no value of the rubric; it has 5, 3 or 0"),
+        ("a.xlsx:5: no question", "a.xlsx:5: points: 4 is not a value of the rubric; it has 5, 3 or 0"),
     )
     assert read_sheets(home, "sport")[0].sheet.rejects == found.rejects
 

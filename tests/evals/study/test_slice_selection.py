@@ -67,11 +67,11 @@ def test_questions_are_a_sample_ids_or_a_pattern(study: Study) -> None:
 @pytest.mark.parametrize(
     ("cells", "questions", "said"),
     [
-        (["*.bm52.*"], None, "'*.bm52.*' is no cell of tiny; near are t16.minilm.bm25.extractive"),
-        (["[", "*"], None, "'[' is no cell"),
-        ([""], None, "'' is no cell"),
-        ([], "nooon", "'nooon' is no question of tiny; near are noon"),
-        ([], "noon,x*", "'x*' is no question"),
+        (["*.bm52.*"], None, "'*.bm52.*' is not a cell of tiny; near are t16.minilm.bm25.extractive"),
+        (["[", "*"], None, "'[' is not a cell"),
+        ([""], None, "'' is not a cell"),
+        ([], "nooon", "'nooon' is not a question of tiny; near are noon"),
+        ([], "noon,x*", "'x*' is not a question"),
         ([], "0", "0 questions would show nothing"),
         ([], " , ", "give a number, or ids"),
     ],

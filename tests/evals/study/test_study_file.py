@@ -237,7 +237,8 @@ def test_the_bundled_studies_are_good(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    ("file", "told"), [("/dev/zero", "no regular file"), ("pipe.yaml", "no regular file"), ("docs", "folder")]
+    ("file", "told"),
+    [("/dev/zero", "not a regular file"), ("pipe.yaml", "not a regular file"), ("docs", "folder")],
 )
 def test_a_question_file_that_is_none_is_told_with_its_line(tmp_path: Path, file: str, told: str) -> None:
     os.mkfifo(tmp_path / "pipe.yaml")

@@ -39,7 +39,7 @@ def study_with(folder: Path, *lines: str, **more: str) -> Path:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (f"x: {{http: {{url: '{URL}', answer: answer}}}}", "'answer' is no selector"),
+        (f"x: {{http: {{url: '{URL}', answer: answer}}}}", "'answer' is not a selector"),
         (f"x: {{http: {{url: '{URL}', body: {{q: hello}}, answer: $.a}}}}", "write {{ question }}"),
         (f"x: {{http: {{url: '{URL}', body: {{q: '{{{{ qestion }}}}'}}, answer: $.a}}}}", "`question`?"),
         ("x: {recorded: {}}", "file"),

@@ -153,6 +153,6 @@ def test_a_study_that_tells_nobody_says_how(finished: Finished) -> None:
     assert done.returncode == 2
     assert "ASSAY_ALERTS_EMAIL" in done.stderr
     assert (
-        "'not an address' is no e-mail address"
+        "'not an address' is not an e-mail address"
         in assay("alerts", str(finished.path), ASSAY_ALERTS_EMAIL="not an address").stderr
     )

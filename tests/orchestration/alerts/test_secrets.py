@@ -54,7 +54,7 @@ def test_a_study_holds_its_webhook_as_a_secret(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_an_address_is_not_repeated() -> None:
-    with pytest.raises(InputError, match="a URL is no e-mail address") as caught:
+    with pytest.raises(InputError, match="a URL is not an e-mail address") as caught:
         mail_to(f"a@example.org, {URL}")
     assert not [secret for secret in IN_URL if secret in str(caught.value)]
 

@@ -24,8 +24,8 @@ def test_turns_come_from_options_or_a_file_in_yaml_or_json(tmp_path: Path) -> No
     ("text", "words"),
     [
         ("who: won", "said.yaml: a conversation is a list of texts"),
-        ("- Who won?\n- 7\n", "said.yaml:2: turn 2 is no text; put it into quotes"),
-        ("- Who won?\n- {ann: lee}\n", "said.yaml:2: turn 2 is no text"),
+        ("- Who won?\n- 7\n", "said.yaml:2: turn 2 is not text; put it into quotes"),
+        ("- Who won?\n- {ann: lee}\n", "said.yaml:2: turn 2 is not text"),
         ("- 'Who", "said.yaml"),
         ("\n".join(["- x"] * (MOST_TURNS + 1)), f"has {MOST_TURNS + 1} turns"),
     ],

@@ -62,16 +62,16 @@ def test_rejects_are_told_and_kept_only_if_wanted(home: Path, tmp_path: Path) ->
     mapping = str(write_mapping(tmp_path))
     done = assay("ratings", "import", str(sheet), "--mapping", mapping, "--no-run")
     assert done.returncode == 2
-    assert f"error: {sheet}:5: points: 4 is no value of the rubric; it has 5, 3 or 0" in done.stderr
+    assert f"error: {sheet}:5: points: 4 is not a value of the rubric; it has 5, 3 or 0" in done.stderr
     assert not (home / "imports" / "sport").exists()
     done = assay("ratings", "import", str(sheet), "--mapping", mapping, "--no-run", "--partial")
     assert done.returncode == 0
-    assert "not taken: a.xlsx:5: points: 4 is no value" in done.stderr
+    assert "not taken: a.xlsx:5: points: 4 is not a value" in done.stderr
     assert "23 rows" in done.stderr
 
 
 def test_a_pipe_is_refused_before_anybody_waits_for_it(home: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.csv")
     done = assay("ratings", "import", str(tmp_path / "a.csv"))
-    assert (done.returncode, "no regular file" in done.stderr) == (2, True)
+    assert (done.returncode, "not a regular file" in done.stderr) == (2, True)
     assert not home.exists()

@@ -148,9 +148,9 @@ def test_what_cannot_be_commented_on_stops_before_it_begins(
     for changed, expected in (
         ({"GITHUB_REPOSITORY": ""}, "--comment works in GitHub Actions, but GITHUB_REPOSITORY is not set"),
         ({"GITHUB_TOKEN": ""}, "GITHUB_TOKEN is not set; give the step `env: {GITHUB_TOKEN:"),
-        ({"GITHUB_EVENT_PATH": str(tmp_path / "broken.json")}, "is no event of GitHub"),
-        ({"GITHUB_EVENT_PATH": str(tmp_path / "none.json")}, "is no event of GitHub"),
-        ({"GITHUB_EVENT_PATH": _event(tmp_path, pull_request={"number": None})}, "is no event of GitHub"),
+        ({"GITHUB_EVENT_PATH": str(tmp_path / "broken.json")}, "is not a GitHub event"),
+        ({"GITHUB_EVENT_PATH": str(tmp_path / "none.json")}, "is not a GitHub event"),
+        ({"GITHUB_EVENT_PATH": _event(tmp_path, pull_request={"number": None})}, "is not a GitHub event"),
     ):
         done = assay("run", str(finished.path), "--comment", **{**github, **changed})
         assert done.returncode == 2, changed

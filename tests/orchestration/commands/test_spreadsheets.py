@@ -49,7 +49,7 @@ def test_nothing_is_taken_of_a_sheet_with_rejects_unless_in_part(desk: Desk) -> 
     fill(path, score_all([5, 4, 3]))
     done = brought(desk, path)
     assert done.returncode == 2
-    assert "error: anna.csv:8: `score: points`: `4` is no value of it" in done.stderr
+    assert "error: anna.csv:8: `score: points`: `4` is not a value of it" in done.stderr
     assert "nothing was imported" in done.stderr
     assert not desk.rows()
     done = brought(desk, path, "--partial")
@@ -64,11 +64,11 @@ def test_many_rejects_are_counted(desk: Desk) -> None:
     rows = len(read_grid(path)) - 3
     desk.queue = queue_of(40)
     done = brought(desk, path)
-    assert done.stderr.count("`4` is no value") == min(rows, 20)
+    assert done.stderr.count("`4` is not a value") == min(rows, 20)
     path = Desk(desk.folder / "more", queue_of(40)).export("bo.csv", "bo")
     fill(path, score_all(4))
     done = assay("ratings", "import", str(path), ASSAY_HOME=str(desk.folder / "more" / "home"))
-    assert done.stderr.count("`4` is no value") == 20
+    assert done.stderr.count("`4` is not a value") == 20
     assert "more like these" in done.stderr
 
 

@@ -53,9 +53,9 @@ def test_a_set_is_downloaded_once_and_found_in_a_folder(
 @pytest.mark.parametrize(
     ("files", "error"),
     [
-        ({**FILES, "scifact/../../out.txt": "x"}, "which is no part of the set"),
-        ({**FILES, "/out.txt": "x"}, "which is no part of the set"),
-        ({**FILES, "other/out.txt": "x"}, "which is no part of the set"),
+        ({**FILES, "scifact/../../out.txt": "x"}, "which is not part of the set"),
+        ({**FILES, "/out.txt": "x"}, "which is not part of the set"),
+        ({**FILES, "other/out.txt": "x"}, "which is not part of the set"),
         ({"scifact/readme.txt": "x"}, "holds no corpus.jsonl"),
     ],
 )

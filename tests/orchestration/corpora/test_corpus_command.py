@@ -271,7 +271,7 @@ def test_parts_are_chosen_and_what_is_none_leaves_nothing(at: Path, tmp_path: Pa
         (tmp_path / "empty", "holds no file that can be read"),
         (tmp_path / "home" / "run.lock", "is a file"),
         ("nonsense", "nor one of the BEIR sets"),
-        ("http://", "is no URL with a host"),
+        ("http://", "is not a URL with a host"),
     ):
         refused = assay("corpus", "build", str(target))
         assert refused.returncode == 2, refused.stderr

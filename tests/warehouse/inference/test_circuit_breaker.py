@@ -92,7 +92,7 @@ def test_a_refused_connection_is_told_once_after_its_retries(gateway: Gateway, w
     ("base", "reason"),
     [
         ("http://no-such-host.invalid/v1", "host not found: http://no-such-host.invalid/v1"),
-        ("127.0.0.1:9/v1", "`127.0.0.1:9/v1` is no address; it must begin with http:// or https://"),
+        ("127.0.0.1:9/v1", "`127.0.0.1:9/v1` is not an address; it must begin with http:// or https://"),
     ],
 )
 def test_a_wrong_address_is_told_once(gateway: Gateway, base: str, reason: str) -> None:

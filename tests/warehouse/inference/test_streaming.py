@@ -252,13 +252,17 @@ def test_a_lost_server_leaves_what_had_come(gateway: Gateway, server: FakeOpenAI
 
 
 LASTING: dict[str, tuple[Scripted, Status, str]] = {
-    "no JSON": (stream_of(b"data: {half\n\n", DONE), Status.ERROR, "no JSON"),
-    "no object": (stream_of(b"data: [1]\n\n", DONE), Status.ERROR, "no JSON object"),
-    "no choice": (stream_of(event({"choices": []}), DONE), Status.ERROR, "no chat completion"),
-    "no text": (stream_of(event({"choices": [{"delta": {"content": 7}}]}), DONE), Status.ERROR, "no str"),
-    "no UTF-8": (stream_of(b'data: {"a": "\xff"}\n\n', DONE), Status.ERROR, "no UTF-8"),
-    "a page": (Scripted(b"<html>", headers={"Content-Type": "text/html"}), Status.ERROR, "no JSON"),
-    "too deep": (stream_of(b"data: " + b"[" * 100_000 + b"\n\n"), Status.ERROR, "no JSON"),
+    "no JSON": (stream_of(b"data: {half\n\n", DONE), Status.ERROR, "not JSON"),
+    "no object": (stream_of(b"data: [1]\n\n", DONE), Status.ERROR, "not a JSON object"),
+    "no choice": (stream_of(event({"choices": []}), DONE), Status.ERROR, "not a chat completion"),
+    "no text": (
+        stream_of(event({"choices": [{"delta": {"content": 7}}]}), DONE),
+        Status.ERROR,
+        "not of type str",
+    ),
+    "no UTF-8": (stream_of(b'data: {"a": "\xff"}\n\n', DONE), Status.ERROR, "not UTF-8"),
+    "a page": (Scripted(b"<html>", headers={"Content-Type": "text/html"}), Status.ERROR, "not JSON"),
+    "too deep": (stream_of(b"data: " + b"[" * 100_000 + b"\n\n"), Status.ERROR, "not JSON"),
     "a filter": (
         stream_of(*words("So"), event({"error": {"code": "content_filter", "message": "no"}})),
         Status.REFUSED,

@@ -23,7 +23,7 @@ MESSAGES = [{"role": "user", "content": "Who?"}]
 
 
 class Person(BaseModel):
-    """Somebody; the docstring is no part of the schema."""
+    """Somebody; the docstring is not part of the schema."""
 
     name: Annotated[str, Field(min_length=1, max_length=20)]
     role: Literal["keeper", "captain"] = "keeper"

@@ -189,8 +189,8 @@ def test_no_secret_of_the_environment_leaves_in_any_attribute_or_error(
         ({ENDPOINT: "https://collector.example:4318"}, "https://collector.example:4318 is another machine"),
         ({ENDPOINT: "collector:4318"}, f"{ENDPOINT}: an address begins with http:// or https://"),
         ({"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}, "write http/protobuf (port 4318)"),
-        ({"OTEL_EXPORTER_OTLP_HEADERS": "Bearer"}, "HEADERS is no list of NAME=VALUE"),
-        ({"OTEL_EXPORTER_OTLP_TIMEOUT": "soon"}, "'soon' is no number of milliseconds"),
+        ({"OTEL_EXPORTER_OTLP_HEADERS": "Bearer"}, "HEADERS is not a list of NAME=VALUE"),
+        ({"OTEL_EXPORTER_OTLP_TIMEOUT": "soon"}, "'soon' is not a number of milliseconds"),
     ],
 )
 def test_what_cannot_be_used_is_said_once(

@@ -198,30 +198,30 @@ def test_a_number_may_be_text(desk: Desk, name: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        (4, "`4` is no value of it; it takes 5, 3, 0 or skip"),
-        ("five", "`five` is no value"),
-        (-5, "no value"),
-        (1e300, "no value"),
-        ("nan", "no value"),
-        ("inf", "no value"),
-        (True, "no value"),
-        ("5 3", "no value"),
-        ("50%", "no value"),
+        (4, "`4` is not a value of it; it takes 5, 3, 0 or skip"),
+        ("five", "`five` is not a value"),
+        (-5, "not a value"),
+        (1e300, "not a value"),
+        ("nan", "not a value"),
+        ("inf", "not a value"),
+        (True, "not a value"),
+        ("5 3", "not a value"),
+        ("50%", "not a value"),
         ("=2+3", "a formula"),
-        ("2026-05-03", "no value"),
+        ("2026-05-03", "not a value"),
         (datetime(2026, 5, 3), "a date or time"),  # noqa: DTZ001 -- as a spreadsheet has it
         (date(2026, 5, 3), "a date or time"),
         (time(5), "a date or time"),
-        ("#N/A", "no value"),
-        ("<script>alert(1)</script>", "no value"),
-        ("x" * 1000, "…` is no value"),
+        ("#N/A", "not a value"),
+        ("<script>alert(1)</script>", "not a value"),
+        ("x" * 1000, "…` is not a value"),
     ],
 )
 def test_what_is_no_value_is_rejected_with_its_line(desk: Desk, name: str, value: Any, why: str) -> None:
     path = desk.export(name)
     fill(path, score_all([5, value]))
     if name.endswith(".csv") and why == "a date or time":
-        why = "no value"  # a CSV file has texts alone
+        why = "not a value"  # a CSV file has texts alone
     found = desk.bring(path)
     assert len(found.rejects) == 1
     line = 4 if name.endswith("xlsx") else 8

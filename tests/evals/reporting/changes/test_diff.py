@@ -175,7 +175,7 @@ def test_the_commands_find_results_by_number_and_moment(
     for written, expected in (
         ("harbour@3", "harbour has had 3 results; "),
         ("harbour@2020-01-31", "no result of harbour is that old; its first is of"),
-        ("harbour@tuesday", "'tuesday' is no moment; write a date as in 2026-11-01"),
+        ("harbour@tuesday", "'tuesday' is not a point in time; write a date as in 2026-11-01"),
         ("demmo@1", "did you mean `demo`?"),
         ("demo", "demo has no history yet; `assay run demo` begins one"),
     ):
