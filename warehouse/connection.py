@@ -257,10 +257,11 @@ def migrate(connection: duckdb.DuckDBPyConnection) -> list[str]:
             "update rag-assay"
         )
     missing = sorted(scripts.keys() - done)
-    for name in missing:
-        with transaction(connection):
-            connection.execute(scripts[name].read_text())
-            connection.execute("INSERT INTO migrations VALUES (?, now())", [name])
+    if missing:
+        with transaction(connection):  # one for all: each commit waits for the disk
+            for name in missing:
+                connection.execute(scripts[name].read_text())
+                connection.execute("INSERT INTO migrations VALUES (?, now())", [name])
     return missing
 
 

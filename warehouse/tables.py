@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -240,6 +241,10 @@ def rebuild(home: Home, path: Path | None = None, say: Say = lambda _sentence: N
 
 
 def _put(fresh: Path, target: Path, say: Say) -> None:
+    if not _log_of(target).exists():
+        with suppress(OSError):  # there is a database, or there are no hard links
+            os.link(fresh, target)
+            return
     try:
         with connect(target, notify=say):
             fresh.replace(target)

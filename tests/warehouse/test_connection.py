@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import re
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from importlib.resources import files
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -14,7 +17,9 @@ import pytest
 
 from rag_assay.warehouse.connection import connect, migrate
 from rag_assay.warehouse.errors import AssayError, CorruptFileError, InputError, LockedError
+from tests.fakes.forking import PROGRAM
 
+ROOT = Path(__file__).parents[2]
 HOLD = """
 import sys, duckdb
 connection = duckdb.connect(sys.argv[1])
@@ -151,6 +156,70 @@ def test_migrations_run_once(tmp_path: Path) -> None:
     with connect(path) as connection:
         assert connection.execute("SELECT name, applied_at FROM migrations ORDER BY name").fetchall() == first
         assert connection.execute("SELECT call_id FROM llm_calls").fetchall() == [("c1",)]
+
+
+SCRIPTS = sorted(
+    (one for one in files("rag_assay.warehouse.migrations").iterdir() if one.name.endswith(".sql")),
+    key=lambda one: one.name,
+)
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from types import SimpleNamespace
+from rag_assay.warehouse import connection
+last = SimpleNamespace(read_text=lambda: os.kill(os.getpid(), signal.SIGKILL))
+scripts = {**connection._migrations(), "m998_kill.sql": last}
+connection._migrations = lambda: scripts
+with connection.connect(Path(sys.argv[1])):
+    pass
+"""
+
+
+SCHEMA = (
+    "SELECT sql FROM duckdb_tables() WHERE database_name = current_database()",
+    "SELECT sql FROM duckdb_views() WHERE database_name = current_database() AND NOT internal",
+    "SELECT sql FROM duckdb_indexes() WHERE database_name = current_database()",
+    "SELECT table_name, column_index, column_name, data_type, column_default FROM duckdb_columns() "
+    "WHERE database_name = current_database() AND NOT internal",
+    "SELECT table_name, constraint_text FROM duckdb_constraints() WHERE database_name = current_database()",
+    "SELECT name FROM migrations",
+)
+
+
+def schema(path: Path) -> list[tuple[str, ...]]:
+    """Return the tables, views, indexes, columns, constraints and migrations of a database."""
+    with connect(path) as connection:
+        rows = [row for query in SCHEMA for row in connection.execute(query).fetchall()]
+    return sorted(tuple(EXCLUDED.sub(_in_order, str(field)) for field in row) for row in rows)
+
+
+EXCLUDED = re.compile(r"(?<=EXCLUDE \()[^)]*")  # a set, which DuckDB writes in any order
+
+
+def _in_order(names: re.Match[str]) -> str:
+    return ", ".join(sorted(names[0].split(", ")))
+
+
+def test_a_new_database_is_what_the_migrations_make_of_every_older_one(tmp_path: Path) -> None:
+    new = schema(tmp_path / "new.duckdb")
+    assert {(script.name,) for script in SCRIPTS} < {*new}
+    for number, last in enumerate(SCRIPTS[:-1], 1):
+        path = tmp_path / f"{last.name}.duckdb"
+        with duckdb.connect(str(path)) as connection:
+            connection.execute("CREATE TABLE migrations (name VARCHAR PRIMARY KEY, applied_at TIMESTAMPTZ)")
+            for script in SCRIPTS[:number]:
+                connection.execute(script.read_text())
+                connection.execute("INSERT INTO migrations VALUES (?, now())", [script.name])
+        assert schema(path) == new, f"after {last.name}"
+
+
+def test_a_kill_between_migrations_is_made_up_for(tmp_path: Path) -> None:
+    path = tmp_path / "assay.duckdb"
+    killed = subprocess.run([sys.executable, "-m", PROGRAM, KILLED, str(path)], cwd=ROOT, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    with duckdb.connect(str(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM migrations").fetchall() == [(0,)]
+    assert schema(path) == schema(tmp_path / "new.duckdb")
 
 
 def test_a_database_of_a_newer_version_is_refused(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import duckdb
 import polars as pl
 import pytest
 
+from rag_assay.warehouse import tables
 from rag_assay.warehouse.artifacts import Artifact, ArtifactStore
 from rag_assay.warehouse.call_cache import CallCache
 from rag_assay.warehouse.connection import DamagedDatabaseError, connect, insert_rows
@@ -341,6 +344,48 @@ def test_a_killed_rebuild_leaves_the_old_database_and_nothing_in_the_way(store: 
     (store.folder("scores", "aa") / "artifact.json").unlink()
     assert rebuild(store.home)["scores"] == 0
     assert query(store, ALL) == [], "rows of the killed rebuild came back"
+
+
+def test_a_lost_database_is_made_by_one_round_of_migrations(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+    monkeypatch.setattr(
+        tables, "connect", lambda path, **more: [opened.append(path), connect(path, **more)][1]
+    )
+    scored(store, "a", "aa", {"q1": 0.5})
+    assert use_database(store.home, lambda connection: connection.execute(ALL).fetchall())
+    made, used = opened
+    assert used == store.home.database
+    assert made.name.endswith(".tmp")
+    assert [*store.home.database.parent.glob("*.duckdb*")] == [store.home.database]
+
+
+@pytest.mark.parametrize("obstacle", ["no hard links", "log of a lost database"])
+def test_a_lost_database_is_made_again_where_it_cannot_be_linked(
+    store: ArtifactStore, monkeypatch: pytest.MonkeyPatch, obstacle: str
+) -> None:
+    scored(store, "a", "aa", {"q1": 0.5})
+    synced(store, "a")
+    before = query(store, ALL)
+    wal = store.home.database.with_name(f"{store.home.database.name}.wal")
+    store.home.database.unlink()
+    if obstacle == "no hard links":
+
+        def link(*_: object) -> None:
+            raise OSError(errno.EPERM, "Operation not permitted")
+
+        monkeypatch.setattr(os, "link", link)
+    else:
+        with duckdb.connect(str(store.home.database)) as connection:
+            connection.execute("PRAGMA disable_checkpoint_on_shutdown")
+            connection.execute("CREATE TABLE old (x INTEGER)")
+        assert wal.exists()
+        store.home.database.unlink()
+    assert rebuild(store.home)["scores"] == 1
+    assert query(store, ALL) == before
+    assert not wal.exists()
+    assert query(store, "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'old'") == [(0,)]
 
 
 def test_hostile_strings_are_only_data(store: ArtifactStore) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from rag_assay.warehouse.errors import InputError
@@ -60,6 +61,11 @@ class Model:
     dense_weight: float = 0.5
     languages: frozenset[str] | None = None
     good_for: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """Identity of the weights. Each cell of a study asks for it."""
+        return identity_digest(dict(self.files))
 
 
 _MODELS = (
@@ -205,4 +211,4 @@ def get(name: str) -> Model:
 
 
 def digest(name: str) -> str:
-    return identity_digest(dict(get(name).files))
+    return get(name).digest
