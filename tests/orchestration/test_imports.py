@@ -27,6 +27,7 @@ PAGE_HEAVY = [*HEAVY, "polars", "numpy", "duckdb", "dagster"]
     ("modules", "heavy"),
     [
         ("rag_assay.orchestration.definitions, rag_assay.orchestration.driver", HEAVY),
+        ("rag_assay.crawlers.__main__", [*HEAVY, "dagster", "scrapy", "httpx", "rich"]),  # for each source
         (
             "rag_assay.orchestration.web.app, rag_assay.orchestration.web.pages.chat",
             PAGE_HEAVY,

@@ -15,13 +15,15 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-import httpx
 from pydantic import SecretStr
 
 from rag_assay.warehouse.inference.redaction import keep_secrets_out_of_logs, know_url
+
+if TYPE_CHECKING:
+    import httpx
 
 _PORTS = {"http": 80, "https": 443}
 _ODD = re.compile(r"[\s\\\x00-\x1f\x7f]")
@@ -79,6 +81,8 @@ def is_of_this_machine(address: str) -> bool:
     >>> is_of_this_machine("http://127.0.0.1:8000/v1"), is_of_this_machine("https://api.example/v1")
     (True, False)
     """
+    import httpx
+
     host = httpx.URL(address).host
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -192,6 +196,8 @@ def admit(url: httpx.URL) -> tuple[httpx.URL, dict[str, str]]:
 
 @lru_cache(256)
 def _url(address: str) -> httpx.URL:
+    import httpx
+
     try:
         url = httpx.URL(address)
         is_known = url.scheme in _PORTS and bool(url.host) and (url.port is None or 0 < url.port < 65536)

@@ -14,8 +14,6 @@ from time import sleep
 from types import TracebackType
 from typing import Any, Self
 
-import httpx
-
 from rag_assay.warehouse.cancellation import LOOK
 from rag_assay.warehouse.errors import AssayError
 from rag_assay.warehouse.extras import require
@@ -77,6 +75,8 @@ class LocalServer:
         last.clear()
 
     def _is_idle(self) -> bool:
+        import httpx
+
         address = self.api_base.removesuffix("/v1")
         headers = {"Authorization": f"Bearer {self.api_key}"}
         try:
