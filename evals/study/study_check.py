@@ -38,6 +38,7 @@ from rag_assay.evals.study.study import Study
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.warehouse.errors import InputError, Mistake
 from rag_assay.warehouse.inference.chat_model import ChatModel
+from rag_assay.warehouse.inference.model_registry import REGISTRY, Model
 from rag_assay.warehouse.inference.model_servers import unreachable
 from rag_assay.warehouse.validation_errors import Finding, lines_of
 from rag_assay.warehouse.yaml_positions import MarkedYaml, Place, load
@@ -332,17 +333,34 @@ def document_languages(study: Study, home: Home) -> dict[str, float]:
     return {code: count / shares.total() for code, count in shares.most_common()}
 
 
+_TRAINED = (
+    "{model} was trained on English alone, and the documents are in other languages ({named}); "
+    "multilingual-e5-small reads them"
+)
+_COUNTED = (
+    "sizes count tokens of {model}, which was made for English: in other languages ({named}) they are parts "
+    "of words, letters or whole lines; write `tokenizer: multilingual-e5-small`"
+)
+
+
+def _models_of(study: Study) -> Iterator[tuple[Place, Model | None, str]]:
+    """Yield models that read the documents, and what is said where these are in other languages."""
+    for name, embedder in study.embedders.items():
+        yield ("embedders", name), embedder.registered, _TRAINED
+    for name, chunking in study.chunkings.items():
+        place, sizes = ("chunkings", name), chunking.chunker.model_dump()
+        if {"size", "limit"} & sizes.keys() and sizes.get("unit") != "characters":
+            yield place, REGISTRY.get(chunking.tokenizer), _COUNTED
+        yield place, REGISTRY.get(chunking.chunker.embedding_model or ""), _TRAINED
+
+
 def foreign_documents(study: Study, home: Home) -> Iterator[Finding]:
     shares = document_languages(study, home)
     named = ", ".join(f"{share:.0%} {code}" for code, share in shares.items() if share >= 0.01)
-    for name, embedder in study.embedders.items():
-        read = embedder.registered.languages if embedder.registered else None
-        if read and sum(share for code, share in shares.items() if code not in read) > FOREIGN:
-            text = (
-                f"{embedder.model} was trained on English alone, and the documents are in other languages "
-                f"({named}); multilingual-e5-small reads them"
-            )
-            yield Finding(("embedders", name), "foreign_documents", text)
+    for place, model, text in _models_of(study):
+        read = model.languages if model else None
+        if model and read and sum(share for code, share in shares.items() if code not in read) > FOREIGN:
+            yield Finding(place, "foreign_documents", text.format(model=model.name, named=named))
     stems = {LANGUAGES.get(code) for code, share in shares.items() if share > FOREIGN / 2}
     for name, retriever in study.retrievers.items():
         said = {search.language for search in word_searches([retriever]) if search.language}

@@ -16,6 +16,8 @@ from rag_assay.evals.question_sets.question_files import UNFILLED
 from rag_assay.orchestration.templates.sources import beir_splits, graded_split, sources_in
 from rag_assay.warehouse.errors import InputError
 
+MULTILINGUAL = "multilingual-e5-small"
+
 STUDY = """\
 # A study for rag-assay. Check it with `assay check {file}`, run it with `assay run {file}`;
 # `--dry-run` shows what that would do.
@@ -29,9 +31,9 @@ sources:
 corpus: {{name: {name}, sources: [{source_names}]}}
 
 chunkings: # windows in tokens of the embedder, and how much neighbours share
-  tokens-128-42: {{tokens: {{size: 128, overlap: 42}}}}
-  tokens-256-85: {{tokens: {{size: 256, overlap: 85}}}}
-  # sections: {{structure: {{limit: 256, prefix_heading: true}}}}   # docs/grid.md has eight ways
+  tokens-128-42: {{tokens: {{size: 128, overlap: 42}}{tokenizer}}}
+  tokens-256-85: {{tokens: {{size: 256, overlap: 85}}{tokenizer}}}
+  # sections: {{structure: {{limit: 256, prefix_heading: true}}{tokenizer}}}   # docs/grid.md has eight ways
 
 embedders:
   {embedder}
@@ -131,7 +133,7 @@ def write_study(
             questions_part=_graded(_path(Path(target), output.absolute().parent), splits)
             if splits
             else QUESTIONS_PART.format(questions=questions.name),
-            embedder=embedder_lines(language_of_target(target)),
+            **by_language(target),
         )
     )
     if not splits:
@@ -176,18 +178,19 @@ def language_of_target(target: str) -> str | None:
 _NAMES = {"de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl": "Dutch", "pl": "Polish"}
 
 
-def embedder_lines(language: str | None) -> str:
-    """Return the embedder of a new study, by the language of its documents."""
+def by_language(target: str) -> dict[str, str]:
+    """Return embedder and tokenizer of a new study, by the language of its documents."""
+    language = language_of_target(target)
     if language in {None, "en"}:
-        return (
-            "# for other languages than English: e5: {model: multilingual-e5-small}\n"
-            "  minilm: {model: all-MiniLM-L6-v2, max_tokens: 512}"
-        )
+        minilm = "minilm: {model: all-MiniLM-L6-v2, max_tokens: 512}"
+        other = f"e5: {{model: {MULTILINGUAL}}}, and `tokenizer: {MULTILINGUAL}` in the chunkings"
+        return {"tokenizer": "", "embedder": f"# for other languages than English: {other}\n  {minilm}"}
     name = _NAMES.get(str(language), f"the language `{language}`")
-    return (
-        f"# most of the documents are in {name}; all-MiniLM-L6-v2 has read English alone\n"
-        "  e5: {model: multilingual-e5-small}"
-    )
+    why = f"# most of the documents are in {name}; all-MiniLM-L6-v2 has read English alone"
+    return {
+        "tokenizer": f", tokenizer: {MULTILINGUAL}",
+        "embedder": f"{why}\n  e5: {{model: {MULTILINGUAL}}}",
+    }
 
 
 class Described(NamedTuple):

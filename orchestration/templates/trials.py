@@ -15,9 +15,8 @@ from rag_assay.evals.systems.http_system import spec_of_url
 from rag_assay.orchestration.templates.sources import beir_splits, graded_split
 from rag_assay.orchestration.templates.study_files import (
     QUESTIONS,
+    by_language,
     describe_source,
-    embedder_lines,
-    language_of_target,
     quote_yaml,
     short_name,
 )
@@ -39,8 +38,9 @@ sources:
 corpus: {{name: {study}, sources: [{source_names}]}}
 
 chunkings: # windows in tokens of the embedder
-  tokens-256: {{tokens: {{size: 256, overlap: 0}}}}
-{SECOND}
+  tokens-256: {{tokens: {{size: 256, overlap: 0}}{tokenizer}}}
+  tokens-128: {{tokens: {{size: 128, overlap: 0}}{tokenizer}}}
+
 embedders:
   {embedder}
 
@@ -49,7 +49,7 @@ retrievers:
   dense: {{dense: {{k: 50}}}}
   hybrid: {{hybrid: {{k: 50}}}}
 {asked}"""
-SECOND = "  tokens-128: {tokens: {size: 128, overlap: 0}}\n"
+SECOND = re.compile("^  tokens-128: .*\n", re.MULTILINE)
 ANSWERED = "  extractive: {chunkings: [tokens-256], retrievers: [bm25, hybrid], others: rankings}\n"
 MADE_QUESTIONS = """
 generators:
@@ -90,8 +90,9 @@ class TrialFiles(NamedTuple):
     def cut_once(self) -> bool:
         """Leave the second chunking out, so that half as much is embedded; return whether it was there."""
         text = self.study.read_text(encoding="utf-8")
-        self.study.write_text(text.replace(SECOND, "", 1), encoding="utf-8")
-        return SECOND in text
+        once = SECOND.sub("", text, count=1)
+        self.study.write_text(once, encoding="utf-8")
+        return once != text
 
     def measure(self, url: str) -> None:
         """Measure the application at a URL beside the grid, in place of another one."""
@@ -126,15 +127,16 @@ def trial_of(target: str, where: Home) -> TrialFiles:
         found.questions.write_text(
             QUESTIONS.format(name=name, what=what, url=url, unfilled=UNFILLED), "utf-8"
         )
+    written = by_language(target)
     found.study.write_text(
         TRIAL.format(
             study=name,
             description=quote_yaml(f"Which chunk size and retriever find the answers in {what}?"),
             sources="\n".join(f"  {key}: {source}" for key, source in sources.items()),
             source_names=", ".join(sources),
-            SECOND=SECOND,
             asked=asked,
-            embedder=_quick(embedder_lines(language_of_target(target))),
+            tokenizer=written["tokenizer"],
+            embedder=_quick(written["embedder"]),
         ),
         encoding="utf-8",
     )

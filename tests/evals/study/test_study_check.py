@@ -318,7 +318,17 @@ def test_parts_that_read_another_language_than_the_documents_are_named_with_thei
     thai = "เรือข้ามฟากออกจากท่าเรือตอนเที่ยงและแวะที่เกาะก่อนจะกลับในตอนเย็น ค่าจอดเรือสิบสองปอนด์ต่อคืน"
     (path.parent / "texts" / "harbour.txt").write_text(thai)
     edit(path, ("words: {bm25: {k: 5}}", "words: {bm25: {k: 5}}\n  de: [{bm25: {language: german}}]"))
-    found = [one for one in check_study(path, Home(path.parent / "var")).warnings if "language" in one]
-    assert len(found) == 2, "words of `bm25: {}` are read by the language of the documents"
-    assert "town.yaml:9" in found[0] or "multilingual-e5-small" in found[0]
-    assert "`language: german` fits few of the documents (100% th)" in found[1]
+    others = (
+        "  whole: {document: {}}\n  letters: {recursive: {}}\n  e5: {tokens: {size: 16}, tokenizer: "
+        "multilingual-e5-small}\n  topics: {semantic: {}, tokenizer: multilingual-e5-small}\nembedders:"
+    )
+    edit(path, ("embedders:", others))
+    found = [one for one in check_study(path, Home(path.parent / "var")).warnings if "100% th" in one]
+    expected = {
+        6: "sizes count tokens of all-MiniLM-L6-v2",
+        10: "all-MiniLM-L6-v2 was trained on English alone",
+        12: "all-MiniLM-L6-v2 was trained on English alone",
+        15: "`language: german` fits few of the documents",
+    }
+    assert len(found) == len(expected), "words of `bm25: {}` are read by the language of the documents"
+    assert all(any(f"town.yaml:{line}: {text}" in one for one in found) for line, text in expected.items())

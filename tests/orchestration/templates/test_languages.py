@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,8 +14,16 @@ from rag_assay.assets.embedding.embedder import EmbedderRecipe
 from rag_assay.evals.study.study_check import foreign_documents
 from rag_assay.evals.study.study_file import read_study
 from rag_assay.orchestration.templates.study_files import write_study
+from rag_assay.orchestration.templates.trials import trial_of
 from rag_assay.warehouse.paths import Home
+from tests.fakes.commands import assay
 
+XQUAD = Path(__file__).resolve().parents[4] / "shared" / "data" / "xquad"
+ENGLISH_ONLY = [
+    "was trained on English alone",
+    "`language: english` fits few of the documents",
+    "sizes count tokens of all-MiniLM-L6-v2",
+]
 TEXTS = {
     "en": "The ferry leaves the harbour at noon and calls at the island before it returns in the evening.",
     "de": "Die Fähre verlässt den Hafen am Mittag und legt an der Insel an, bevor sie am Abend zurückkehrt.",
@@ -54,9 +65,43 @@ def test_the_embedder_goes_by_the_documents(tmp_path: Path, language: str) -> No
     study = read_study(study_path)
     model = "all-MiniLM-L6-v2" if language == "en" else "multilingual-e5-small"
     assert [embedder.model for embedder in study.embedders.values()] == [model]
+    assert {chunking.tokenizer for chunking in study.chunkings.values()} == {model}, "windows of its tokens"
     assert not list(foreign_documents(study, Home(tmp_path / "var"))), "`check` warns of none of its choices"
     english = study.model_copy(update={"embedders": {"m": EmbedderRecipe(model="all-MiniLM-L6-v2")}})
     assert len(list(foreign_documents(english, Home(tmp_path / "var")))) == (language != "en")
+    trial = read_study(trial_of(str(folder), Home(tmp_path / "tried")).study)
+    assert {one.tokenizer for one in trial.chunkings.values()} == {model}
+    assert [one.model for one in trial.embedders.values()] == [model]
+
+
+@pytest.mark.skipif(not XQUAD.is_dir(), reason="shared/data/xquad is not there")
+@pytest.mark.parametrize("language", ["ar", "el", "en", "es", "ro", "ru", "th", "vi", "zh"])
+def test_init_and_check_choose_by_paragraphs_of_nine_languages(tmp_path: Path, language: str) -> None:
+    questions = XQUAD / f"xquad.{language}.json.gz"
+    articles = json.loads(gzip.decompress(questions.read_bytes()))["data"]
+    texts = [paragraph["context"] for article in articles for paragraph in article["paragraphs"]]
+    folder_of(tmp_path / "docs", {f"{number}.txt": text for number, text in enumerate(texts)})
+    study = tmp_path / "study.yaml"
+    done = assay("init", "docs", "-o", "study.yaml", "--questions", "template", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+    def warnings(*edits: tuple[str, str]) -> list[str]:
+        text = study.read_text()
+        for old, new in (("file: study.questions.yaml", f"file: {questions}"), *edits):
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        (tmp_path / "asked.yaml").write_text(text)
+        found = assay("check", "asked.yaml", folder=tmp_path, ASSAY_HOME=str(tmp_path / "var"))
+        assert found.returncode == 0, found.stderr
+        return [one for one in ENGLISH_ONLY if one in found.stdout + found.stderr]
+
+    assert warnings() == []
+    embedder = next(line for line in study.read_text().split("\n") if re.match("  (e5|minilm): ", line))
+    minilm = (embedder, "  minilm: {model: all-MiniLM-L6-v2, max_tokens: 512}")
+    stems = ("{bm25: {k: 50}}", "{bm25: {k: 50, language: english}}")
+    sizes = (", tokenizer: multilingual-e5-small}\n  tokens-256", "}\n  tokens-256")
+    edits = (minilm, stems) if language == "en" else (minilm, stems, sizes)
+    assert warnings(*edits) == (ENGLISH_ONLY if language != "en" else [])
 
 
 def test_most_documents_decide_and_what_cannot_be_read_does_not(tmp_path: Path) -> None:
