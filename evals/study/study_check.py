@@ -344,7 +344,7 @@ _COUNTED = (
 
 
 def _models_of(study: Study) -> Iterator[tuple[Place, Model | None, str]]:
-    """Yield models that read the documents, and what is said where these are in other languages."""
+    """Yield models that read the documents, and the warning if these are in other languages."""
     for name, embedder in study.embedders.items():
         yield ("embedders", name), embedder.registered, _TRAINED
     for name, chunking in study.chunkings.items():
