@@ -149,9 +149,10 @@ bench-chat: $(READY) ## measure 20 conversations at once with a scripted model: 
 bench-serving: $(READY) ## measure assay serve: 32 clients for a minute, then 2,000 half-sent requests; latency, errors, /health (SECONDS=60)
 	@$(BIN)/python -m benchmarks.serving $(if $(SECONDS),--seconds $(SECONDS))
 
-bench-answers: $(READY) ## measure extractive answers to 1,000 questions, and fit their weights after `make demo` (DATA=folder with xquad)
+bench-answers: $(READY) ## measure extractive answers to 1,000 questions, and after `make demo` to follow-ups; fit their weights (DATA=folder with xquad)
 	@$(BIN)/python -m benchmarks.answers $(DATA)
 	@$(BIN)/python -m benchmarks.answer_weights $(DATA)
+	@$(BIN)/python -m benchmarks.follow_ups $(DATA)
 
 bench-evidence: $(READY) ## measure how evidence is found by similarity (DATA=folder with scifact, xquad, blog-18f, beir-small)
 	@$(BIN)/python -m benchmarks.evidence $(DATA)

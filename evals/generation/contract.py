@@ -79,6 +79,7 @@ class Request:
     asked_at: ISO 8601 date or time at which it is asked; None: not known
     without: what is not to be understood of it where the retriever is asked once more
     cut: the last passage, where the generator's budget of context ends in it
+    own_words: of a follow-up that was rewritten by rules: the question without the words of the conversation
     """
 
     question: str
@@ -89,6 +90,7 @@ class Request:
     asked_at: str | None = None
     without: tuple[Removal, ...] = ()
     cut: Cut | None = None
+    own_words: str | None = None
 
     def within(self, tokens: int | None) -> Request:
         """Return it with the passages that fit into a budget of context; itself where all do."""

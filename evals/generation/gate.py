@@ -95,6 +95,8 @@ class GatedRequest(Protocol):
     @property
     def question(self) -> str: ...
     @property
+    def own_words(self) -> str | None: ...
+    @property
     def passages(self) -> Sequence[FoundPassage]: ...
 
 
@@ -102,7 +104,7 @@ def feature_values(feature: Feature, requests: Sequence[GatedRequest], embed: Em
     """Return the feature of each request; None where nothing was found."""
     if feature != "quote":
         return [feature_of([one.score for one in request.passages], feature) for request in requests]
-    drafts = [Draft.of(request.question, request.passages) for request in requests]
+    drafts = [Draft.of(request.question, request.passages, request.own_words) for request in requests]
     vectors = embedded(drafts, embed)
     return [
         draft.confidence(vectors) if request.passages else None

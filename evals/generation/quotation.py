@@ -17,7 +17,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import accumulate
 from pathlib import Path
@@ -140,18 +140,23 @@ SENTENCE_FEATURES = (
 
 @dataclass(frozen=True)
 class Draft:
-    """A question and the sentences that may answer it, in reading order."""
+    """A question and the sentences that may answer it, in reading order.
+
+    standalone: of a follow-up, the question with words of the conversation, which `question` is without
+    """
 
     question: str
     wanted: Expected | None
     candidates: list[Candidate]
     seconds: float
+    standalone: str | None = None
 
     @staticmethod
-    def of(question: str, passages: Sequence[QuotablePassage]) -> Draft:
+    def of(question: str, passages: Sequence[QuotablePassage], own_words: str | None = None) -> Draft:
         begin = time.perf_counter()
         found = _candidates(passages)
-        return Draft(question, expected_answer(question), found, time.perf_counter() - begin)
+        asked, standalone = (own_words, question) if own_words else (question, None)
+        return Draft(asked, expected_answer(asked), found, time.perf_counter() - begin, standalone)
 
     def answer(
         self,
@@ -166,7 +171,7 @@ class Draft:
             return Quoted()
         scores = self.scores(vectors)
         order = sorted(range(len(scores)), key=lambda at: (-scores[at], at))
-        confidence = _probability(float(scores[order[0]]))
+        confidence = self._probability(float(scores[order[0]]))
         if minimum is not None and confidence < minimum:
             return Quoted(confidence=confidence)
         best = self.candidates[order[0]]
@@ -182,12 +187,25 @@ class Draft:
 
     def confidence(self, vectors: Vectors) -> float:
         """Return the probability that the best sentence answers; 0 where there is no sentence."""
-        return _probability(float(self.scores(vectors).max())) if self.candidates else 0.0
+        return self._probability(float(self.scores(vectors).max())) if self.candidates else 0.0
 
     def scores(self, vectors: Vectors) -> Floats:
-        """Return the log odds of each sentence."""
+        """Return the log odds of each sentence.
+
+        Words of the conversation find the passages of a follow-up, but they are also those of the sentence
+        that was quoted before: what the question says itself weighs more.
+        """
         scores = sentence_scores(self.features(vectors))
+        if self.standalone is not None:
+            own = fitted()["follow_up"]["own"]
+            asked_fully = replace(self, question=self.standalone, standalone=None)
+            scores = own * scores + (1 - own) * sentence_scores(asked_fully.features(vectors))
         return scores - _CUT * np.array([one.unit.goes_on for one in self.candidates])
+
+    def _probability(self, score: float) -> float:
+        known = fitted()["confidence"]
+        intercept = known["intercept"] - (fitted()["follow_up"]["shift"] if self.standalone else 0)
+        return round(1 / (1 + math.exp(-(known["slope"] * score + intercept))), 4)
 
     def features(self, vectors: Vectors) -> Floats:
         """Return the features of each sentence, shape (sentences, `SENTENCE_FEATURES`)."""
@@ -274,11 +292,6 @@ def sentence_scores(features: Floats) -> Floats:
     return np.asarray(np.round(features @ np.array([known[one] for one in SENTENCE_FEATURES]), 6))
 
 
-def _probability(score: float) -> float:
-    known = fitted()["confidence"]
-    return round(1 / (1 + math.exp(-(known["slope"] * score + known["intercept"]))), 4)
-
-
 def _finished(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}" + ("" if text.endswith(".") else ".")
 
@@ -301,6 +314,7 @@ def embedded(drafts: Sequence[Draft], embed: Embed) -> Vectors:
     like an answer. Of such an embedder the mean vector of fixed sentences is subtracted from all vectors.
     """
     texts = dict.fromkeys(draft.question for draft in drafts)
+    texts.update(dict.fromkeys(draft.standalone for draft in drafts if draft.standalone))
     texts.update(dict.fromkeys(sentences_of(drafts)))
     rows = {text: row for row, text in enumerate(texts)}
     if not texts:

@@ -16,7 +16,6 @@ from rag_assay.assets.embeddings import Embeddings
 from rag_assay.assets.engine.stage import BuildContext, Stage, is_by_recipe_of_now
 from rag_assay.assets.indexes import Indexes
 from rag_assay.evals.generation.contract import Answer, GenerationContext, Generator, Passage, Request
-from rag_assay.evals.generation.extractive import Extractive
 from rag_assay.evals.pipeline.gate_fitting import (
     FitInputs,
     GenerationRequest,
@@ -32,8 +31,7 @@ from rag_assay.evals.pipeline.retrieval import (
     parts_of_cell,
 )
 from rag_assay.evals.pipeline.run_resources import RunResources
-from rag_assay.evals.query_transforms.follow_up import FollowUp
-from rag_assay.evals.query_transforms.rules.follow_up_cues import without_opener
+from rag_assay.evals.query_transforms.follow_up import FollowUp, own_words
 from rag_assay.evals.question_sets.losses import losses_of
 from rag_assay.evals.retrieval.contract import OpenTransform, Searcher
 from rag_assay.evals.retrieval.query import Query, QueryInterpretation, Removal
@@ -104,10 +102,6 @@ def decliner_of(generator: Generator, answer: Answer) -> Decliner | None:
     if generator.gate is not None and generator.gate.refusal(answer.confidence) is not None:
         return "gate"
     return "model" if generator.chat is not None else "min_score"
-
-
-def _sureness(answer: Answer) -> tuple[bool, float]:
-    return answer.status is Status.OK, answer.confidence or 0.0
 
 
 Row = dict[str, Any]
@@ -202,9 +196,7 @@ class Pipeline(Closeable):
             return result
         if result.found.status is not Status.OK:
             return replace(result, answer=Answer(Status.NOT_RUN, "its ranking failed"))
-        requests = self._requests(result, without)
-        answers = self.generator.answer(requests, self.context)
-        answer = max(answers, key=_sureness)
+        (answer,) = self.generator.answer([self._request(result, without)], self.context)
         return replace(result, answer=answer, declined=decliner_of(self.generator, answer))
 
     def search_row(self, question: Row, *, without: Collection[Removal] = ()) -> PipelineResult:
@@ -220,30 +212,22 @@ class Pipeline(Closeable):
         read = self.generator.n_read([len(one.text) for one in passages]) if self.generator else 0
         return PipelineResult(self.cell, question, found, passages, None, read, tuple(losses))
 
-    def _requests(self, result: PipelineResult, without: Collection[Removal]) -> list[Request]:
-        """Return one request, or two readings of a follow-up for `extractive`, which costs nothing: with the
-        words of the conversation and, if it can be read so, as it was asked.
-        """
-        question = result.question
+    def _request(self, result: PipelineResult, without: Collection[Removal]) -> Request:
+        question, asked, own = result.question, result.question["question"], None
         # What quotes knows nothing of a conversation; a model is given it with the question.
-        quotes = self.follows_up and self.generator is not None and self.generator.chat is None
-        readings = [result.standalone if quotes else question["question"]]
-        own = without_opener(question["question"])
-        is_rewritten = readings[0] != question["question"]
-        if own is not None and is_rewritten and isinstance(self.generator, Extractive):
-            readings.append(own)
-        return [
-            Request(
-                reading,
-                question["language"],
-                tuple(question["conversation"] or ()),
-                result.passages[: result.read],
-                question["question_id"],
-                question["asked_at"],
-                tuple(without),
-            )
-            for reading in readings
-        ]
+        if self.follows_up and self.generator is not None and self.generator.chat is None:
+            asked = result.standalone
+            own = own_words(asked) if asked != question["question"] else asked
+        return Request(
+            asked,
+            question["language"],
+            tuple(question["conversation"] or ()),
+            result.passages[: result.read],
+            question["question_id"],
+            question["asked_at"],
+            tuple(without),
+            own_words=own if own != asked else None,
+        )
 
     def close(self) -> None:
         self.retrieval.close()

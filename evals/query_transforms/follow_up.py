@@ -50,6 +50,7 @@ class StandaloneReply(Strict):
         return self
 
 
+_CARRIED = re.compile(r" \([^()]+\)$")
 _LEADS = (
     r"(?:in|im|for|für|at|bei|from|aus|of|von|on|auf|to|nach|about|über|with|mit|against|gegen|under|unter)"
 )
@@ -163,6 +164,16 @@ def standalone(
         before = _joined(later, before, answer, asked_at, frequency) if _leans(later) else later
         answer = its_answer
     return _joined(text, before, answer, asked_at, frequency)
+
+
+def own_words(text: str) -> str:
+    """Return a question of `standalone` without the words that it carries, and without "and".
+
+    >>> own_words("And how old is he? (Zechenau, coaches)"), own_words("Who won the league in 2022/23?")
+    ('How old is he?', 'Who won the league in 2022/23?')
+    """
+    rest = OPENERS.sub("", _CARRIED.sub("", text)).strip(" ,:;–-")
+    return f"{rest[:1].upper()}{rest[1:]}" if words(rest) else text
 
 
 def _leans(text: str) -> bool:

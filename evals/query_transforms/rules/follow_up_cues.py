@@ -138,7 +138,6 @@ _DEFINED = re.compile(r"^\W*(?:what|who)\s+(?:is|are|was|were)\s+", re.IGNORECAS
 _OWNED = {"its", "his", "her", "their", "dessen", "deren", "sein", "ihr"} | {
     f"{one}e{end}" for one in ("sein", "ihr") for end in ("", *"nmrs")
 }
-FEW = 2  # words of content, which a question without its opener has at least
 SHORT = 4  # words: a shorter question without a name of its own says too little to stand alone
 
 
@@ -156,23 +155,6 @@ def depends(text: str) -> bool:
     if any(not _is_resolved(text, found) for found in _pointing(text)):
         return True
     return _says_too_little(text)
-
-
-def without_opener(text: str) -> str | None:
-    """Return a question that only its first words tie to the conversation without them; else None.
-
-    It has two words of content or more, and none that points at something said before.
-
-    >>> without_opener("And what did the drill cost?"), without_opener("Und was hat die Übung gekostet?")
-    ('What did the drill cost?', 'Was hat die Übung gekostet?')
-    >>> [without_opener(text) for text in ("And how old is he?", "And in 2023?", "What did the drill cost?")]
-    [None, None, None]
-    """
-    opener = OPENERS.match(text)
-    rest = text[opener.end() :].strip(" ,:;–-") if opener else ""
-    if not ASKS.match(rest) or depends(rest) or len(content(rest)) < FEW:
-        return None
-    return f"{rest[:1].upper()}{rest[1:]}"
 
 
 def _asks_by_itself(opener: str, text: str) -> bool:

@@ -104,6 +104,24 @@ def test_a_sentence_whose_neighbours_are_about_the_question_wins() -> None:
     assert context[same] > context[elsewhere]
 
 
+def test_a_follow_up_is_not_answered_by_what_its_carried_words_quote() -> None:
+    said, new = "The yellow ferry leaves the harbour at noon.", "A ticket for it is four crowns."
+    full, own = "And the ticket? (yellow ferry, harbour)", "The ticket?"
+    embedding = Embedding({full: 1.0, own: 0.6, said: 0.8, new: 0.7})
+    passages = [Passage(f"{said} {CARS} {new}")]
+
+    def best(draft: Draft) -> tuple[str, float]:
+        vectors = embedded([draft], embedding)
+        return draft.candidates[int(draft.scores(vectors).argmax())].text, draft.confidence(vectors)
+
+    asked, plain = Draft.of(full, passages, own), Draft.of(full, passages)
+    assert best(plain)[0] == said
+    assert best(asked)[0] == new
+    alone = Draft.of(own, passages, own)  # both readings are the same: only the shift is left
+    odds = [np.log(p / (1 - p)) for p in (best(Draft.of(own, passages))[1], best(alone)[1])]
+    assert odds[0] - odds[1] == pytest.approx(fitted()["follow_up"]["shift"], abs=2e-3)
+
+
 def test_what_is_asked_for_comes_first() -> None:
     question, opened = (
         "When was the tower opened?",
